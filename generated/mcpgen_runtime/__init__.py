@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("03bf18eeaaea6109",)
+_INTERFACES = ("3dac4adc8c69bf38",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -136,7 +136,8 @@ _NAMES = {
     ".server.asgi.event_store": ("EventStore", "MemoryEventStore", "StoredEvent", "StoredEvents"),
     ".server.request_head": ("RequestHead",),
     ".server.asgi.routes": ("RouteRequest", "RouteResponse"),
-    ".server.asgi.settings": ("Limits", "ServerHttpSettings"),
+    ".server.asgi.settings": ("Limits",),
+    ".server.asgi.chosen_http": ("ServerHttpSettings",),
     ".server.auth.authenticator": ("ProtectedResourceMetadata",),
     ".server.auth.dpop_validation": ("DpopValidation",),
     ".server.auth.introspection": ("Introspection",),

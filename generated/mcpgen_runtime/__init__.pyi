@@ -126,7 +126,8 @@ from .server.asgi.event_store import (
 )
 from .server.request_head import RequestHead as RequestHead
 from .server.asgi.routes import RouteRequest as RouteRequest, RouteResponse as RouteResponse
-from .server.asgi.settings import Limits as Limits, ServerHttpSettings as ServerHttpSettings
+from .server.asgi.settings import Limits as Limits
+from .server.asgi.chosen_http import ServerHttpSettings as ServerHttpSettings
 from .server.auth.authenticator import ProtectedResourceMetadata as ProtectedResourceMetadata
 from .server.auth.dpop_validation import DpopValidation as DpopValidation
 from .server.auth.introspection import Introspection as Introspection

@@ -62,34 +62,18 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
         return self.kind == "response" or self.kind == "error"
 
 
-class Channel(Protocol):
-    """One peer at the other end of a transport. Implementations inherit from this class.
-
-    A channel frames messages; it decodes no JSON and applies no rule of the protocol. One task
-    receives; any number of tasks send.
+class MessageSender(Protocol):
+    """Sends messages to one peer. Implementations inherit from this class.
 
     Attributes:
         transport: Name of the transport, such as `stdio`; empty for the name of the class.
         session_id: Id of the session, where the transport has one.
-
-    Source: basic/transports (custom transports).
     """
 
     __slots__ = ()
 
     transport: str = ""
     session_id: str | None = None
-
-    @abstractmethod
-    async def receive(self) -> bytes:
-        """Wait for the next message, whole and without its frame.
-
-        Raises:
-            EndOfChannel: The peer is gone.
-            FrameError: One frame was unusable, for example too long; receive again.
-            RequestLost: One request of this side will not be answered; receive again.
-        """
-        ...
 
     @abstractmethod
     async def send(self, message: OutgoingMessage) -> None:
@@ -103,17 +87,8 @@ class Channel(Protocol):
 
     @abstractmethod
     async def close(self) -> None:
-        """Release the transport. Idempotent; `receive` then raises `EndOfChannel`."""
+        """Release the transport. Idempotent."""
         ...
-
-    def settle_by(self, take: Callable[[bytes], bool]) -> None:  # most channels ignore it
-        """Pass each message to a function on arrival, if that costs less than `receive`.
-
-        Args:
-            take: Returns whether it handled the message; `receive` then skips the message. Does not
-                block.
-        """
-        return
 
     def close_request_stream(self, identifier: RequestId) -> bool:
         """Close the stream of one request of this side whose response is no longer awaited.
@@ -133,6 +108,38 @@ class Channel(Protocol):
             Whether a connection was closed, and the peer can reconnect for the response.
         """
         return False
+
+
+class Channel(MessageSender, Protocol):
+    """One peer at the other end of a transport. Implementations inherit from this class.
+
+    A channel frames messages; it decodes no JSON and applies no rule of the protocol. One task
+    receives; any number of tasks send. After `close`, `receive` raises `EndOfChannel`.
+
+    Source: basic/transports (custom transports).
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def receive(self) -> bytes:
+        """Wait for the next message, whole and without its frame.
+
+        Raises:
+            EndOfChannel: The peer is gone.
+            FrameError: One frame was unusable, for example too long; receive again.
+            RequestLost: One request of this side will not be answered; receive again.
+        """
+        ...
+
+    def settle_by(self, take: Callable[[bytes], bool]) -> None:  # most channels ignore it
+        """Pass each message to a function on arrival, if that costs less than `receive`.
+
+        Args:
+            take: Returns whether it handled the message; `receive` then skips the message. Does not
+                block.
+        """
+        return
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,17 @@ from ..runtime.task_scope import TaskScope
 from ..server.asgi import uvicorn_adapter
 from ..server.asgi.body import Disconnected, RequestBodies
 from ..server.asgi.host_origin import HostOriginValidator
-from ..server.asgi.http_response import HttpResponse, Refused, not_allowed, refusal
-from ..server.asgi.request import HttpRequest, Receive, Scope, Send, check_body
-from ..server.asgi.settings import ServerHttpSettings
+from ..server.asgi.http_response import (
+    HttpResponse,
+    Receive,
+    Refused,
+    Scope,
+    Send,
+    not_allowed,
+    refusal,
+)
+from ..server.asgi.request import HttpRequest, check_body
+from ..server.asgi.settings import HttpSettings
 from .app_sandbox import PATH as SANDBOXES
 from .app_sandbox import sandbox_page
 from .inspector_session import CAPABILITIES, ActionError, InspectorSession
@@ -77,7 +85,7 @@ class InspectorApplication:
     """
 
     def __init__(self, session: InspectorSession) -> None:
-        self.settings = ServerHttpSettings()
+        self.settings = HttpSettings()
         self._session = session
         self._token = secrets.token_urlsafe(24)
         self._bodies = RequestBodies(self.settings.limits)
@@ -97,7 +105,7 @@ class InspectorApplication:
         self._background = TaskScope(nullcontext, self._session.events.close, self._session.run)
         await self._background.start()
 
-    async def drain(self) -> None:
+    def start_drain(self) -> None:
         """Finish the requests that wait for events."""
         self._session.events.close()
 
@@ -154,16 +162,18 @@ class InspectorApplication:
         await send({"type": "http.response.body", "body": body})
 
     def _refuse(self, request: HttpRequest) -> HttpResponse | None:
-        """The refusal of a request that does not come from the page; `None` to accept it."""
+        """The refusal of a request that does not come from the page; `None` to accept it.
+
+        Raises:
+            Refused: Its `Host` or `Origin` is another one.
+        """
         if request.path.startswith(SANDBOXES):
             return self._refuse_sandbox(request)
         if self._validator is None:
             host, port = request.server or ("127.0.0.1", None)
             own = f"{host}:{port}"
             self._validator = HostOriginValidator([own], [f"http://{own}"], 403)
-        refused = self._validator.check(request)
-        if refused is not None:
-            return refused
+        self._validator.check(request)
         is_page, is_action = request.path == "/", request.path.startswith(_ACTIONS)
         if not is_page and not is_action and request.path != "/events":
             return refusal(404, "there is no such page")

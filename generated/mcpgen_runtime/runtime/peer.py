@@ -17,11 +17,11 @@ import math
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from ..channel import Channel, OutgoingMessage, RequestId, logger
+from ..channel import Channel, MessageSender, OutgoingMessage, RequestId, logger
 from ..errors import (
     NOT_BEGUN,
     ConnectionClosedError,
@@ -97,7 +97,7 @@ class Peer:
 
     Args:
         connection: The protocol.
-        channel: The transport; closed when the peer ends.
+        channel: The transport; closed when the peer ends. `run` needs a `Channel`.
         application: Handles the peer's requests and notifications.
         drain: Seconds for open requests to finish after the peer is gone.
         max_concurrent_requests: Most waiting handlers, each until its response is passed to the
@@ -118,7 +118,7 @@ class Peer:
     def __init__(
         self,
         connection: Connection,
-        channel: Channel,
+        channel: MessageSender,
         application: Application,
         *,
         drain: float = 0.0,
@@ -171,12 +171,13 @@ class Peer:
         """
         from .eager_tasks import HandlerTasks  # loads the event loop
 
+        channel = cast("Channel", self._channel)  # a sender alone has nothing to run
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 self._handlers = handlers = HandlerTasks(tasks, self._handler_ended)
-                self._channel.settle_by(self._settle)
-                tasks.start_soon(self._read, handlers)
+                channel.settle_by(self._settle)
+                tasks.start_soon(self._read, channel, handlers)
                 await self._channel_ended.wait()
                 await self._finish()
                 tasks.cancel_scope.cancel()
@@ -236,7 +237,7 @@ class Peer:
         else:
             await self._handle(event)
 
-    async def _read(self, handlers: HandlerTasks) -> None:
+    async def _read(self, channel: Channel, handlers: HandlerTasks) -> None:
         """Take messages until the channel ends."""
         in_a_row = 0
         while True:
@@ -247,7 +248,7 @@ class Peer:
                 await checkpoint()
             self._is_receiving = True
             try:
-                data = await self._channel.receive()
+                data = await channel.receive()
             except FrameError as error:
                 events = self.connection.unreadable(ParseError(str(error), code=error.code))
             except RequestLost as lost:

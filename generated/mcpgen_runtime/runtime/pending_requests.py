@@ -18,7 +18,7 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from ..channel import Channel, OutgoingMessage, RequestId, logger
+from ..channel import MessageSender, OutgoingMessage, RequestId, logger
 from ..errors import McpError, RequestTimeoutError
 from ..protocol.connection import Connection
 from ..protocol.receiver import NotificationReceived, ProgressReceived, ResponseReceived
@@ -182,7 +182,7 @@ class PendingRequests:
         unsent: Bytes of such messages that are being sent.
     """
 
-    def __init__(self, connection: Connection, channel: Channel) -> None:
+    def __init__(self, connection: Connection, channel: MessageSender) -> None:
         self.connection = connection
         self.channel = channel
         self._waiters: dict[RequestId, Awaited] = {}

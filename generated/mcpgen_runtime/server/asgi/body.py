@@ -27,12 +27,10 @@ import anyio
 from ...runtime.concurrency import outcome, resume
 from ...runtime.eager_tasks import on_asyncio
 from ...runtime.task_scope import NativeScope
-from .http_response import CLOSE, HttpResponse, Refused, over_limit, refusal
-from .request import HttpRequest, Receive, Send, body_too_long
+from .http_response import CLOSE, HttpResponse, Receive, Refused, Send, over_limit, refusal
+from .quotas import SHORT_BODY
+from .request import HttpRequest, body_too_long
 from .settings import Limits
-
-SHORT_BODY = 64 * 1024
-"""Most bytes of a body that is not counted against `Limits.bodies`."""
 
 _Receiving: TypeAlias = Coroutine[Any, Any, MutableMapping[str, Any]]
 _Scope: TypeAlias = anyio.CancelScope | NativeScope
@@ -47,9 +45,6 @@ class Disconnected(Exception):
 
 class RequestBodies:
     """The request bodies that one application reads and holds.
-
-    Args:
-        limits: Limits of number, size and time.
 
     Attributes:
         on_full: Called when a body is refused because there is no room for it.
@@ -123,14 +118,7 @@ class RequestBodies:
     async def respond(
         self, refused: Refused, request: HttpRequest, receive: Receive, send: Send
     ) -> None:
-        """Send the response of a refusal, and discard what was not read of the body.
-
-        Args:
-            refused: The refusal.
-            request: The request.
-            receive: The ASGI receive callable.
-            send: The ASGI send callable.
-        """
+        """Send the response of a refusal, and discard what was not read of the body."""
         response, partly_read = refused.response, refused.body == "partly read"
         if (
             refused.body == "read"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
@@ -22,8 +23,9 @@ from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...revision_facts import Facts
-from .http_response import HttpResponse, refusal
+from .http_response import Refused, refusal
 from .request import HttpRequest
+from .settings import HttpSettings
 
 _decode = decoder(dict[str, Any])
 
@@ -33,8 +35,8 @@ def check_draft(
     request: HttpRequest,
     message: jsonrpc.Message | None,
     param_headers_of: ParamHeadersOf,
-) -> HttpResponse | None:
-    """The refusal of a message whose header fields differ from its body.
+) -> None:
+    """Check that the header fields of a message agree with its body.
 
     Clients of the draft name the method in a header field, so messages without one are not parsed.
 
@@ -43,14 +45,17 @@ def check_draft(
         request: The POST.
         message: The message; `None` for a batch.
         param_headers_of: Returns the arguments of a tool that header fields repeat.
+
+    Raises:
+        Refused: They differ.
     """
     if not isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
-        return None
+        return
     draft = facts.draft
     method = request.field(draft.method)
     name = request.field(draft.name)
     if method is None and name is None:
-        return None
+        return
     fields: list[tuple[str | None, str | None, Any]] = [(draft.method, method, message.method)]
     method_facts = facts.method(message.method)
     if method_facts.named_by is not None:
@@ -68,8 +73,15 @@ def check_draft(
             text += f"the body {safe_repr(expected, 80)}"
             identifier = message.id if isinstance(message, jsonrpc.Request) else UNSET
             assert draft.header_mismatch is not None  # as there are header fields
-            return refusal(facts.http.rejected, text, code=draft.header_mismatch, id=identifier)
-    return None
+            status, code = facts.http.rejected, draft.header_mismatch
+            raise Refused(refusal(status, text, code=code, id=identifier))
+
+
+@dataclass(frozen=True)
+class DraftSettings(HttpSettings):
+    """Has the check of the draft in packages of revisions with it; a base of the settings."""
+
+    draft_check = staticmethod(check_draft)
 
 
 def _agrees(value: str, expected: Any) -> bool:

@@ -2,6 +2,8 @@
 # fmt: off
 """Stores for the events of streams, for clients that resume after their connection broke.
 
+`resumable_stream` has the streams and their sessions.
+
 Events are stored by session and stream. The process that serves the requests of a stream writes the
 stream. Any process may read it: a reader waits for further events by the id of the last event.
 A stream ends once. Later additions are refused: if another process has ended the stream of a writer

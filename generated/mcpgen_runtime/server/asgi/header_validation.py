@@ -21,6 +21,7 @@ from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.server_connection import ServerMeta
+from ...protocol.states import DISCOVER
 from ...revision_facts import Facts, Headers
 from . import request as http
 
@@ -73,9 +74,7 @@ class HeaderValidator:
         except UNREADABLE:
             return None
 
-    def applies(
-        self, request: http.HttpRequest, message: jsonrpc.Message | None, _values: object = None
-    ) -> bool:
+    def applies(self, request: http.HttpRequest, message: jsonrpc.Message | None) -> bool:
         """Whether the header or the body of a POST names a revision without sessions.
 
         For `server/discover` only the header counts: gateways that know only older revisions
@@ -87,7 +86,8 @@ class HeaderValidator:
         value = request.headers.get(self._version_key)
         if value in self._version_values:
             return True
-        if not http.is_discovery(message) and _revision(self.values_of(message)) is not None:
+        is_discovery = isinstance(message, jsonrpc.Request) and message.method == DISCOVER
+        if not is_discovery and _revision(self.values_of(message)) is not None:
             return True
         if value is None or value in self._other_values:
             return False

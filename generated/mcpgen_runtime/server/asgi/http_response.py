@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET
@@ -21,6 +21,10 @@ from ...errors import (
 )
 from ...framing.http_headers import JSON
 from ...protocol import jsonrpc
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 SHUTTING_DOWN = "the server is ending; the request may have been acted on"
 """The error of requests that a server can't finish because it shuts down."""
@@ -44,9 +48,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
     body: bytes = b""
     headers: Mapping[str, str] = _NO_HEADERS
 
-    async def send(
-        self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], *, more: bool = False
-    ) -> None:
+    async def send(self, send: Send, *, more: bool = False) -> None:
         """Send the response through ASGI. Errors of a disconnected client are ignored.
 
         Args:

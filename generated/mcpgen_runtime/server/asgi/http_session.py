@@ -2,6 +2,9 @@
 # fmt: off
 """Sessions over HTTP: one client's session, and the registry of all sessions.
 
+A client that closes its connection cancels nothing. Its call continues, but does not count as in
+flight any more, and is cancelled unless the client resumes the stream in time.
+
 A response is sent to the POST of its request, other messages to a stream that the client opened by
 GET. No message is sent twice.
 
@@ -9,8 +12,7 @@ When a session has to be ended to make room, likely parts of a flood are ended f
 client did nothing after `initialize`, then sessions of the address that has most. So a client that
 keeps opening sessions mostly ends its own sessions.
 
-Source: basic/transports#session-management, #streamable-http, #resumability-and-redelivery
-(to 2025-11-25).
+Source: basic/transports#session-management, #streamable-http (to 2025-11-25).
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ import logging
 import secrets
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import anyio
+from msgspec import Struct
 
-from ...channel import Channel, OutgoingMessage, RequestId
-from ...errors import ConnectionClosedError, EndOfChannel, TransportError
+from ...channel import MessageSender, OutgoingMessage, RequestId
+from ...errors import ConnectionClosedError, TransportError
 from ...facts import Revision
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import Session
@@ -34,67 +37,138 @@ from ...runtime.request_context import Identity
 from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import AnnouncementQueue, Service
 from . import http_response
-from .event_store import StoredEvents
+from .exchange import Exchange, Failable, OpenExchanges, log_failures
 from .http_response import Refused
-from .post_response import PostResponse
-from .quotas import MemoryQuota, subscriptions_size
-from .resumable_stream import ResumableStream
-from .settings import Limits, ServerHttpSettings
+from .quotas import MemoryQuota, Quotas, subscriptions_size
+from .request import HttpRequest
+from .settings import HttpSettings, Limits
+from .sse_response import RESPONSES, PostResponse, SessionStream, SseResponse
 
 logger = logging.getLogger(__name__)
 
 _ID_BYTES = 32
-_DISCONNECTED_STREAMS = 4  # disconnected GET streams that the client may resume
 _ENDED = "the session has ended"
 _UNCONFIRMED_SHARE = 100  # unconfirmed sessions end first above 1/100 of the limit
 
 
-class OpenRequest(Protocol):
-    """A request without response; see `SessionExchange`."""
+class Abandonable(Failable, Protocol):
+    """Work for a client that may be gone."""
 
     @property
-    def response(self) -> PostResponse | None:
-        """Writes the response, if it is or may become a stream."""
-        ...
-
-    async def send(self, message: OutgoingMessage) -> None:
-        """Send a message that belongs to the request."""
-        ...
-
-    async def close_stream(self) -> None:
-        """Close the connection of the response; the client resumes the stream."""
+    def attended(self) -> bool:
+        """Whether the client reads the stream of the response, perhaps after resuming it."""
         ...
 
 
-class HttpSession(Channel):
-    """One client's session, over any number of HTTP requests; the channel of its peer.
+class _Abandoned(Struct):
+    deadline: float
+    cancelled: bool = False
 
-    A session without lasting state (see `Session.lacks`) ends with its POST, and can't be resumed.
+
+class SessionExchanges(OpenExchanges):
+    """The exchanges in sessions, and other work for their clients that clients abandoned.
+
+    Attributes:
+        abandoned: The abandoned work, the first first.
+    """
+
+    def __init__(
+        self, background: TaskScope, quotas: Quotas, interval: float, limits: Limits
+    ) -> None:
+        super().__init__(background, quotas, interval)
+        self._limits = limits
+        self.abandoned: OrderedDict[Abandonable, _Abandoned] = OrderedDict()
+        self._count = 0  # of those that are not cancelled
+        self._abandonment = anyio.Event()
+
+    def abandon(self, work: Abandonable) -> None:
+        """Count work as abandoned: its client disconnected, or has its response already."""
+        if work in self.abandoned:
+            return
+        self.quotas.in_flight -= 1
+        self.abandoned[work] = _Abandoned(self._deadline())
+        self._count += 1
+        while self._count > self._limits.abandoned and self.cancel_first_abandoned("abandoned"):
+            pass
+        self._abandonment.set()
+
+    def end(self, work: Abandonable) -> None:
+        """Stop counting work as abandoned; count it as in flight until its HTTP request ends."""
+        abandoned = self.abandoned.pop(work, None)
+        if abandoned is not None:
+            self.quotas.in_flight += 1
+            if not abandoned.cancelled:
+                self._count -= 1
+
+    def cancel_first_abandoned(self, limit: str) -> bool:
+        """Cancel the work that was abandoned first, of that whose stream was not resumed.
+
+        Returns:
+            Whether any was cancelled.
+        """
+        for work, abandoned in self.abandoned.items():
+            if not abandoned.cancelled and not work.attended:
+                self._cancel(work, limit)
+                return True
+        return False
+
+    async def expire_abandoned(self) -> None:
+        """Cancel work that has been abandoned for too long, until cancelled."""
+        while True:
+            while not self.abandoned:  # work may end in the turn in which it was abandoned
+                self._abandonment = anyio.Event()
+                await self._abandonment.wait()
+            work, first = next(iter(self.abandoned.items()))
+            if first.deadline > anyio.current_time():
+                await anyio.sleep_until(first.deadline)
+            elif work.attended:
+                first.deadline = self._deadline()
+                self.abandoned.move_to_end(work)
+            else:
+                self._cancel(work, "abandoned_seconds")
+
+    def _all(self) -> Sequence[Failable]:
+        return list(dict.fromkeys([*self.open, *self.abandoned]))
+
+    def _deadline(self) -> float:
+        return anyio.current_time() + self._limits.abandoned_seconds
+
+    def _cancel(self, work: Abandonable, limit: str) -> None:
+        abandoned = self.abandoned[work]
+        if not abandoned.cancelled:
+            abandoned.cancelled = True
+            self._count -= 1
+        abandoned.deadline = self._deadline()  # retry if the handler ignores the cancellation
+        self.abandoned.move_to_end(work)
+        text = f"the client was not there for its answer (Limits.{limit})"
+        self.background.start_soon(log_failures, work.fail, text)
+
+
+class HttpSession(MessageSender):
+    """One client's session, over any number of HTTP requests; sends the messages of its peer.
+
+    A session without lasting state (see `Session.lacks`) ends with its POST.
 
     Args:
         service: The service of the server.
         settings: The HTTP settings.
         connection: The initialized protocol connection.
         network: The client's address, or its network; see `request.network_of`.
-        memory: Counts the bytes that the session keeps.
-        background: Runs the tasks that send announcements.
+        exchanges: The open exchanges of all sessions.
         on_leave: Called each time a connection of the client ends.
 
     Attributes:
         id: The session id: 256 random bits.
         session_id: Equal to `id`; in a session that lasts for one POST, the id that the client
             sent, or `None` if the server keeps no sessions.
-        network: As passed.
         kept: Bytes kept for the client.
         peer: The running protocol.
         queue: Announcements of the server.
-        ended: Names of streams that have ended and may be resumed.
         exchanges: The requests without response, by id.
-        listening: The streams opened by GET.
-        service: As passed.
-        settings: As passed.
+        listening: The streams opened by GET, the newest last.
+        open_exchanges: The open exchanges of all sessions.
         stores: Whether `store_changes` does anything.
-        streams: The streams that have not ended, by name.
+        streams: The streams that have not ended.
         last_used: Time of last use, on the clock of the event loop.
         users: Number of the client's connections.
         handling: Number of POSTs without requests being handled.
@@ -108,11 +182,10 @@ class HttpSession(Channel):
     def __init__(
         self,
         service: Service,
-        settings: ServerHttpSettings,
+        settings: HttpSettings,
         connection: Connection,
         network: str,
-        memory: MemoryQuota,
-        background: TaskScope,
+        exchanges: SessionExchanges,
         on_leave: Callable[[HttpSession], None],
     ) -> None:
         self.id = secrets.token_urlsafe(_ID_BYTES)
@@ -120,8 +193,8 @@ class HttpSession(Channel):
         self._lasts = not self._negotiated.lacks
         self.session_id = self.id if self._lasts else None
         self.queue = AnnouncementQueue(self.peer)
-        self.exchanges: dict[RequestId, OpenRequest] = {}
-        self.streams: dict[str, ResumableStream] = {}
+        self.exchanges: dict[RequestId, Exchange[Any, Any]] = {}
+        self.streams: dict[SessionStream, None] = {}
         self.last_used = anyio.current_time()
         self.users = 0
         self.handling = 0
@@ -131,19 +204,15 @@ class HttpSession(Channel):
         self.owner: Identity | None = None
         self._initialize_size = 0  # bytes of the longest `initialize`
         self._subscriptions_size = self._pending_size = 0  # bytes of URIs, and of messages
-        self._memory = memory
         self.service = service
         self.settings = settings
+        self.open_exchanges = exchanges
+        self._memory = exchanges.quotas.memory
+        self._background = exchanges.background
         self._on_leave = on_leave
-        http = self.revision.facts.http
-        self._store = settings.events if http.resumable and self._lasts else None
-        self.listening: list[ResumableStream] = []  # the streams opened by GET
-        self.ended: list[str] = []
+        self.listening: list[SessionStream] = []
         self._pending: list[bytes] = []
-        self._background = background
         self._held = 0  # connections of streams opened by GET
-        self._prefix = secrets.token_hex(8)
-        self._stream_count = 0
 
     @property
     def revision(self) -> Revision:
@@ -167,10 +236,6 @@ class HttpSession(Channel):
     def open(self) -> None:
         """Subscribe the session to announcements of the server."""
         self.service.announcer.add(self.queue)
-
-    def enter(self) -> None:
-        """Count a connection of the client."""
-        self.users += 1
 
     def leave(self) -> None:
         """Stop counting a connection of the client."""
@@ -231,45 +296,34 @@ class HttpSession(Channel):
         self.release_memory(reserved + self._subscriptions_size - size)
         self._subscriptions_size = size
 
-    def new_stream(self, response: PostResponse | None = None) -> ResumableStream:
-        """A new stream with a unique name.
+    def new_stream(self, response: PostResponse | None = None) -> SessionStream:
+        """A new stream.
 
         Args:
             response: The response that the stream belongs to; `None` for a stream opened by GET.
         """
-        self._stream_count += 1
-        stream = self._make_stream(self._stream_name(self._stream_count, response), response)
-        self.streams[stream.name] = stream
+        stream = SessionStream()
+        self.streams[stream] = None
         return stream
 
-    async def stored_after(self, event_id: str) -> StoredEvents | None:
-        """The stream of this session that an event belongs to, and its later events."""
-        return None if self._store is None else await self._store.after(self.id, event_id)
+    async def open_stream(self, request: HttpRequest, response: SseResponse) -> SessionStream:
+        """Open a stream by GET.
 
-    def stream_of(self, stored: StoredEvents) -> ResumableStream:
-        """The stream that events belong to, even if the stream has ended."""
-        stream = self.streams.get(stored.stream)
-        if stream is None:
-            stream = self._make_stream(stored.stream)
-            stream.over = True
-        return stream
-
-    def stream_ended(self, stream: ResumableStream) -> None:
-        """Record that a stream has ended; its events remain available for a while."""
-        if self.streams.pop(stream.name, None) is not None and self._store is not None:
-            self.ended.append(stream.name)
-
-    def add_listening(self, stream: ResumableStream) -> None:
-        """Send messages that belong to no request on a stream, once it is connected."""
-        if stream in self.listening:
-            self.listening.remove(stream)
+        Raises:
+            Refused: The client asks for a stream that can't be had.
+        """
+        stream = self.new_stream()
         self.listening.append(stream)
+        await stream.open(response)
+        return stream
 
-    def is_listening(self, stream: ResumableStream) -> bool:
-        """Whether a stream carries messages that belong to no request."""
-        return stream in self.listening
+    def end_stream(self, stream: SessionStream) -> None:
+        """Record that a stream has ended, or that the client that opened it by GET is gone."""
+        self.streams.pop(stream, None)
+        if self.listening and stream in self.listening:
+            self.listening.remove(stream)
 
-    async def send_pending(self, stream: ResumableStream) -> None:
+    async def send_pending(self, stream: SessionStream) -> None:
         """Send the messages that wait for a stream."""
         while self._pending and stream.connected:
             message = self._pending.pop(0)
@@ -291,28 +345,17 @@ class HttpSession(Channel):
         if not self._held:
             self.queue.hold()
 
-    async def receive(self) -> bytes:
-        """Raise `EndOfChannel`: each POST hands its own message to the protocol."""
-        raise EndOfChannel("messages come by POST")
-
     async def send(self, message: OutgoingMessage) -> None:
         """Send a message to the POST that it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
-        is_response = message.is_response
-        exchange: OpenRequest | None = None
+        is_response = message.kind in RESPONSES
+        exchange: Exchange[Any, Any] | None = None
         if related is not None:
             exchange = (self.exchanges.pop if is_response else self.exchanges.get)(related, None)
         if exchange is not None:
-            await exchange.send(message)
+            await exchange.writer().send(message)
         elif not is_response:
             await self.send_unrelated(message.data)
-
-    async def close_sse_stream(self, identifier: RequestId) -> bool:
-        """Close the connection of the POST of a request; the client resumes the stream."""
-        exchange = self.exchanges.get(identifier)
-        if exchange is not None:
-            await exchange.close_stream()
-        return exchange is not None
 
     async def send_unrelated(self, message: bytes) -> None:
         """Send a message that belongs to no request on the newest GET stream, or queue it.
@@ -340,24 +383,6 @@ class HttpSession(Channel):
         self._pending_size += len(message)
         self._pending.append(message)
 
-    @property
-    def has_old_streams(self) -> bool:
-        """Whether `discard_streams` has streams to discard."""
-        return len(self.ended) > self.settings.limits.per_session or (
-            bool(self.listening) and any(stream.lost for stream in self.listening)
-        )
-
-    async def discard_streams(self) -> None:
-        """Discard streams that the client is unlikely to resume."""
-        lost = [stream for stream in self.listening if stream.lost]
-        kept = [stream for stream in lost if stream.resumable][-_DISCONNECTED_STREAMS:]
-        for stream in lost:
-            if stream not in kept:
-                self.listening.remove(stream)
-                await self._discard_stream(stream)
-        while len(self.ended) > self.settings.limits.per_session:
-            await self._discard_events(self.ended.pop(0))
-
     async def close(self) -> None:
         """End the session: cancel its calls and end its streams, without waiting for them."""
         if self.over:
@@ -370,38 +395,10 @@ class HttpSession(Channel):
         self._pending.clear()
         self.release_memory(self.kept)
 
-    def _stream_name(self, number: int, response: PostResponse | None) -> str:
-        return f"{self._prefix}-{number}"
-
-    def _make_stream(self, name: str, response: PostResponse | None = None) -> ResumableStream:
-        polling = self.revision.facts.http.polling
-
-        def requests() -> Sequence[RequestId]:
-            if response is None:
-                return ()
-            exchanges = self.exchanges.items()
-            return [key for key, each in exchanges if each.response is response]
-
-        return ResumableStream(self.id, name, self._store, polling, self.settings.retry, requests)
-
     async def _end_streams(self) -> None:
-        """Stop all streams, and discard their events so that none can be resumed."""
-        for stream in self.streams.values():
+        for stream in self.streams:
             stream.stop()
         self.streams.clear()
-        await self._discard_events()
-
-    async def _discard_stream(self, stream: ResumableStream) -> None:
-        if self.streams.pop(stream.name, None) is not None:
-            await self._discard_events(stream.name)
-
-    async def _discard_events(self, name: str | None = None) -> None:
-        """Discard the events of a stream, or of all streams."""
-        if self._store is not None:
-            try:
-                await self._store.discard(self.id, name)
-            except Exception as error:
-                logger.error("the event store failed, so a stream is not forgotten: %r", error)
 
 
 _Sessions: TypeAlias = OrderedDict[str, HttpSession]

@@ -4,18 +4,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Hashable, MutableMapping
+from typing import Any
 
 import anyio
 from msgspec import Struct
 
+from ...errors import ConnectionClosedError
 from ...protocol import jsonrpc
 from ...protocol.requests import CANCELLED, PROGRESS
-from .http_response import Refused, over_limit
-from .request import HttpRequest, Receive
+from ...runtime.request_context import PRINCIPAL
+from .http_response import Receive, Refused, Send, over_limit
+from .request import HttpRequest, network_of
 from .settings import Limits
 from .sse_response import SseResponse, until_disconnect
-from .unread_responses import UnreadResponses
+
+SHORT_BODY = 64 * 1024
+"""Most bytes of a body that is not counted, of requests and responses."""
 
 _LIST = _MEMBER = 64  # bytes of a decoded list, and of each of its members besides their text
 _OBJECT = 200
@@ -195,11 +201,72 @@ class StreamQuota:
             scope.cancel()
 
 
-class Quotas:
-    """The counters of one application.
+class UnreadResponses:
+    """The bytes of responses and events of more than 64 KiB that clients have not read yet.
+
+    An ASGI server accepts any number of bytes in one message, and waits before it accepts the next
+    one until most of them are read. So a long body is passed on in short pieces, and its request
+    ends when the server accepts an empty message after the last piece. Until then the whole body
+    counts.
 
     Args:
-        limits: The limits.
+        limit: Bytes from which new requests are refused; half of them for those of one principal,
+            or of one network without authentication.
+        seconds: Seconds that a client may leave a piece of a response unread.
+
+    Attributes:
+        size: The bytes.
+    """
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self.size = 0
+        self._limit = limit
+        self._seconds = seconds
+        self._clients = Counter[Hashable]()
+
+    def has_room(self, request: HttpRequest) -> bool:
+        """Whether a request may be served: neither all clients nor its own have too much unread."""
+        if 2 * self.size < self._limit:
+            return True
+        return self.size < self._limit and 2 * self._clients[_client_of(request)] < self._limit
+
+    def send(
+        self, request: HttpRequest, send: Send, message: MutableMapping[str, Any]
+    ) -> Awaitable[None]:
+        """Send an ASGI message of the response to a request, and count a long body until then."""
+        request.responded = True
+        body: bytes = message.get("body", b"")
+        if len(body) <= SHORT_BODY:
+            return send(message)
+        return self._send_long(_client_of(request), body, message, send)
+
+    async def _send_long(
+        self, client: Hashable, body: bytes, message: MutableMapping[str, Any], send: Send
+    ) -> None:
+        self.size += len(body)
+        self._clients[client] += len(body)
+        try:
+            for start in range(0, len(body), SHORT_BODY):
+                piece = body[start : start + SHORT_BODY]
+                await self._send_piece({**message, "body": piece, "more_body": True}, send)
+            await self._send_piece({**message, "body": b""}, send)
+        finally:
+            self.size -= len(body)
+            self._clients[client] -= len(body)
+            if not self._clients[client]:
+                del self._clients[client]
+
+    async def _send_piece(self, message: MutableMapping[str, Any], send: Send) -> None:
+        with anyio.move_on_after(self._seconds):
+            await send(message)
+            return
+        raise ConnectionClosedError(
+            f"the client read nothing for {self._seconds:g} s (Limits.send_seconds)"
+        )
+
+
+class Quotas:
+    """The counters of one application.
 
     Attributes:
         in_flight: Messages being served for connected clients.
@@ -238,3 +305,8 @@ class Quotas:
             raise Refused(over_limit("in_flight"))
         if self.unread.size and not self.unread.has_room(request):
             raise Refused(over_limit("unread"))
+
+
+def _client_of(request: HttpRequest) -> Hashable:
+    principal = PRINCIPAL.get()
+    return network_of(request.client) if principal.is_anonymous else principal.identity

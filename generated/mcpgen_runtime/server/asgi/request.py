@@ -10,10 +10,10 @@ Source: ASGI specification 3.0 (HTTP connection scope).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from msgspec import UNSET
 
@@ -21,13 +21,8 @@ from ...foreign_text import safe_repr
 from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
-from ...protocol.states import DISCOVER
-from .http_response import CLOSE, HttpResponse, Refused, refusal
+from .http_response import CLOSE, HttpResponse, Receive, Refused, Scope, Send, refusal
 from .settings import Answers, Limits
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 KEPT_HEADS = 256
 """Most heads in `AcceptedHeads`."""
@@ -45,6 +40,7 @@ class HttpRequest:
 
     Args:
         scope: The ASGI connection scope.
+        send: The ASGI send callable.
 
     Attributes:
         method: The method, in upper case.
@@ -56,13 +52,19 @@ class HttpRequest:
         key: The fields that decide whether the head is accepted, without numbers and credentials;
             set by `AcceptedHeads`.
         forms: The forms of the response to a POST; see `response_forms`. Set by `AcceptedHeads`.
+        responded: Whether a response was started.
+        send: The ASGI send callable for short responses, whose bytes are not counted.
         server: Address that received the request, if known.
     """
 
-    __slots__ = ("_scope", "client", "count", "forms", "headers", "key", "method", "path", "server")
+    __slots__ = (
+        *("_scope", "client", "count", "forms", "headers", "key", "method", "path"),
+        *("responded", "send", "server"),
+    )
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, send: Send | None = None) -> None:
         self._scope = scope
+        self.send = send
         root: str = scope.get("root_path", "")
         self.method: str = scope["method"]
         self.path: str = _unmount(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
@@ -72,6 +74,7 @@ class HttpRequest:
         self.count = len(pairs)
         self.key: tuple[str | bytes | None, ...] = ()
         self.forms: tuple[bool, bool] = (False, False)
+        self.responded = False
         self.client: tuple[str, int] | None = scope.get("client")
         self.server: tuple[str, int | None] | None = scope.get("server")
         headers: Mapping[bytes, bytes] = dict(pairs)
@@ -109,12 +112,7 @@ class HttpRequest:
 
 
 class OtherPath(Protocol):
-    """Serves requests to a path beside the endpoint.
-
-    Attributes:
-        auth: Whether requests need an access token.
-        any_origin: Whether pages of all origins may make requests.
-    """
+    """Serves requests to a path beside the endpoint; see `routes.Route`."""
 
     @property
     def auth(self) -> bool: ...
@@ -130,29 +128,23 @@ class OtherPath(Protocol):
         send: Send,
         body: bytes,
         state: Any,
-    ) -> None:
-        """Respond to a request with its body; `state` is the value that the lifespan yielded."""
-        ...
+    ) -> None: ...
 
 
 class OtherPaths(Protocol):
-    """The paths beside the endpoint; see `routes`."""
+    """The paths beside the endpoint; see `routes.Routes`."""
 
-    def check(self, own: Collection[str], has_auth: bool) -> None:
-        """Check the paths.
+    def check(self, own: Collection[str], has_auth: bool) -> None: ...
 
-        Args:
-            own: The paths of the protocol.
-            has_auth: Whether the application has access tokens.
+    def find(self, path: str, method: str) -> OtherPath | None: ...
 
-        Raises:
-            ValueError: A path belongs to the protocol, or needs access tokens that are disabled.
-        """
-        ...
 
-    def find(self, path: str, method: str) -> OtherPath | None:
-        """The handler of a path; `None` for other paths."""
-        ...
+class PathEndpoint(Protocol):
+    """Serves requests to paths of its own; see `sse_endpoint`."""
+
+    def serves(self, path: str) -> bool: ...
+
+    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None: ...
 
 
 class AcceptedHeads:
@@ -236,11 +228,6 @@ def response_forms(request: HttpRequest, answers: Answers) -> tuple[bool, bool]:
         not events or (answers == "json" and json),
         not json or (answers == "sse" and events),
     )
-
-
-def is_discovery(message: jsonrpc.Message | None) -> bool:
-    """Whether a message is the `server/discover` request of revisions without sessions."""
-    return isinstance(message, jsonrpc.Request) and message.method == DISCOVER
 
 
 def check_events(request: HttpRequest, *, id: Any = UNSET) -> None:

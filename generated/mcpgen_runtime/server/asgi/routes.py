@@ -20,7 +20,8 @@ from ..._wire import encode
 from ...framing.http_headers import JSON
 from ...runtime.request_context import PRINCIPAL, Principal
 from ..request_head import RequestHead
-from .request import HttpRequest, Receive, Scope, Send
+from .http_response import Receive, Scope, Send
+from .request import HttpRequest
 
 _TEXT, _BINARY = "text/plain; charset=utf-8", "application/octet-stream"
 _HEAD, _GET = "HEAD", "GET"

@@ -43,12 +43,13 @@ from ...runtime.request_context import PRINCIPAL, Identity
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from . import http_response
-from . import request as http
-from .http_response import HttpResponse, Refused
+from .http_response import HttpResponse, Receive, Refused
+from .http_response import Send as AsgiSend
 from .http_session import HttpSession
 from .quotas import Quotas
-from .session_endpoint import CheckDraft, SessionEndpoint, initialize_request
-from .settings import ServerHttpSettings
+from .request import HttpRequest
+from .session_endpoint import SessionEndpoint, initialize_request
+from .settings import HttpSettings, Limits
 from .used_ids import MemoryUsedIds, UsedIds
 
 logger = logging.getLogger(__name__)
@@ -185,8 +186,8 @@ class SealedEndpoint(SessionEndpoint):
     """Serves the revisions with sessions, with sealed ids; see `SessionEndpoint`.
 
     Args:
-        used: Stores the ids of ended sessions; by default in this process. The other arguments are
-            those of `SessionEndpoint`.
+        worker: Its state has the ids of ended sessions; `None` to store them in this process. The
+            other arguments are those of `SessionEndpoint`.
 
     Raises:
         ValueError: The server has no key.
@@ -196,28 +197,27 @@ class SealedEndpoint(SessionEndpoint):
     def __init__(
         self,
         service: Service,
-        settings: ServerHttpSettings,
+        settings: HttpSettings,
         revisions: Revisions,
         background: TaskScope,
         quotas: Quotas,
-        check_draft: CheckDraft | None,
-        used: UsedIds | None = None,
+        worker: Any = None,
     ) -> None:
-        super().__init__(service, settings, revisions, background, quotas, check_draft)
+        super().__init__(service, settings, revisions, background, quotas)
+        used = None if worker is None else worker.state.ended or worker.state.used
         self._ended: UsedIds = MemoryUsedIds(ENDED) if used is None else used
         self._end_response = _ENDED_HERE if used is None else HttpResponse(200)
-        self._cipher = session_cipher(service, settings)
-        self._protected = settings.auth is not None
+        self._cipher = session_cipher(service, settings.limits)
         self._warned = False
 
     async def post(
         self,
-        request: http.HttpRequest,
+        request: HttpRequest,
         message: jsonrpc.Message | None,
         messages: Sequence[jsonrpc.Message],
         body: bytes,
-        receive: http.Receive,
-        send: http.Send,
+        receive: Receive,
+        send: AsgiSend,
         session: HttpSession | None = None,
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
@@ -240,7 +240,7 @@ class SealedEndpoint(SessionEndpoint):
         if waiting is not None:
             await waiting
 
-    async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
+    async def get(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> None:
         """Refuse to open a stream, which would carry the changes of one process only."""
         if await self._open(self.session_id_of(request)) is None:
             await super().get(request, receive, send)
@@ -248,7 +248,7 @@ class SealedEndpoint(SessionEndpoint):
         self.check_version(request)
         raise Refused(_NO_STREAM)
 
-    async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
+    async def delete(self, request: HttpRequest, send: AsgiSend) -> None:
         """End a session. Processes without shared state do not learn this, and still serve it."""
         identifier = self.session_id_of(request)
         sealed = await self._open(identifier)
@@ -291,7 +291,7 @@ class SealedEndpoint(SessionEndpoint):
         return identifier
 
     def _owner(self) -> Identity | None:
-        return PRINCIPAL.get().identity if self._protected else None
+        return PRINCIPAL.get().identity if self.settings.is_protected else None
 
 
 _NO_STREAM = http_response.refusal(
@@ -307,7 +307,7 @@ _ENDED_HERE = HttpResponse(
 )
 
 
-def session_cipher(service: Service, settings: ServerHttpSettings) -> SessionCipher:
+def session_cipher(service: Service, limits: Limits) -> SessionCipher:
     """The cipher of a server's session ids.
 
     Raises:
@@ -319,7 +319,7 @@ def session_cipher(service: Service, settings: ServerHttpSettings) -> SessionCip
             "sessions='sealed': expected a key that all processes have, Server(state_key=...)"
         )
     info: Mapping[str, Any] = service.describe(service.revisions.newest()).info
-    return SessionCipher(info["name"], service.shared_keys, settings.limits.sealed_seconds)
+    return SessionCipher(info["name"], service.shared_keys, limits.sealed_seconds)
 
 
 def _is_response(message: jsonrpc.Message) -> bool:

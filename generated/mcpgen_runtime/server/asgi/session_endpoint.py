@@ -12,9 +12,8 @@ Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeAlias
 
 import anyio
 from msgspec.structs import replace
@@ -23,38 +22,24 @@ from ...errors import ProtocolError
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.handshake import (
-    FOLLOWING,
-    HandshakeConnection,
-    handshake_connection,
-)
-from ...protocol.lifecycle import (
-    Description,
-    Session,
-    capabilities_without_session,
-)
+from ...protocol.handshake import FOLLOWING, HandshakeConnection, handshake_connection
+from ...protocol.lifecycle import Description, Session, capabilities_without_session
 from ...protocol.receiver import Event, Send
-from ...protocol.states import INITIALIZE
-from ...revision_facts import Facts
+from ...protocol.states import DISCOVER, INITIALIZE
 from ...runtime.request_context import NETWORK, PRINCIPAL
-from ...runtime.task_scope import TaskScope, keep_running
+from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from . import http_response
 from . import request as http
-from .event_store import StoredEvents
-from .http_response import HttpResponse, Refused
-from .http_session import HttpSession, SessionRegistry
-from .open_exchanges import SessionExchanges
+from .exchange import HttpEndpoint
+from .http_response import HttpResponse, Receive, Refused
+from .http_response import Send as AsgiSend
+from .http_session import HttpSession, SessionExchanges, SessionRegistry
 from .quotas import Quotas, decoded_size
-from .request import field_key
-from .resumable_stream import ResumableStream
-from .session_exchange import SessionExchange
-from .session_messages import SessionMessages
-from .session_response import SessionResponse
-from .settings import ServerHttpSettings
+from .request import HttpRequest, field_key
+from .session_exchange import SessionExchange, SessionResponse, post_message
+from .settings import HttpSettings
 from .sse_response import SseResponse
-
-logger = logging.getLogger(__name__)
 
 _LACKS = "a session, and this server keeps none (stateless=True)"
 
@@ -67,111 +52,120 @@ _KEPT = FOLLOWING | {INITIALIZE}  # requests of which a session keeps a part
 Identify: TypeAlias = Callable[[Session], str | None]
 """Returns the id of a session that any process serves; `None` to keep it in this process."""
 
-CheckDraft: TypeAlias = Callable[
-    [Facts, http.HttpRequest, jsonrpc.Message | None], HttpResponse | None
-]
-"""Returns the refusal of a message whose draft header fields differ from its body."""
 
-
-class SessionEndpoint:
-    """Serves the revisions with sessions.
-
-    Args:
-        service: The service of the server.
-        settings: The HTTP settings.
-        revisions: The revisions with sessions.
-        background: Runs tasks that no request owns.
-        quotas: The amounts that all clients use together.
-        check_draft: Checks the header fields of a draft; `None` if no revision has a draft.
+class SessionEndpoint(HttpEndpoint):
+    """Serves the revisions with sessions; see `HttpEndpoint`.
 
     Attributes:
         registry: The sessions.
         exchanges: The open exchanges of all sessions.
-        revisions: As passed.
-        session_type: The class of the sessions.
+        revisions: The revisions with sessions.
     """
 
-    session_type: ClassVar[type[HttpSession]] = HttpSession
+    methods = "POST, GET, DELETE"
+
+    @staticmethod
+    def revisions_of(revisions: Revisions) -> Revisions:
+        """The revisions that are served in sessions of Streamable HTTP; may be empty.
+
+        Handshake revisions that define other transports only are included: some clients use them
+        over Streamable HTTP, and fail if the server answers with another revision.
+        """
+        handshake = revisions.of(Lifecycle.HANDSHAKE)
+        if any(each.facts.transports.streamable_http == "session" for each in handshake.values()):
+            return handshake
+        return handshake.among(())
 
     def __init__(
         self,
         service: Service,
-        settings: ServerHttpSettings,
+        settings: HttpSettings,
         revisions: Revisions,
         background: TaskScope,
         quotas: Quotas,
-        check_draft: CheckDraft | None,
+        worker: Any = None,
     ) -> None:
         self.registry = SessionRegistry(settings.limits, quotas.memory)
         # A client is watched before its request has been silent for `keep_alive` seconds.
         interval = _WATCH_INTERVAL if settings.keep_alive is None else settings.keep_alive / 2
-        self.exchanges = SessionExchanges(background, quotas, interval, settings.limits)
-        self._background = background
+        self._exchanges = SessionExchanges(background, quotas, interval, settings.limits)
+        self.exchanges = self._exchanges
         self._quotas = quotas
         self.service = service
         self.settings = settings
         self.revisions = revisions
+        self._session_type: type[HttpSession] = settings.session_type or HttpSession
         self._facts = revisions.newest().facts
         self._stateless = settings.stateless
-        self._check_draft = check_draft
+        if settings.stateless:
+            self.methods = "POST"
         self._session_key = field_key(self._facts.headers.session or "")
         self._version_key = field_key(self._facts.headers.protocol_version or "")
         self._versions = frozenset(name.encode() for name in revisions)
         self._known_versions = self._versions | {None}
+        self._check_draft = settings.draft_check
         drafts = [each.facts.draft for each in revisions.values()]
         draft_fields = {name for draft in drafts for name in (draft.method, draft.name) if name}
         self._draft_keys = frozenset(map(field_key, draft_fields))
 
-    async def watch(self) -> None:
-        """End idle sessions and watch connections, until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(keep_running, self.registry.expire)
-            tasks.start_soon(keep_running, self.exchanges.watch)
-            tasks.start_soon(keep_running, self.exchanges.expire_abandoned)
-            tasks.start_soon(self.exchanges.own_tasks)
+    @property
+    def session_count(self) -> int:
+        """See `HttpEndpoint`."""
+        return len(self.registry)
+
+    def free_memory(self) -> None:
+        """See `HttpEndpoint`."""
+        self._exchanges.cancel_first_abandoned("bodies")
+
+    async def close_idle(self) -> None:
+        """See `HttpEndpoint`."""
+        await self.registry.close_idle()
+
+    async def close(self) -> None:
+        """See `HttpEndpoint`."""
+        await super().close()
+        await self.registry.close()
+
+    def background_work(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+        """See `HttpEndpoint`."""
+        more = (self.registry.expire, self._exchanges.expire_abandoned)
+        return (*super().background_work(), *more)
 
     def post(
         self,
-        request: http.HttpRequest,
+        request: HttpRequest,
         message: jsonrpc.Message | None,
         messages: Sequence[jsonrpc.Message],
         body: bytes,
-        receive: http.Receive,
-        send: http.Send,
+        receive: Receive,
+        send: AsgiSend,
         session: HttpSession | None = None,
     ) -> Awaitable[None] | None:
-        """Respond to one POST.
-
-        Args:
-            request: The POST.
-            message: The message in its body; `None` for a batch.
-            messages: The message, or the messages of the batch.
-            body: The body.
-            receive: The ASGI receive callable.
-            send: The ASGI send callable.
-            session: The session of the POST, if known.
-
-        Returns:
-            Waits for the end of the response; `None` if it has ended.
-
-        Raises:
-            Refused: The messages are not served.
-        """
+        """See `HttpEndpoint`. `session` is that of the POST, if it is known."""
         if session is None:
-            if self._stateless or not request.headers.get(self._session_key):
+            headers = request.headers
+            named = headers.get(self._session_key)
+            if self._stateless or not named:
                 initialize = initialize_request(message)
                 if initialize is not None:
                     return self.initialize(request, initialize, body, receive, send)
                 session = self._without_session(request, message)
-            if session is None:
+            elif headers.get(self._version_key) in self._known_versions:
+                session = self.registry.by_id.get(named.decode("latin-1"))
+            if session is None or session.owner is not None:
                 session = self._find_session(request)
+            NETWORK.set(session.network)  # whose share tasks take
         if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
-            refused = self._check_draft(session.revision.facts, request, message)
-            if refused is not None:
-                raise Refused(refused)
+            of_tool = self.service.param_headers_of
+            self._check_draft(session.revision.facts, request, message, of_tool)
+        if message is None:
+            serve_batch = self.settings.serve_batch
+            if serve_batch is None or not session.revision.batching:
+                text = "expected one JSON-RPC message, got an array"
+                raise Refused(http_response.refusal(session.revision.facts.http.rejected, text))
+            return serve_batch(session, request, messages, body, receive, send)
         if not isinstance(message, jsonrpc.Request):
-            posted = SessionMessages(session, self.exchanges, message, messages)
-            return posted.serve(request, body, receive, send)
+            return post_message(session, message, send)
         most = self.settings.limits.per_session
         if len(session.exchanges) >= most or session.handling >= most:
             raise Refused(http_response.over_limit("per_session"))
@@ -182,11 +176,11 @@ class SessionEndpoint:
     async def _post_kept(
         self,
         session: HttpSession,
-        request: http.HttpRequest,
+        request: HttpRequest,
         message: jsonrpc.Request,
         body: bytes,
-        receive: http.Receive,
-        send: http.Send,
+        receive: Receive,
+        send: AsgiSend,
     ) -> None:
         """Respond to a request of which the session keeps a part."""
         kept: int | None = None
@@ -202,10 +196,10 @@ class SessionEndpoint:
     def _serve(
         self,
         session: HttpSession,
-        request: http.HttpRequest,
+        request: HttpRequest,
         message: jsonrpc.Request,
-        receive: http.Receive,
-        send: http.Send,
+        receive: Receive,
+        send: AsgiSend,
         kept: int | None = None,
     ) -> Awaitable[None] | None:
         """Respond to one request of a session."""
@@ -224,7 +218,7 @@ class SessionEndpoint:
             if kept is not None:
                 session.count_subscriptions(kept)
             return self._answer(session, answers, request, receive, send)
-        exchange = SessionExchange(session, self.exchanges, request, receive, send, event)
+        exchange = SessionExchange(session, request, receive, send, event)
         exchange.kept = kept
         return exchange.start()
 
@@ -232,48 +226,64 @@ class SessionEndpoint:
         self,
         session: HttpSession,
         answers: Sequence[Event],
-        request: http.HttpRequest,
-        receive: http.Receive,
-        send: http.Send,
+        request: HttpRequest,
+        receive: Receive,
+        send: AsgiSend,
     ) -> None:
         """Send the answers of the connection itself."""
         await session.store_changes()
-        response = SessionResponse(request, receive, send, self.settings, session)
+        response = SessionResponse(request, receive, send, session)
         for each in answers:
             if isinstance(each, Send):
                 await response.send(each.message)
         await response.finish()
 
-    async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
-        """Open a stream of the session, or resume one."""
+    async def serve_other(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> bool:
+        """See `HttpEndpoint`: GET opens a stream of the session, DELETE ends it."""
+        if self._stateless:
+            return False
+        if request.method == "GET":
+            await self.get(request, receive, send)
+        else:
+            await self.delete(request, send)
+        return True
+
+    async def get(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> None:
+        """Open a stream of the session, and hold it until one side closes it."""
         session = self._find_session(request)
         http.check_events(request)
         if session.users >= self.settings.limits.per_session:
             raise Refused(http_response.over_limit("per_session"))
-        last_event_id = request.field(self._facts.headers.last_event_id)
         response = SseResponse(send, self.settings.limits.send_seconds)
         session.users += 1
         try:
-            if last_event_id is None:
-                stream = session.new_stream()
-                session.add_listening(stream)
-                await stream.open(response)
-            else:
-                stream = await self._resume(session, last_event_id, response)
-            if session.is_listening(stream):
+            stream = await session.open_stream(request, response)
+            announces = stream in session.listening
+            if announces:
                 await session.send_pending(stream)
-            await self._hold(session, stream, response, receive)
+                session.start_announcing()
+            try:
+                if not stream.over:
+                    streams, keep_alive = self._quotas.streams, self.settings.keep_alive
+                    stream.held = anyio.CancelScope()
+                    if await streams.hold(receive, response, keep_alive, stream.held):
+                        stream.disconnect(response)
+            finally:
+                if announces:
+                    session.stop_announcing()
+            await stream.close(response)
+            if announces:
+                session.end_stream(stream)
         finally:
             session.leave()
-        await session.discard_streams()
 
-    async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
+    async def delete(self, request: HttpRequest, send: AsgiSend) -> None:
         """End the session."""
         await self.registry.end(self._find_session(request))
         await HttpResponse(200).send(send)
 
     def _without_session(
-        self, request: http.HttpRequest, message: jsonrpc.Message | None
+        self, request: HttpRequest, message: jsonrpc.Message | None
     ) -> HttpSession | None:
         """A session for one POST that names no session; `None` if it has to name one.
 
@@ -282,7 +292,7 @@ class SessionEndpoint:
         """
         if isinstance(message, jsonrpc.InvalidMessage):
             raise Refused(http_response.invalid_message(message))
-        if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
+        if isinstance(message, jsonrpc.Request) and message.method == DISCOVER:
             self.check_version(request)
             raise Refused(http_response.unknown_method(message))
         if not self._stateless:
@@ -290,9 +300,7 @@ class SessionEndpoint:
         self.check_version(request)
         return self.single_session(request, Session(self._stated_revision(request), {}, {}), _LACKS)
 
-    def single_session(
-        self, request: http.HttpRequest, session: Session, lacks: str
-    ) -> HttpSession:
+    def single_session(self, request: HttpRequest, session: Session, lacks: str) -> HttpSession:
         """A session for one POST; see `HandshakeConnection.assume_session`."""
         connection = self._connection(lasts=False)
         connection.assume_session(session, lacks)
@@ -300,7 +308,7 @@ class SessionEndpoint:
         NETWORK.set(session_for_post.network)
         return session_for_post
 
-    def _stated_revision(self, request: http.HttpRequest) -> Revision:
+    def _stated_revision(self, request: HttpRequest) -> Revision:
         """The revision that a header names, else the newest one whose clients send no such header.
 
         Source: basic/transports#protocol-version-header (2025-06-18, 2025-11-25).
@@ -323,31 +331,26 @@ class SessionEndpoint:
 
     def _session_of(self, connection: HandshakeConnection, network: str) -> HttpSession:
         """Create a session that is not registered yet."""
-        return self.session_type(
-            self.service,
-            self.settings,
-            connection,
-            network,
-            self._quotas.memory,
-            self._background,
-            self.registry.touch,
+        touch = self.registry.touch
+        return self._session_type(
+            self.service, self.settings, connection, network, self._exchanges, touch
         )
 
     async def initialize(
         self,
-        request: http.HttpRequest,
+        request: HttpRequest,
         message: jsonrpc.Request,
         body: bytes,
-        receive: http.Receive,
-        send: http.Send,
+        receive: Receive,
+        send: AsgiSend,
         identify: Identify | None = None,
     ) -> None:
         """Respond to an `initialize`. Without `identify` this process keeps the session."""
         facts, limits = self._facts, self.settings.limits
         http.check_initialize(message, body, limits)
         self.check_version(request)
-        if self._check_draft and (refused := self._check_draft(facts, request, message)):
-            raise Refused(refused)
+        if self._check_draft:
+            self._check_draft(facts, request, message, self.service.param_headers_of)
         lasts = not self._stateless and identify is None
         connection = self._connection(lasts=lasts)
         messages = [e.message for e in connection.receive_message(message) if isinstance(e, Send)]
@@ -363,7 +366,7 @@ class SessionEndpoint:
         if lasts:
             await self._register(session, body)
             identifier = session.id
-        response = SessionResponse(request, receive, send, self.settings, session)
+        response = SessionResponse(request, receive, send, session)
         if identifier is not None:
             assert facts.headers.session is not None
             response.headers = {facts.headers.session: identifier}
@@ -381,7 +384,7 @@ class SessionEndpoint:
         Raises:
             Refused: There is no room for the session.
         """
-        if self.settings.auth is not None:
+        if self.settings.is_protected:
             session.owner = PRINCIPAL.get().identity
         await session.reserve_initialize(decoded_size(body))
         try:
@@ -390,78 +393,12 @@ class SessionEndpoint:
             session.release_memory(session.kept)
             raise
 
-    async def _resume(
-        self, session: HttpSession, last_event_id: str, response: SseResponse
-    ) -> ResumableStream:
-        """Resume the stream of an event after the event.
-
-        Raises:
-            Refused: No further event can come.
-        """
-        name = self._facts.headers.last_event_id
-        try:
-            stored = await session.stored_after(last_event_id)
-            stream = None
-            if stored is not None:
-                stream = await self._continue(session, stored, last_event_id, response)
-        except Exception as error:
-            logger.error("the event store failed: %r", error)
-            text = f"{name}: what came after that event can't be had now"
-            raise Refused(http_response.unavailable(text)) from None
-        if stream is None:
-            text = f"{name}: {safe_repr(last_event_id)} is no event that more can come after"
-            raise Refused(http_response.refusal(self._facts.http.rejected, text))
-        return stream
-
-    async def _continue(
-        self, session: HttpSession, stored: StoredEvents, last_event_id: str, response: SseResponse
-    ) -> ResumableStream | None:
-        """Resume a stream on a connection; `None` if no further event can come."""
-        stream = session.stream_of(stored)
-        if not await stream.resume(response, last_event_id):
-            return None
-        if session.is_listening(stream):
-            session.add_listening(stream)
-        return stream
-
-    async def _hold(
-        self,
-        session: HttpSession,
-        stream: ResumableStream,
-        response: SseResponse,
-        receive: http.Receive,
-    ) -> None:
-        """Keep the connection of a stream open until one side closes it."""
-        announces = session.is_listening(stream)
-        disconnected = False
-        if not stream.over:
-            streams, keep_alive = self._quotas.streams, self.settings.keep_alive
-            stream.held = anyio.CancelScope()
-            if announces:
-                session.start_announcing()
-            try:
-                disconnected = await streams.hold(receive, response, keep_alive, stream.held)
-            finally:
-                if announces:
-                    session.stop_announcing()
-        if disconnected:
-            stream.disconnect(response)
-        else:
-            await stream.close(response)
-
-    def _find_session(self, request: http.HttpRequest) -> HttpSession:
+    def _find_session(self, request: HttpRequest) -> HttpSession:
         """Find the session that a request names.
 
         Raises:
             Refused: It names none that there is, or a revision that is not served.
         """
-        headers, session = request.headers, None
-        if headers.get(self._version_key, None) in self._known_versions:
-            named = headers.get(self._session_key)
-            session = None if named is None else self.registry.by_id.get(named.decode("latin-1"))
-            if session is not None and session.owner is None:
-                NETWORK.set(session.network)  # whose share tasks take
-                return session
         self.check_version(request)
         facts = self._facts
         identifier = self.session_id_of(request)
@@ -481,11 +418,11 @@ class SessionEndpoint:
         text = f"{text}; initialize, alone in its POST, opens one"
         return http_response.refusal(facts.http.missing_session, text)
 
-    def session_id_of(self, request: http.HttpRequest) -> str | None:
+    def session_id_of(self, request: HttpRequest) -> str | None:
         """The session id in a header field of a request; `None` if it is absent or empty."""
         return request.field(self._facts.headers.session) or None
 
-    def check_version(self, request: http.HttpRequest) -> None:
+    def check_version(self, request: HttpRequest) -> None:
         """Check the revision in the header of a request.
 
         Raises:
@@ -506,15 +443,3 @@ def initialize_request(message: jsonrpc.Message | None) -> jsonrpc.Request | Non
     return (
         message if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE else None
     )
-
-
-def with_sessions(revisions: Revisions) -> Revisions:
-    """The revisions that are served in sessions of Streamable HTTP; may be empty.
-
-    Handshake revisions that define other transports only are included: some clients use them over
-    Streamable HTTP, and fail if the server answers with another revision.
-    """
-    handshake = revisions.of(Lifecycle.HANDSHAKE)
-    if any(each.facts.transports.streamable_http == "session" for each in handshake.values()):
-        return handshake
-    return handshake.among(())

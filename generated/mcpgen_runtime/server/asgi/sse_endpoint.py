@@ -10,12 +10,11 @@ Source: basic/transports#http-with-sse (2024-11-05).
 
 from __future__ import annotations
 
-import posixpath
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 import anyio
 import msgspec
@@ -32,10 +31,11 @@ from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import http_response
 from . import request as http
 from .body import RequestBodies
-from .http_response import HttpResponse, Refused
+from .http_response import HttpResponse, Receive, Refused
+from .http_response import Send as AsgiSend
 from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
-from .request import Authentication
-from .settings import RELATIVE, SSE_PATH, Limits, ServerHttpSettings
+from .request import Authentication, HttpRequest
+from .settings import HttpSettings, Limits
 from .sse_response import SseResponse
 
 _ID_BYTES = 32
@@ -72,25 +72,27 @@ class SseChannel(Channel):
         """Number of messages that were posted and not received yet."""
         return len(self._posted)
 
-    async def post(self, message: bytes, principal: Principal | None) -> HttpResponse | None:
-        """Queue a message; returns the refusal if too many messages wait to be received.
+    async def post(self, message: bytes, principal: Principal | None) -> None:
+        """Queue a message.
 
         Messages wait if the client does not read its stream, which blocks its session.
 
         Args:
             message: The message.
             principal: The principal of the POST; `None` without authorization.
+
+        Raises:
+            Refused: Too many messages wait to be received.
         """
         size = self._size + len(message)
         if self._posted and (self.waiting >= self._limits.per_session or size > self._limits.body):
             text = "too much waits to be received (Limits.per_session, Limits.body)"
-            return http_response.unavailable(text)
+            raise Refused(http_response.unavailable(text))
         if not await self._quotas.memory.reserve(len(message), self.memory):
-            return http_response.over_limit("session_bytes")
+            raise Refused(http_response.over_limit("session_bytes"))
         self._posted.append((message, principal))
         self._size += len(message)
         self._arrived.set()
-        return None
 
     async def receive(self) -> bytes:
         """Wait for the next posted message."""
@@ -166,19 +168,22 @@ class SseEndpoints:
     Args:
         service: The service of the server.
         settings: The HTTP settings.
+        paths: The path of the stream, and that of messages.
+        reference_of: Returns the reference of the latter for clients, for the mount point.
         quotas: The amounts that all clients use together.
         bodies: The request bodies being read.
-
-    Attributes:
         authenticator: Authorizes the messages, if the application is protected.
     """
 
     def __init__(
         self,
         service: Service,
-        settings: ServerHttpSettings,
+        settings: HttpSettings,
+        paths: tuple[str, str],
+        reference_of: Callable[[str], str],
         quotas: Quotas,
         bodies: RequestBodies,
+        authenticator: Authentication | None = None,
     ) -> None:
         revisions = service.revisions.of(Lifecycle.HANDSHAKE)
         # All handshake revisions, since clients of later revisions fall back to this transport.
@@ -187,20 +192,20 @@ class SseEndpoints:
             service, revisions=revisions, application=application
         )
         self._settings = settings
+        self._paths = paths
+        self._reference_of = reference_of
         self._quotas = quotas
         self._bodies = bodies
         self._clients: dict[str, _Client] = {}
-        self.authenticator: Authentication | None = None
+        self._authenticator = authenticator
 
     def serves(self, path: str) -> bool:
         """Whether a path is the path of one of the two endpoints."""
-        return path in (self._settings.sse_path, self._settings.messages_path)
+        return path in self._paths
 
-    async def serve(
-        self, request: http.HttpRequest, receive: http.Receive, send: http.Send
-    ) -> None:
+    async def serve(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> None:
         """Serve a request to one of the two endpoints."""
-        of_stream = request.path == self._settings.sse_path
+        of_stream = request.path == self._paths[0]
         expected = "GET" if of_stream else "POST"
         if request.method != expected:
             raise Refused(http_response.not_allowed(expected), "unread")
@@ -209,21 +214,19 @@ class SseEndpoints:
         else:
             await self._post(request, receive, send)
 
-    async def _open_stream(
-        self, request: http.HttpRequest, receive: http.Receive, send: http.Send
-    ) -> None:
+    async def _open_stream(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> None:
         http.check_events(request)
         response = SseResponse(send, self._settings.limits.send_seconds)
         channel = SseChannel(response, self._settings.limits, self._quotas)
         queue = new_session(self._service, channel)
         identifier = channel.session_id = secrets.token_urlsafe(_ID_BYTES)
-        endpoint = f"{_messages_reference(self._settings, request.root)}?{_QUERY}={identifier}"
+        endpoint = f"{self._reference_of(request.root)}?{_QUERY}={identifier}"
         try:
             await response.open()
             await response.write_event(endpoint.encode(), type=ENDPOINT)
             async with anyio.create_task_group() as tasks:
                 self._clients[identifier] = client = _Client(channel, queue)
-                if self.authenticator is not None:
+                if self._authenticator is not None:
                     client.owner = PRINCIPAL.get().identity
                 tasks.start_soon(run_session, self._service, queue)
                 await self._quotas.streams.hold(
@@ -236,18 +239,21 @@ class SseEndpoints:
             self._clients.pop(identifier, None)
             self._quotas.memory.close(channel.memory)
 
-    async def _post(
-        self, request: http.HttpRequest, receive: http.Receive, send: http.Send
-    ) -> None:
+    async def _post(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> None:
         http.check_body(request, self._settings.limits)
         body = await self._bodies.read(receive)
         try:
-            await (await self._deliver(request, body)).send(send)
+            await self._deliver(request, body)
+            await _ACCEPTED.send(send)
         finally:
             self._bodies.release(body)
 
-    async def _deliver(self, request: http.HttpRequest, body: bytes) -> HttpResponse:
-        """Pass a posted message to the session of a stream; returns the response to the POST."""
+    async def _deliver(self, request: HttpRequest, body: bytes) -> None:
+        """Pass a posted message to the session of a stream.
+
+        Raises:
+            Refused: The message is not served.
+        """
         client = self._clients.get(_stream_id(request.query))
         if client is not None and client.owner is not None:
             client = client if client.owner == PRINCIPAL.get().identity else None
@@ -265,15 +271,15 @@ class SseEndpoints:
         if invalid is not None and len(parts) == 1 and not fails_our_request:
             raise Refused(http_response.invalid_message(invalid))
         principal = None
-        if self.authenticator is not None:
-            self.authenticator.authorize(request, parts)
+        if self._authenticator is not None:
+            self._authenticator.authorize(request, parts)
             principal = PRINCIPAL.get()
         self._check_room(request, client, parts)
         await self._reserve(client, parts, body)
-        return await client.channel.post(body, principal) or _ACCEPTED
+        await client.channel.post(body, principal)
 
     def _check_room(
-        self, request: http.HttpRequest, client: _Client, parts: Sequence[jsonrpc.Message]
+        self, request: HttpRequest, client: _Client, parts: Sequence[jsonrpc.Message]
     ) -> None:
         """Check that not too many messages are being served.
 
@@ -309,44 +315,6 @@ class SseEndpoints:
         if not await self._quotas.memory.reserve(max(0, kept - client.kept), memory):
             raise Refused(http_response.over_limit("session_bytes"))
         client.kept = max(kept, client.kept)
-
-
-def check_paths(service: Service, settings: ServerHttpSettings) -> None:
-    """Check that the two endpoints can be served.
-
-    Raises:
-        ValueError: Two of the paths are equal, or no served revision has HTTP+SSE.
-    """
-    if not any(each.facts.transports.http_sse for each in service.revisions.values()):
-        raise ValueError("sse_path: none of the revisions that are served has HTTP+SSE")
-    paths = (settings.path, settings.sse_path, settings.messages_path)
-    if len(set(paths)) < len(paths):
-        raise ValueError(f"sse_path: expected it, messages_path and path to differ, got {paths}")
-
-
-def _messages_reference(settings: ServerHttpSettings, root: str) -> str:
-    """The URI reference of the endpoint for messages that clients get, without query.
-
-    Args:
-        settings: The settings.
-        root: The path of the mount point.
-    """
-    match settings.messages_endpoint:
-        case None:  # one slash, since two would precede a host
-            return quote("/" + (root.rstrip("/") + settings.messages_path).lstrip("/"))
-        case str() as endpoint if endpoint != RELATIVE:
-            return endpoint
-        case _:
-            return _relative_reference(settings.messages_path, settings.sse_path or SSE_PATH)
-
-
-def _relative_reference(path: str, seen_from: str) -> str:
-    """A relative reference to a path.
-
-    Colons are quoted, since the text before a colon would be a scheme otherwise.
-    """
-    reference = posixpath.relpath(path, posixpath.dirname(seen_from))
-    return quote(f"{reference}/" if path.endswith("/") else reference)
 
 
 def _stream_id(query: bytes) -> str:

@@ -9,21 +9,21 @@ basic/patterns/subscriptions (2026-07-28).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
 import anyio
 
-from ...channel import Channel, OutgoingMessage, RequestId
+from ...channel import MessageSender, OutgoingMessage, RequestId
 from ...errors import (
     INTERRUPTED,
     METHOD_NOT_FOUND,
     ConnectionClosedError,
-    EndOfChannel,
     InternalError,
     ProtocolError,
 )
+from ...facts import Lifecycle, Revisions
 from ...protocol import jsonrpc
 from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import RequestMetadata
@@ -36,61 +36,86 @@ from ...runtime.concurrency import run_eagerly_here
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK, RequestContext
-from ...runtime.task_scope import TaskScope, keep_running
+from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
-from .exchange import Exchange, logger
+from .exchange import Exchange, HttpEndpoint, OpenExchanges, logger
 from .header_validation import HeaderValidator
-from .http_response import SHUTTING_DOWN, HttpResponse, Refused
-from .open_exchanges import OpenExchanges
-from .post_response import PostResponse
+from .http_response import SHUTTING_DOWN, HttpResponse, Receive, Refused
+from .http_response import Send as AsgiSend
 from .quotas import Quotas, StreamMemory
-from .settings import ServerHttpSettings
+from .request import HttpRequest
+from .settings import HttpSettings
+from .sse_response import PostResponse
 
 _UNAVAILABLE = 503
 _WATCH_INTERVAL = 0.25  # most seconds between two checks of the open exchanges
 
 
-class StatelessEndpoint:
-    """Serves the revisions without sessions.
+class StatelessEndpoint(HttpEndpoint):
+    """Serves the revisions without sessions; see `HttpEndpoint`.
 
     Args:
         service: The service of the server.
         settings: The HTTP settings.
+        revisions: The revisions without sessions.
         background: Runs the tasks that wait for clients to disconnect.
         quotas: The amounts that all clients use together.
+        worker: Not used.
 
     Attributes:
         headers: Validates header fields of these revisions.
-        exchanges: The open exchanges.
-        service: As passed.
+        open_exchanges: As `exchanges`.
         stores: Whether a response waits for changes to be stored.
     """
 
     stores: ClassVar[bool] = False
 
+    @staticmethod
+    def revisions_of(revisions: Revisions) -> Revisions:
+        """See `HttpEndpoint`."""
+        return revisions.of(Lifecycle.PER_REQUEST)
+
     def __init__(
-        self, service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
+        self,
+        service: Service,
+        settings: HttpSettings,
+        revisions: Revisions,
+        background: TaskScope,
+        quotas: Quotas,
+        worker: Any = None,
     ) -> None:
         self.headers = HeaderValidator(service.revisions, service.param_headers_of)
         self._quotas = quotas
         self.service = service
         self._settings = settings
         self._background = background
-        facts = self.headers.facts or Facts()
+        facts = revisions.newest().facts
         self._statuses = _statuses(facts)
         self._http = facts.http
         interval = _WATCH_INTERVAL
         if settings.keep_alive is not None:
             interval = min(interval, settings.keep_alive / 2)
-        self.exchanges = OpenExchanges(background, quotas, interval)
+        self.exchanges = self.open_exchanges = OpenExchanges(background, quotas, interval)
+        self._version_key = http.field_key(facts.headers.protocol_version or "")
+        self._version_values = frozenset(name.encode() for name in revisions)
         self._meta = self.headers.meta_cache
         self._reader = self.connection()
         listen = facts.behaviour.listen
         self._own = HandshakeConnection.own_requests() | {DISCOVER}
         if listen is not None:
             self._own |= {listen}
+
+    def applies(self, request: HttpRequest, message: jsonrpc.Message | None) -> bool:
+        """See `HttpEndpoint`."""
+        if request.headers.get(self._version_key) in self._version_values:
+            return True  # as of each request of these revisions
+        return self.headers.applies(request, message)
+
+    def names_revision(self, request: HttpRequest) -> bool:
+        """See `HttpEndpoint`."""
+        return self.headers.names_revision(request)
 
     def encode(self, event: RequestReceived, result: Any) -> OutgoingMessage:
         """The response to a request."""
@@ -101,33 +126,16 @@ class StatelessEndpoint:
         )
         return OutgoingMessage(data, "response", identifier, "", revision, identifier)
 
-    async def watch(self) -> None:
-        """Watch the clients of long requests for disconnects, until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(keep_running, self.exchanges.watch)
-            tasks.start_soon(self.exchanges.own_tasks)
-
     def post(
         self,
-        request: http.HttpRequest,
+        request: HttpRequest,
         message: jsonrpc.Message | None,
-        receive: http.Receive,
-        send: http.Send,
+        messages: Sequence[jsonrpc.Message],
+        body: bytes,
+        receive: Receive,
+        send: AsgiSend,
     ) -> Awaitable[None] | None:
-        """Respond to one POST.
-
-        Args:
-            request: The POST.
-            message: The message in its body; `None` for a batch.
-            receive: The ASGI receive callable.
-            send: The ASGI send callable.
-
-        Returns:
-            Waits for the end of the response; `None` if it has ended.
-
-        Raises:
-            Refused: The message is not served.
-        """
+        """See `HttpEndpoint`."""
         if not isinstance(message, jsonrpc.Request):
             return self._post_other(request, message, send)
         NETWORK.set(http.network_of(request.client))
@@ -142,12 +150,10 @@ class StatelessEndpoint:
                 return self._refuse(message, mismatch, request, receive, send)
         if event.method.name in self._own:
             return self._answer(event, metadata, message, request, receive, send)
-        exchange = StatelessExchange(self, self.exchanges, request, receive, send, event, metadata)
+        exchange = StatelessExchange(self, request, receive, send, event, metadata)
         return exchange.start()
 
-    def _header_error(
-        self, request: http.HttpRequest, message: jsonrpc.Request
-    ) -> ProtocolError | None:
+    def _header_error(self, request: HttpRequest, message: jsonrpc.Request) -> ProtocolError | None:
         """The error for a request whose header fields differ from its body."""
         try:
             self.headers.check(request, message, self.headers.values_of(message))
@@ -159,9 +165,9 @@ class StatelessEndpoint:
         self,
         message: jsonrpc.Request,
         error: ProtocolError,
-        request: http.HttpRequest,
-        receive: http.Receive,
-        send: http.Send,
+        request: HttpRequest,
+        receive: Receive,
+        send: AsgiSend,
     ) -> Awaitable[None]:
         response = self.response_of(request, receive, send)
         response.other_status = self._http.rejected
@@ -172,9 +178,9 @@ class StatelessEndpoint:
         event: RequestReceived,
         metadata: RequestMetadata,
         message: jsonrpc.Request,
-        request: http.HttpRequest,
-        receive: http.Receive,
-        send: http.Send,
+        request: HttpRequest,
+        receive: Receive,
+        send: AsgiSend,
     ) -> None:
         """Answer a request that the connection handles itself, or open a subscription."""
         connection = self.connection()
@@ -188,14 +194,12 @@ class StatelessEndpoint:
             elif isinstance(each, Send):
                 await response.send(each.message)
 
-    def response_of(
-        self, request: http.HttpRequest, receive: http.Receive, send: http.Send
-    ) -> PostResponse:
+    def response_of(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> PostResponse:
         """The response to a request."""
         return PostResponse(request, receive, send, self._settings, self._statuses)
 
     async def _post_other(
-        self, request: http.HttpRequest, message: jsonrpc.Message | None, send: http.Send
+        self, request: HttpRequest, message: jsonrpc.Message | None, send: AsgiSend
     ) -> None:
         """Respond to a POST without a request; a notification is handled first."""
         if isinstance(message, jsonrpc.InvalidMessage):
@@ -213,7 +217,7 @@ class StatelessEndpoint:
             body = self._refusal(None, error).data
             raise Refused(HttpResponse(self._http.rejected, body)) from None
         connection = self.connection()
-        peer = Peer(connection, _NoChannel(), self.service.application)
+        peer = Peer(connection, _NoSender(), self.service.application)
         for event in connection.receive_message(message):
             if isinstance(event, NotificationReceived):
                 await peer.handle(event)
@@ -224,8 +228,8 @@ class StatelessEndpoint:
         peer: Peer,
         message: jsonrpc.Request,
         acknowledgement: OutgoingMessage,
-        request: http.HttpRequest,
-        receive: http.Receive,
+        request: HttpRequest,
+        receive: Receive,
         response: PostResponse,
     ) -> None:
         """Keep a subscription open until the client disconnects or the server ends the stream."""
@@ -253,7 +257,7 @@ class StatelessEndpoint:
         self,
         peer: Peer,
         acknowledgement: OutgoingMessage,
-        receive: http.Receive,
+        receive: Receive,
         response: PostResponse,
         scope: anyio.CancelScope,
     ) -> bool:
@@ -285,10 +289,9 @@ class StatelessEndpoint:
         return error_response(identifier, error, self.headers.revisions.newest())
 
 
-class StatelessExchange(Exchange):
+class StatelessExchange(Exchange[StatelessEndpoint, PostResponse]):
     """A request without a session. It is cancelled if its client disconnects; see `Exchange`."""
 
-    _owner: StatelessEndpoint
     _peer: PendingRequests | None = None
     _is_open = True  # there is no response yet, and the client is not known to be gone
 
@@ -299,7 +302,7 @@ class StatelessExchange(Exchange):
 
     def begin(self) -> Callable[[], PendingRequests]:
         """See `Exchange`; most requests need no connection."""
-        exchanges = self.exchanges
+        exchanges = self._owner.exchanges
         exchanges.open[self] = None
         if exchanges.added is not None:
             exchanges.wake()
@@ -329,7 +332,7 @@ class StatelessExchange(Exchange):
 
     def _start_watching(self) -> None:
         self.watched = True
-        self.exchanges.background.start_soon(self.watch)
+        self._owner.exchanges.background.start_soon(self.watch)
 
     def respond(self, result: Any) -> OutgoingMessage | None:
         """See `Exchange`."""
@@ -368,7 +371,7 @@ class StatelessExchange(Exchange):
 
     async def end(self) -> None:
         """End the response; with an error if the host cancelled the request before it."""
-        del self.exchanges.open[self]
+        del self._owner.exchanges.open[self]
         if self.response is not None or self._is_open:
             response = self.writer()
             response.stop_watching()
@@ -399,17 +402,14 @@ class StatelessExchange(Exchange):
     def _on_abort(self) -> None:
         self._is_open = False
         self.writer().done = True
-        self.exchanges.background.start_soon(self._cancel)
+        self._owner.exchanges.background.start_soon(self._cancel)
 
     async def _cancel(self) -> None:
         self.cancel()
 
 
-class _NoChannel(Channel):
-    """The channel of a notification, which has no response."""
-
-    async def receive(self) -> bytes:
-        raise EndOfChannel("a POST brings one message")
+class _NoSender(MessageSender):
+    """Sends nothing: a notification has no response."""
 
     async def send(self, message: OutgoingMessage) -> None:
         raise ConnectionClosedError("a notification is not answered")

@@ -21,21 +21,17 @@ import contextlib
 import os
 import signal
 import socket
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Sized
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import anyio
 
-from ...errors import INTERNAL_ERROR, INTERRUPTED, MissingExtraError
+from ...errors import ListenFailedError, MissingExtraError
 from ..serving import leave_stuck_threads
-from . import http_response
-from .listening import Address, listener_at, reached_at
-from .request import Receive, Scope, Send
-from .settings import Limits, ServerHttpSettings
+from .http_response import Receive, Scope, Send
+from .settings import HttpSettings, Limits
 
 if TYPE_CHECKING:
     import uvicorn
@@ -46,19 +42,24 @@ HEAD_BYTES = 64 * 1024
 PIPELINED = 1000
 """Most requests that wait on one connection for those before them, where httptools parses."""
 
+Address: TypeAlias = tuple[str, int]
+"""A host and a port."""
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 8000
+
+_REACHED_AT = {"0.0.0.0": LOOPBACK, "::": "::1"}
+
 _HEAD = b"HTTP/1.1 "  # first bytes of the head of a response
 _TRUSTED = "FORWARDED_ALLOW_IPS"  # uvicorn's variable: the proxies whose header fields it trusts
 SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
-_SHUTDOWN_CHECK = 0.25  # seconds between two checks whether uvicorn shuts down
-_SHUTTING_DOWN = http_response.refusal(
-    503, http_response.SHUTTING_DOWN, code=INTERNAL_ERROR, data=INTERRUPTED
-).body
 
 
 class DrainableApplication(Protocol):
     """The application that uvicorn runs: an `AsgiApplication`."""
 
-    settings: ServerHttpSettings
+    @property
+    def settings(self) -> HttpSettings: ...
 
     @property
     def endpoint_path(self) -> str: ...
@@ -69,43 +70,9 @@ class DrainableApplication(Protocol):
 
     async def start(self) -> None: ...
 
-    async def drain(self) -> None: ...
+    def start_drain(self) -> None: ...
 
     async def end(self) -> None: ...
-
-
-async def until_shutdown() -> bool:
-    """Wait until the uvicorn that runs the application shuts down, alone or under gunicorn.
-
-    Returns:
-        `False` at once under another ASGI server.
-
-    uvicorn ends the lifespan only after all responses, however long they take, and does not notify
-    the application earlier. The SIGTERM handler, a method of the server object, is the only
-    reference to the server object that an application can reach.
-    """
-    server: Any = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
-    if not hasattr(server, "should_exit"):
-        return False
-    while not server.should_exit:  # noqa: ASYNC110  # uvicorn sets no event
-        await anyio.sleep(_SHUTDOWN_CHECK)
-    return True
-
-
-class UvicornServer(Protocol):
-    """A configured server of uvicorn.
-
-    Attributes:
-        started: Whether it listens.
-        should_exit: Whether it is to shut down.
-    """
-
-    started: bool
-    should_exit: bool
-
-    def run(self, sockets: list[socket.socket] | None = None) -> None: ...
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None: ...
 
 
 def run(
@@ -178,27 +145,6 @@ async def run_async(
             raise
 
 
-def end_with_parent(seconds: float) -> None:
-    """End this process of `multiprocessing` when its parent ends, even if the parent is killed.
-
-    Args:
-        seconds: Seconds from SIGTERM to an immediate exit.
-    """
-    import multiprocessing  # slow to load, but loaded already in such a process
-
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(seconds)  # an event loop that is blocked handles no signal
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def options_of(drain: float) -> dict[str, Any]:
     """Arguments of `uvicorn.Config`, for one process and for several."""
     return {
@@ -219,7 +165,7 @@ def _configure_server(
     on_start: Callable[[str], None],
     *,
     takes_signals: bool,
-) -> Generator[tuple[UvicornServer, socket.socket]]:
+) -> Generator[tuple[uvicorn.Server, socket.socket]]:
     """A uvicorn server, and the socket that it listens at while the block runs."""
     try:
         import uvicorn
@@ -228,12 +174,9 @@ def _configure_server(
 
     host, port = address
     application.allow_hosts([host])
-    config = uvicorn.Config(
-        CancellableApplication(application), lifespan="off", **options_of(drain)
-    )
+    config = uvicorn.Config(application, lifespan="off", **options_of(drain))
     config.load()
-    protocol: Any = config.http_protocol_class
-    config.http_protocol_class = with_timeouts(protocol, application.settings.limits)
+    config.http_protocol_class = protocol_of(config, application)
     with listener_at(host, port) as listener:
         yield _draining_server(config, application, on_start, takes_signals), listener
 
@@ -243,7 +186,7 @@ def _draining_server(
     application: DrainableApplication,
     on_start: Callable[[str], None],
     takes_signals: bool,
-) -> UvicornServer:
+) -> uvicorn.Server:
     """A uvicorn server that starts, drains and ends the application."""
     import uvicorn  # loaded already
 
@@ -262,9 +205,7 @@ def _draining_server(
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             aborting = asyncio.create_task(self._abort_connections())
-            draining = asyncio.create_task(application.drain())
             await super().shutdown(sockets)
-            draining.cancel()
             aborting.cancel()
             if not self.force_exit:
                 await application.end()
@@ -291,27 +232,6 @@ def _draining_server(
                 self._loop.call_soon_threadsafe(self._forced.set)
 
     return DrainingServer(config)
-
-
-class CancellableApplication:
-    """An application that responds to requests which uvicorn cancels."""
-
-    def __init__(self, application: DrainableApplication) -> None:
-        self._application = application
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self._application(scope, receive, send)
-        except asyncio.CancelledError:
-            # uvicorn refuses messages that may not follow those sent already.
-            headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-            head = {"type": "http.response.start", "status": 503, "headers": headers}
-            body = {"type": "http.response.body", "body": _SHUTTING_DOWN, "more_body": True}
-            with contextlib.suppress(RuntimeError, asyncio.CancelledError):
-                await send(head)
-                await send(body)
-            with contextlib.suppress(RuntimeError, asyncio.CancelledError):
-                await send({"type": "http.response.body", "body": b""})
 
 
 class _Cycle(Protocol):
@@ -364,17 +284,21 @@ class UvicornTimeouts(asyncio.Protocol):
     """Closes connections that stall. A mixin for protocol classes of uvicorn.
 
     Attributes:
-        limits: The limits.
+        application: The application.
+        base: The protocol class of uvicorn.
+        limits: Its limits.
         cycle: The last request that was passed to the application; uvicorn's attribute.
         loop: The event loop; uvicorn's attribute.
         transport: The connection; uvicorn's attribute.
     """
 
+    application: ClassVar[DrainableApplication]
     limits: ClassVar[Limits]
     cycle: _Cycle | None
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
 
+    base: ClassVar[Any]
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
     _unread: int
@@ -403,6 +327,11 @@ class UvicornTimeouts(asyncio.Protocol):
             self.transport.abort()
         elif self._head_timer is None:
             self._start_head_timer()
+
+    def shutdown(self) -> None:
+        """Called by uvicorn for each open connection, before it waits for responses."""
+        self.application.start_drain()
+        self.base.shutdown(self)
 
     def pause_writing(self) -> None:
         """Called by the loop."""
@@ -442,7 +371,7 @@ class HttptoolsBounds(asyncio.Protocol):
     dropped, as h11 does: httptools reports them as header fields.
 
     Attributes:
-        base: The protocol class.
+        base: The protocol class of uvicorn.
         headers: The header fields of the last head; uvicorn's attribute.
         pipeline: Requests that wait for those before them; uvicorn's attribute.
         transport: The connection; uvicorn's attribute.
@@ -478,8 +407,72 @@ class HttptoolsBounds(asyncio.Protocol):
         self.base.on_body(self, body)
 
 
-def with_timeouts(base: type[asyncio.Protocol], limits: Limits) -> type[asyncio.Protocol]:
-    """A protocol class of uvicorn with timeouts for connections that stall."""
+def protocol_of(config: uvicorn.Config, application: DrainableApplication) -> Any:
+    """The protocol class of a configuration, with timeouts for connections that stall."""
+    base: Any = config.http_protocol_class
     bounds = (HttptoolsBounds,) if hasattr(base, "on_headers_complete") else ()
-    members = {"limits": limits, "base": base}
+    members = {"application": application, "limits": application.settings.limits, "base": base}
     return type("TimeoutProtocol", (UvicornTimeouts, *bounds, base), members)
+
+
+def address_of(call: str, http: str | None, host: str | None, port: int | None) -> Address:
+    """The address that the arguments of a method name: `http`, or `host` and `port`.
+
+    Args:
+        call: The method, such as `server.run`.
+        http: See `parse_address`.
+        host: The host; by default loopback.
+        port: The port; by default 8000.
+
+    Raises:
+        TypeError: `http` is given together with another one.
+        ValueError: They are not an address.
+    """
+    if http is not None:
+        if host is not None or port is not None:
+            raise TypeError(f"{call}: expected http={http!r}, or host and port, got both")
+        return parse_address(http)
+    number = DEFAULT_PORT if port is None else port
+    if not 0 <= number <= 65535:
+        raise ValueError(f"{call}: port: expected a number from 0 to 65535, got {port}")
+    return host or LOOPBACK, number
+
+
+def parse_address(text: str) -> Address:
+    """Parse an address such as `127.0.0.1:8000`, `[::1]:8000` or `:8000` into host and port.
+
+    The default host is loopback; port 0 means any free port.
+
+    Raises:
+        ValueError: The text is not an address of this form.
+    """
+    host, _, port = text.rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535
+    if ":" not in text or not is_port or (":" in bare and bare == host):
+        raise ValueError(f"expected HOST:PORT, such as 127.0.0.1:8000, got {text!r}")
+    return bare or LOOPBACK, int(port)
+
+
+def listener_at(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address.
+
+    Raises:
+        ListenFailedError: The address can't be bound.
+    """
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, *_, bound = min(addresses, key=lambda each: each[0] != socket.AF_INET)
+        listener = socket.create_server(bound, family=family)
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (")[0]
+        raise ListenFailedError(f"can't listen at {host}:{port}: {why.lower()}") from error
+    # Connections inherit the option. Without it, a response in two writes is delayed by 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+    return listener
+
+
+def reached_at(bound: tuple[Any, ...]) -> str:
+    """Host and port at which a listener is reached."""
+    host = str(_REACHED_AT.get(bound[0], bound[0]))
+    return f"[{host}]:{bound[1]}" if ":" in host else f"{host}:{bound[1]}"

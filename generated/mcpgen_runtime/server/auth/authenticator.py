@@ -36,8 +36,8 @@ from ...foreign_text import safe_text
 from ...protocol import jsonrpc
 from ...runtime.request_context import PRINCIPAL, Principal
 from ..asgi import http_response
-from ..asgi.http_response import HttpResponse, Refused
-from ..asgi.request import HttpRequest, Receive, Scope, Send
+from ..asgi.http_response import HttpResponse, Receive, Refused, Scope, Send
+from ..asgi.request import HttpRequest
 from ..asgi.used_ids import UsedIds
 from .dpop_validation import InvalidProofError, NonceRequiredError, ProofValidator
 from .protected import Protected

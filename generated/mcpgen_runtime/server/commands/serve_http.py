@@ -57,7 +57,7 @@ def serve(target: str, options: dict[str, Any]) -> None:
 
 def serve_here(target: str, options: dict[str, Any]) -> None:
     """Serve over HTTP by this process."""
-    from ..asgi.listening import address_of  # standard streams need none of it
+    from ..asgi.uvicorn_adapter import address_of  # standard streams need none of it
 
     server = load(target)
     try:

@@ -34,7 +34,7 @@ def _serve(target: str, options: dict[str, Any]) -> None:
     Clients keep their connection to the address; those with a session open another one, as after
     every restart of a server.
     """
-    from ..asgi.listening import address_of
+    from ..asgi.uvicorn_adapter import address_of
 
     if importlib.util.find_spec("watchfiles") is None:
         fail(str(MissingExtraError("--reload", "watchfiles")))
@@ -53,7 +53,7 @@ def _serve(target: str, options: dict[str, Any]) -> None:
 
 
 def _serve_child(target: str, options: dict[str, Any]) -> None:
-    from ..asgi.uvicorn_adapter import end_with_parent
+    from ..asgi.child_process import end_with_parent
 
     end_with_parent(_END_SECONDS)
     serve_here(target, options)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ..asgi.settings import SSE_PATH
+from ..asgi.sse_options import SSE_PATH
 from .serve_command import AddOption
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any
 
 import anyio
@@ -35,26 +35,21 @@ from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK, PRINCIPAL, Identity
-from ...runtime.task_scope import TaskScope, keep_running
+from ...runtime.task_scope import TaskScope
 from ..asgi import http_response
-from ..asgi import request as http
-from ..asgi.event_store import MemoryEventStore, StoredEvents
-from ..asgi.http_response import HttpResponse, Refused
+from ..asgi.event_store import MemoryEventStore
+from ..asgi.http_response import HttpResponse, Receive, Refused
+from ..asgi.http_response import Send as AsgiSend
 from ..asgi.http_session import HttpSession
 from ..asgi.quotas import Quotas
-from ..asgi.resumable_stream import ResumableStream
-from ..asgi.session_endpoint import CheckDraft, SessionEndpoint
-from ..asgi.settings import ServerHttpSettings
-from ..asgi.sse_response import SseResponse
+from ..asgi.request import HttpRequest, network_of
+from ..asgi.resumable_stream import ResumeSettings
+from ..asgi.session_endpoint import SessionEndpoint
 from ..serving import Service
 from .bus import WAIT_SECONDS, SharedStateError, SharedStateFullError
 from .session_store import SessionRecord
 from .shared_sessions import SharedSession
-from .shared_streams import (
-    FOLLOWED_SECONDS,
-    SEPARATOR,
-    is_listening,
-)
+from .shared_streams import FOLLOWED_SECONDS, SEPARATOR
 from .worker import (
     CallCancelled,
     ClientMessage,
@@ -84,44 +79,38 @@ class SharedEndpoint(SessionEndpoint):
         worker: This worker. The other arguments are those of `SessionEndpoint`.
     """
 
-    session_type = SharedSession
-
     def __init__(
         self,
         service: Service,
-        settings: ServerHttpSettings,
+        settings: ResumeSettings,
         revisions: Revisions,
         background: TaskScope,
         quotas: Quotas,
-        check_draft: CheckDraft | None,
         worker: SharedWorker,
     ) -> None:
         if isinstance(settings.events, MemoryEventStore):
             settings = dataclasses.replace(settings, events=worker.state.events)
-        super().__init__(service, settings, revisions, background, quotas, check_draft)
+        super().__init__(service, settings, revisions, background, quotas)
+        self._session_type = SharedSession
         self._worker = worker
         self._store = worker.state.sessions
         self._events = settings.events
         self._idle = settings.limits.idle
-        self._protected = settings.auth is not None
         self._serials = itertools.count(1)
         worker.handler = self
 
-    async def watch(self) -> None:
-        """Renew the records of used sessions, and do the work of `SessionEndpoint.watch`."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(super().watch)
-            if self._idle is not None:
-                tasks.start_soon(keep_running, self._keep_used, self._idle / _TOUCHES)
+    def background_work(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+        """See `HttpEndpoint`; also renews the records of used sessions."""
+        return (*super().background_work(), self._keep_used)
 
     async def post(
         self,
-        request: http.HttpRequest,
+        request: HttpRequest,
         message: jsonrpc.Message | None,
         messages: Sequence[jsonrpc.Message],
         body: bytes,
-        receive: http.Receive,
-        send: http.Send,
+        receive: Receive,
+        send: AsgiSend,
         session: HttpSession | None = None,
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
@@ -138,7 +127,7 @@ class SharedEndpoint(SessionEndpoint):
         if waiting is not None:
             await waiting
 
-    async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
+    async def get(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> None:
         """Open a stream of the session, or resume one."""
         session = await self._load_named_session(request)
         resumed = request.field(self._facts.headers.last_event_id)
@@ -153,29 +142,7 @@ class SharedEndpoint(SessionEndpoint):
             with anyio.move_on_after(PARTING_SECONDS, shield=True):
                 await session.stop_listening()
 
-    async def _continue(
-        self, session: HttpSession, stored: StoredEvents, last_event_id: str, response: SseResponse
-    ) -> ResumableStream | None:
-        """Resume a stream on a connection of this worker, whichever worker writes the stream.
-
-        Raises:
-            SharedStateError: The engine can't be reached.
-        """
-        assert isinstance(session, SharedSession)
-        name = stored.stream
-        own = session.streams.get(name)
-        if is_listening(name):
-            await session.listen()
-        if own is None or own.followed_until > anyio.current_time():
-            await session.hand_over_stream(name)
-            await self._worker.publish(StreamTaken(self._worker.id, session.id, name))
-        if own is None and is_listening(name):
-            return await session.take_over(stored, response)
-        if own is None and not stored.over:
-            return await session.follow(stored, response)
-        return await super()._continue(session, stored, last_event_id, response)
-
-    async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
+    async def delete(self, request: HttpRequest, send: AsgiSend) -> None:
         """End the session at all workers."""
         session = await self._load_named_session(request)
         session.is_ended = True
@@ -211,7 +178,7 @@ class SharedEndpoint(SessionEndpoint):
 
     async def _handle_followed(self, session: HttpSession | None, letter: StreamFollowed) -> None:
         """Record that a client reads a stream; end the stream if nothing writes it any more."""
-        stream = None if session is None else session.streams.get(letter.stream)
+        stream = session.named.get(letter.stream) if isinstance(session, SharedSession) else None
         if stream is not None:
             stream.followed_until = anyio.current_time() + FOLLOWED_SECONDS
         elif self._events is not None:
@@ -252,7 +219,7 @@ class SharedEndpoint(SessionEndpoint):
             return None
         return session.peer.callers
 
-    async def _load_named_session(self, request: http.HttpRequest) -> SharedSession:
+    async def _load_named_session(self, request: HttpRequest) -> SharedSession:
         """The session that a request names, with its current record.
 
         Raises:
@@ -263,7 +230,7 @@ class SharedEndpoint(SessionEndpoint):
         try:
             if identifier is None:
                 raise Refused(self._missing_session())
-            session = await self._load_session(identifier, http.network_of(request.client))
+            session = await self._load_session(identifier, network_of(request.client))
         except SharedStateError as error:
             raise _refused(error) from None
         NETWORK.set(session.network)  # whose share tasks take
@@ -410,10 +377,10 @@ class SharedEndpoint(SessionEndpoint):
                 if not isinstance(event, Send):
                     await session.peer.handle(event)
 
-    async def _keep_used(self, seconds: float) -> None:
+    async def _keep_used(self) -> None:
         """Touch the records of sessions with connections, until cancelled."""
-        while True:
-            await anyio.sleep(seconds)
+        while self._idle is not None:
+            await anyio.sleep(self._idle / _TOUCHES)
             for session in self.registry.all():
                 if session.users:
                     try:
@@ -423,7 +390,7 @@ class SharedEndpoint(SessionEndpoint):
                         break
 
     def _owner(self) -> Identity | None:
-        return PRINCIPAL.get().identity if self._protected else None
+        return PRINCIPAL.get().identity if self.settings.is_protected else None
 
 
 def _concerns_calls(message: jsonrpc.Message) -> bool:

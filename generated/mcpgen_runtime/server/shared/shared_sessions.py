@@ -22,10 +22,8 @@ from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import Session
 from ...protocol.states import State
 from ..asgi.event_store import StoredEvents
-from ..asgi.http_session import HttpSession
-from ..asgi.post_response import PostResponse
-from ..asgi.resumable_stream import ResumableStream
-from ..asgi.sse_response import SseResponse
+from ..asgi.resumable_stream import ResumableSession, ResumableStream
+from ..asgi.sse_response import PostResponse, SseResponse
 from .bus import SharedStateError
 from .session_store import SessionRecord, merge_records
 from .shared_streams import (
@@ -39,6 +37,7 @@ from .worker import (
     ServerMessage,
     SessionChanged,
     SharedWorker,
+    StreamTaken,
 )
 
 logger = logging.getLogger(__name__)
@@ -46,8 +45,8 @@ logger = logging.getLogger(__name__)
 _TRIES = 20  # most attempts to change a record that other workers change too
 
 
-class SharedSession(HttpSession):
-    """A session at one worker. See `HttpSession`.
+class SharedSession(ResumableSession):
+    """A session at one worker. See `ResumableSession`.
 
     Attributes:
         worker: The worker.
@@ -215,8 +214,8 @@ class SharedSession(HttpSession):
 
     async def follow(self, stored: StoredEvents, response: SseResponse) -> FollowedStream:
         """Let the client read a stream of another worker over a connection to this worker."""
-        retry = self.settings.retry
-        stream = FollowedStream(self.id, stored.stream, self._store, False, retry, lambda: ())
+        name, store = stored.stream, self._store
+        stream = FollowedStream(self.id, name, store, False, self._retry, lambda: ())
         self.followed[stream.name] = stream
         await stream.open(response)
         self._background.start_soon(self._follow, stream, stored)
@@ -237,17 +236,39 @@ class SharedSession(HttpSession):
         if self._store is not None:
             await self._store.finish(self.id, stored.stream)
         stream = self.new_stream()
-        self.add_listening(stream)
         await stream.open(response, before=stored.events)
+        self.listening.append(stream)
         return stream
+
+    async def _continue(
+        self, stored: StoredEvents, last_event_id: str, response: SseResponse
+    ) -> ResumableStream | None:
+        """Resume a stream on a connection of this worker, whichever worker writes the stream.
+
+        Raises:
+            SharedStateError: The engine can't be reached.
+        """
+        name = stored.stream
+        own = self.named.get(name)
+        if is_listening(name):
+            await self.listen()
+        if own is None or own.followed_until > anyio.current_time():
+            await self.hand_over_stream(name)
+            await self.worker.publish(StreamTaken(self.worker.id, self.id, name))
+        if own is None and is_listening(name):
+            return await self.take_over(stored, response)
+        if own is None and not stored.over:
+            return await self.follow(stored, response)
+        return await super()._continue(stored, last_event_id, response)
 
     async def hand_over_stream(self, name: str) -> None:
         """Close the local connection of a stream that the client now reads at another worker."""
-        followed, own = self.followed.pop(name, None), self.streams.get(name)
+        followed, own = self.followed.pop(name, None), self.named.get(name)
         if followed is not None:
             followed.stop()
         if own is not None and is_listening(name):
-            del self.streams[name]
+            del self.named[name]
+            self.streams.pop(own, None)
             own.stop()
         elif own is not None:
             await own.drop_connection()
@@ -258,7 +279,7 @@ class SharedSession(HttpSession):
         Other streams can be resumed at other workers, unless the session has ended.
         """
         if not (self.over or self.is_ended):
-            for stream in [*self.streams.values()]:
+            for stream in [*self.named.values()]:
                 failure = lost_message(stream.requests(), self.revision)
                 if failure:
                     await stream.end(failure)
@@ -270,9 +291,10 @@ class SharedSession(HttpSession):
 
     async def _end_streams(self) -> None:
         """Send nothing more on the streams; their stored events remain for other workers."""
-        for stream in (*self.streams.values(), *self.followed.values()):
+        for stream in (*self.streams, *self.followed.values()):
             stream.stop()
         self.streams.clear()
+        self.named.clear()
 
     async def _forward_pending(self) -> None:
         """Forward messages that wait for a stream to the worker that has one."""

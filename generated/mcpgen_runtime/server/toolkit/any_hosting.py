@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from ..asgi.chosen_http import ServerHttpOptions
-    from ..asgi.listening import Address
+    from ..asgi.uvicorn_adapter import Address
     from ..stdio_server import Backend
 
 _PATH = "/mcp"
@@ -140,7 +140,7 @@ class AnyHosting(AsgiHosting):
         given = {"http": http, "host": host, "port": port}
         addresses = [name for name, value in given.items() if value is not None]
         if transport in OVER_HTTP or (transport is None and addresses):
-            from ..asgi.listening import address_of  # not needed for standard streams
+            from ..asgi.uvicorn_adapter import address_of  # not needed for standard streams
 
             return address_of(call, http, host, port)
         others = [*addresses, *(["path"] if path != _PATH else []), *options]

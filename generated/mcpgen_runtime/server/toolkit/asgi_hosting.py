@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from ..asgi.app import AsgiApplication
     from ..asgi.chosen_http import ServerHttpOptions
-    from ..asgi.listening import Address
     from ..asgi.request import OtherPaths
+    from ..asgi.uvicorn_adapter import Address
 
 OVER_HTTP = ("http", "streamable-http")
 """The names of the transport."""
@@ -77,7 +77,7 @@ class AsgiHosting(Hosting):
             ValueError: An option has an invalid value, or a route has the path of the endpoint.
         """
         from ..asgi.app import AsgiApplication  # not needed for standard streams
-        from ..asgi.settings import ServerHttpSettings
+        from ..asgi.chosen_http import ServerHttpSettings
 
         self._check_options(call, options)
         self._dispatcher.is_served = True

@@ -10,7 +10,7 @@ Source: basic/authorization (scope challenge handling).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 import msgspec
 
@@ -21,9 +21,6 @@ from . import dispatcher
 from .dispatcher import FindResource
 from .hosting import Hosting
 from .registry import ItemRegistries, Registry
-
-if TYPE_CHECKING:
-    from ..asgi.protection import Auth
 
 _NO_SCOPES: frozenset[str] = frozenset()
 
@@ -140,9 +137,3 @@ class ScopedServer(Hosting):
         if hooks.required_scopes is not None:
             required = hooks.required_scopes(required)
         return msgspec.structs.replace(super()._service(), required_scopes=required)
-
-
-class AuthOptions(TypedDict, total=False):
-    """The protection of a server; see `ServerHttpSettings`."""
-
-    auth: Auth | None

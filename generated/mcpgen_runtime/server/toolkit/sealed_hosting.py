@@ -5,19 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from .worker_hosting import WorkerHosting
 
 if TYPE_CHECKING:
-    from ..asgi.settings import SessionPlace
     from .workers import WorkerSessions
-
-
-class SealedOptions(TypedDict, total=False):
-    """Where sessions are kept; see `ServerHttpSettings`."""
-
-    sessions: SessionPlace
 
 
 class SealedHosting(WorkerHosting):

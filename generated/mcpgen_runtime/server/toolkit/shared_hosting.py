@@ -6,21 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from .sealed_hosting import SealedHosting
 
 if TYPE_CHECKING:
-    from ..asgi.protection import Shared
     from ..shared.state import SharedState
     from ..shared.worker import ChangeAnnouncer
     from .workers import WorkerSessions
-
-
-class SharedOptions(TypedDict, total=False):
-    """The state that processes share; see `ServerHttpSettings`."""
-
-    shared: Shared | None
 
 
 class SharedHosting(SealedHosting):

@@ -62,7 +62,7 @@ class WorkerHosting(AsgiHosting):
             WorkerFailedError: A process could not start to serve; the others were ended.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        from ..asgi.listening import address_of
+        from ..asgi.uvicorn_adapter import address_of
         from .workers import run_workers  # few servers need several processes
 
         call = "server.run_workers"

@@ -31,14 +31,15 @@ import msgspec
 
 from ...errors import MissingExtraError, WorkerFailedError
 from ...facts import Lifecycle, Revisions
-from ..asgi.listening import Address, listener_at, reached_at
+from ..asgi.child_process import end_with_parent
 from ..asgi.uvicorn_adapter import (
     SHUTDOWN_MARGIN,
-    CancellableApplication,
+    Address,
     DrainableApplication,
-    end_with_parent,
+    listener_at,
     options_of,
-    with_timeouts,
+    protocol_of,
+    reached_at,
 )
 
 if TYPE_CHECKING:
@@ -114,8 +115,7 @@ def run_workers(
     application, server = _make_application(make_server, key, path, sessions.options)
     limits: list[ProcessLimit] = []
     if not sessions.is_shared:
-        protected = application.settings.protected
-        limits = [*server.process_limits, *(protected.process_limits() if protected else ())]
+        limits = [*server.process_limits, *application.settings.process_limits]
     if refused := [limit.text for limit in limits if limit.is_refused]:
         raise ValueError(f"workers: {'; '.join(refused)}")
     make_application = partial(_worker_application, make_server, key, path, sessions.options)
@@ -262,10 +262,9 @@ def _worker_config(
                 warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # uvicorn's
                 raise SystemExit(STARTUP_FAILURE) from None
             application.allow_hosts([host])
-            self.app = CancellableApplication(application)
+            self.app = application
             super().load()
-            protocol: Any = self.http_protocol_class
-            self.http_protocol_class = with_timeouts(protocol, application.settings.limits)
+            self.http_protocol_class = protocol_of(self, application)
 
         def __reduce__(self) -> tuple[Any, ...]:
             return _worker_config, (make, host, workers, drain)
