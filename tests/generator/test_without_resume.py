@@ -42,7 +42,8 @@ async def ask(method, message=None, until=None, **fields):
 async def main():
     params = {"protocolVersion": sys.argv[2], "capabilities": {}}
     params["clientInfo"] = {"name": "test", "version": "1"}
-    opened = await ask("POST", {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    opened = await ask("POST", first)
     session = {"mcp_session_id": dict(opened[0]["headers"])[b"mcp-session-id"].decode()}
     note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     await ask("POST", note, **session)

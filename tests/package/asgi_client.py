@@ -294,7 +294,7 @@ async def _several(server: Any, path: str, options: ServerHttpOptions) -> AsyncI
 def is_reading(app: Any) -> bool:
     """Whether a worker hears of changes."""
     [state] = app._states.values()
-    reads: bool = state.shared.is_reading
+    reads: bool = state.worker.is_reading
     return reads
 
 

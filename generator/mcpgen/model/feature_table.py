@@ -174,6 +174,7 @@ FEATURES = (
         "sync",
         frozenset({"client"}),
         is_rendered=True,
+        was_default=True,
     ),
     Feature(
         "groups",
@@ -326,6 +327,7 @@ FEATURES = (
     Feature(
         "resume",
         frozenset({"server", SESSIONS}),
+        was_default=True,
         options=tuple(
             f"{call}.{option}"
             for call in ("asgi", "run", "run_async", "run_workers", "ServerHttpSettings")

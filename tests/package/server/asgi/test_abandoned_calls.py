@@ -425,7 +425,7 @@ def no_exchanges(**limits: int) -> SessionExchanges:
 
 @on_virtual_clock
 async def test_new_posts_are_looked_at_four_times_a_second() -> None:
-    exchanges = no_exchanges(in_flight=1)
+    exchanges: Any = no_exchanges(in_flight=1)
     seen: list[list[bool]] = []
     works: list[Work] = []
     for moment in (0.0, 0.0, 0.249, 0.25, 0.499, 0.5):

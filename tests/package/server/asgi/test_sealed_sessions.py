@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -644,7 +645,8 @@ def endpoint_with(used: UsedIds, *revisions: str) -> SealedEndpoint:
     )
     settings = ServerHttpSettings(limits=Limits(sealed_seconds=50))
     background, quotas = TaskScope(nullcontext, lambda: None), Quotas(settings.limits)
-    return SealedEndpoint(service, settings, all_revisions, background, quotas, None, used)
+    worker = SimpleNamespace(state=SimpleNamespace(used=used, ended=None))
+    return SealedEndpoint(service, settings, all_revisions, background, quotas, worker)
 
 
 def head_with(identifier: str) -> HttpRequest:

@@ -42,7 +42,7 @@ def endpoint_of(http: Http) -> Any:
     """Serves sessions at a worker."""
     app: Any = http.app
     [state] = app._states.values()
-    return state.sessions
+    return state.endpoints[-1]
 
 
 def session_at(workers: Workers, number: int) -> Any:
@@ -54,7 +54,7 @@ def pause(workers: Workers, number: int) -> None:
     """Have a worker take part no more, as one that is stopped: it neither reads nor beats."""
     app: Any = workers.each[number].app
     [state] = app._states.values()
-    worker = state.shared
+    worker = state.worker
 
     async def never(*_: object) -> None:
         await anyio.sleep_forever()
@@ -184,13 +184,13 @@ async def test_a_stream_that_another_worker_ended_is_over(revision: str, engine:
             async with workers.each[0].stream("POST", call(revision)) as stream:
                 await stream.message()
                 session = session_at(workers, 0)
-                [name] = session.streams
+                [name] = session.named
                 await endpoint_of(workers.each[1])._events.finish(session.id, name)
                 await steps.say()
                 assert await read_texts(stream) == []
         steps.end()
         await eventually(lambda: not session.exchanges)
-        assert not session.streams
+        assert not session.named
 
 
 @newest
@@ -199,7 +199,7 @@ async def test_a_worker_ends_streams_that_it_does_not_write(revision: str, engin
         await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
         lost = session_at(workers, 0)
-        lost.streams.clear()
+        lost.named.clear()
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
             assert "error" in (await again.messages())[-1]
 
@@ -220,7 +220,7 @@ async def test_a_followed_call_counts_as_attended(revision: str, engine: Engine)
     async with run_workers(engine.url, Steps) as workers:
         await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
-        [stream] = session_at(workers, 0).streams.values()
+        [stream] = session_at(workers, 0).named.values()
         await workers.servers[0].say()  # nobody is there to read it
         assert not stream.attended
         async with workers.each[1].stream("GET", fields={LAST: last}):
@@ -280,7 +280,7 @@ async def test_events_in_an_own_store_end_there(revision: str, engine: Engine) -
     async with run_workers(engine.url, Steps, events=own) as workers:
         await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
-        session_at(workers, 0).streams.clear()
+        session_at(workers, 0).named.clear()
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
             assert "error" in (await again.messages())[-1]
 

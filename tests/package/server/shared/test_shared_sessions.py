@@ -487,7 +487,7 @@ async def test_a_gap_ends_no_session_that_is_being_opened(revision: str) -> None
         async with run_workers(SharedState(MemoryBus(), store)) as workers:
             app: Any = workers.each[0].app
             [state] = app._states.values()
-            store.look = state.sessions.reload
+            store.look = state.endpoints[-1].reload
             await workers.each[0].initialize(revision)
             async with workers.each[0].asking(revision, "tools/call", WAITS, begun=False) as stream:
                 await workers.servers[0].began.wait()

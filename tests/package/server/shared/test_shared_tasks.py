@@ -157,7 +157,7 @@ def session_worker(workers: Workers, task_id: str) -> str:
     ]
     states: Any = app
     [state] = states._states.values()
-    identifier: str = state.shared.id
+    identifier: str = state.worker.id
     return identifier
 
 
