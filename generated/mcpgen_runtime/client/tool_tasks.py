@@ -244,7 +244,13 @@ class _TaskRequests:
     def __init__(self, requests: RequestPipeline) -> None:
         self._requests = requests
         self.rounds = requests.application.settings.limits.input_rounds
-        self.send, self.send_raw = requests.send, requests.send_raw
+        self.send = requests.send
+
+    async def send_raw(
+        self, method: str, params: Any, meta: Mapping[str, Any] | None = None
+    ) -> Raw:
+        """Send a request, and return its result as unchecked JSON."""
+        return await self._requests.send_raw(method, params, meta)
 
     async def late_result(
         self, method: str, wire: Mapping[str, Any] | Raw, tool: str | None, timeout: float | None

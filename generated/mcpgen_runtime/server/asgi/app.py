@@ -366,6 +366,7 @@ class LifespanState:
         beside: Serves paths beside the endpoint, such as those of HTTP+SSE.
         authenticator: Authenticates and authorizes requests, if the application is protected.
         trace: Records the messages, if tracing is enabled.
+        worker: The worker of the state that processes share, if they do.
     """
 
     def __init__(self, service: Service, settings: HttpSettings) -> None:
@@ -375,10 +376,10 @@ class LifespanState:
         self.heads = AcceptedHeads(settings.limits, settings.answers)
         self.bodies = RequestBodies(settings.limits)
         self.bodies.on_full = self.free_memory
-        self._worker = settings.worker(service)
-        initial = () if self._worker is None else (self._work,)
+        self.worker = settings.worker(service)
+        initial = () if self.worker is None else (self._work,)
         self.background = TaskScope(service.lifespan, self._on_end, *initial)
-        self.authenticator: Authentication | None = settings.authenticator(service, self._worker)
+        self.authenticator: Authentication | None = settings.authenticator(service, self.worker)
         if self.authenticator is not None:
             quotas.streams.deadline = self.authenticator.deadline
         self.endpoints: list[HttpEndpoint] = []
@@ -386,7 +387,7 @@ class LifespanState:
             if revisions := kind.revisions_of(service.revisions):
                 make = settings.endpoint_type(kind)
                 self.endpoints.append(
-                    make(service, settings, revisions, self.background, quotas, self._worker)
+                    make(service, settings, revisions, self.background, quotas, self.worker)
                 )
         self.beside: PathEndpoint | None = settings.path_endpoint(
             service, quotas, self.bodies, self.authenticator
@@ -472,7 +473,7 @@ class LifespanState:
 
     async def _work(self) -> None:
         self._service.use_state(self.background.state)
-        await self._worker.run()
+        await self.worker.run()
 
 
 class _TracedSend:

@@ -58,7 +58,8 @@ SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is sti
 class DrainableApplication(Protocol):
     """The application that uvicorn runs: an `AsgiApplication`."""
 
-    settings: HttpSettings
+    @property
+    def settings(self) -> HttpSettings: ...
 
     @property
     def endpoint_path(self) -> str: ...

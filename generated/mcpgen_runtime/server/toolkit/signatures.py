@@ -310,18 +310,12 @@ def read(
             call, context, injectors, tuple(parameters), label, names
         )
         context = dependencies.context
-    try:
-        struct = msgspec.defstruct(
-            "Arguments", fields, kw_only=True, forbid_unknown_fields=not has_kwargs
-        )
-    except TypeError as error:
-        raise TypeError(f"{label}: {one_line(error)}") from error
     return Signature(
         label=label,
         description=first_paragraph(inspect.getdoc(documented)),
         parameters=parameters,
         context=context,
-        struct=struct,
+        struct=_struct(label, fields, forbid_unknown=not has_kwargs),
         open=has_kwargs,
         returns=hints.get("return", _MISSING),
         call=call,
@@ -478,6 +472,15 @@ def _default(value: object) -> Any:
     if isinstance(value, _SHARED):
         return value
     return msgspec.field(default_factory=lambda: value)
+
+
+def _struct(label: str, fields: list[Field], *, forbid_unknown: bool) -> type[msgspec.Struct]:
+    try:
+        return msgspec.defstruct(
+            "Arguments", fields, kw_only=True, forbid_unknown_fields=forbid_unknown
+        )
+    except TypeError as error:
+        raise TypeError(f"{label}: {one_line(error)}") from error
 
 
 def first_paragraph(docstring: str | None) -> str | None:
