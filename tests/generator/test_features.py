@@ -176,9 +176,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("revision", [OLDEST, MIDDLE, NEWEST])
-def test_each_feature_can_be_left_out_or_be_the_only_one(
-    tmp_path: Path, revision: str
-) -> None:
+def test_each_feature_can_be_left_out_or_be_the_only_one(tmp_path: Path, revision: str) -> None:
     choices = {"none": NONE, "defaults": ()}
     choices |= {f"only_{name}": ("none", name) for name in OF_SERVERS}
     choices |= {f"no_{name}": (*OF_SERVERS, f"-{name}") for name in OF_SERVERS}

@@ -260,9 +260,7 @@ def read(directory: Path) -> Manifest | None:
         raise place.at("adopted").error(expected, "rules of an earlier version")
     record = convert(_complete_members(document), Manifest, place)
     options = record.options
-    chosen = recorded_features(
-        options.features, options.parts, options.transports, record.names
-    )
+    chosen = recorded_features(options.features, options.parts, options.transports, record.names)
     record = replace(record, options=replace(options, features=chosen))
     _check_texts(record, place)
     return record

@@ -18,7 +18,6 @@ from mcpgen_runtime.server.asgi.request import (
     check_events,
     check_initialize,
     check_post,
-    is_discovery,
 )
 from mcpgen_runtime.server.asgi.settings import Limits
 
@@ -330,20 +329,6 @@ def test_an_initialize_is_refused_beyond_its_limit(size: int, is_refused: bool) 
         error = msgspec.json.decode(refused.body)
         text = "initialize: expected at most 100 bytes (Limits.initialize)"
         assert (refused.status, error["id"], error["error"]["message"]) == (413, 3, text)
-
-
-@pytest.mark.parametrize(
-    ("method", "message", "discovers"),
-    [
-        ("server/discover", {"id": 1}, True),
-        ("server/discover", {}, False),
-        ("tools/list", {"id": 1}, False),
-    ],
-)
-def test_a_discovery_is_a_request(method: str, message: dict[str, Any], discovers: bool) -> None:
-    text = msgspec.json.encode({"jsonrpc": "2.0", "method": method, **message})
-    assert is_discovery(jsonrpc.parse(text)) is discovers
-    assert not is_discovery(None)
 
 
 async def test_a_deadline_of_the_caller_stays_unless_a_body_is_late() -> None:
