@@ -434,6 +434,19 @@ def test_packages_of_earlier_versions_keep_their_features(
     assert manifest.read(tmp_path) == record
 
 
+@pytest.mark.parametrize(("revision", "resumes"), [(MIDDLE, True), (NEWEST, False)])
+def test_earlier_packages_keep_streams_that_clients_resume_where_they_have_sessions(
+    tmp_path: Path, revision: str, resumes: bool
+) -> None:
+    [origin] = EARLIER["revisions"].values()
+    options = {"errata": True, "parts": ["all"], "transports": ["all"], "features": []}
+    record = EARLIER | {"options": options, "revisions": {revision: origin}, "files": {}}
+    (tmp_path / manifest.NAME).write_text(json.dumps(record))
+    read = manifest.read(tmp_path)
+    assert read is not None
+    assert ("resume" in read.options.features) is resumes
+
+
 def test_an_update_of_an_earlier_package_keeps_its_features(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

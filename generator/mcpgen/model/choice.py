@@ -93,7 +93,7 @@ def default_features(parts: Sequence[str]) -> tuple[str, ...]:
 
 
 def recorded_features(
-    words: Sequence[str], parts: Sequence[str], transports: Sequence[str], names: Sequence[str]
+    words: Sequence[str], parts: Sequence[str], transports: Sequence[str], *, has_sessions: bool
 ) -> tuple[str, ...]:
     """The features that a manifest lists, as in `Selection`.
 
@@ -104,14 +104,14 @@ def recorded_features(
         words: The list.
         parts: The parts of the package.
         transports: Its transports.
-        names: Its public names: those of sessions over HTTP tell whether a revision has them.
+        has_sessions: Whether it serves a revision with sessions over HTTP.
     """
     if words[:1] in ((ALL,), (NONE,)):
         return tuple(words)
     has = {*PEERS} if ALL in parts else {*parts}
     has |= {"stdio", "http"} if ALL in transports else {*transports}
     has |= {"http"} if "http+sse" in transports else set()
-    has |= {SESSIONS} if "EventStore" in names else set()
+    has |= {SESSIONS} if has_sessions and "http" in has else set()
     kept = (
         each.name
         for each in FEATURES
