@@ -89,7 +89,8 @@ class BaseMetadata(_Merged, kw_only=True, frozen=True):
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
     title: str | None = None
-    """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title` first).
+    """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title`
+    first).
     """
 
 
@@ -146,7 +147,8 @@ class CacheableResult(_Merged, kw_only=True, frozen=True):
     (older servers) means `complete`.
     """
     ttl_ms: int = 0
-    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
+    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at
+    once.
     """
 
 
@@ -202,7 +204,8 @@ class CallToolResult(_Merged, kw_only=True, frozen=True):
     meta: dict[str, Any] | None = None
     """Extra data about the result; servers should name their software here."""
     is_error: bool | None = None
-    """The tool itself failed and `content` says how, so that a model can react; absent means false.
+    """The tool itself failed and `content` says how, so that a model can react; absent means
+    false.
     """
     result_type: str | None = None
     """`complete`; absent (older servers) means the same.
@@ -315,7 +318,8 @@ class CancelledNotificationParams(_Merged, kw_only=True, frozen=True):
     reason: str | None = None
     """Why, for logs or people."""
     request_id: RequestId | None = None
-    """Id of an open request of the client; from a server, always that of a `subscriptions/listen`.
+    """Id of an open request of the client; from a server, always that of a
+    `subscriptions/listen`.
     """
 
 
@@ -666,7 +670,8 @@ class DiscoverResult(_Merged, kw_only=True, frozen=True):
     result_type: str = "complete"
     """`complete`; absent (older servers) means the same."""
     ttl_ms: int = 0
-    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
+    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at
+    once.
     """
 
 
@@ -1905,7 +1910,8 @@ class ProgressNotificationParams(_Merged, kw_only=True, frozen=True):
     """Params of `notifications/progress`. Source: basic/patterns/progress."""
 
     progress: int | float
-    """Amount done so far, in any unit; every notification has a higher value than the one before.
+    """Amount done so far, in any unit; every notification has a higher value than the one
+    before.
     """
     progress_token: ProgressToken
     """Token from the metadata of the request that this is about."""
@@ -2974,7 +2980,8 @@ class ToolAnnotations(_Merged, kw_only=True, frozen=True):
     destructive_hint: bool | None = None
     """The tool may delete or overwrite rather than only add; default true; moot if read-only."""
     idempotent_hint: bool | None = None
-    """A repeated call with equal arguments changes nothing more; default false; moot if read-only.
+    """A repeated call with equal arguments changes nothing more; default false; moot if
+    read-only.
     """
     open_world_hint: bool | None = None
     """The tool reaches out to an unbounded world, such as the web; default true."""
@@ -3275,7 +3282,8 @@ ClientRequest: TypeAlias = (
 )
 """Every request that a client may send. Source: basic/index."""
 Result: TypeAlias = ResultObject | dict[str, Any]
-"""The part that all results have in common; methods add fields of their own. Source: basic/index.
+"""The part that all results have in common; methods add fields of their own. Source:
+basic/index.
 """
 CompleteRequestParamsRef: TypeAlias = (
     PromptReference | ResourceTemplateReference | ResourceReference
@@ -3370,7 +3378,8 @@ active requests. Source: basic/patterns/progress.
 ReadResourceResultContents: TypeAlias = TextResourceContents | BlobResourceContents
 """One item that was read, as text or as bytes. Source: server/resources."""
 ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
-"""Answer to `resources/read`: what was read, or a demand for more input. Source: server/resources.
+"""Answer to `resources/read`: what was read, or a demand for more input. Source:
+server/resources.
 """
 RequestId: TypeAlias = str | int
 """Identifies a request: a string or an integer, never null, unique among the sender's open
@@ -3476,7 +3485,8 @@ PrimitiveSchemaDefinition: TypeAlias = (
 )
 """Schema of one form field: text, number, yes or no, or a choice. Source: client/elicitation."""
 InputRequests: TypeAlias = dict[str, InputRequest]
-"""Questions of a server to a client, under keys that the server chose. Source: basic/patterns/mrtr.
+"""Questions of a server to a client, under keys that the server chose. Source:
+basic/patterns/mrtr.
 """
 InputResponses: TypeAlias = dict[str, InputResponse]
 """The client's answers, each under the key of its input request. Source: basic/patterns/mrtr."""

@@ -309,7 +309,7 @@ def test_an_update_keeps_what_no_option_replaces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = manifest.Options(
-        False, ("client",), ("stdio",), "pydantic", ("trace",), gitattributes=False
+        False, ("client",), ("stdio",), "pydantic", ("none", "trace"), gitattributes=False
     )
     record = replace(
         RECORD,
@@ -342,8 +342,9 @@ def test_an_update_keeps_what_no_option_replaces(
         ),
         directory,
     )
+    features = ("none", "prompts", "resources", "serve", "auth")
     assert other.options == manifest.Options(
-        False, ("server",), ("http",), "msgspec", ("auth",), False, "installed"
+        False, ("server",), ("http",), "msgspec", features, False, "installed"
     )
     assert [source.revision for source in other.sources] == [NAMES[1], NAMES[-1]]
     assert [each.identifier for each in other.extensions] == ["com.example/paint"]

@@ -100,7 +100,7 @@ def with_agent(name: str, *required: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_new_member_of_params_moves_no_argument(name: str, tmp_path: Path) -> None:
-    write_package(tmp_path, "$defs", with_agent(name), (), more=("sync",))
+    write_package(tmp_path, "$defs", with_agent(name), (), more=("completions", "sync"))
     check_program(tmp_path, CALLS)
 
 
@@ -327,5 +327,5 @@ def test_methods_keep_their_names_when_their_types_do_not(name: str, tmp_path: P
     for at, old in enumerate(RENAMED):
         for start in ('"', '"#/$defs/'):
             text = text.replace(f'{start}{old}"', f'{start}Message{at}"')
-    write_package(tmp_path, "$defs", json.loads(text), (), more=("sync",))
+    write_package(tmp_path, "$defs", json.loads(text), (), more=("completions", "sync"))
     check_program(tmp_path, CALLS.replace('agent="x"', "timeout=5"))

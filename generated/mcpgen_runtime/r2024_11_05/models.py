@@ -88,7 +88,8 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
     is_error: bool | None = field(name="isError", default=None)
-    """The tool itself failed and `content` says how, so that a model can react; absent means false.
+    """The tool itself failed and `content` says how, so that a model can react; absent means
+    false.
     """
 
     @property
@@ -265,7 +266,9 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
-    """What the model said. The user should see it before the server does. Source: client/sampling."""
+    """What the model said. The user should see it before the server does. Source:
+    client/sampling.
+    """
 
     content: CreateMessageResultContent
     """What was said."""
@@ -304,7 +307,8 @@ class Error(Struct, kw_only=True, frozen=True):
     """Code and text of a failure. Source: basic/messages."""
 
     code: int
-    """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC meaning.
+    """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC
+    meaning.
     """
     message: str
     """One short sentence for people."""
@@ -787,7 +791,8 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/progress`. Source: basic/utilities/progress."""
 
     progress: int | float
-    """Amount done so far, in any unit; every notification has a higher value than the one before.
+    """Amount done so far, in any unit; every notification has a higher value than the one
+    before.
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""

@@ -96,7 +96,8 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
     is_error: bool | None = field(name="isError", default=None)
-    """The tool itself failed and `content` says how, so that a model can react; absent means false.
+    """The tool itself failed and `content` says how, so that a model can react; absent means
+    false.
     """
 
     @property
@@ -273,7 +274,9 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
-    """What the model said. The user should see it before the server does. Source: client/sampling."""
+    """What the model said. The user should see it before the server does. Source:
+    client/sampling.
+    """
 
     content: CreateMessageResultContent
     """What was said."""
@@ -312,7 +315,8 @@ class Error(Struct, kw_only=True, frozen=True):
     """Code and text of a failure. Source: basic/index."""
 
     code: int
-    """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC meaning.
+    """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC
+    meaning.
     """
     message: str
     """One short sentence for people."""
@@ -836,7 +840,8 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/progress`. Source: basic/utilities/progress."""
 
     progress: int | float
-    """Amount done so far, in any unit; every notification has a higher value than the one before.
+    """Amount done so far, in any unit; every notification has a higher value than the one
+    before.
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""
@@ -1113,7 +1118,8 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 Result: TypeAlias = dict[str, Any]
-"""The part that all results have in common; methods add fields of their own. Source: basic/index.
+"""The part that all results have in common; methods add fields of their own. Source:
+basic/index.
 """
 
 
@@ -1422,7 +1428,8 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
     destructive_hint: bool | None = field(name="destructiveHint", default=None)
     """The tool may delete or overwrite rather than only add; default true; moot if read-only."""
     idempotent_hint: bool | None = field(name="idempotentHint", default=None)
-    """A repeated call with equal arguments changes nothing more; default false; moot if read-only.
+    """A repeated call with equal arguments changes nothing more; default false; moot if
+    read-only.
     """
     open_world_hint: bool | None = field(name="openWorldHint", default=None)
     """The tool reaches out to an unbounded world, such as the web; default true."""

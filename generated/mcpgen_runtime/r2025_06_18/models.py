@@ -49,7 +49,8 @@ class BaseMetadata(Struct, kw_only=True, frozen=True):
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
     title: str | None = None
-    """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title` first).
+    """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title`
+    first).
     """
 
 
@@ -115,7 +116,8 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
     is_error: bool | None = field(name="isError", default=None)
-    """The tool itself failed and `content` says how, so that a model can react; absent means false.
+    """The tool itself failed and `content` says how, so that a model can react; absent means
+    false.
     """
     structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
     """The output as a JSON object that fits the tool's `outputSchema`."""
@@ -302,7 +304,9 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
-    """What the model said. The user should see it before the server does. Source: client/sampling."""
+    """What the model said. The user should see it before the server does. Source:
+    client/sampling.
+    """
 
     content: CreateMessageResultContent
     """What was said."""
@@ -408,7 +412,8 @@ class Error(Struct, kw_only=True, frozen=True):
     """Code and text of a failure. Source: basic/index."""
 
     code: int
-    """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC meaning.
+    """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC
+    meaning.
     """
     message: str
     """One short sentence for people."""
@@ -909,7 +914,8 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/progress`. Source: basic/utilities/progress."""
 
     progress: int | float
-    """Amount done so far, in any unit; every notification has a higher value than the one before.
+    """Amount done so far, in any unit; every notification has a higher value than the one
+    before.
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""
@@ -1218,7 +1224,8 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 Result: TypeAlias = dict[str, Any]
-"""The part that all results have in common; methods add fields of their own. Source: basic/index.
+"""The part that all results have in common; methods add fields of their own. Source:
+basic/index.
 """
 
 
@@ -1425,7 +1432,8 @@ class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="str
 
 if TYPE_CHECKING:
     PrimitiveSchemaDefinition: TypeAlias = StringSchema | NumberSchema | BooleanSchema | EnumSchema
-    """Schema of one form field: text, number, yes or no, or a choice. Source: client/elicitation.
+    """Schema of one form field: text, number, yes or no, or a choice. Source:
+    client/elicitation.
     """
 else:
 
@@ -1543,7 +1551,8 @@ class Tool(Struct, kw_only=True, frozen=True):
     description: str | None = None
     """What the tool does, for people and models; untrusted text."""
     output_schema: dict[str, Any] | None = field(name="outputSchema", default=None)
-    """JSON Schema of `structuredContent`, with root type `object`; absent means none is promised.
+    """JSON Schema of `structuredContent`, with root type `object`; absent means none is
+    promised.
     """
     title: str | None = None
     """Name shown to people; when absent, `annotations.title` is shown, then `name`."""
@@ -1567,7 +1576,8 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
     destructive_hint: bool | None = field(name="destructiveHint", default=None)
     """The tool may delete or overwrite rather than only add; default true; moot if read-only."""
     idempotent_hint: bool | None = field(name="idempotentHint", default=None)
-    """A repeated call with equal arguments changes nothing more; default false; moot if read-only.
+    """A repeated call with equal arguments changes nothing more; default false; moot if
+    read-only.
     """
     open_world_hint: bool | None = field(name="openWorldHint", default=None)
     """The tool reaches out to an unbounded world, such as the web; default true."""

@@ -49,7 +49,8 @@ class BaseMetadata(Struct, kw_only=True, frozen=True):
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
     title: str | None = None
-    """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title` first).
+    """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title`
+    first).
     """
 
 
@@ -117,7 +118,8 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result."""
     is_error: bool | None = field(name="isError", default=None)
-    """The tool itself failed and `content` says how, so that a model can react; absent means false.
+    """The tool itself failed and `content` says how, so that a model can react; absent means
+    false.
     """
     structured_content: dict[str, Any] | None = field(name="structuredContent", default=None)
     """The output as a JSON object that fits the tool's `outputSchema`."""
@@ -399,7 +401,9 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
-    """What the model said. The user should see it before the server does. Source: client/sampling."""
+    """What the model said. The user should see it before the server does. Source:
+    client/sampling.
+    """
 
     content: CreateMessageResultContent
     """What was said: one piece of content or a list of them."""
@@ -430,7 +434,8 @@ class CreateTaskResult(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     CallToolResultResponseResult: TypeAlias = CallToolResult | CreateTaskResult
-    """Answer to `tools/call`: the tool's result, or a demand for more input. Source: server/tools.
+    """Answer to `tools/call`: the tool's result, or a demand for more input. Source:
+    server/tools.
     """
 else:
 
@@ -613,7 +618,8 @@ class Error(Struct, kw_only=True, frozen=True):
     """Code and text of a failure. Source: basic/index."""
 
     code: int
-    """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC meaning.
+    """Number that classifies the failure; -32700 and -32600 to -32603 have their JSON-RPC
+    meaning.
     """
     message: str
     """One short sentence for people."""
@@ -1241,7 +1247,8 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/progress`. Source: basic/utilities/progress."""
 
     progress: int | float
-    """Amount done so far, in any unit; every notification has a higher value than the one before.
+    """Amount done so far, in any unit; every notification has a higher value than the one
+    before.
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""
@@ -1555,7 +1562,8 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 Result: TypeAlias = dict[str, Any]
-"""The part that all results have in common; methods add fields of their own. Source: basic/index.
+"""The part that all results have in common; methods add fields of their own. Source:
+basic/index.
 """
 
 
@@ -2054,7 +2062,8 @@ class Tool(Struct, kw_only=True, frozen=True):
     """A function that the server lets a model call. Source: server/tools."""
 
     input_schema: dict[str, Any] = field(name="inputSchema")
-    """JSON Schema (2020-12 unless it says otherwise) of the arguments; its root has type `object`.
+    """JSON Schema (2020-12 unless it says otherwise) of the arguments; its root has type
+    `object`.
     """
     name: str
     """Identifier by which the tool is called, unique within the server; should be 1 to 128
@@ -2071,7 +2080,8 @@ class Tool(Struct, kw_only=True, frozen=True):
     icons: list[Icon] | None = None
     """Icons to choose from, in several sizes or formats; fetch and render them with care."""
     output_schema: dict[str, Any] | None = field(name="outputSchema", default=None)
-    """JSON Schema of `structuredContent`, with root type `object`; absent means none is promised.
+    """JSON Schema of `structuredContent`, with root type `object`; absent means none is
+    promised.
     """
     title: str | None = None
     """Name shown to people; when absent, `annotations.title` is shown, then `name`."""
@@ -2091,7 +2101,8 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
     destructive_hint: bool | None = field(name="destructiveHint", default=None)
     """The tool may delete or overwrite rather than only add; default true; moot if read-only."""
     idempotent_hint: bool | None = field(name="idempotentHint", default=None)
-    """A repeated call with equal arguments changes nothing more; default false; moot if read-only.
+    """A repeated call with equal arguments changes nothing more; default false; moot if
+    read-only.
     """
     open_world_hint: bool | None = field(name="openWorldHint", default=None)
     """The tool reaches out to an unbounded world, such as the web; default true."""
@@ -2383,7 +2394,8 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """Schema of one form field: text, number, yes or no, or a choice. Source: client/elicitation.
+    """Schema of one form field: text, number, yes or no, or a choice. Source:
+    client/elicitation.
     """
 else:
 

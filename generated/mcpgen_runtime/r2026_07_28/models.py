@@ -49,7 +49,8 @@ class BaseMetadata(Struct, kw_only=True, frozen=True):
     name: str
     """Identifier used in code and requests; shown to people only when no title exists."""
     title: str | None = None
-    """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title` first).
+    """Name shown to people; when absent, `name` is shown (a tool tries `annotations.title`
+    first).
     """
 
 
@@ -92,7 +93,8 @@ class CacheableResult(Struct, kw_only=True, frozen=True):
     (older servers) means `complete`.
     """
     ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
-    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
+    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at
+    once.
     """
 
 
@@ -138,7 +140,8 @@ class CallToolResult(Struct, kw_only=True, frozen=True):
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data about the result; servers should name their software here."""
     is_error: bool | None = field(name="isError", default=None)
-    """The tool itself failed and `content` says how, so that a model can react; absent means false.
+    """The tool itself failed and `content` says how, so that a model can react; absent means
+    false.
     """
     result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
@@ -182,7 +185,8 @@ class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/cancelled`. Source: basic/patterns/cancellation."""
 
     request_id: RequestId = field(name="requestId")
-    """Id of an open request of the client; from a server, always that of a `subscriptions/listen`.
+    """Id of an open request of the client; from a server, always that of a
+    `subscriptions/listen`.
     """
     meta: dict[str, Any] | None = field(name="_meta", default=None)
     """Extra data; on a subscription stream it names the subscription."""
@@ -420,7 +424,8 @@ class DiscoverResult(Struct, kw_only=True, frozen=True):
     result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
     ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
-    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
+    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at
+    once.
     """
 
 
@@ -704,7 +709,8 @@ class InputRequiredResult(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     CallToolResultResponseResult: TypeAlias = InputRequiredResult | CallToolResult
-    """Answer to `tools/call`: the tool's result, or a demand for more input. Source: server/tools.
+    """Answer to `tools/call`: the tool's result, or a demand for more input. Source:
+    server/tools.
     """
 else:
 
@@ -899,7 +905,8 @@ class ListPromptsResult(Struct, kw_only=True, frozen=True):
     result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
     ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
-    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
+    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at
+    once.
     """
 
 
@@ -940,7 +947,8 @@ class ListResourceTemplatesResult(Struct, kw_only=True, frozen=True):
     result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
     ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
-    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
+    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at
+    once.
     """
 
 
@@ -983,7 +991,8 @@ class ListResourcesResult(Struct, kw_only=True, frozen=True):
     result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
     ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
-    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
+    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at
+    once.
     """
 
 
@@ -1019,7 +1028,8 @@ basic/patterns/mrtr.
 
 
 InputRequests: TypeAlias = dict[str, InputRequest]
-"""Questions of a server to a client, under keys that the server chose. Source: basic/patterns/mrtr.
+"""Questions of a server to a client, under keys that the server chose. Source:
+basic/patterns/mrtr.
 """
 
 
@@ -1085,7 +1095,8 @@ class ListToolsResult(Struct, kw_only=True, frozen=True):
     result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
     ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
-    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
+    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at
+    once.
     """
 
 
@@ -1328,7 +1339,8 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
     """Params of `notifications/progress`. Source: basic/patterns/progress."""
 
     progress: int | float
-    """Amount done so far, in any unit; every notification has a higher value than the one before.
+    """Amount done so far, in any unit; every notification has a higher value than the one
+    before.
     """
     progress_token: ProgressToken = field(name="progressToken")
     """Token from the metadata of the request that this is about."""
@@ -1455,7 +1467,8 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
     result_type: str = always_sent("complete", name="resultType")
     """`complete`; absent (older servers) means the same."""
     ttl_ms: Annotated[int, Meta(ge=0)] = always_sent(0, name="ttlMs")
-    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at once.
+    """Milliseconds for which the result counts as fresh after its receipt; 0 means stale at
+    once.
     """
 
 
@@ -1849,7 +1862,9 @@ class SubscriptionsAcknowledgedNotification(
 
 
 class SubscriptionsAcknowledgedNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/subscriptions/acknowledged`. Source: basic/patterns/subscriptions."""
+    """Params of `notifications/subscriptions/acknowledged`. Source:
+    basic/patterns/subscriptions.
+    """
 
     notifications: SubscriptionFilter
     """The kinds of notification granted; those the server lacks are left out."""
@@ -2125,7 +2140,8 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
     destructive_hint: bool | None = field(name="destructiveHint", default=None)
     """The tool may delete or overwrite rather than only add; default true; moot if read-only."""
     idempotent_hint: bool | None = field(name="idempotentHint", default=None)
-    """A repeated call with equal arguments changes nothing more; default false; moot if read-only.
+    """A repeated call with equal arguments changes nothing more; default false; moot if
+    read-only.
     """
     open_world_hint: bool | None = field(name="openWorldHint", default=None)
     """The tool reaches out to an unbounded world, such as the web; default true."""
@@ -2368,7 +2384,8 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """Schema of one form field: text, number, yes or no, or a choice. Source: client/elicitation.
+    """Schema of one form field: text, number, yes or no, or a choice. Source:
+    client/elicitation.
     """
 else:
 

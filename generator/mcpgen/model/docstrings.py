@@ -107,6 +107,8 @@ def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
         if lines:
             lines.append("")
         lines += _wrap(paragraph, indent, first=not lines)
+    if len(lines) == 1:  # no room is left for the closing quotes
+        lines = _wrap(whole[0], indent + len(_QUOTES), first=True)
     head, *tail = lines
     return _quote("\n".join([head, *(margin + line if line else "" for line in tail), margin]))
 

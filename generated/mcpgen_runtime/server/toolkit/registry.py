@@ -262,11 +262,11 @@ class Registry(Generic[Item]):
 
     def visible_items(self, request: RequestContext) -> Mapping[str, Item]:
         """The items that a request finds, and that its principal may see."""
-        found = self.items_for(request)
-        if self.hides_forbidden and any(item.scopes for item in found.values()):
+        items = self.items_for(request)
+        if self.hides_forbidden and any(item.scopes for item in items.values()):
             has_scopes = PRINCIPAL.get().has_scopes
-            return {key: item for key, item in found.items() if has_scopes(*item.scopes)}
-        return found
+            return {key: item for key, item in items.items() if has_scopes(*item.scopes)}
+        return items
 
     async def page(self, request: RequestContext) -> Any:
         """The result of a list request, in the revision's own type.
