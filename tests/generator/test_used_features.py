@@ -58,6 +58,7 @@ USES = {
     "from pkg import KeyRing, Server\nServer('a', state_key=b'k')": "scaling",
     SERVER + "@server.tool(input_schema={})\ndef a(): ...": "schemas",
     SERVER + "server.asgi(shared='redis://a')": "shared",
+    SERVER + "server.asgi(retry=2)": "resume",
     "from pkg import connect_sync\nconnect_sync('a', restart=True)": "restart sync",
     "from pkg import SyncClientGroup": "groups sync",
     "from pkg import connect\nconnect({'mcpServers': {}})": "groups",
@@ -234,7 +235,7 @@ async def main():
 anyio.run(main)
 """
 PROGRAMS = {
-    "interop/our_server.py": {"completions", "elicitation", "prompts", "resources"},
+    "interop/our_server.py": {"completions", "elicitation", "prompts", "resources", "resume"},
     "conformance/server.py": {"completions", "prompts", "resources", "schemas"},
     "package/stdio_server.py": {"elicitation"},
     "benchmarks/our_server.py": set[str](),
