@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import repeat
 from types import MappingProxyType, new_class
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
@@ -138,7 +139,8 @@ def always_sent(value: T, *, name: str | None = None) -> T:
     Args:
         name: Wire name of the member, if it differs from the Python name.
     """
-    default: T = msgspec.field(default_factory=lambda: value, name=name)
+    same = repeat(value).__next__  # called for each object, and costs no frame
+    default: T = msgspec.field(default_factory=same, name=name)
     return default
 
 

@@ -81,6 +81,8 @@ class Context(
 ):
     """The request being served, with the members of features; see `toolkit.context.Context`."""
 
+    __slots__ = ()
+
     @property
     def client(self) -> ServerSession:
         """The requests and notifications of a server, typed: `create_message`, `elicit`, ...

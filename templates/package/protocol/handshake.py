@@ -54,8 +54,6 @@ class HandshakeConnection(Connection):
             params = method.decode_params(raw)
         except (ProtocolError, *UNREADABLE):
             return super().read_request(message)  # tells what is wrong
-        if not self._is_of_session(meta):
-            return super().read_request(message)
         stated = session.metadata
         event = RequestReceived(
             message.id,
@@ -68,10 +66,6 @@ class HandshakeConnection(Connection):
             stated.peer_capabilities,
         )
         return event, stated
-
-    def _is_of_session(self, meta: Mapping[str, Any]) -> bool:
-        """Whether a request with this `_meta` belongs to the session, if there is one."""
-        return True
 
     def _session_metadata(self, method: str) -> RequestMetadata:
         session = self._state.session

@@ -427,9 +427,10 @@ def encode_notification(method: str, params: Any = UNSET) -> bytes:
         LocalProtocolError: The params have no JSON form.
     """
     try:
-        return encode(_NotificationOut(method, params))
+        return encode_finite(_NotificationOut(method, params))
     except UNWRITABLE as error:
-        raise LocalProtocolError(f"{method}: params: {error_text(error)}") from error
+        text = f"{method}: params: no JSON form: {error_text(error)}"
+        raise LocalProtocolError(text) from error
 
 
 def encode_error(

@@ -201,7 +201,7 @@ class RequestMetaReader:
         """Whether a request with this `_meta` states its revision, and belongs to no session."""
         if self.per_request_only:
             return True
-        return bool(self._modern) and not self._required_keys.isdisjoint(meta)
+        return not self._required_keys.isdisjoint(meta)
 
     def _read_stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
         if not self.is_stated(meta):
@@ -312,7 +312,12 @@ class ServerConnection(HandshakeConnection):
     def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
         """Read a request; see `Connection`. Most state what the last one stated."""
         last, raw, state = self._reader.last, message.params, self._state
-        if last is None or state.session is not None:
+        if state.session is not None:
+            event, stated = super().read_request(message)
+            if stated is state.session.metadata and self._reader.is_stated(event.meta):
+                return Connection.read_request(self, message)
+            return event, stated
+        if last is None:
             return super().read_request(message)
         method = self._declared_row(last.revision, message.method)
         if method is None or method.params is None or raw is None or message.id in state.inbound:
@@ -350,13 +355,12 @@ class ServerConnection(HandshakeConnection):
         description = self._state.describe(revision)
         if description is not self._described:
             self._described, self._rows = description, {}
-        method = self._rows.get(name) or super()._declared_row(revision, name)
-        if method is not None and len(self._rows) < MOST_ADMITTED:
-            self._rows[name] = method
+        method = self._rows.get(name)
+        if method is None:
+            method = super()._declared_row(revision, name)
+            if method is not None and len(self._rows) < MOST_ADMITTED:
+                self._rows[name] = method
         return method
-
-    def _is_of_session(self, meta: Mapping[str, Any]) -> bool:
-        return not self._reader.is_stated(meta)
 
     def _read_metadata(self, message: jsonrpc.Request) -> tuple[Mapping[str, Any], RequestMetadata]:
         meta, metadata = self._reader.read(message.params)

@@ -87,10 +87,7 @@ class NativeScope:
 
 
 class Turns:
-    """Lets tasks use something one after the other; costs nothing while a single task does.
-
-    `if not turns.take(): await turns.wait()`, and `turns.pass_on()` at the end.
-    """
+    """Lets tasks use something one after the other, each in an `async with` block."""
 
     __slots__ = ("_is_taken", "_waiting")
 
@@ -98,14 +95,7 @@ class Turns:
         self._is_taken = False
         self._waiting: deque[OneShotEvent] | None = None
 
-    def take(self) -> bool:
-        """Take the turn if no other task has it."""
-        if self._is_taken:
-            return False
-        self._is_taken = True
-        return True
-
-    async def wait(self) -> None:
+    async def _wait(self) -> None:
         """Wait for the turn."""
         if self._waiting is None:
             self._waiting = deque()
@@ -117,10 +107,10 @@ class Turns:
             if event in self._waiting:
                 self._waiting.remove(event)
             else:  # the turn came and is not used
-                self.pass_on()
+                self._pass_on()
             raise
 
-    def pass_on(self) -> None:
+    def _pass_on(self) -> None:
         """Give the turn to the task that has waited longest."""
         while self._waiting:
             event = self._waiting.popleft()
@@ -131,12 +121,12 @@ class Turns:
 
     async def __aenter__(self) -> None:
         if self._is_taken:
-            await self.wait()
+            await self._wait()
         self._is_taken = True
 
     async def __aexit__(self, *_: object) -> None:
         if self._waiting:
-            self.pass_on()
+            self._pass_on()
         else:
             self._is_taken = False
 

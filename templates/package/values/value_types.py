@@ -85,7 +85,7 @@ class ValueType(msgspec.Struct, frozen=True):
         if isinstance(self.kind, _Custom) and self.kind.write is not None:
             return self.kind.write(value)
         plain = to_json(value)
-        self.read(plain)
+        convert(plain, self.kind, strict=True)
         return plain
 
 

@@ -181,7 +181,8 @@ class MemoryEventStore:
         if len(stored.events) > self._most:
             self._drop_first(stored)
         self._streams.move_to_end((session, stream))
-        self._make_room(stored)
+        if self._size > self._limit:
+            self._make_room(stored)
         if self._news is not None:
             self._news.set()
             self._news = None

@@ -61,6 +61,7 @@ class HeaderValidator:
         self._version_key = http.field_key(facts.headers.protocol_version or "")
         self._method_key = http.field_key(facts.headers.method or "")
         self._name_key = http.field_key(facts.headers.name or "")
+        self._stated_key = (facts.meta.protocol_version or "").encode()
         self._attributes = {name: f"named_{i}" for i, name in enumerate(sorted(facts.name_members))}
         self._decode = _values_decoder(facts.meta.protocol_version or "", self._attributes)
         self._no_values: BodyValues = self._decode(b"{}")
@@ -86,9 +87,11 @@ class HeaderValidator:
         value = request.headers.get(self._version_key)
         if value in self._version_values:
             return True
-        is_discovery = isinstance(message, jsonrpc.Request) and message.method == DISCOVER
-        if not is_discovery and _revision(self.values_of(message)) is not None:
-            return True
+        if isinstance(message, jsonrpc.Request) and message.method != DISCOVER:
+            raw = bytes(message.params or b"")
+            may_state = self._stated_key in raw or b"\\" in raw  # an escape may spell the key
+            if may_state and _revision(self.values_of(message)) is not None:
+                return True
         if value is None or value in self._other_values:
             return False
         return request.field(facts.headers.protocol_version) not in self._others

@@ -100,7 +100,6 @@ class StatelessEndpoint(HttpEndpoint):
         self.exchanges = self.open_exchanges = OpenExchanges(background, quotas, interval)
         self._version_key = http.field_key(facts.headers.protocol_version or "")
         self._version_values = frozenset(name.encode() for name in revisions)
-        self._meta = self.headers.meta_cache
         self._reader = self.connection()
         listen = facts.behaviour.listen
         self._own = HandshakeConnection.own_requests() | {DISCOVER}
@@ -116,15 +115,6 @@ class StatelessEndpoint(HttpEndpoint):
     def names_revision(self, request: HttpRequest) -> bool:
         """See `HttpEndpoint`."""
         return self.headers.names_revision(request)
-
-    def encode(self, event: RequestReceived, result: Any) -> OutgoingMessage:
-        """The response to a request."""
-        revision, identifier = event.revision, event.id
-        own = self._meta.of_results(revision, self.service.describe)
-        data = encode_result(
-            identifier, result, event.method, revision, event.peer_capabilities, *own
-        )
-        return OutgoingMessage(data, "response", identifier, "", revision, identifier)
 
     def post(
         self,
@@ -338,9 +328,14 @@ class StatelessExchange(Exchange[StatelessEndpoint, PostResponse]):
         """See `Exchange`."""
         if not self._is_open:
             return None
-        message = self._owner.encode(self.event, result)
+        event, owner = self.event, self._owner
+        revision, identifier = event.revision, event.id
+        own = owner.headers.meta_cache.of_results(revision, owner.service.describe)
+        data = encode_result(
+            identifier, result, event.method, revision, event.peer_capabilities, *own
+        )
         self._is_open = False
-        return message
+        return OutgoingMessage(data, "response", identifier, "", revision, identifier)
 
     def respond_failure(self, failure: ProtocolError) -> OutgoingMessage | None:
         """See `Exchange`."""

@@ -82,9 +82,10 @@ class Context(Generic[StateT]):
     Attributes:
         request_context: The request.
         state: The value that the server's `lifespan` yielded, or `None`.
+        questions: What the request has asked the client, for the feature that asks; else `None`.
     """
 
-    __slots__ = ("_registries", "_round_trips", "request_context", "state")
+    __slots__ = ("_registries", "_round_trips", "questions", "request_context", "state")
 
     _absent: ClassVar[Mapping[str, str]] = {}
     """Members of absent features, each with its feature."""
@@ -100,6 +101,7 @@ class Context(Generic[StateT]):
         self.state: StateT = state
         self._registries = registries
         self._round_trips = round_trips
+        self.questions: Any = None
 
     if not TYPE_CHECKING:
 

@@ -15,13 +15,13 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
 
-from ..._wire import is_object
+from ..._wire import encode, is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
 from ...json_schema import WRAPPER, CheckedSchema, Complaint, Deadline
 from . import output_conversion, signatures
 from .content import UnfinishedResult, as_tool_result, present_members
 from .context import Context
-from .output_conversion import ContentResultBuilder, ToolResultBuilder, json_text
+from .output_conversion import ContentResultBuilder, ToolResultBuilder
 from .registry import Respond
 
 FromSignature: TypeAlias = Literal["from signature"]
@@ -182,7 +182,7 @@ class Tool:
                 and isinstance(results, ContentResultBuilder)
             ):
                 plain = output.validated(value)
-                return results.text(json_text(plain), plain)
+                return results.text(encode(plain).decode(), plain)
             if isinstance(value, UnfinishedResult):
                 return value
             whole = as_tool_result(value)

@@ -204,8 +204,7 @@ class Exchange(ABC, Generic[OwnerT, ResponseT]):
         if task.done():
             task.result()
             return None
-        exchanges.own(task)
-        return self._wait_for(task)
+        return self._wait_for(task, exchanges.own(task))
 
     async def serve(self, scope: anyio.CancelScope | None) -> None:
         """Run the handler of the request, and send its response, unless it is cancelled.
@@ -338,10 +337,10 @@ class Exchange(ABC, Generic[OwnerT, ResponseT]):
     async def host_cancelled(self, task: asyncio.Future[None]) -> None:
         """Called when the host cancelled the POST, whose request a task serves."""
 
-    async def _wait_for(self, task: asyncio.Future[None]) -> None:
+    async def _wait_for(self, task: asyncio.Future[None], end: Awaitable[None]) -> None:
         """Wait for the end of the task. A cancellation of the POST must not pass on to the task."""
         try:
-            await _end_of(task)
+            await end
         except asyncio.CancelledError:
             await self.host_cancelled(task)
             raise
@@ -368,14 +367,15 @@ class OpenExchanges:
     Attributes:
         open: The exchanges; after one was added, call `wake` unless `added` is `None`.
         added: Set when an exchange is added while the watching task waits for one.
-        tasks: The tasks of asyncio that serve them, beyond those that have ended at once.
+        tasks: The tasks of asyncio that serve them, beyond those that have ended at once; each
+            with a future that is done when the task is.
     """
 
     def __init__(self, background: TaskScope, quotas: Quotas, interval: float) -> None:
         self.background = background
         self.quotas = quotas
         self.open: dict[Exchange[Any, Any], None] = {}
-        self.tasks: set[asyncio.Future[None]] = set()
+        self.tasks: dict[asyncio.Future[None], asyncio.Future[None]] = {}
         self._interval = interval
         self.added: anyio.Event | None = None
         self._next_search = 0.0
@@ -387,13 +387,21 @@ class OpenExchanges:
             self.added.set()
             self.added = None
 
-    def own(self, task: asyncio.Future[None]) -> None:
-        """Own a task until it ends; its POST, which waits for it, may end before."""
-        self.tasks.add(task)
+    def own(self, task: asyncio.Future[None]) -> Awaitable[None]:
+        """Own a task until it ends; its POST, which waits for it, may end before.
+
+        Returns:
+            Waits for the end of the task, and does not cancel the task if it is cancelled.
+        """
+        end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.tasks[task] = end
         task.add_done_callback(self._disown)
+        return end
 
     def _disown(self, task: asyncio.Future[None]) -> None:
-        self.tasks.discard(task)
+        end = self.tasks.pop(task)
+        if not end.done():
+            end.set_result(None)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.debug("a request ended with an exception: %r", error)
 

@@ -282,6 +282,13 @@ def test_header_or_body_decide_between_kinds_of_revisions(
     assert not older.applies(head, message)
 
 
+def test_an_escaped_key_names_the_revision_too(revision: str) -> None:
+    key = f"{facts(revision).meta.protocol_version}".replace("/", "\\/")
+    params = f'{{"_meta":{{"{key}":"{revision}"}}}}'
+    text = f'{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}'
+    assert validator_of().applies(request_with(), jsonrpc.parse(text.encode()))
+
+
 @pytest.mark.parametrize("params", ["[]", "7", '{"_meta":7}', None])
 def test_params_of_another_type_name_no_revision(revision: str, params: str | None) -> None:
     members = "" if params is None else f',"params":{params}'

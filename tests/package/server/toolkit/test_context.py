@@ -183,6 +183,19 @@ async def test_log_messages_belong_to_the_request_that_asked_for_them(revision: 
     assert "_meta" not in message["params"]
 
 
+@every
+async def test_a_context_has_no_room_for_other_attributes(revision: str) -> None:
+    server = Server("strict")
+
+    @server.tool()
+    async def has_dictionary(context: Context) -> str:
+        return str(hasattr(context, "__dict__"))
+
+    async with speaking_to(server, revision) as end:
+        answer = await end.ask("tools/call", {"name": "has_dictionary"})
+    assert answer["result"]["content"][0]["text"] == "False"
+
+
 @legacy
 async def test_the_client_is_asked_by_typed_coroutines_and_by_name(revision: str) -> None:
     server = Server("asks")

@@ -80,6 +80,8 @@ class TaskQuestions(ClientQuestions):
         RemoteProtocolError: The client answered without a task.
     """
 
+    __slots__ = ()
+
     @overload
     async def elicit(
         self, message: str, form: type[_T], **options: Unpack[Waiting]

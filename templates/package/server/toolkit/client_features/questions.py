@@ -94,34 +94,33 @@ class ServerRoundTrips:
         self.signer = signer
         self.url_elicitations = OpenURLElicitations()
 
-    def check(self, context: Context[Any]) -> None:
+    def check(self, context: ClientQuestions) -> None:
         """Check the state of a request that continues an earlier one.
 
         Raises:
             InvalidParamsError: The state is invalid.
         """
-        asking_context(context).multi_round_trip()
+        context.multi_round_trip()
 
-    async def result(self, context: Context[Any], handler: Coroutine[Any, Any, Any]) -> Any:
+    async def result(self, context: ClientQuestions, handler: Coroutine[Any, Any, Any]) -> Any:
         """The result of a handler, or the result that asks for the input that the handler needs.
 
         An open question overrides the handler's own result and errors: the handler runs again
         later.
         """
-        asking = asking_context(context)
         try:
             result = await handler
         except URLElicitationRequiredError as error:
-            return asking.url_elicitation_result(error)
+            return context.url_elicitation_result(error)
         except BaseException as error:
-            if asking.questions is None or not asking.questions.is_pending:
+            if context.questions is None or not context.questions.is_pending:
                 raise
             await check_own_failure(error)
-            return asking.questions.pending_result()
-        if asking.questions is not None and asking.questions.is_pending:
-            return asking.questions.pending_result()
+            return context.questions.pending_result()
+        if context.questions is not None and context.questions.is_pending:
+            return context.questions.pending_result()
         if isinstance(result, InputRequired):
-            return asking.multi_round_trip().explicit_result(result)
+            return context.multi_round_trip().explicit_result(result)
         return result
 
 
@@ -143,8 +142,11 @@ class ClientQuestions:
         questions: Questions and answers of the request; `None` before the first question.
     """
 
+    if not TYPE_CHECKING:
+        __slots__ = ()  # those of `Context` hold the attributes
+
     request_context: RequestContext
-    questions: MultiRoundTrip | None = None
+    questions: MultiRoundTrip | None
     _round_trips: ServerRoundTrips
 
     def multi_round_trip(self) -> MultiRoundTrip:
