@@ -174,6 +174,15 @@ def test_an_extension_has_types_and_methods_of_its_own() -> None:
     assert draw.params in revision.types_by_name
 
 
+def test_sorted_types_come_after_those_that_they_name(whole: Specification) -> None:
+    for revision in whole.revisions:
+        seen: set[str] = set()
+        assert {*revision.sorted_types} == {*revision.types}
+        for each in revision.sorted_types:
+            assert each.name in each.references or seen >= {*each.references}, each.name
+            seen.add(each.name)
+
+
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_each_attribute_has_a_meaning_in_the_reference(kind: type[Any]) -> None:
     page = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
