@@ -176,8 +176,8 @@ def test_errata_of_the_folder_come_after_those_of_mcpgen(folder: Path) -> None:
         folder,
         **{
             "render.toml": ERRATUM,
-            "{revision.name}.txt.jinja": "{% for each in revision.types_by_name.ElicitResult.members"
-            " %}{{ each.type | python_type }}\n{% endfor %}"
+            "{revision.name}.txt.jinja": "{% set type = revision.types_by_name.ElicitResult %}"
+            "{% for each in type.members %}{{ each.type | python_type }}\n{% endfor %}"
             "{% for each in revision.errata %}{{ each.reason }}\n{% endfor %}",
         },
     )

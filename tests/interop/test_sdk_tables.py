@@ -28,7 +28,8 @@ REVISIONS = ("KNOWN", "HANDSHAKE", "MODERN")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The names of the rendered module."""
     out = tmp_path_factory.mktemp("sdk") / "out"
-    words = ("render", "-q", f"{ROOT / 'examples' / 'python-sdk' / 'templates'}", "-o", f"{out}", "-r", "all")
+    templates = ROOT / "examples" / "python-sdk" / "templates"
+    words = ("render", "-q", f"{templates}", "-o", f"{out}", "-r", "all")
     subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True, cwd=out.parent)
     module: Path = out / "methods.py"
     return runpy.run_path(str(module))

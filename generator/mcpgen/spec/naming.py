@@ -64,9 +64,7 @@ class Naming:
     attributes: Case = "snake"
     reserved: tuple[str, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict[str, str])
-    revisions: Mapping[str, Mapping[str, str]] = field(
-        default_factory=dict[str, Mapping[str, str]]
-    )
+    revisions: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     members: Mapping[str, str] = field(default_factory=dict[str, str])
     suffixes: Suffixes = Suffixes()
 
