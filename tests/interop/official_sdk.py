@@ -1,13 +1,14 @@
 """Runs the official Python SDK's own tests, on its own modules and on those of the example.
 
-    python tests/interop/official_sdk.py FOLDER
+    python tests/interop/official_sdk.py FOLDER [--whole]
 
 `mcpgen render` writes the types on the wire, the methods and the versions of the SDK from
 `examples/python-sdk/templates`; they take the place of those in its source distribution. A test
 that passes with the SDK's own modules has to pass with these. Prints the counts, and the lines that
 a person maintains; exits 1 if a test is lost. FOLDER keeps the distribution and an environment.
 
-The tests of the SDK's documentation tools are left out: they look at no message.
+The tests of the SDK's examples and of the programs in its documentation run with `--whole`; those
+of its documentation tools are left out, since they look at no message.
 """
 
 from __future__ import annotations
@@ -36,28 +37,36 @@ REPLACED = ("_v2025_11_25/__init__.py", "_v2026_07_28/__init__.py", "methods.py"
 """The modules that are rendered."""
 
 BY_HAND = ("scripts/gen_surface_types.py", f"{TYPES}/methods.py", f"{TYPES}/version.py")
-"""What a person maintains in the SDK for the same: a script with patches, and tables."""
+"""The SDK's files for the same, written by hand: a script with patches, and tables."""
 
-WITHOUT = ("--ignore=tests/docs",)
+NEVER = ("tests/docs",)
+WHOLE = ("tests/docs_src", "tests/examples", "tests/test_examples.py")
+"""Tests of documentation tools, and those for `--whole` alone."""
+
 QUIET = ("-q", "--color=no", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "log_cli=false")
+FOREIGN = ("CI", "MCP_SPEC", "PYTEST_ADDOPTS")
+"""Variables of our own runs."""
+
 PROGRAMS = "Scripts" if os.name == "nt" else "bin"
 
 
 def main() -> int:
     """Render, run both, compare."""
-    folder = Path(sys.argv[1]).resolve()
+    name, *options = sys.argv[1:]
+    ignored = NEVER if options == ["--whole"] else NEVER + WHOLE
+    folder = Path(name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     archive, python = _distribution(folder), _environment(folder)
     own, rendered = (_unpack(archive, folder / name) for name in ("own", "rendered"))
     _render(folder / "out")
     for path in REPLACED:
         shutil.copyfile(folder / "out" / path, rendered / TYPES / path)
-    runs = [_start(python, source) for source in (own, rendered)]
+    runs = [_start(python, source, ignored) for source in (own, rendered)]
     for run in runs:
         run.wait()
     before, after = _passed(own), _passed(rendered)
     if before - after:  # a busy machine may miss time limits
-        _start(python, rendered, sorted({file for file, _ in before - after})).wait()
+        _start(python, rendered, ignored, sorted({file for file, _ in before - after})).wait()
         after |= _passed(rendered)
     print(f"mcp {RELEASE}: {len(before)} tests pass on its own modules, {len(after)} on these")
     for file, name in sorted(before - after):
@@ -101,12 +110,16 @@ def _render(out: Path) -> None:
     subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True)
 
 
-def _start(python: Path, source: Path, tests: Iterable[str] = ()) -> subprocess.Popen[bytes]:
+def _start(
+    python: Path, source: Path, ignored: Iterable[str], tests: Iterable[str] = ()
+) -> subprocess.Popen[bytes]:
     """Start the tests of a source tree, which writes `report.xml` there."""
     places = (source / "src", source / "src" / "mcp-types", source / "examples")
     report = (f"--junit-xml={source / 'report.xml'}", "-o", "junit_family=xunit1")
-    words = (*QUIET, *report, *WITHOUT, *(tests or ("tests",)))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
+    without = (f"--ignore={path}" for path in ignored)
+    words = (*QUIET, *report, *without, *(tests or ("tests",)))
+    inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    environment = {**inherited, "PYTHONPATH": os.pathsep.join(map(str, places))}
     with (source / "output.txt").open("wb") as output:
         return subprocess.Popen(
             [f"{python}", "-m", "pytest", *words],

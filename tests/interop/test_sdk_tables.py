@@ -16,6 +16,8 @@ from documents import ROOT
 
 pytestmark = pytest.mark.interop
 
+EXAMPLE = ROOT / "examples" / "python-sdk"
+
 VERSIONED = (
     *("CLIENT_REQUESTS", "CLIENT_NOTIFICATIONS", "CLIENT_RESULTS"),
     *("SERVER_REQUESTS", "SERVER_NOTIFICATIONS", "SERVER_RESULTS"),
@@ -28,8 +30,7 @@ REVISIONS = ("KNOWN", "HANDSHAKE", "MODERN")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The names of the rendered module."""
     out = tmp_path_factory.mktemp("sdk") / "out"
-    templates = ROOT / "examples" / "python-sdk" / "templates"
-    words = ("render", "-q", f"{templates}", "-o", f"{out}", "-r", "all")
+    words = ("render", "-q", f"{EXAMPLE / 'templates'}", "-o", f"{out}", "-r", "all")
     subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True, cwd=out.parent)
     module: Path = out / "methods.py"
     return runpy.run_path(str(module))
@@ -44,3 +45,8 @@ def test_each_row_is_that_of_the_official_sdk(name: str, tables: dict[str, Any])
 def test_the_revisions_are_those_of_the_official_sdk(kind: str, tables: dict[str, Any]) -> None:
     name = f"{kind}_PROTOCOL_VERSIONS"
     assert (*tables[name],) == getattr(mcp_types.version, name)
+
+
+def test_the_example_counts_its_lines() -> None:
+    lines = sum(path.read_text("utf-8").count("\n") for path in (EXAMPLE / "templates").iterdir())
+    assert f"| **{lines}** |" in (EXAMPLE / "README.md").read_text("utf-8")
