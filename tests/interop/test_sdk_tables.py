@@ -5,7 +5,6 @@ from __future__ import annotations
 import runpy
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import mcp_types.methods
@@ -28,12 +27,11 @@ REVISIONS = ("KNOWN", "HANDSHAKE", "MODERN")
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The names of the rendered module."""
+    """The names of the rendered modules."""
     out = tmp_path_factory.mktemp("sdk") / "out"
     words = ("render", "-q", f"{EXAMPLE / 'templates'}", "-o", f"{out}", "-r", "all")
     subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True, cwd=out.parent)
-    module: Path = out / "methods.py"
-    return runpy.run_path(str(module))
+    return runpy.run_path(f"{out / 'methods.py'}") | runpy.run_path(f"{out / 'version.py'}")
 
 
 @pytest.mark.parametrize("name", [*VERSIONED, *OF_ALL_REVISIONS])
