@@ -633,6 +633,14 @@ def interop(session: nox.Session) -> None:
     run_tests(session, *selected, *session.posargs, env=peers(session))
 
 
+@measured
+def official_sdk(session: nox.Session) -> None:
+    """The official Python SDK's own tests, on its own modules and on those of the example."""
+    enter(session, "test")
+    work = session.cache_dir / "official-sdk"
+    session.run("python", "tests/interop/official_sdk.py", f"{work}", *session.posargs)
+
+
 def peers(session: nox.Session) -> dict[str, str]:
     """Environment variables that name the peers, which are installed once and kept."""
     scripts = enter(session, "interop")

@@ -147,6 +147,50 @@ def test_a_naming_policy_holds_everywhere(folder: Path) -> None:
     assert names["annotations"] == "annotations_"
 
 
+def test_a_revision_may_have_names_of_its_own(folder: Path) -> None:
+    settings = '[naming.types]\nTool = "Every"\n[naming.revisions.2025-06-18]\nTool = "Old"\n'
+    template = "{% for type in revision.types %}{{ type.name }} {% endfor %}"
+    save(folder, **{"render.toml": settings, "{revision.name}.txt.jinja": template})
+    files = rendered(folder, "-r", "2025-06-18", "-r", "2025-11-25")
+    assert "Old" in files["2025-06-18.txt"].split()
+    assert "Every" in files["2025-11-25.txt"].split()
+    wrong = '[naming.revisions.2025-06-18]\nCreateTaskResult = "X"\n'
+    save(folder, **{"render.toml": wrong})
+    at = "own/render.toml#/naming/revisions/2025-06-18/CreateTaskResult"
+    done = render("-r", "2025-06-18", "-r", "2025-11-25")
+    assert f"{at}: expected a type of 2025-06-18, the nearest being " in done.err
+
+
+ERRATUM = """
+[[errata.2025-06-18]]
+pointer = "/$defs/ElicitResult/properties/content/additionalProperties/type"
+old = ["string", "number", "boolean"]
+new = ["string", "number", "boolean", "null"]
+reason = "hosts send null"
+source = "a host"
+"""
+
+
+def test_errata_of_the_folder_come_after_those_of_mcpgen(folder: Path) -> None:
+    save(
+        folder,
+        **{
+            "render.toml": ERRATUM,
+            "{revision.name}.txt.jinja": "{% set type = revision.types_by_name.ElicitResult %}"
+            "{% for each in type.members %}{{ each.type | python_type }}\n{% endfor %}"
+            "{% for each in revision.errata %}{{ each.reason }}\n{% endfor %}",
+        },
+    )
+    corrected = rendered(folder, "-r", "2025-06-18")["2025-06-18.txt"]
+    assert "dict[str, str | float | bool | None]\n" in corrected
+    assert corrected.endswith("\nhosts send null\n")
+    assert "hosts send null" not in rendered(folder, "-r", "2025-11-25")["2025-11-25.txt"]
+    save(folder, **{"render.toml": ERRATUM.replace('["string", "number"', '["string", "null"')})
+    done = render("-r", "2025-06-18")
+    assert done.code == 1
+    assert "additionalProperties/type: expected [" in done.err
+
+
 def test_values_of_the_settings_reach_the_templates(folder: Path) -> None:
     save(
         folder, **{"render.toml": '[values]\nbase = "Model"\n', "a.txt.jinja": "{{ values.base }}"}

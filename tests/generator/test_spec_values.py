@@ -174,6 +174,16 @@ def test_an_extension_has_types_and_methods_of_its_own() -> None:
     assert draw.params in revision.types_by_name
 
 
+def test_sorted_types_come_after_those_that_they_name(whole: Specification) -> None:
+    for revision in whole.revisions:
+        seen: set[str] = set()
+        names = [each.name for each in revision.sorted_types]
+        assert sorted(names) == sorted(each.name for each in revision.types)
+        for each in revision.sorted_types:
+            assert each.name in each.references or seen >= {*each.references}, each.name
+            seen.add(each.name)
+
+
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_each_attribute_has_a_meaning_in_the_reference(kind: type[Any]) -> None:
     page = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")

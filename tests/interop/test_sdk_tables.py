@@ -5,7 +5,6 @@ from __future__ import annotations
 import runpy
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import mcp_types.methods
@@ -15,6 +14,8 @@ import pytest
 from documents import ROOT
 
 pytestmark = pytest.mark.interop
+
+EXAMPLE = ROOT / "examples" / "python-sdk"
 
 VERSIONED = (
     *("CLIENT_REQUESTS", "CLIENT_NOTIFICATIONS", "CLIENT_RESULTS"),
@@ -26,12 +27,11 @@ REVISIONS = ("KNOWN", "HANDSHAKE", "MODERN")
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The names of the rendered module."""
+    """The names of the rendered modules."""
     out = tmp_path_factory.mktemp("sdk") / "out"
-    words = ("render", "-q", f"{ROOT / 'examples' / 'python-sdk'}", "-o", f"{out}", "-r", "all")
+    words = ("render", "-q", f"{EXAMPLE / 'templates'}", "-o", f"{out}", "-r", "all")
     subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True, cwd=out.parent)
-    module: Path = out / "method_tables.py"
-    return runpy.run_path(str(module))
+    return runpy.run_path(f"{out / 'methods.py'}") | runpy.run_path(f"{out / 'version.py'}")
 
 
 @pytest.mark.parametrize("name", [*VERSIONED, *OF_ALL_REVISIONS])
@@ -43,3 +43,8 @@ def test_each_row_is_that_of_the_official_sdk(name: str, tables: dict[str, Any])
 def test_the_revisions_are_those_of_the_official_sdk(kind: str, tables: dict[str, Any]) -> None:
     name = f"{kind}_PROTOCOL_VERSIONS"
     assert (*tables[name],) == getattr(mcp_types.version, name)
+
+
+def test_the_example_counts_its_lines() -> None:
+    lines = sum(path.read_text("utf-8").count("\n") for path in (EXAMPLE / "templates").iterdir())
+    assert f"| **{lines}** |" in (EXAMPLE / "README.md").read_text("utf-8")

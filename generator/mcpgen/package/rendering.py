@@ -244,7 +244,10 @@ def build(request: RenderRequest) -> dict[str, str]:
     from mcpgen.render import template_folder  # takes long to import, and checks may not need it
     from mcpgen.spec import loading
 
-    specification = loading.load_sources(request.sources, request.extensions, errata=request.errata)
+    own_errata = template_folder.read_settings(request.templates).errata
+    specification = loading.load_sources(
+        request.sources, request.extensions, errata=request.errata, own_errata=own_errata
+    )
     files = template_folder.render_folder(request.templates, specification, trusted=request.trusted)
     for path in files:
         if not manifest.is_file_path(path) or path == NAME:

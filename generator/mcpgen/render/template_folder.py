@@ -31,6 +31,7 @@ from mcpgen.literals import WIDTH, Code, source_text
 from mcpgen.render.formatting import format_modules
 from mcpgen.render.template_filters import FILTERS
 from mcpgen.render.templates import SandboxedEnvironment, place_within
+from mcpgen.schema.errata import Erratum
 from mcpgen.spec.naming import Naming, rename
 from mcpgen.spec.values import Extension, Method, Revision, Specification, Type
 from mcpgen.toml_records import MAX_BYTES, Place, convert, parse_toml, read_toml
@@ -57,6 +58,8 @@ class FolderSettings:
     Attributes:
         naming: The names of types and members.
         values: Values for the templates, by name.
+        errata: Corrections of schemas by revision, after those that mcpgen has; their pointers
+            begin with `/$defs/`.
         filters: A module in the folder whose public functions are filters; empty for none.
         format: What formats Python files: Black, or nothing.
         quotes: The quotes of texts that Black writes: double, or as the templates write them.
@@ -67,6 +70,9 @@ class FolderSettings:
 
     naming: Naming = field(default_factory=Naming)
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    errata: Mapping[str, tuple[Erratum, ...]] = field(
+        default_factory=dict[str, tuple[Erratum, ...]]
+    )
     filters: str = ""
     format: Literal["black", "none"] = "black"
     quotes: Literal["double", "any"] = "double"

@@ -191,6 +191,23 @@ def add_definitions(core: Schema, file: SchemaFile, own: Mapping[str, Json]) -> 
     return replace(merged, container=container, constants=core.constants)
 
 
+def correct(loaded: Schema, entries: tuple[corrections.Erratum, ...]) -> Schema:
+    """A schema with further corrections, checked.
+
+    Args:
+        loaded: The schema.
+        entries: The corrections, with pointers into `$defs` whatever the dialect.
+
+    Raises:
+        SchemaError: The corrected schema is none of the protocol.
+        ErrataError: A correction does not fit.
+    """
+    file = SchemaFile(Path(loaded.source), {"$defs": loaded.definitions}, loaded.digest)
+    corrected = _schema(file, loaded.revision, entries, loaded.definitions)
+    errata = (*loaded.errata, *entries)
+    return replace(loaded, definitions=corrected.definitions, errata=errata)
+
+
 def read_document(path: Path) -> Node:
     """The JSON object in a file, unchecked and unchanged.
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 
+from mcpgen import schema
 from mcpgen.errors import UsageError
 from mcpgen.model import extension_files, schema_facts, schema_sources
 from mcpgen.model.extension_files import ExtensionFile
 from mcpgen.model.schema_sources import Source
 from mcpgen.schema import docs, facts
+from mcpgen.schema.errata import Erratum
 from mcpgen.spec import describing, differences, stages
 from mcpgen.spec.packages import RevisionSpec
 from mcpgen.spec.values import SPEC_VERSION, Specification
@@ -44,18 +47,32 @@ def load(
 
 
 def load_sources(
-    sources: Sequence[Source], extensions: Sequence[ExtensionFile] = (), *, errata: bool = True
+    sources: Sequence[Source],
+    extensions: Sequence[ExtensionFile] = (),
+    *,
+    errata: bool = True,
+    own_errata: Mapping[str, tuple[Erratum, ...]] = MappingProxyType({}),
 ) -> Specification:
     """The values of the revisions of some sources, oldest first.
+
+    Args:
+        sources: The sources.
+        extensions: The extensions to have beside them.
+        errata: Whether the known defects of published schemas are corrected.
+        own_errata: Further corrections by revision, which come after those.
 
     Raises:
         UsageError: There are no sources.
         SchemaError: See `load`.
         FactsError: A facts file is malformed.
+        ErrataError: A further correction does not fit.
     """
     if not sources:
         raise UsageError("expected a revision (a date, latest or all) or a schema file, got none")
-    built = [_build(source, extensions, errata=errata) for source in sources]
+    built = [
+        _build(source, extensions, own_errata.get(source.revision, ()), errata=errata)
+        for source in sources
+    ]
     return specification(sorted(built, key=lambda each: each.name))
 
 
@@ -74,8 +91,16 @@ def specification(built: Sequence[RevisionSpec]) -> Specification:
     return Specification(SPEC_VERSION, revisions, neighbours)
 
 
-def _build(source: Source, extensions: Sequence[ExtensionFile], *, errata: bool) -> RevisionSpec:
+def _build(
+    source: Source,
+    extensions: Sequence[ExtensionFile],
+    own_errata: tuple[Erratum, ...],
+    *,
+    errata: bool,
+) -> RevisionSpec:
     loaded = schema_sources.load(source, errata)
+    if own_errata:
+        loaded = schema.correct(loaded, own_errata)
     if source.origin == "mcpgen":
         stated, newer = facts.load(source.revision), None
     else:

@@ -56,6 +56,7 @@ class Naming:
         attributes: The case of the Python names of members.
         reserved: Python names that no member has; such a member gets an underscore at its end.
         types: Names of types by the name that the schema or mcpgen gives them.
+        revisions: The same for single revisions, by revision; these come before `types`.
         members: Python names of members, by `Type.member` with names of the schema.
         suffixes: Ends of the names of types by kind.
     """
@@ -63,6 +64,7 @@ class Naming:
     attributes: Case = "snake"
     reserved: tuple[str, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict[str, str])
+    revisions: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     members: Mapping[str, str] = field(default_factory=dict[str, str])
     suffixes: Suffixes = Suffixes()
 
@@ -123,6 +125,10 @@ def _check_known(specification: Specification, naming: Naming, place: Place) -> 
         for member in each.members
     }
     _expect_known(naming.types, types, "a type", place.at("types"))
+    for revision in specification.revisions:
+        own = naming.revisions.get(revision.name, {})
+        at = place.at("revisions").at(revision.name)
+        _expect_known(own, revision.types_by_name, f"a type of {revision.name}", at)
     _expect_known(naming.members, members, "a member as Type.member", place.at("members"))
 
 
@@ -147,13 +153,14 @@ class _Renamer:
         self._place = place
         self._names: dict[str, str] = {}
         taken: dict[str, str] = {}
+        own = naming.revisions.get(revision.name, {})
         for name, each in revision.types_by_name.items():
-            new = naming.types.get(name) or name + self._suffix(each)
+            new = own.get(name) or naming.types.get(name) or name + self._suffix(each)
+            of = place.at("revisions").at(revision.name) if name in own else place.at("types")
             if not _is_name(new):
-                raise place.at("types").at(name).error("a name that Python can use", new)
+                raise of.at(name).error("a name that Python can use", new)
             if new in taken:
-                expected = f"a name that {taken[new]} does not have"
-                raise place.at("types").at(name).error(expected, new)
+                raise of.at(name).error(f"a name that {taken[new]} does not have", new)
             self._names[name] = new
             taken[new] = name
 

@@ -107,6 +107,13 @@ class TypeExpression:
     fixed: Mapping[str, str] = field(default_factory=dict[str, str])
     object_type: str | None = None
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The types that it names, each once."""
+        inner = (*self.alternatives, *([self.items] if self.items else []))
+        names = (self.name, self.object_type, *(name for each in inner for name in each.references))
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
 
 @dataclass(frozen=True)
 class Member:
@@ -214,6 +221,12 @@ class Type:
     def optional(self) -> tuple[Member, ...]:
         """The other members."""
         return tuple(member for member in self.members if not member.required)
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The types that it names, each once."""
+        expressions = (*([self.type] if self.type else []), *(each.type for each in self.members))
+        return tuple(dict.fromkeys(name for each in expressions for name in each.references))
 
 
 @dataclass(frozen=True)
@@ -421,6 +434,25 @@ class Revision:
     def aliases(self) -> tuple[Type, ...]:
         """All other types."""
         return tuple(each for each in self.types if each.kind == "alias")
+
+    @property
+    def sorted_types(self) -> tuple[Type, ...]:
+        """The types, each after those that it names, except in a cycle."""
+        placed: dict[str, Type] = {}
+        begun: set[str] = set()
+        by_name = {each.name: each for each in self.types}
+
+        def place(each: Type) -> None:
+            begun.add(each.name)
+            for name in each.references:
+                if name in by_name and name not in begun:
+                    place(by_name[name])
+            placed[each.name] = each
+
+        for each in self.types:
+            if each.name not in begun:
+                place(each)
+        return tuple(placed.values())
 
 
 @dataclass(frozen=True)

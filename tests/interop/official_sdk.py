@@ -1,0 +1,154 @@
+"""Runs the official Python SDK's own tests, on its own modules and on those of the example.
+
+    python tests/interop/official_sdk.py FOLDER [--whole]
+
+`mcpgen render` writes the types on the wire, the methods and the versions of the SDK from
+`examples/python-sdk/templates`; they take the place of those in its source distribution. A test
+that passes with the SDK's own modules has to pass with these. Prints the counts, and the lines that
+a person maintains; exits 1 if a test is lost. FOLDER keeps the distribution and an environment.
+
+The tests of the SDK's examples and of the programs in its documentation run with `--whole`; those
+of its documentation tools are left out, since they look at no message.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parent.parent.parent
+TEMPLATES = ROOT / "examples" / "python-sdk" / "templates"
+RELEASE = "2.3.0"
+PACKAGES = (
+    f"mcp[cli]=={RELEASE}",
+    *("blockbuster", "coverage<=7.13", "dirty-equals", "inline-snapshot", "logfire"),
+    *("opentelemetry-sdk", "pillow", "pydantic-settings", "pytest", "pytest-examples", "ruff"),
+    "trio",
+)
+"""The SDK and what its tests import."""
+
+TYPES = Path("src") / "mcp-types" / "mcp_types"
+REPLACED = ("_v2025_11_25/__init__.py", "_v2026_07_28/__init__.py", "methods.py", "version.py")
+"""The modules that are rendered."""
+
+BY_HAND = ("scripts/gen_surface_types.py", f"{TYPES}/methods.py", f"{TYPES}/version.py")
+"""The SDK's files for the same, written by hand: a script with patches, and tables."""
+
+NEVER = ("tests/docs",)
+WHOLE = ("tests/docs_src", "tests/examples", "tests/test_examples.py")
+"""Tests of documentation tools, and those for `--whole` alone."""
+
+QUIET = ("-q", "--color=no", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "log_cli=false")
+FOREIGN = ("CI", "MCP_SPEC", "PYTEST_ADDOPTS")
+"""Variables of our own runs."""
+
+PROGRAMS = "Scripts" if os.name == "nt" else "bin"
+
+
+def main() -> int:
+    """Render, run both, compare."""
+    name, *options = sys.argv[1:]
+    ignored = NEVER if options == ["--whole"] else NEVER + WHOLE
+    folder = Path(name).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    archive, python = _distribution(folder), _environment(folder)
+    own, rendered = (_unpack(archive, folder / name) for name in ("own", "rendered"))
+    _render(folder / "out")
+    for path in REPLACED:
+        shutil.copyfile(folder / "out" / path, rendered / TYPES / path)
+    runs = [_start(python, source, ignored) for source in (own, rendered)]
+    for run in runs:
+        run.wait()
+    before, after = _passed(own), _passed(rendered)
+    if before - after:  # a busy machine may miss time limits
+        _start(python, rendered, ignored, sorted({file for file, _ in before - after})).wait()
+        after |= _passed(rendered)
+    print(f"mcp {RELEASE}: {len(before)} tests pass on its own modules, {len(after)} on these")
+    for file, name in sorted(before - after):
+        print(f"lost: {file}: {name}")
+    _print_lines("its own", own, BY_HAND)
+    _print_lines("the example's", TEMPLATES, sorted(each.name for each in TEMPLATES.iterdir()))
+    return 0 if before <= after and before else 1
+
+
+def _distribution(folder: Path) -> Path:
+    """The source distribution, with the tests and the package of types."""
+    archive = folder / f"mcp-{RELEASE}.tar.gz"
+    if not archive.is_file():
+        words = ("download", "-q", "--no-deps", "--no-binary=:all:", "-d", f"{folder}")
+        subprocess.run([sys.executable, "-m", "pip", *words, f"mcp=={RELEASE}"], check=True)
+    return archive
+
+
+def _environment(folder: Path) -> Path:
+    """The interpreter of an environment with `PACKAGES`."""
+    environment, ready = folder / "environment", folder / "ready"
+    python = environment / PROGRAMS / "python"
+    if not ready.is_file() or ready.read_text("utf-8") != "\n".join(PACKAGES):
+        subprocess.run([sys.executable, "-m", "venv", "--clear", f"{environment}"], check=True)
+        uv = shutil.which("uv")
+        pip = [uv, "pip", "install", "-p", f"{python}"] if uv else [python, "-m", "pip", "install"]
+        subprocess.run([*pip, "-q", *PACKAGES], check=True)
+        ready.write_text("\n".join(PACKAGES), "utf-8")
+    return python
+
+
+def _unpack(archive: Path, folder: Path) -> Path:
+    """The sources, fresh."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.unpack_archive(archive, folder, filter="data")
+    return folder / f"mcp-{RELEASE}"
+
+
+def _render(out: Path) -> None:
+    words = ("render", "-q", f"{TEMPLATES}", "-o", f"{out}", "-r", "all", "--force")
+    subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True)
+
+
+def _start(
+    python: Path, source: Path, ignored: Iterable[str], tests: Iterable[str] = ()
+) -> subprocess.Popen[bytes]:
+    """Start the tests of a source tree, which writes `report.xml` there."""
+    places = (source / "src", source / "src" / "mcp-types", source / "examples")
+    report = (f"--junit-xml={source / 'report.xml'}", "-o", "junit_family=xunit1")
+    without = (f"--ignore={path}" for path in ignored)
+    words = (*QUIET, *report, *without, *(tests or ("tests",)))
+    inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    environment = {**inherited, "PYTHONPATH": os.pathsep.join(map(str, places))}
+    with (source / "output.txt").open("wb") as output:
+        return subprocess.Popen(
+            [f"{python}", "-m", "pytest", *words],
+            cwd=source,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def _passed(source: Path) -> set[tuple[str, str]]:
+    """The tests that passed, by file and name."""
+    report = source / "report.xml"
+    if not report.is_file():
+        print((source / "output.txt").read_text("utf-8", "replace")[-2000:])
+        return set()
+    cases = ElementTree.parse(report).iter("testcase")
+    return {
+        (case.get("file", ""), f"{case.get('classname')}.{case.get('name')}")
+        for case in cases
+        if not {child.tag for child in case} & {"failure", "error", "skipped"}
+    }
+
+
+def _print_lines(whose: str, folder: Path, files: Iterable[str]) -> None:
+    counts = {name: len((folder / name).read_text("utf-8").splitlines()) for name in files}
+    each = ", ".join(f"{Path(name).name} {count}" for name, count in counts.items())
+    print(f"lines by hand, {whose}: {sum(counts.values())} ({each})")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
