@@ -272,6 +272,10 @@ SETTINGS = {
     '[naming.members]\n"Tool.nam" = "x"': (
         "/naming/members/Tool.nam: expected a member as Type.member, the nearest being Tool.name"
     ),
+    '[naming.revisions.2025-06-81]\nTool = "X"': (
+        "/naming/revisions/2025-06-81: expected one of the revisions 2024-11-05, "
+    ),
+    "[errata]\n2025-06-81 = []": "/errata/2025-06-81: expected one of the revisions 2024-11-05, ",
     'filters = "f.py"': "/filters: expected --trusted with code of the folder, got",
     'formatter = ["cat"]': "/formatter: expected --trusted",
     "x = 1": "/x: expected one of the keys",

@@ -244,7 +244,8 @@ def build(request: RenderRequest) -> dict[str, str]:
     from mcpgen.render import template_folder  # takes long to import, and checks may not need it
     from mcpgen.spec import loading
 
-    own_errata = template_folder.read_settings(request.templates).errata
+    names = [source.revision for source in request.sources]
+    own_errata = template_folder.read_errata(request.templates, names)
     specification = loading.load_sources(
         request.sources, request.extensions, errata=request.errata, own_errata=own_errata
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import util
@@ -32,6 +32,7 @@ from mcpgen.render.formatting import format_modules
 from mcpgen.render.template_filters import FILTERS
 from mcpgen.render.templates import SandboxedEnvironment, place_within
 from mcpgen.schema.errata import Erratum
+from mcpgen.schema.revisions import revisions
 from mcpgen.spec.naming import Naming, rename
 from mcpgen.spec.values import Extension, Method, Revision, Specification, Type
 from mcpgen.toml_records import MAX_BYTES, Place, convert, parse_toml, read_toml
@@ -114,6 +115,28 @@ def read_settings(folder: Path) -> FolderSettings:
     table, place = read_toml(path, SettingsError)
     settings: FolderSettings = convert(table, FolderSettings, place)
     return settings
+
+
+def read_errata(folder: Path, rendered: Collection[str]) -> Mapping[str, tuple[Erratum, ...]]:
+    """The corrections of a folder, by revision.
+
+    Args:
+        folder: The folder.
+        rendered: The revisions to render.
+
+    Raises:
+        SettingsError: The settings are malformed, or name a revision that is neither rendered nor
+            one of mcpgen's.
+    """
+    settings = read_settings(folder)
+    known = {*rendered, *(row.name for row in revisions())}
+    tables = {"errata": settings.errata, "naming/revisions": settings.naming.revisions}
+    for key, table in tables.items():
+        for name in table:
+            if name not in known:
+                place = Place(str(folder / SETTINGS), SettingsError, f"/{key}")
+                raise place.at(name).error(f"one of the revisions {', '.join(sorted(known))}", name)
+    return settings.errata
 
 
 def files_of(folder: Path) -> list[str]:
