@@ -435,7 +435,7 @@ def test_packages_of_earlier_versions_keep_their_features(
 
 
 @pytest.mark.parametrize(("revision", "resumes"), [(MIDDLE, True), (NEWEST, False)])
-def test_earlier_packages_keep_streams_that_clients_resume_where_they_have_sessions(
+def test_earlier_packages_with_sessions_keep_resuming(
     tmp_path: Path, revision: str, resumes: bool
 ) -> None:
     [origin] = EARLIER["revisions"].values()

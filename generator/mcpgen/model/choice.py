@@ -95,19 +95,15 @@ def default_features(parts: Sequence[str]) -> tuple[str, ...]:
 def recorded_features(
     words: Sequence[str], parts: Sequence[str], transports: Sequence[str], *, has_sessions: bool
 ) -> tuple[str, ...]:
-    """The features that a manifest lists, as in `Selection`.
-
-    A list that begins with neither `none` nor `all` is of an earlier mcpgen: it has the differences
-    from the default features of that time.
+    """The features that a manifest of an earlier mcpgen lists, as in `Selection`.
 
     Args:
-        words: The list.
+        words: The list, which begins with neither `none` nor `all`: the differences from the
+            default features of that time.
         parts: The parts of the package.
         transports: Its transports.
         has_sessions: Whether it serves a revision with sessions over HTTP.
     """
-    if words[:1] in ((ALL,), (NONE,)):
-        return tuple(words)
     has = {*PEERS} if ALL in parts else {*parts}
     has |= {"stdio", "http"} if ALL in transports else {*transports}
     has |= {"http"} if "http+sse" in transports else set()

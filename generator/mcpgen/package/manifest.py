@@ -16,16 +16,15 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Literal
 
-from mcpgen import __version__, paths, schema
+from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError, UsageError
 from mcpgen.input_files import read_json
 from mcpgen.json_types import is_object
 from mcpgen.model import runtime
 from mcpgen.model.choice import recorded_features, selection
-from mcpgen.model.parts import EVERYTHING, Selection
+from mcpgen.model.parts import ALL, EVERYTHING, NONE, Selection
 from mcpgen.model.runtime import Runtime
 from mcpgen.names import Library
-from mcpgen.schema import facts
 from mcpgen.toml_records import Place, convert
 
 NAME = "mcpgen.json"
@@ -262,14 +261,18 @@ def read(directory: Path) -> Manifest | None:
     record = convert(_complete_members(document), Manifest, place)
     options = record.options
     words, choice = options.features, (options.parts, options.transports)
-    chosen = recorded_features(words, *choice, has_sessions=_has_sessions(record))
-    record = replace(record, options=replace(options, features=chosen))
+    if words[:1] not in ((ALL,), (NONE,)):
+        chosen = recorded_features(words, *choice, has_sessions=_has_sessions(record))
+        record = replace(record, options=replace(options, features=chosen))
     _check_texts(record, place)
     return record
 
 
 def _has_sessions(record: Manifest) -> bool:
     """Whether a package has a revision with sessions over HTTP."""
+    from mcpgen import schema  # few packages are of an earlier mcpgen
+    from mcpgen.schema import facts
+
     own = {name for name, origin in record.revisions.items() if origin.origin == "mcpgen"}
     known = (facts.load(row.name) for row in schema.revisions() if row.name in own)
     return any(each.transports.streamable_http == "session" for each in known) or any(
