@@ -40,8 +40,8 @@ class Annotated(_Merged, kw_only=True, frozen=True):
 
 
 class Annotations(_Merged, kw_only=True, frozen=True):
-    """Hints on how a client should treat an object; from an untrusted server, mere claims. Source:
-    server/resources.
+    """Hints on how a client should treat an object; from an untrusted server, mere claims.
+    Source: server/resources.
     """
 
     audience: list[Role] | None = None
@@ -447,8 +447,8 @@ class ClientCapabilitiesTasksRequestsSampling(_Merged, kw_only=True, frozen=True
 
 
 class CompleteRequest(_Merged, kw_only=True, frozen=True):
-    """Asks for values that could complete what a user has typed so far. Source:
-    server/utilities/completion.
+    """Asks for values that could complete what a user has typed so far.
+    Source: server/utilities/completion.
     """
 
     params: CompleteRequestParams
@@ -880,8 +880,8 @@ class Error(_Merged, kw_only=True, frozen=True):
 
 
 class GetPromptRequest(_Merged, kw_only=True, frozen=True):
-    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602. Source:
-    server/prompts.
+    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
+    Source: server/prompts.
     """
 
     params: GetPromptRequestParams
@@ -1666,8 +1666,8 @@ class LoggingMessageNotification(_Merged, kw_only=True, frozen=True):
 
 
 class LoggingMessageNotificationParams(_Merged, kw_only=True, frozen=True):
-    """Deprecated in this revision. Params of `notifications/message`. Source:
-    server/utilities/logging.
+    """Deprecated in this revision. Params of `notifications/message`.
+    Source: server/utilities/logging.
     """
 
     data: Any
@@ -1745,8 +1745,8 @@ class MissingRequiredClientCapabilityErrorErrorData(_Merged, kw_only=True, froze
 
 
 class ModelHint(_Merged, kw_only=True, frozen=True):
-    """Deprecated in this revision. A wish for a particular model or family. Source:
-    client/sampling.
+    """Deprecated in this revision. A wish for a particular model or family.
+    Source: client/sampling.
     """
 
     name: str | None = None
@@ -1756,8 +1756,8 @@ class ModelHint(_Merged, kw_only=True, frozen=True):
 
 
 class ModelPreferences(_Merged, kw_only=True, frozen=True):
-    """Deprecated in this revision. What the server would like of the model; advice only. Source:
-    client/sampling.
+    """Deprecated in this revision. What the server would like of the model; advice only.
+    Source: client/sampling.
     """
 
     cost_priority: int | float | None = None
@@ -1896,8 +1896,8 @@ class PingRequest(_Merged, kw_only=True, frozen=True):
 
 
 class ProgressNotification(_Merged, kw_only=True, frozen=True):
-    """Reports how far a request has come whose sender supplied a progress token. Source:
-    basic/patterns/progress.
+    """Reports how far a request has come whose sender supplied a progress token.
+    Source: basic/patterns/progress.
     """
 
     params: ProgressNotificationParams
@@ -2307,8 +2307,8 @@ class ResourceTemplateReference(_Merged, kw_only=True, frozen=True):
 
 
 class ResourceUpdatedNotification(_Merged, kw_only=True, frozen=True):
-    """A resource named in `resourceSubscriptions` has changed; read it again. Source:
-    server/resources.
+    """A resource named in `resourceSubscriptions` has changed; read it again.
+    Source: server/resources.
     """
 
     params: ResourceUpdatedNotificationParams
@@ -3282,14 +3282,14 @@ ClientRequest: TypeAlias = (
 )
 """Every request that a client may send. Source: basic/index."""
 Result: TypeAlias = ResultObject | dict[str, Any]
-"""The part that all results have in common; methods add fields of their own. Source:
-basic/index.
+"""The part that all results have in common; methods add fields of their own.
+Source: basic/index.
 """
 CompleteRequestParamsRef: TypeAlias = (
     PromptReference | ResourceTemplateReference | ResourceReference
 )
-"""What the argument belongs to: a prompt or a resource template. Source:
-server/utilities/completion.
+"""What the argument belongs to: a prompt or a resource template.
+Source: server/utilities/completion.
 """
 ContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
@@ -3304,24 +3304,24 @@ SamplingMessageContentBlock: TypeAlias = (
 Source: client/sampling.
 """
 CreateMessageResultResponseResult: TypeAlias = CreateMessageResult | CreateTaskResult
-"""What may answer a sampling request: the message, or a task that will have it. Source:
-client/sampling.
+"""What may answer a sampling request: the message, or a task that will have it.
+Source: client/sampling.
 """
 Cursor: TypeAlias = str
 """Marks a position in a paged list; opaque, not to be parsed or changed; the empty string is a
 valid one. Source: server/utilities/pagination.
 """
 ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
-"""Params of `elicitation/create`, in form mode or URL mode; without `mode` it is form mode. Source:
-client/elicitation.
+"""Params of `elicitation/create`, in form mode or URL mode; without `mode` it is form mode.
+Source: client/elicitation.
 """
 ElicitResultContent: TypeAlias = list[str] | str | int | float | bool
 """Value of one form field: a string, number, boolean, or the chosen strings of a multiple choice.
 Source: client/elicitation.
 """
 ElicitResultResponseResult: TypeAlias = ElicitResult | CreateTaskResult
-"""What may answer an elicitation: the user's reaction, or a task that will have it. Source:
-client/elicitation.
+"""What may answer an elicitation: the user's reaction, or a task that will have it.
+Source: client/elicitation.
 """
 EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
 """Contents of an embedded resource, as text or as bytes. Source: server/tools."""
@@ -3336,16 +3336,16 @@ EnumSchema: TypeAlias = (
 GetPromptResultResponseResult: TypeAlias = InputRequiredResult | GetPromptResult
 """Answer to `prompts/get`: the prompt, or a demand for more input. Source: server/prompts."""
 GetTaskPayloadResult: TypeAlias = dict[str, Any]
-"""The real result of a task: what its request would have returned, e.g. a `CallToolResult`. Source:
-basic/utilities/tasks.
+"""The real result of a task: what its request would have returned, e.g. a `CallToolResult`.
+Source: basic/utilities/tasks.
 """
 GetTaskPayloadResultResponseResult: TypeAlias = CreateMessageResult | ElicitResult
-"""What a finished task had to give: the result of the request that it was made for. Source:
-basic/utilities/tasks.
+"""What a finished task had to give: the result of the request that it was made for.
+Source: basic/utilities/tasks.
 """
 InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
-"""A question that a server puts to a client in a result: elicitation, sampling or roots. Source:
-basic/patterns/mrtr.
+"""A question that a server puts to a client in a result: elicitation, sampling or roots.
+Source: basic/patterns/mrtr.
 """
 InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
 """The client's answer to one input request. Source: basic/patterns/mrtr."""
@@ -3378,8 +3378,8 @@ active requests. Source: basic/patterns/progress.
 ReadResourceResultContents: TypeAlias = TextResourceContents | BlobResourceContents
 """One item that was read, as text or as bytes. Source: server/resources."""
 ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
-"""Answer to `resources/read`: what was read, or a demand for more input. Source:
-server/resources.
+"""Answer to `resources/read`: what was read, or a demand for more input.
+Source: server/resources.
 """
 RequestId: TypeAlias = str | int
 """Identifies a request: a string or an integer, never null, unique among the sender's open
@@ -3485,14 +3485,14 @@ PrimitiveSchemaDefinition: TypeAlias = (
 )
 """Schema of one form field: text, number, yes or no, or a choice. Source: client/elicitation."""
 InputRequests: TypeAlias = dict[str, InputRequest]
-"""Questions of a server to a client, under keys that the server chose. Source:
-basic/patterns/mrtr.
+"""Questions of a server to a client, under keys that the server chose.
+Source: basic/patterns/mrtr.
 """
 InputResponses: TypeAlias = dict[str, InputResponse]
 """The client's answers, each under the key of its input request. Source: basic/patterns/mrtr."""
 JSONRPCBatchRequest: TypeAlias = list[JSONRPCBatchRequestItem]
-"""Several requests and notifications sent as one JSON array; every receiver must accept it. Source:
-basic/index.
+"""Several requests and notifications sent as one JSON array; every receiver must accept it.
+Source: basic/index.
 """
 JSONRPCBatchResponseItem: TypeAlias = JSONRPCResponse | JSONRPCError
 """An answer inside a batch: a result or an error. Source: basic/index."""

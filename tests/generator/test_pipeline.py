@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
@@ -142,12 +143,18 @@ def is_text(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
+def is_tag(field: ast.AnnAssign) -> bool:
+    """Whether one text is the only value of a field."""
+    kind = ast.unparse(field.annotation)
+    return re.fullmatch(r"(ClassVar\[)?Literal\['[^',]*'\]\]?", kind) is not None
+
+
 def undocumented_fields(text: str) -> Iterator[str]:
-    """Fields in a module without a text below them."""
+    """Fields in a module without a text below them, of which tags of one value need none."""
     for class_ in ast.parse(text).body:
         if isinstance(class_, ast.ClassDef):
             for node, below in pairwise([*class_.body, None]):
-                if isinstance(node, ast.AnnAssign) and not is_text(below):
+                if isinstance(node, ast.AnnAssign) and not (is_text(below) or is_tag(node)):
                     yield f"{class_.name}.{ast.unparse(node.target)}"
 
 

@@ -15,7 +15,8 @@ MOST = 20
 
 
 OF_SOME = (
-    *("server/asgi/", "transports/http/", "protocol/param_headers", "client/tool_param_headers"),
+    *("framing/header_values", "server/asgi/", "transports/http/"),
+    *("protocol/param_headers", "client/tool_param_headers"),
     *("protocol/server_connection", "protocol/server_discovery", "protocol/subscriptions"),
     *(
         "client/input_rounds",

@@ -13,8 +13,8 @@ from .._wire import Untagged, Variant
 
 
 class Annotations(Struct, kw_only=True, frozen=True):
-    """Hints on how a client should treat an object; from an untrusted server, mere claims. Source:
-    server/resources.
+    """Hints on how a client should treat an object; from an untrusted server, mere claims.
+    Source: server/resources.
     """
 
     audience: list[Role] | None = None
@@ -170,8 +170,8 @@ class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
 class CompleteRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="completion/complete"
 ):
-    """Asks for values that could complete what a user has typed so far. Source:
-    server/utilities/completion.
+    """Asks for values that could complete what a user has typed so far.
+    Source: server/utilities/completion.
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
@@ -274,8 +274,8 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
-    """What the model said. The user should see it before the server does. Source:
-    client/sampling.
+    """What the model said. The user should see it before the server does.
+    Source: client/sampling.
     """
 
     content: CreateMessageResultContent
@@ -325,8 +325,8 @@ class Error(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/get"):
-    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602. Source:
-    server/prompts.
+    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
+    Source: server/prompts.
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
@@ -397,8 +397,8 @@ class Implementation(Struct, kw_only=True, frozen=True):
 
 
 class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="initialize"):
-    """First request of a client: it proposes a revision and says what the client can do. Source:
-    basic/lifecycle.
+    """First request of a client: it proposes a revision and says what the client can do.
+    Source: basic/lifecycle.
     """
 
     method: ClassVar[Literal["initialize"]] = "initialize"
@@ -425,8 +425,8 @@ class InitializeRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class InitializeResult(Struct, kw_only=True, frozen=True):
-    """The server's side of the handshake: the agreed revision and what the server can do. Source:
-    basic/lifecycle.
+    """The server's side of the handshake: the agreed revision and what the server can do.
+    Source: basic/lifecycle.
     """
 
     capabilities: ServerCapabilities
@@ -495,8 +495,8 @@ else:
 
 
 JSONRPCBatchRequest: TypeAlias = list[JSONRPCBatchRequestItem]
-"""Several requests and notifications sent as one JSON array; every receiver must accept it. Source:
-basic/index.
+"""Several requests and notifications sent as one JSON array; every receiver must accept it.
+Source: basic/index.
 """
 
 
@@ -808,8 +808,8 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
 
 
 class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="ping"):
-    """Asks either peer for a sign of life; it is answered at once with an empty result. Source:
-    basic/utilities/ping.
+    """Asks either peer for a sign of life; it is answered at once with an empty result.
+    Source: basic/utilities/ping.
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
@@ -824,8 +824,8 @@ class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="pi
 class ProgressNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/progress"
 ):
-    """Reports how far a request has come whose sender supplied a progress token. Source:
-    basic/utilities/progress.
+    """Reports how far a request has come whose sender supplied a progress token.
+    Source: basic/utilities/progress.
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
@@ -1057,8 +1057,8 @@ class ResourceListChangedNotification(
 
 
 class ResourceReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/resource"):
-    """Names a resource template whose variable is to be completed. Source:
-    server/utilities/completion.
+    """Names a resource template whose variable is to be completed.
+    Source: server/utilities/completion.
     """
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
@@ -1067,8 +1067,8 @@ class ResourceReference(Struct, kw_only=True, frozen=True, tag_field="type", tag
 
 
 CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceReference
-"""What the argument belongs to: a prompt or a resource template. Source:
-server/utilities/completion.
+"""What the argument belongs to: a prompt or a resource template.
+Source: server/utilities/completion.
 """
 
 
@@ -1095,8 +1095,8 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
 class ResourceUpdatedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/resources/updated"
 ):
-    """A resource that the client subscribed to has changed; read it again. Source:
-    server/resources.
+    """A resource that the client subscribed to has changed; read it again.
+    Source: server/resources.
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
@@ -1118,8 +1118,8 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 Result: TypeAlias = dict[str, Any]
-"""The part that all results have in common; methods add fields of their own. Source:
-basic/index.
+"""The part that all results have in common; methods add fields of their own.
+Source: basic/index.
 """
 
 
@@ -1282,8 +1282,8 @@ else:
 class SetLevelRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="logging/setLevel"
 ):
-    """Sets the lowest severity of log messages that the client wants. Source:
-    server/utilities/logging.
+    """Sets the lowest severity of log messages that the client wants.
+    Source: server/utilities/logging.
     """
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
@@ -1308,8 +1308,8 @@ class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
 class SubscribeRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/subscribe"
 ):
-    """Asks to be told when one resource changes; needs the `subscribe` capability. Source:
-    server/resources.
+    """Asks to be told when one resource changes; needs the `subscribe` capability.
+    Source: server/resources.
     """
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
@@ -1345,8 +1345,8 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
 
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | EmbeddedResource
-"""One piece of content in a prompt or tool result: text, image, audio or embedded resource. Source:
-server/tools.
+"""One piece of content in a prompt or tool result: text, image, audio or embedded resource.
+Source: server/tools.
 """
 
 

@@ -13,8 +13,8 @@ from .._wire import Untagged, Variant, always_sent
 
 
 class Annotations(Struct, kw_only=True, frozen=True):
-    """Hints on how a client should treat an object; from an untrusted server, mere claims. Source:
-    server/resources.
+    """Hints on how a client should treat an object; from an untrusted server, mere claims.
+    Source: server/resources.
     """
 
     audience: list[Role] | None = None
@@ -223,8 +223,8 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
-    """Ways in which the client can ask its user; none given means form mode. Source:
-    client/elicitation.
+    """Ways in which the client can ask its user; none given means form mode.
+    Source: client/elicitation.
     """
 
     form: dict[str, Any] | None = None
@@ -286,8 +286,8 @@ class ClientCapabilitiesTasksRequestsSampling(Struct, kw_only=True, frozen=True)
 class CompleteRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="completion/complete"
 ):
-    """Asks for values that could complete what a user has typed so far. Source:
-    server/utilities/completion.
+    """Asks for values that could complete what a user has typed so far.
+    Source: server/utilities/completion.
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
@@ -401,8 +401,8 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
-    """What the model said. The user should see it before the server does. Source:
-    client/sampling.
+    """What the model said. The user should see it before the server does.
+    Source: client/sampling.
     """
 
     content: CreateMessageResultContent
@@ -434,8 +434,8 @@ class CreateTaskResult(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     CallToolResultResponseResult: TypeAlias = CallToolResult | CreateTaskResult
-    """Answer to `tools/call`: the tool's result, or a demand for more input. Source:
-    server/tools.
+    """Answer to `tools/call`: the tool's result, or a demand for more input.
+    Source: server/tools.
     """
 else:
 
@@ -448,8 +448,8 @@ else:
 
 if TYPE_CHECKING:
     CreateMessageResultResponseResult: TypeAlias = CreateMessageResult | CreateTaskResult
-    """What may answer a sampling request: the message, or a task that will have it. Source:
-    client/sampling.
+    """What may answer a sampling request: the message, or a task that will have it.
+    Source: client/sampling.
     """
 else:
 
@@ -469,8 +469,8 @@ Source: server/utilities/pagination.
 class ElicitRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="elicitation/create"
 ):
-    """Asks the client's user for something: data in a form, or an act on a web page. Source:
-    client/elicitation.
+    """Asks the client's user for something: data in a form, or an act on a web page.
+    Source: client/elicitation.
     """
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
@@ -481,8 +481,8 @@ class ElicitRequest(
 
 
 class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
-    """Params of `elicitation/create` in form mode; never for secrets, which need URL mode. Source:
-    client/elicitation.
+    """Params of `elicitation/create` in form mode; never for secrets, which need URL mode.
+    Source: client/elicitation.
     """
 
     message: str
@@ -568,8 +568,8 @@ Source: client/elicitation.
 
 if TYPE_CHECKING:
     ElicitResultResponseResult: TypeAlias = ElicitResult | CreateTaskResult
-    """What may answer an elicitation: the user's reaction, or a task that will have it. Source:
-    client/elicitation.
+    """What may answer an elicitation: the user's reaction, or a task that will have it.
+    Source: client/elicitation.
     """
 else:
 
@@ -628,8 +628,8 @@ class Error(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/get"):
-    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602. Source:
-    server/prompts.
+    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
+    Source: server/prompts.
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
@@ -671,8 +671,8 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 class GetTaskPayloadRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="tasks/result"
 ):
-    """Fetches the real result of a task; the answer waits until the task has ended. Source:
-    basic/utilities/tasks.
+    """Fetches the real result of a task; the answer waits until the task has ended.
+    Source: basic/utilities/tasks.
     """
 
     method: ClassVar[Literal["tasks/result"]] = "tasks/result"
@@ -690,15 +690,15 @@ class GetTaskPayloadRequestParams(Struct, kw_only=True, frozen=True):
 
 
 GetTaskPayloadResult: TypeAlias = dict[str, Any]
-"""The real result of a task: what its request would have returned, e.g. a `CallToolResult`. Source:
-basic/utilities/tasks.
+"""The real result of a task: what its request would have returned, e.g. a `CallToolResult`.
+Source: basic/utilities/tasks.
 """
 
 
 if TYPE_CHECKING:
     GetTaskPayloadResultResponseResult: TypeAlias = CreateMessageResult | ElicitResult
-    """What a finished task had to give: the result of the request that it was made for. Source:
-    basic/utilities/tasks.
+    """What a finished task had to give: the result of the request that it was made for.
+    Source: basic/utilities/tasks.
     """
 else:
 
@@ -801,8 +801,8 @@ class Implementation(Struct, kw_only=True, frozen=True):
 
 
 class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="initialize"):
-    """First request of a client: it proposes a revision and says what the client can do. Source:
-    basic/lifecycle.
+    """First request of a client: it proposes a revision and says what the client can do.
+    Source: basic/lifecycle.
     """
 
     method: ClassVar[Literal["initialize"]] = "initialize"
@@ -826,8 +826,8 @@ class InitializeRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class InitializeResult(Struct, kw_only=True, frozen=True):
-    """The server's side of the handshake: the agreed revision and what the server can do. Source:
-    basic/lifecycle.
+    """The server's side of the handshake: the agreed revision and what the server can do.
+    Source: basic/lifecycle.
     """
 
     capabilities: ServerCapabilities
@@ -1219,8 +1219,8 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
 
 
 class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="ping"):
-    """Asks either peer for a sign of life; it is answered at once with an empty result. Source:
-    basic/utilities/ping.
+    """Asks either peer for a sign of life; it is answered at once with an empty result.
+    Source: basic/utilities/ping.
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
@@ -1233,8 +1233,8 @@ class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="pi
 class ProgressNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/progress"
 ):
-    """Reports how far a request has come whose sender supplied a progress token. Source:
-    basic/utilities/progress.
+    """Reports how far a request has come whose sender supplied a progress token.
+    Source: basic/utilities/progress.
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
@@ -1524,8 +1524,8 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
 class ResourceTemplateReference(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/resource"
 ):
-    """Names a resource template whose variable is to be completed. Source:
-    server/utilities/completion.
+    """Names a resource template whose variable is to be completed.
+    Source: server/utilities/completion.
     """
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
@@ -1534,16 +1534,16 @@ class ResourceTemplateReference(
 
 
 CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceTemplateReference
-"""What the argument belongs to: a prompt or a resource template. Source:
-server/utilities/completion.
+"""What the argument belongs to: a prompt or a resource template.
+Source: server/utilities/completion.
 """
 
 
 class ResourceUpdatedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/resources/updated"
 ):
-    """A resource that the client subscribed to has changed; read it again. Source:
-    server/resources.
+    """A resource that the client subscribed to has changed; read it again.
+    Source: server/resources.
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
@@ -1562,8 +1562,8 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 Result: TypeAlias = dict[str, Any]
-"""The part that all results have in common; methods add fields of their own. Source:
-basic/index.
+"""The part that all results have in common; methods add fields of their own.
+Source: basic/index.
 """
 
 
@@ -1790,8 +1790,8 @@ else:
 class SetLevelRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="logging/setLevel"
 ):
-    """Sets the lowest severity of log messages that the client wants. Source:
-    server/utilities/logging.
+    """Sets the lowest severity of log messages that the client wants.
+    Source: server/utilities/logging.
     """
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
@@ -1831,8 +1831,8 @@ class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="str
 class SubscribeRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/subscribe"
 ):
-    """Asks to be told when one resource changes; needs the `subscribe` capability. Source:
-    server/resources.
+    """Asks to be told when one resource changes; needs the `subscribe` capability.
+    Source: server/resources.
     """
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
@@ -1852,8 +1852,8 @@ class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class Task(Struct, kw_only=True, frozen=True):
-    """A request that is carried out in the background, and how it stands. Source:
-    basic/utilities/tasks.
+    """A request that is carried out in the background, and how it stands.
+    Source: basic/utilities/tasks.
     """
 
     created_at: str = field(name="createdAt")
@@ -1901,8 +1901,8 @@ TaskStatus: TypeAlias = Literal["cancelled", "completed", "failed", "input_requi
 class TaskStatusNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/tasks/status"
 ):
-    """The status of a task has changed. It may never come, so keep polling. Source:
-    basic/utilities/tasks.
+    """The status of a task has changed. It may never come, so keep polling.
+    Source: basic/utilities/tasks.
     """
 
     method: ClassVar[Literal["notifications/tasks/status"]] = "notifications/tasks/status"
@@ -2360,8 +2360,8 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """A form field for a choice: one or several, with or without labels. Source:
-    client/elicitation.
+    """A form field for a choice: one or several, with or without labels.
+    Source: client/elicitation.
     """
 else:
 
@@ -2394,8 +2394,8 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """Schema of one form field: text, number, yes or no, or a choice. Source:
-    client/elicitation.
+    """Schema of one form field: text, number, yes or no, or a choice.
+    Source: client/elicitation.
     """
 else:
 

@@ -13,8 +13,8 @@ from .._wire import Untagged, Variant, always_sent
 
 
 class Annotations(Struct, kw_only=True, frozen=True):
-    """Hints on how a client should treat an object; from an untrusted server, mere claims. Source:
-    server/resources.
+    """Hints on how a client should treat an object; from an untrusted server, mere claims.
+    Source: server/resources.
     """
 
     audience: list[Role] | None = None
@@ -217,8 +217,8 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
-    """Ways in which the client can ask its user; none given means form mode. Source:
-    client/elicitation.
+    """Ways in which the client can ask its user; none given means form mode.
+    Source: client/elicitation.
     """
 
     form: JSONObject | None = None
@@ -228,8 +228,8 @@ class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesSampling(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. Optional parts of sampling that the client supports. Source:
-    client/sampling.
+    """Deprecated in this revision. Optional parts of sampling that the client supports.
+    Source: client/sampling.
     """
 
     context: JSONObject | None = None
@@ -245,8 +245,8 @@ ClientNotification: TypeAlias = CancelledNotification
 class CompleteRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="completion/complete"
 ):
-    """Asks for values that could complete what a user has typed so far. Source:
-    server/utilities/completion.
+    """Asks for values that could complete what a user has typed so far.
+    Source: server/utilities/completion.
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
@@ -455,8 +455,8 @@ class ElicitRequest(
 
 
 class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
-    """Params of `elicitation/create` in form mode; never for secrets, which need URL mode. Source:
-    client/elicitation.
+    """Params of `elicitation/create` in form mode; never for secrets, which need URL mode.
+    Source: client/elicitation.
     """
 
     message: str
@@ -564,8 +564,8 @@ class Error(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/get"):
-    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602. Source:
-    server/prompts.
+    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
+    Source: server/prompts.
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
@@ -709,8 +709,8 @@ class InputRequiredResult(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     CallToolResultResponseResult: TypeAlias = InputRequiredResult | CallToolResult
-    """Answer to `tools/call`: the tool's result, or a demand for more input. Source:
-    server/tools.
+    """Answer to `tools/call`: the tool's result, or a demand for more input.
+    Source: server/tools.
     """
 else:
 
@@ -1022,14 +1022,14 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
-"""A question that a server puts to a client in a result: elicitation, sampling or roots. Source:
-basic/patterns/mrtr.
+"""A question that a server puts to a client in a result: elicitation, sampling or roots.
+Source: basic/patterns/mrtr.
 """
 
 
 InputRequests: TypeAlias = dict[str, InputRequest]
-"""Questions of a server to a client, under keys that the server chose. Source:
-basic/patterns/mrtr.
+"""Questions of a server to a client, under keys that the server chose.
+Source: basic/patterns/mrtr.
 """
 
 
@@ -1131,8 +1131,8 @@ class LoggingMessageNotification(
 
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. Params of `notifications/message`. Source:
-    server/utilities/logging.
+    """Deprecated in this revision. Params of `notifications/message`.
+    Source: server/utilities/logging.
     """
 
     data: Any
@@ -1197,8 +1197,8 @@ class MissingRequiredClientCapabilityErrorErrorData(Struct, kw_only=True, frozen
 
 
 class ModelHint(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. A wish for a particular model or family. Source:
-    client/sampling.
+    """Deprecated in this revision. A wish for a particular model or family.
+    Source: client/sampling.
     """
 
     name: str | None = None
@@ -1208,8 +1208,8 @@ class ModelHint(Struct, kw_only=True, frozen=True):
 
 
 class ModelPreferences(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. What the server would like of the model; advice only. Source:
-    client/sampling.
+    """Deprecated in this revision. What the server would like of the model; advice only.
+    Source: client/sampling.
     """
 
     cost_priority: int | float | None = field(name="costPriority", default=None)
@@ -1325,8 +1325,8 @@ class ParseError(Struct, kw_only=True, frozen=True):
 class ProgressNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/progress"
 ):
-    """Reports how far a request has come whose sender supplied a progress token. Source:
-    basic/patterns/progress.
+    """Reports how far a request has come whose sender supplied a progress token.
+    Source: basic/patterns/progress.
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
@@ -1483,8 +1483,8 @@ class ReadResourceResultResponse(Struct, kw_only=True, frozen=True, tag_field="j
 
 if TYPE_CHECKING:
     ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
-    """Answer to `resources/read`: what was read, or a demand for more input. Source:
-    server/resources.
+    """Answer to `resources/read`: what was read, or a demand for more input.
+    Source: server/resources.
     """
 else:
 
@@ -1659,8 +1659,8 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
 class ResourceTemplateReference(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/resource"
 ):
-    """Names a resource template whose variable is to be completed. Source:
-    server/utilities/completion.
+    """Names a resource template whose variable is to be completed.
+    Source: server/utilities/completion.
     """
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
@@ -1669,16 +1669,16 @@ class ResourceTemplateReference(
 
 
 CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceTemplateReference
-"""What the argument belongs to: a prompt or a resource template. Source:
-server/utilities/completion.
+"""What the argument belongs to: a prompt or a resource template.
+Source: server/utilities/completion.
 """
 
 
 class ResourceUpdatedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/resources/updated"
 ):
-    """A resource named in `resourceSubscriptions` has changed; read it again. Source:
-    server/resources.
+    """A resource named in `resourceSubscriptions` has changed; read it again.
+    Source: server/resources.
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
@@ -1697,8 +1697,8 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 class Result(Struct, kw_only=True, frozen=True):
-    """The part that all results have in common; methods add fields of their own. Source:
-    basic/index.
+    """The part that all results have in common; methods add fields of their own.
+    Source: basic/index.
     """
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -1849,8 +1849,8 @@ class SubscriptionsAcknowledgedNotification(
     tag_field="method",
     tag="notifications/subscriptions/acknowledged",
 ):
-    """First message of a subscription: the server says what it will deliver. Source:
-    basic/patterns/subscriptions.
+    """First message of a subscription: the server says what it will deliver.
+    Source: basic/patterns/subscriptions.
     """
 
     method: ClassVar[Literal["notifications/subscriptions/acknowledged"]] = (
@@ -1862,8 +1862,8 @@ class SubscriptionsAcknowledgedNotification(
 
 
 class SubscriptionsAcknowledgedNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/subscriptions/acknowledged`. Source:
-    basic/patterns/subscriptions.
+    """Params of `notifications/subscriptions/acknowledged`.
+    Source: basic/patterns/subscriptions.
     """
 
     notifications: SubscriptionFilter
@@ -1875,8 +1875,8 @@ class SubscriptionsAcknowledgedNotificationParams(Struct, kw_only=True, frozen=T
 class SubscriptionsListenRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="subscriptions/listen"
 ):
-    """Opens a stream of notifications that lasts until either side ends it. Source:
-    basic/patterns/subscriptions.
+    """Opens a stream of notifications that lasts until either side ends it.
+    Source: basic/patterns/subscriptions.
     """
 
     method: ClassVar[Literal["subscriptions/listen"]] = "subscriptions/listen"
@@ -1913,8 +1913,8 @@ class SubscriptionsListenRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class SubscriptionsListenResult(Struct, kw_only=True, frozen=True):
-    """The server ended the subscription in good order; a lost connection leaves no result. Source:
-    basic/patterns/subscriptions.
+    """The server ended the subscription in good order; a lost connection leaves no result.
+    Source: basic/patterns/subscriptions.
     """
 
     meta: dict[str, Any] = field(name="_meta")
@@ -2152,8 +2152,8 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
 
 
 class ToolChoice(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. Whether the model may or must use tools. Source:
-    client/sampling.
+    """Deprecated in this revision. Whether the model may or must use tools.
+    Source: client/sampling.
     """
 
     mode: Literal["auto", "none", "required"] | None = None
@@ -2189,8 +2189,8 @@ ServerNotification: TypeAlias = (
 
 
 class ToolResultContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="tool_result"):
-    """Deprecated in this revision. What a tool returned to the model that demanded it. Source:
-    client/sampling.
+    """Deprecated in this revision. What a tool returned to the model that demanded it.
+    Source: client/sampling.
     """
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
@@ -2350,8 +2350,8 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """A form field for a choice: one or several, with or without labels. Source:
-    client/elicitation.
+    """A form field for a choice: one or several, with or without labels.
+    Source: client/elicitation.
     """
 else:
 
@@ -2384,8 +2384,8 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """Schema of one form field: text, number, yes or no, or a choice. Source:
-    client/elicitation.
+    """Schema of one form field: text, number, yes or no, or a choice.
+    Source: client/elicitation.
     """
 else:
 

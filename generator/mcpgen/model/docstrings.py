@@ -109,6 +109,8 @@ def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
         lines += _wrap(paragraph, indent, first=not lines)
     if len(lines) == 1:  # no room is left for the closing quotes
         lines = _wrap(whole[0], indent + len(_QUOTES), first=True)
+    if source and len(lines) > 1 and lines[-2].endswith(" Source:"):
+        lines[-2:] = [lines[-2].removesuffix(" Source:"), f"Source: {lines[-1]}"]
     head, *tail = lines
     return _quote("\n".join([head, *(margin + line if line else "" for line in tail), margin]))
 
