@@ -403,8 +403,8 @@ def test_the_contents_of_a_package_follow_from_its_choice(
             Selection(("server",), ("http",), features=("tasks",)),
             (LAST_WITH_SESSIONS,),
             (
-                "draft_headers elicitation elicitation+server http param_headers partial peer protocol"
-                " server server+http tasks tasks+mutual+server tasks+server types"
+                "draft_headers elicitation elicitation+server http param_headers partial peer"
+                " protocol server server+http tasks tasks+mutual+server tasks+server types"
             ),
         ),
         (

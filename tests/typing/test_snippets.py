@@ -81,7 +81,9 @@ def document_examples(folder: Path) -> int:
         document = Path(block.document).stem.replace("-", "_")
         files[f"block_{document}_{block.line}.py"] = block.text
     for name, text in files.items():
-        (folder / name).write_text(text.replace("from pkg", "from mcpgen_runtime"), "utf-8")
+        place = folder / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(text.replace("from pkg", "from mcpgen_runtime"), "utf-8")
     choose = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o", "acme_types")
     subprocess.run([sys.executable, "-m", "mcpgen", *choose], cwd=folder, check=True)
     (folder / "paint.json").write_text(examples()["paint.json"], "utf-8")
