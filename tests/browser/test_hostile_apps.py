@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Error, Page, expect
 
 from package.inspector.inspected import inspect_server
 
@@ -159,11 +159,17 @@ def call_tool(page: Page, tool: str) -> None:
 
 @pytest.mark.parametrize("name", SENDING)
 def test_a_document_sends_nothing_anywhere(page: Page, place: Place, name: str) -> None:
-    address = page.url
+    address, crashes = page.url, list[Page]()
+    page.on("crash", lambda crashed: crashes.append(crashed))
     call_tool(page, name)
-    expect(page.locator("#app iframe")).to_have_count(1)
-    page.wait_for_timeout(1500)  # a browser gives no sign that it sends nothing
-    assert (place.received, page.url, len(page.context.pages)) == ([], address, 1)
+    try:
+        expect(page.locator("#app iframe")).to_have_count(1)
+        page.wait_for_timeout(1500)  # a browser gives no sign that it sends nothing
+    except (AssertionError, Error):
+        # Chromium 156 crashes where Connection-Allowlist refuses a connection of WebRTC.
+        assert (name, len(crashes)) == ("rtc", 1)
+    assert place.received == []
+    assert crashes or (page.url, len(page.context.pages)) == (address, 1)
 
 
 @pytest.mark.parametrize("name", STALLING)

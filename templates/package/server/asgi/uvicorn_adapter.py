@@ -203,6 +203,7 @@ def _draining_server(
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             aborting = asyncio.create_task(self._abort_connections())
+            application.start_drain()
             await super().shutdown(sockets)
             aborting.cancel()
             if not self.force_exit:
