@@ -24,7 +24,8 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright  # absent in other sessions
 
     with sync_playwright() as playwright:
-        # Its sandbox needs rights that containers lack; the pages are ours.
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        # Its sandbox needs rights that containers lack; the pages are ours. Sites have processes
+        # of their own on machines of little memory too.
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--site-per-process"])
         yield browser
         browser.close()
