@@ -26,6 +26,8 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Its sandbox needs rights that containers lack; the pages are ours. Sites have processes
         # of their own on machines of little memory too.
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--site-per-process"])
+        browser = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--site-per-process"]
+        )
         yield browser
         browser.close()
