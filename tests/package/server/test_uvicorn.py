@@ -391,7 +391,7 @@ def test_only_a_second_interrupt_skips_the_lifespan(
     assert [urlsplit(url)._replace(netloc="").geturl() for url in urls] == ["http:///here"]
     assert [urlsplit(url).hostname for url in urls] == ["127.0.0.1"]
     assert urlsplit(urls[0]).port
-    assert application.steps == [["127.0.0.1"], "start", *(["end"] if ends else [])]
+    assert application.steps == [["127.0.0.1"], "start", "drain", *(["end"] if ends else [])]
 
 
 @pytest.mark.parametrize("trusted", [None, "", "127.0.0.1"])
@@ -456,4 +456,4 @@ async def test_a_server_in_a_loop_leaves_no_task_behind() -> None:
     await asyncio.wait((serving,))
     await anyio.lowlevel.checkpoint()
     assert asyncio.all_tasks() == before
-    assert (serving.cancelled(), application.steps[1:]) == (True, ["start", "end"])
+    assert (serving.cancelled(), application.steps[1:]) == (True, ["start", "drain", "end"])
