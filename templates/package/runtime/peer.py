@@ -267,7 +267,7 @@ class Peer:
                     await self._handle(event)
 
     def _is_full(self, handlers: HandlerTasks) -> bool:
-        """Whether no further handler may be started now."""
+        """Whether a further handler has to wait: the limit is reached."""
         return handlers.waiting >= self._limit or handlers.size + self.callers.unsent >= HELD_BYTES
 
     async def _has_room(

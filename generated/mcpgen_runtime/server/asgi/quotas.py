@@ -225,7 +225,7 @@ class UnreadResponses:
         self._clients = Counter[Hashable]()
 
     def has_room(self, request: HttpRequest) -> bool:
-        """Whether a request may be served: neither all clients nor its own have too much unread."""
+        """Whether a request may be served: unread responses are below both limits."""
         if 2 * self.size < self._limit:
             return True
         return self.size < self._limit and 2 * self._clients[_client_of(request)] < self._limit
