@@ -139,7 +139,7 @@ _STARTERS: Mapping[str, tuple[Sequence[str], str]] = {
     "npm": (("npx", "-y"), "@"),
     "pypi": (("uvx",), "=="),
 }
-"""How a package of a registry is started, by its kind: the words before it, and before its version."""
+"""How a package of a registry is started, by its kind: words before its name and its version."""
 
 
 def _registered_target(document: Mapping[str, Any], source: str, words: str) -> Target:
