@@ -23,12 +23,12 @@ from types import ModuleType
 from typing import Any, Literal, NoReturn
 
 from jinja2 import FileSystemLoader, StrictUndefined, TemplateNotFound, Undefined
-from jinja2.runtime import Context, Macro
 
 from mcpgen.errors import McpgenError, OutputError, SettingsError, TemplateError, safe_text
 from mcpgen.input_files import read_text
 from mcpgen.literals import WIDTH, Code, source_text
 from mcpgen.render.formatting import format_modules
+from mcpgen.render.own_templates import FRONT_MATTER, is_partial
 from mcpgen.render.template_filters import FILTERS
 from mcpgen.render.templates import SandboxedEnvironment, place_within
 from mcpgen.schema.errata import Erratum
@@ -42,7 +42,6 @@ SETTINGS = "render.toml"
 
 _SUFFIX = ".jinja"
 _PYTHON = (".py", ".pyi")
-_FRONT = re.compile(r"\A\{#---\r?\n(.*?)^---#\}", re.DOTALL | re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"\w+")
 _LOOPS = ("revision", "extension", "type", "method", "difference")
@@ -186,16 +185,7 @@ def render_folder(
     return _Folder(folder, settings, values, trusted=trusted).render()
 
 
-class _Environment(SandboxedEnvironment):
-    """The environment of one kind of file."""
-
-    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function; what a macro returns was written by a template, value by value."""
-        result = super().call(context, obj, *args, **kwargs)
-        return Code(result) if isinstance(obj, Macro) else result
-
-
-class _TrustedEnvironment(_Environment):
+class _TrustedEnvironment(SandboxedEnvironment):
     """The environment of templates that may do what code may do."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -276,7 +266,7 @@ class _Folder:
         *,
         trusted: bool,
     ) -> SandboxedEnvironment:
-        kind = _TrustedEnvironment if trusted else _Environment
+        kind = _TrustedEnvironment if trusted else SandboxedEnvironment
         environment = kind(
             loader=FileSystemLoader(self._folder),
             undefined=StrictUndefined,
@@ -307,7 +297,7 @@ class _Folder:
         files: dict[str, str] = {}
         templates: dict[str, str] = {}
         for name in files_of(self._folder):
-            if name in (SETTINGS, self._settings.filters) or _is_partial(name):
+            if name in (SETTINGS, self._settings.filters) or is_partial(name):
                 continue
             if not name.endswith(_SUFFIX):
                 self._add(files, templates, name, name, self._read(name))
@@ -355,7 +345,7 @@ class _Folder:
                 yield _Job(name, self._path(name, path, values), values, front.format)
 
     def _front_matter(self, name: str) -> FrontMatter:
-        match = _FRONT.match(self._read(name))
+        match = FRONT_MATTER.match(self._read(name))
         if match is None:
             return FrontMatter()
         source = str(self._folder / name)
@@ -450,11 +440,6 @@ class _Folder:
         self, template: str, line: int | None, reason: str, cause: Exception | None = None
     ) -> NoReturn:
         raise TemplateError(str(self._folder / template), line, reason) from cause
-
-
-def _is_partial(name: str) -> bool:
-    """Whether a file is there for other templates alone."""
-    return any(part.startswith("_") and not part.startswith("__") for part in name.split("/"))
 
 
 def _as_code(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

@@ -27,11 +27,12 @@ from jinja2 import (
     Undefined,
 )
 from jinja2.bccache import Bucket
+from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from mcpgen import cache, paths
 from mcpgen.errors import TemplateError, safe_text
-from mcpgen.literals import docstring, literal, source_text
+from mcpgen.literals import Code, docstring, literal, source_text
 
 _KIND = "template"
 
@@ -98,6 +99,11 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         """Whether a template may read an attribute."""
         outside = isinstance(obj, type | ModuleType | PurePath)
         return not outside and super().is_safe_attribute(obj, attr, value)
+
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function; what a macro returns was written by a template, value by value."""
+        result = super().call(context, obj, *args, **kwargs)
+        return Code(result) if isinstance(obj, Macro) else result
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """The item of a mapping, or Jinja's value for any other object.
