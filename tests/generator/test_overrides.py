@@ -86,7 +86,9 @@ def test_overrides_share_macros_and_parts_of_their_own(project: Path, override: 
 def test_text_that_a_macro_is_given_is_no_source(project: Path, override: Path) -> None:
     (project / "own" / "_m.jinja").write_text("{% macro m(x) %}{{ x }}{% endmacro %}", "utf-8")
     begin_with(override, "{% from '_m.jinja' import m %}{{ m('a; b') }}")
-    assert "own/_m.jinja:1: expected a name or a literal in a template, got 'a; b'" in generate().err
+    assert (
+        "own/_m.jinja:1: expected a name or a literal in a template, got 'a; b'" in generate().err
+    )
 
 
 def test_added_templates_make_further_files(project: Path) -> None:

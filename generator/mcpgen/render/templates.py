@@ -70,7 +70,7 @@ def render(name: str, overrides: Path | None = None, **values: object) -> str:
 def place_within(directory: Path, error: Exception) -> tuple[str, int] | None:
     """The innermost line of an override in the traceback of an error."""
     if isinstance(error, TemplateSyntaxError):
-        places = [(error.filename or "", error.lineno)]
+        places = [(error.filename or error.name or "", error.lineno)]  # the lexer's have the latter
     else:
         frames = traceback.extract_tb(error.__traceback__)
         places = [(frame.filename, frame.lineno or 1) for frame in frames]
@@ -153,6 +153,7 @@ def _environment(root: Path, overrides: Path | None) -> SandboxedEnvironment:
         autoescape=False,
         finalize=_safe_text,
         bytecode_cache=_CompiledTemplates() if overrides is None else None,
+        cache_size=400 if overrides is None else 0,  # an override may come or go in between
     )
     filters: Mapping[str, Any] = {"literal": literal, "docstring": docstring}
     environment.filters.update(filters)
