@@ -541,6 +541,19 @@ def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
     assert "#/tool/mcpgen/render/0/output" in run("check").err
 
 
+def test_the_small_example_of_the_page_is_a_table_of_methods(folder: Path) -> None:
+    name = "pages/{revision}.md.jinja"
+    save(folder, **{"{revision}.md.jinja": documents.examples()[name]})
+    files = rendered(folder, "-r", "2025-11-25", "-r", NEWEST)
+    assert {*files} == {"r2025_11_25.md", f"{mcpgen.spec.load(NEWEST).latest.python_name}.md"}
+    title, _, heads, _, *rows = files["r2025_11_25.md"].splitlines()
+    assert title == "# Methods of 2025-11-25"
+    assert heads == "| Method | Sent by | Params | Result |"
+    methods = mcpgen.spec.load("2025-11-25").latest.methods.all
+    assert [row.split("`")[1] for row in rows] == [method.name for method in methods]
+    assert "| `tools/call` | client | CallToolRequestParams | CallToolResultResponseResult |" in rows
+
+
 def test_the_typed_dicts_of_the_page_are_types(folder: Path) -> None:
     for name, text in documents.examples().items():
         if name.startswith("typed/"):
