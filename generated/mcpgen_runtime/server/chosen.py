@@ -26,6 +26,7 @@ from .features.variant_server import VariantServer
 from .request_head import HttpContext
 from .toolkit.any_hosting import AnyHosting
 from .toolkit.app_decorators import AppServer
+from .toolkit.banner import BannerServer
 from .toolkit.card_publishing import CardPublishing
 from .toolkit.client_features.client_tasks import TaskQuestions
 from .toolkit.client_features.questions import ClientQuestions, ElicitationOptions, ElicitingServer
@@ -134,6 +135,7 @@ class Server(
     MiddlewareServer,
     ElicitingServer,
     ScopedServer,
+    BannerServer,
     ServerVisibility,
     CompletionDecorator,
     ResourceDecorator,

@@ -134,6 +134,7 @@ FEATURES = (
         frozenset({"server"}),
         is_default=True,
         commands=("serve",),
+        bases=(Base("Server", "server.toolkit.banner.BannerServer"),),
     ),
     Feature(
         "auth",

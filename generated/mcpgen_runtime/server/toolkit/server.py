@@ -6,8 +6,8 @@
 the server over a transport. A feature is a class that derives from the kernel and is a base of
 `Server`.
 
-While a server runs, standard error shows what is served, where, and how to connect: a banner on a
-terminal. Standard output belongs to the protocol.
+While a server runs, standard error shows where it is served. Standard output belongs to the
+protocol.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ Transport: TypeAlias = Literal["stdio", "http", "streamable-http"]
 
 importing: ContextVar[bool] = ContextVar("importing", default=False)
 """Whether a module is being imported for its server, which the importer runs."""
-
-_KINDS: tuple[str, ...] = ("tool", "resource", "resource template", "prompt")
 
 
 class RunWhileImportedError(RuntimeError):
@@ -250,16 +248,7 @@ class ServerKernel(Decorators):
         )
 
     def _show(self, banner: bool, url: str | None = None) -> None:
-        """Show on standard error what is served: a banner on a terminal, elsewhere the URL."""
-        if banner and sys.stderr is not None and sys.stderr.isatty():
-            from .banner import banner_text, has_banner  # programs that start servers see none
-
-            if has_banner():
-                counts = [len(registry.items) for registry in self._dispatcher.registries]
-                items = dict(zip(_KINDS, counts, strict=True))
-                text = banner_text(self.info, items, self.revisions, url)
-                print(text, file=sys.stderr, flush=True)
-                return
+        """Show on standard error what is served; see `banner`."""
         if url is not None:
             print(f"serving at {url}", file=sys.stderr, flush=True)
 
