@@ -25,16 +25,20 @@ from typing import Any, ClassVar, Protocol, TypedDict, TypeVar
 from ..._wire import (
     STRUCTS,
     UNREADABLE,
+    UNSET,
     UNWRITABLE,
     Raw,
+    Struct,
     ValidationError,
     error_text,
+    is_many,
     is_object,
+    members_with_structs,
 )
 from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
 from ...facts import Method, Revision
 from ...protocol.lifecycle import CAPABILITY
-from ...protocol.request_meta import check_extensions, is_made_of, recast
+from ...protocol.request_meta import check_extensions, recast
 from ...runtime.request_context import RequestContext, checked_scopes
 from ...values.value_types import to_json, value_type
 from . import signatures
@@ -340,9 +344,24 @@ async def _result(coroutine: Coroutine[Any, Any, Any], method: Method) -> Any:
     if result is None or isinstance(result, Raw):
         return result
     for kind in method.result_structs:
-        if isinstance(result, kind) and is_made_of(result, kind.__module__):
+        if isinstance(result, kind) and _is_made_of(result, kind.__module__):
             return result
     try:
         return recast(result, method.result)
     except UNWRITABLE as error:
         raise InternalError(f"{method.name}: result: {error_text(error)}") from None
+
+
+def _is_made_of(value: Any, module: str) -> bool:
+    """Whether all Structs in a value, at any depth, are of one module."""
+    if isinstance(value, STRUCTS):
+        kind = type(value)
+        return kind.__module__ == module and all(
+            _is_made_of(getattr(value, name), module) for name in members_with_structs(kind)
+        )
+    if is_many(value):
+        return all(_is_made_of(item, module) for item in value)
+    if is_object(value):
+        members = value.values()
+        return all(isinstance(each, Struct) and _is_made_of(each, module) for each in members)
+    return value is None or value is UNSET

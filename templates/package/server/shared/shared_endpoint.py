@@ -27,7 +27,7 @@ from ..._wire import UNREADABLE, encode, is_object
 from ...channel import RequestId
 from ...facts import Revisions
 from ...protocol import jsonrpc
-from ...protocol.connection import Send
+from ...protocol.events import Send
 from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import Session
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
@@ -163,7 +163,10 @@ class SharedEndpoint(SessionEndpoint):
         elif isinstance(letter, ServerMessage):
             await HttpSession.send_unrelated(session, letter.body)
         elif isinstance(letter, ClientMessage):
-            await self._handle_client_messages(session, jsonrpc.parse_messages(letter.body))
+            parse_batch, body = self.settings.parse_batch, letter.body
+            is_batch = parse_batch is not None and jsonrpc.is_batch(body)
+            messages = parse_batch(body) if parse_batch and is_batch else (jsonrpc.parse(body),)
+            await self._handle_client_messages(session, messages)
         elif isinstance(letter, CallCancelled):
             params = Raw(msgspec.json.encode({_CANCELLED_ID: letter.request}))
             await self._handle_client_messages(session, [jsonrpc.Notification(CANCELLED, params)])
@@ -371,7 +374,7 @@ class SharedEndpoint(SessionEndpoint):
         for message in messages:
             if not _concerns_calls(message) or self._locate_call(session, message)[0]:
                 continue
-            for event in connection.receive_message(message, anyio.current_time()):
+            for event in connection.receive(message, anyio.current_time()):
                 if not isinstance(event, Send):
                     await session.peer.handle(event)
 

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from ..._wire import ValidationError, convert, error_text
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
-from ...protocol.lifecycle import Description
-from ...protocol.states import DISCOVER, INITIALIZE
+from ...protocol.lifecycle import DISCOVER, INITIALIZE, Description
 from ...revisions import REVISIONS
 from .dispatcher import Dispatcher
 from .registry import ITEM_LISTS, NO_CACHING, ItemList, Registry
