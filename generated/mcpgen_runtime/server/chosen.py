@@ -26,6 +26,7 @@ from .features.variant_server import VariantServer
 from .request_head import HttpContext
 from .toolkit.any_hosting import AnyHosting
 from .toolkit.app_decorators import AppServer
+from .toolkit.cache_hints import CacheOptions, CachingServer, ResourceCacheOptions
 from .toolkit.card_publishing import CardPublishing
 from .toolkit.client_features.client_tasks import TaskQuestions
 from .toolkit.client_features.questions import ClientQuestions, ElicitationOptions, ElicitingServer
@@ -38,7 +39,8 @@ from .toolkit.key_ring import KeyOptions, KeyedServer
 from .toolkit.mounting import MountingDispatcher
 from .toolkit.prompts import PromptDecorator
 from .toolkit.required_scopes import ScopedServer
-from .toolkit.resources import ResourceDecorator, ResourceOptions
+from .toolkit.resources import ResourceDecorator, SubscriptionOptions
+from .toolkit.schema_tools import SchemaServer, ToolSchemas, ValidationOptions
 from .toolkit.session_values import SessionState
 from .toolkit.shared_hosting import SharedHosting
 from .toolkit.varying_registry import VaryingLists
@@ -60,15 +62,21 @@ class ServerOptions(
     SlowCallOptions,
     DiscoveryOptions,
     MiddlewareOptions,
+    ValidationOptions,
     ElicitationOptions,
-    ResourceOptions,
+    SubscriptionOptions,
+    CacheOptions,
     total=False,
 ):
     """Options of `Server` that features add."""
 
 
-class ToolOptions(UiToolOptions, TaskToolOptions, total=False):
+class ToolOptions(UiToolOptions, TaskToolOptions, ToolSchemas, total=False):
     """Options of `Server.tool` that features add."""
+
+
+class ResourceOptions(ResourceCacheOptions, total=False):
+    """Options of `Server.resource` that features and revisions add."""
 
 
 class Context(
@@ -132,12 +140,14 @@ class Server(
     DirectServer,
     DiscoveryServer,
     MiddlewareServer,
+    SchemaServer,
     ElicitingServer,
     ScopedServer,
     ServerVisibility,
     CompletionDecorator,
     ResourceDecorator,
     PromptDecorator,
+    CachingServer,
     ParamHeaderServer,
     AnyHosting,
     ServerKernel,

@@ -27,7 +27,7 @@ from .content import Icon, ToolAnnotations, expect, present_members, wire_of
 from .dispatcher import Dispatcher
 from .registry import checked_tags
 from .signatures import local_names
-from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
+from .tools import Tool
 
 if TYPE_CHECKING:
     from ..chosen import ToolOptions
@@ -87,8 +87,6 @@ class Decorators:
         annotations: ToolAnnotations | Mapping[str, Any] | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
         structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
@@ -109,8 +107,6 @@ class Decorators:
         annotations: ToolAnnotations | Mapping[str, Any] | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | FromSignature | None = FROM_SIGNATURE,
         structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
@@ -129,9 +125,6 @@ class Decorators:
             annotations: Hints on its behaviour; a mapping has their names.
             icons: Images for user interfaces.
             meta: `_meta` of the tool.
-            input_schema: JSON Schema of the arguments, instead of one from the signature.
-            output_schema: JSON Schema of the structured result, instead of one from the return
-                annotation; `None` for none: objects alone are then structured, unchecked.
             structured: Whether results have a structured value; with `False` they are content
                 alone, without an output schema.
             scopes: Scopes that a call needs, besides those of every request.
@@ -156,46 +149,39 @@ class Decorators:
         required = checked_scopes(scopes)
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
         members = own | wire_members(title, description, icons, meta, hints)
-        runner = self._use_tool_options(rest, members)
+        made = self._use_tool_options(rest, members)
+        kind: type[Tool] = made.pop("kind", Tool)
         check_others(rest, "server.tool", self._absent)
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
-            settings = self._dispatcher.settings
-            tool = Tool(
+            tool = kind(
                 function,
+                self._dispatcher.settings,
                 name=own_name,
                 members=members,
-                input_schema=input_schema,
-                output_schema=output_schema,
                 structured=structured,
                 names=names,
-                coerce=settings.coerce,
-                additional_properties=settings.additional_properties,
-                schemas=settings.schemas,
-                show_errors=settings.show_errors,
-                validation_seconds=settings.validation_seconds,
                 timeout=timeout,
                 threads=threads,
+                **made,
             )
-            tool.scopes, tool.tags, tool.runner = required, checked_tags(tags), runner
+            tool.scopes, tool.tags = required, checked_tags(tags)
             self._prepare_tool(tool)
             self._dispatcher.registries.tools.add(tool.name, tool)
             return function
 
         return register(name) if callable(name) else register
 
-    def _use_tool_options(
-        self, options: dict[str, Any], members: dict[str, Any]
-    ) -> ToolRunner | None:
+    def _use_tool_options(self, options: dict[str, Any], members: dict[str, Any]) -> dict[str, Any]:
         """Take the options of features out of those of a tool, and add the members that they make.
 
         The base of a feature overrides it, and calls that of the next base.
 
         Returns:
-            What runs the calls of the tool; `None` for the tasks of their requests.
+            Further arguments of the tool; `kind` is its class.
         """
-        return None
+        return {}
 
     def _prepare_tool(self, tool: Tool) -> None:
         """Change a tool before it is registered; the base of a feature may override it."""

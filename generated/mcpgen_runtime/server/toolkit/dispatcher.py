@@ -52,9 +52,8 @@ from .registry import (
     ITEM_LISTS,
     PROMPTS_CHANGED,
     RESOURCES_CHANGED,
+    STALE,
     TOOLS_CHANGED,
-    Cacheable,
-    CacheHint,
     ItemList,
     ItemRegistries,
     Registry,
@@ -86,7 +85,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         info: Name, version and further members of `Implementation`, as wire object.
-        cache: The cache hint of each list.
 
     Raises:
         TypeError: A text is none.
@@ -103,8 +101,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     schemas: SchemaForm
     show_errors: bool
     capabilities: Mapping[str, Any]
-    cache: Mapping[Cacheable, CacheHint]
-    validation_seconds: float
     forbidden_items: ForbiddenItems = "listed"
 
     def __post_init__(self) -> None:
@@ -119,10 +115,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"page_size: expected at least 1, got {self.page_size}")
         if self.schemas not in ("inline", "refs"):
             raise ValueError(f"schemas: expected inline or refs, got {self.schemas!r}")
-        if not self.validation_seconds > 0:
-            raise ValueError(
-                f"validation_seconds: expected more than 0, got {self.validation_seconds}"
-            )
 
 
 class Hooks(msgspec.Struct, kw_only=True):
@@ -134,6 +126,8 @@ class Hooks(msgspec.Struct, kw_only=True):
         find_resource: Finds the resource of a URI, and the values of its template's variables,
             among registered resources and templates.
         round_trips: `ServerRoundTrips`; `None` if handlers can't ask the client.
+        resource_hint: Takes the cache hint of a resource out of its options; the second argument is
+            whether it has to be private.
         keys: `ServerKeys`; `None` if the server signs and seals nothing.
         required_scopes: Changes the function that finds the scopes of a message.
     """
@@ -142,6 +136,7 @@ class Hooks(msgspec.Struct, kw_only=True):
     items: Mapping[str, ItemHandler] = {}
     find_resource: FindResource | None = None
     round_trips: Any = None
+    resource_hint: Callable[[dict[str, Any], bool], Mapping[str, Any]] | None = None
     keys: Any = None
     required_scopes: Callable[[RequiredScopes], RequiredScopes] | None = None
 
@@ -219,6 +214,7 @@ class Dispatcher:
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._descriptions: dict[tuple[str, bool], Description] = {}
         self._tool_results: dict[str, ToolResultBuilder] = {}
+        self.discover_hint = STALE
         self.registries = ItemRegistries(*map(self._new_registry, ITEM_LISTS))
         self._tools: Registry[Tool] = self.registries.tools
         self.item_handlers: dict[str, Handler] = {
@@ -230,8 +226,7 @@ class Dispatcher:
     def _new_registry(self, row: ItemList) -> Registry[Any]:
         settings = self.settings
         changed = partial(self._list_changed, row)
-        hint = settings.cache[row.hint]
-        registry = self.registry_class(row, settings.page_size, hint, changed)
+        registry = self.registry_class(row, settings.page_size, changed)
         registry.hides_forbidden = settings.forbidden_items == "hidden"
         return registry
 
@@ -271,7 +266,7 @@ class Dispatcher:
                     revision.server_capabilities, self._declared_capabilities(revision)
                 ),
                 self.settings.instructions,
-                self.settings.cache["discover"].wire(),
+                self.discover_hint,
             )
         return description
 

@@ -41,12 +41,12 @@ from .content import (
 from .context import Context
 from .decorators import Function, adder, check_others, split_options, wire_members
 from .dispatcher import Dispatcher, is_permitted
-from .registry import NO_CACHING, RESOURCES_CHANGED, CacheHint, Respond, checked_tags
+from .registry import RESOURCES_CHANGED, STALE, Respond, checked_tags
 from .server import ServerKernel
 from .signatures import local_names
 
 if TYPE_CHECKING:
-    from ...absence import NoOptions
+    from ..chosen import ResourceOptions
     from .uri_templates import UriTemplate
 
 URI_LIMIT = 8192
@@ -83,8 +83,8 @@ class Resource:
         name: Its name; that of the function by default.
         mime_type: MIME type of the contents.
         members: Further members of the wire object, such as `title`.
-        cache: The cache hint of the contents.
         names: Further names that the annotations may use.
+        hint: The cache hint of the contents, as members of the result.
 
     Attributes:
         template: The template, or `None` for a single URI.
@@ -104,8 +104,8 @@ class Resource:
         name: str | None,
         mime_type: str | None,
         members: Mapping[str, Any],
-        cache: CacheHint,
         names: Mapping[str, Any] | None,
+        hint: Mapping[str, Any] = STALE,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
@@ -125,8 +125,7 @@ class Resource:
             for each in self._signature.parameters.values()
             if self.template is not None and _takes_any_path(each.annotation)
         )
-        expect(cache, CacheHint, "cache")
-        self.cache = cache
+        self.hint = hint
         self._mime_type = check_mime_type(mime_type) if mime_type is not None else None
         self._wire = present_members(
             **{"uri" if self.template is None else "uriTemplate": uri},
@@ -163,8 +162,8 @@ class Resource:
         value = await self._signature.call(**bound)
         if isinstance(value, UnfinishedResult):
             return value
-        hint = NO_CACHING if context.is_retry else self.cache  # answers belong to one user
-        return {"contents": self._contents(uri, value), **hint.wire()}
+        hint = STALE if context.is_retry else self.hint  # answers belong to one user
+        return {"contents": self._contents(uri, value), **hint}
 
     def _contents(self, uri: str, value: Any) -> list[dict[str, Any]]:
         if is_model(value, "contents"):
@@ -241,8 +240,8 @@ def _is_contents(value: object) -> bool:
     return is_model(value, "uri", "mime_type") and not is_content(value)
 
 
-class ResourceOptions(TypedDict, total=False):
-    """Options of a server of resources.
+class SubscriptionOptions(TypedDict, total=False):
+    """Subscriptions to resources.
 
     Attributes:
         subscribe: Whether clients may subscribe to resources (see `Server.resource_updated`).
@@ -275,10 +274,9 @@ class ResourceDecorator(ServerKernel):
         annotations: Annotations | Mapping[str, Any] | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
-        cache: CacheHint = NO_CACHING,
         scopes: Collection[str] = (),
         tags: Collection[str] = (),
-        **others: Unpack[NoOptions],
+        **options: Unpack[ResourceOptions],
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a resource, or as a resource template.
 
@@ -292,9 +290,9 @@ class ResourceDecorator(ServerKernel):
             annotations: Audience and priority; a mapping has their names.
             icons: Images for user interfaces.
             meta: `_meta` of the resource.
-            cache: The cache hint of the contents; always private if scopes are needed.
             scopes: Scopes that reading needs, besides those of every request.
             tags: Names for `enable` and `disable`; they are not sent.
+            options: Options of features; see `ResourceOptions`.
 
         Raises:
             TypeError: An option is unknown or malformed; (from the decorator) the parameters do not
@@ -304,11 +302,10 @@ class ResourceDecorator(ServerKernel):
         """
         if callable(uri):
             raise TypeError('expected @server.resource("scheme://path"), got @server.resource')
-        own, rest = split_options(self._dispatcher, "resource", others)
-        check_others(rest, "server.resource")
-        required = checked_scopes(scopes)
-        if required and cache.scope != "private":
-            cache = CacheHint(cache.ttl_ms, "private")
+        own, rest = split_options(self._dispatcher, "resource", options)
+        required, take_hint = checked_scopes(scopes), self._dispatcher.hooks.resource_hint
+        hint = STALE if take_hint is None else take_hint(rest, bool(required))
+        check_others(rest, "server.resource", self._absent)
         notes = wire_of(annotations, Annotations, "annotations") if annotations else None
         members = own | wire_members(title, description, icons, meta, notes)
         if size is not None:
@@ -322,8 +319,8 @@ class ResourceDecorator(ServerKernel):
                 name=name,
                 mime_type=mime_type,
                 members=members if size is None else {**members, "size": size},
-                cache=cache,
                 names=names,
+                hint=hint,
             )
             registries = self._dispatcher.registries
             registry = registries.resources if resource.template is None else registries.templates

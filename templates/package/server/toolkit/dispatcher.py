@@ -50,9 +50,8 @@ from .registry import (
     ITEM_LISTS,
     PROMPTS_CHANGED,
     RESOURCES_CHANGED,
+    STALE,
     TOOLS_CHANGED,
-    Cacheable,
-    CacheHint,
     ItemList,
     ItemRegistries,
     Registry,
@@ -84,7 +83,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         info: Name, version and further members of `Implementation`, as wire object.
-        cache: The cache hint of each list.
 
     Raises:
         TypeError: A text is none.
@@ -101,8 +99,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     schemas: SchemaForm
     show_errors: bool
     capabilities: Mapping[str, Any]
-    cache: Mapping[Cacheable, CacheHint]
-    validation_seconds: float
     forbidden_items: ForbiddenItems = "listed"
 
     def __post_init__(self) -> None:
@@ -117,10 +113,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"page_size: expected at least 1, got {self.page_size}")
         if self.schemas not in ("inline", "refs"):
             raise ValueError(f"schemas: expected inline or refs, got {self.schemas!r}")
-        if not self.validation_seconds > 0:
-            raise ValueError(
-                f"validation_seconds: expected more than 0, got {self.validation_seconds}"
-            )
 
 
 class Hooks(msgspec.Struct, kw_only=True):
@@ -132,6 +124,8 @@ class Hooks(msgspec.Struct, kw_only=True):
         find_resource: Finds the resource of a URI, and the values of its template's variables,
             among registered resources and templates.
         round_trips: `ServerRoundTrips`; `None` if handlers can't ask the client.
+        resource_hint: Takes the cache hint of a resource out of its options; the second argument is
+            whether it has to be private.
         keys: `ServerKeys`; `None` if the server signs and seals nothing.
         required_scopes: Changes the function that finds the scopes of a message.
     """
@@ -140,6 +134,7 @@ class Hooks(msgspec.Struct, kw_only=True):
     items: Mapping[str, ItemHandler] = {}
     find_resource: FindResource | None = None
     round_trips: Any = None
+    resource_hint: Callable[[dict[str, Any], bool], Mapping[str, Any]] | None = None
     keys: Any = None
     required_scopes: Callable[[RequiredScopes], RequiredScopes] | None = None
 
@@ -217,6 +212,7 @@ class Dispatcher:
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._descriptions: dict[tuple[str, bool], Description] = {}
         self._tool_results: dict[str, ToolResultBuilder] = {}
+        self.discover_hint = STALE
         self.registries = ItemRegistries(*map(self._new_registry, ITEM_LISTS))
         self._tools: Registry[Tool] = self.registries.tools
         self.item_handlers: dict[str, Handler] = {
@@ -228,8 +224,7 @@ class Dispatcher:
     def _new_registry(self, row: ItemList) -> Registry[Any]:
         settings = self.settings
         changed = partial(self._list_changed, row)
-        hint = settings.cache[row.hint]
-        registry = self.registry_class(row, settings.page_size, hint, changed)
+        registry = self.registry_class(row, settings.page_size, changed)
         registry.hides_forbidden = settings.forbidden_items == "hidden"
         return registry
 
@@ -269,7 +264,7 @@ class Dispatcher:
                     revision.server_capabilities, self._declared_capabilities(revision)
                 ),
                 self.settings.instructions,
-                self.settings.cache["discover"].wire(),
+                self.discover_hint,
             )
         return description
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Unpack
 
 from ...channel import Channel
 from ...facts import Revision, Revisions
-from ...json_schema import VALIDATION_SECONDS
 from ...protocol.lifecycle import CAPABILITY, Description
 from ...protocol.request_meta import check_extensions
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
@@ -29,7 +28,6 @@ from .content import Icon, present_members, wire_of
 from .context import Context
 from .decorators import Decorators, check_others
 from .dispatcher import Dispatcher, ForbiddenItems, Hooks, ServerSettings
-from .registry import Cacheable, CacheHint, cache_hints
 from .tools import SchemaForm
 
 if TYPE_CHECKING:
@@ -79,11 +77,7 @@ class ServerKernel(Decorators):
         lifespan: Returns a context manager that is entered once per client, over HTTP once for all
             clients; the value that it yields is `Context.state`.
         capabilities: Further capabilities to declare, such as `{"experimental": {...}}`.
-        cache: Cache hints of lists and of the server's description: one hint for all, or one for
-            each of `tools`, `prompts`, `resources`, `templates` and `discover`.
         drain: Seconds that open requests may take after the client has disconnected.
-        validation_seconds: Time limit for validating the arguments of a tool, and then its result,
-            against a user-defined JSON Schema. Other calls are not blocked meanwhile.
         forbidden_items: What becomes of tools, resources and prompts whose scopes a principal
             lacks. `listed`: they are listed, and using one is refused, over HTTP by 403 with its
             scopes, so that a client can ask for them. `hidden`: they look as if they did not exist;
@@ -124,9 +118,7 @@ class ServerKernel(Decorators):
         show_errors: bool = False,
         lifespan: Lifespan | None = None,
         capabilities: Mapping[str, Any] | None = None,
-        cache: CacheHint | Mapping[Cacheable, CacheHint] | None = None,
         drain: float = 5.0,
-        validation_seconds: float = VALIDATION_SECONDS,
         forbidden_items: ForbiddenItems = "listed",
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
         **options: Unpack[ServerOptions],
@@ -149,8 +141,6 @@ class ServerKernel(Decorators):
             schemas=schemas,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
-            cache=cache_hints(cache),
-            validation_seconds=validation_seconds,
             forbidden_items=forbidden_items,
         )
         self._announcer = serving.Announcer()

@@ -86,7 +86,7 @@ class CallTool(Tool):
     def __init__(
         self, function: Callable[..., Any], dispatcher: Dispatcher, **options: Any
     ) -> None:
-        super().__init__(function, **options)
+        super().__init__(function, dispatcher.settings, **options)
         self._dispatcher = dispatcher
         self.respond = self._respond
 
@@ -104,7 +104,7 @@ class CallTool(Tool):
             InvalidParamsError: Models have no tool of this name.
         """
         try:
-            bound = self.signature.bind(request.params.arguments or {}, coerce=self.coerce)
+            bound = self.signature.bind(request.params.arguments or {}, coerce=self._coerce)
         except ValueError:
             return None  # `call_tool` itself reports the error
         name = bound["name"]
@@ -307,21 +307,7 @@ def add_discovery(
 
     hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     server.tool(structured=False, annotations=hints)(search_tools)
-    settings = dispatcher.settings
-    call = CallTool(
-        call_tool,
-        dispatcher,
-        name=CALL,
-        members={},
-        input_schema=None,
-        output_schema=None,
-        structured=False,
-        names=None,
-        coerce=settings.coerce,
-        additional_properties=settings.additional_properties,
-        show_errors=settings.show_errors,
-        validation_seconds=settings.validation_seconds,
-    )
+    call = CallTool(call_tool, dispatcher, name=CALL, members={}, structured=False, names=None)
     dispatcher.registries.tools.add(CALL, call)
 
 
