@@ -26,9 +26,8 @@ from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...runtime.request_context import RequestContext, checked_scopes
 from .cache_hints import NO_CACHING, CacheHint
 from .content import field_type, present_members
-from .decorators import wire_members
 from .registry import Listed, checked_tags
-from .server import ServerKernel
+from .server import ServerKernel, wire_members
 from .signatures import local_names
 from .varying_registry import varying
 

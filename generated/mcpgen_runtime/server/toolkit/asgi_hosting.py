@@ -96,5 +96,5 @@ class AsgiHosting(ServerKernel):
         if others := options.keys() - ServerHttpOptions.__optional_keys__:
             from ...absence import keyword_error  # for the error only
 
-            absent: Mapping[str, str] = getattr(cls, "_absent", {})  # of `Decorators`
+            absent: Mapping[str, str] = getattr(cls, "_absent", {})  # of `ServerKernel`
             raise keyword_error(call, sorted(others), absent)

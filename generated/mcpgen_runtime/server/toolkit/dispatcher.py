@@ -81,10 +81,7 @@ _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of one server; those without a line here are arguments of `ServerKernel`.
-
-    Attributes:
-        info: Name, version and further members of `Implementation`, as wire object.
+    """Settings of one server, as arguments of `ServerKernel`; `info` is its `Implementation`.
 
     Raises:
         TypeError: A text is none.
@@ -149,29 +146,23 @@ class Dispatcher:
     The rows decide the capabilities. Mounted servers add rows.
 
     Attributes:
-        settings: Settings of the server.
-        announcer: Announces changes to its clients.
-        revisions: The revisions that it serves.
         hooks: What features add; shared with a proxy that takes the dispatcher's place.
         overrides: `LowLevelHandlers`, which replace those of the toolkit, if there are any.
         with_lists: Requests and a notification that are served with a list, by the notification
             that the list has changed.
         application: Handles requests: the dispatcher itself, or middleware in front of it.
-        lifespan: The lifespan of the server, if it has one.
         is_served: Whether the server was started.
-        registries: The items.
+        discover_hint: The cache hint of the server's description.
         functions: Further registered functions: completions by kind, name of the item and argument,
             custom methods by kind and name.
         item_handlers: Handlers of the requests that are about registered items.
         handlers: Handlers of all requests that are served.
-        notifications: Notifications that are declared.
         custom: Rows of custom methods.
         method_scopes: Scopes of custom methods.
         capabilities: Capabilities beyond those of the rows.
         admit, process_limits: See `TaskToolServer.handle_requests`.
         shares: Functions that receive the shared state; see `Service.share`.
         default_runner: Runs the calls of tools without a runner of their own.
-        state: The value that the lifespan yielded.
         mounts: The servers that are mounted on it, in order; see `MountingDispatcher`.
     """
 

@@ -39,10 +39,16 @@ from .content import (
     without_unfinished,
 )
 from .context import Context
-from .decorators import Function, adder, check_others, split_options, wire_members
 from .dispatcher import Dispatcher, is_permitted
 from .registry import RESOURCES_CHANGED, STALE, Respond, checked_tags
-from .server import ServerKernel
+from .server import (
+    Function,
+    ServerKernel,
+    adder,
+    check_others,
+    split_options,
+    wire_members,
+)
 from .signatures import local_names
 
 if TYPE_CHECKING:
@@ -74,14 +80,8 @@ class Resource:
     """A function that returns the contents of one URI, or of the URIs of a template.
 
     Args:
-        function: Coroutine function, or a plain function, which runs in a worker thread. For a
-            template it takes the variables by name; a value that leaves its directory, such as
-            `../x`, is refused unless the parameter's type is `AnyPath`. It returns text, bytes,
-            an image, audio or a file, `Contents`, a list of `Contents`, or another value that has a
-            JSON form.
+        function: See `ResourceDecorator.resource`, also for errors.
         uri: URI, or URI template (RFC 6570) if it holds a `{`.
-        name: Its name; that of the function by default.
-        mime_type: MIME type of the contents.
         members: Further members of the wire object, such as `title`.
         names: Further names that the annotations may use.
         hint: The cache hint of the contents, as members of the result.
@@ -89,11 +89,6 @@ class Resource:
     Attributes:
         template: The template, or `None` for a single URI.
         dependencies: The values that other functions provide for a call, if any.
-
-    Raises:
-        TypeError: The parameters do not match the template's variables.
-        ValueError: Not a URI, not a template, or not a MIME type.
-        MissingExtraError: The URI is a template, and `uritemplate` is not installed.
     """
 
     def __init__(
@@ -280,6 +275,11 @@ class ResourceDecorator(ServerKernel):
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a resource, or as a resource template.
 
+        A coroutine function, or a plain function, which runs in a worker thread. For a template it
+        takes the variables by name; a value that leaves its directory, such as `../x`, is refused
+        unless the parameter's type is `AnyPath`. It returns text, bytes, an image, audio or a file,
+        `Contents`, a list of `Contents`, or another value that has a JSON form.
+
         Args:
             uri: URI, or URI template (RFC 6570) if it contains a `{`.
             name: Its name; that of the function by default.
@@ -407,12 +407,7 @@ def resource_of(
 def find_resource(
     uri: str, resources: Mapping[str, Resource], templates: Mapping[str, Resource]
 ) -> tuple[Resource, Mapping[str, Any]]:
-    """The resource of a requested URI, and the values of its template's variables.
-
-    Raises:
-        InvalidParamsError: The URI is invalid, or a value leaves its directory.
-        ResourceNotFoundError: No resource has this URI.
-    """
+    """The resource of a requested URI, and the values of its variables; raises as `resource_of`."""
     check_requested(uri)
     resource = resources.get(uri)
     if resource is not None:
@@ -425,12 +420,7 @@ def find_resource(
 
 
 def check_requested(uri: str) -> None:
-    """Check the form of the URI of a request.
-
-    Raises:
-        InvalidParamsError: Not an absolute URI, longer than `URI_LIMIT`, or a `file:` path with
-            a segment `..`.
-    """
+    """Refuse a URI that is not absolute, longer than `URI_LIMIT`, or a `file:` path with `..`."""
     if len(uri) > URI_LIMIT:
         raise InvalidParamsError(
             f"uri: expected at most {URI_LIMIT} characters, got {len(uri)} (resources.URI_LIMIT)"
@@ -442,11 +432,7 @@ def check_requested(uri: str) -> None:
 
 
 def _check_values(values: Mapping[str, str | list[str]], any_path: frozenset[str]) -> None:
-    """Check that values of template variables stay in their directory, except those of `any_path`.
-
-    Raises:
-        InvalidParamsError: A value has a segment `..`, is absolute, or has a NUL.
-    """
+    """Refuse values of variables that leave their directory, except those of `any_path`."""
     for name, value in values.items():
         if name not in any_path:
             for text in [value] if isinstance(value, str) else value:

@@ -263,12 +263,7 @@ def json_text(value: Any) -> str:
 
 
 class ContentResultBuilder:
-    """Builds results of `tools/call` with content blocks, for one revision.
-
-    Args:
-        result: Type of the result as in the method table, other kinds of result included.
-        structured_content: What the revision allows as `structuredContent`, as in its facts.
-    """
+    """Builds results of `tools/call` with content blocks; see `tool_result_builder`."""
 
     def __init__(self, result: Any, structured_content: str) -> None:
         kinds = [kind for kind in structs_in(result) if field_type(kind, "content") is not None]
@@ -311,11 +306,7 @@ class ContentResultBuilder:
         *,
         is_error: bool = False,
     ) -> Any:
-        """A result with content blocks, and with a structured value unless it is UNSET.
-
-        Raises:
-            ValidationError: A block does not fit the revision's type.
-        """
+        """A result with content blocks, and with a structured value unless it is UNSET."""
         members: dict[str, Any] = {"content": known_blocks(content, self._blocks)}
         members |= {_IS_ERROR: True} if is_error else self._success
         kind = self._kind
@@ -339,9 +330,6 @@ class ValueResultBuilder:
     """Builds results of `tools/call` that are one JSON value, `toolResult`.
 
     Such results have no error flag, so a failure of the tool is an `InternalError`.
-
-    Args:
-        result: Type of the result as in the method table, other kinds of result included.
     """
 
     def __init__(self, result: Any) -> None:
@@ -363,12 +351,7 @@ class ValueResultBuilder:
         *,
         is_error: bool = False,
     ) -> Any:
-        """A result whose value is the structured value, else the only text, else the blocks.
-
-        Raises:
-            InternalError: The result reports a failure.
-            ValidationError: The value does not fit the revision's type.
-        """
+        """A result whose value is the structured value, else the only text, else the blocks."""
         if is_error:
             return self.failure("\n".join(block["text"] for block in map(_as_text, content)))
         value: Any = structured

@@ -28,9 +28,9 @@ from ...protocol import jsonrpc
 from ...runtime.request_context import RequestContext
 from .content import ToolAnnotations
 from .context import Context
-from .decorators import Decorators
 from .dispatcher import Dispatcher
 from .registry import Listed, checked_tags
+from .server import ServerKernel
 from .tools import Tool
 from .varying_registry import varying
 
@@ -250,7 +250,7 @@ def _words(text: str) -> str:
 
 
 def add_discovery(
-    server: Decorators, dispatcher: Dispatcher, search: ToolSearch | Literal["search"]
+    server: ServerKernel, dispatcher: Dispatcher, search: ToolSearch | Literal["search"]
 ) -> None:
     """Add the search and call tools to a server, in place of the list of all its tools.
 

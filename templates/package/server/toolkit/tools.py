@@ -56,7 +56,7 @@ class Tool:
         names: Further names that the annotations may use.
         runner: Runs the calls; `None` for the tasks of the requests.
 
-    `Decorators.tool` describes the other options.
+    `ServerKernel.tool` describes the other options.
 
     Attributes:
         schema: JSON Schema of the arguments.
@@ -209,7 +209,7 @@ class Tool:
     def _input_schema(self) -> Mapping[str, Any]:
         if self.signature.open:
             raise TypeError(f"{self.label}: **kwargs needs an input_schema")
-        return self.signature.schema() | self._closed
+        return {**self.signature.schema(), **self._closed}
 
     @property
     def _closed(self) -> Mapping[str, Any]:

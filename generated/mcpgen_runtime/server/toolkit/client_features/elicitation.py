@@ -39,7 +39,7 @@ from ....foreign_text import LOOPBACK, WEB_SCHEMES, safe_repr, safe_text, url_co
 from ....protocol.client_features import FORMATS, content_complaint, field_complaint
 from ....runtime.request_context import RequestContext
 from ....values import value_types
-from ....values.type_schemas import is_pydantic_class
+from ....values.value_types import is_pydantic_class
 from ..content import field_type, present_members, struct_with
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
 from .multi_round_trip import MultiRoundTrip, Question, askable_method, mismatch
