@@ -294,11 +294,7 @@ def _union(members: Sequence[Any], annotation: Any) -> Any:
 
 
 def _raw_schema(kind: Any, use: Use) -> Schema:
-    """The schema of a type by msgspec, with its definitions in `$defs`.
-
-    Raises:
-        TypeError: The type has no JSON form.
-    """
+    """The schema of a type by msgspec, with its definitions in `$defs`."""
     try:
         (root,), definitions = msgspec.json.schema_components(
             [kind], ref_template=REFERENCE, schema_hook=partial(custom_schema, use=use)
@@ -312,9 +308,6 @@ def _best_member(kinds: Sequence[Any], value: Any, strict: bool) -> Any:
     """Convert a value to the member of a union that fits best.
 
     Members with fewer unknown names come first, then those with fewer missing names.
-
-    Raises:
-        ValueError: No member fits; the text has the reason for each member.
     """
     names: frozenset[str] = frozenset(value) if is_object(value) else frozenset()
 
@@ -339,11 +332,7 @@ def _field_names(kind: Any) -> frozenset[str]:
 
 
 def _adapter_of(annotation: Any) -> Any:
-    """pydantic's adapter of a type.
-
-    Raises:
-        TypeError: pydantic does not accept the type.
-    """
+    """pydantic's adapter of a type."""
     pydantic: Any = sys.modules["pydantic"]
     try:
         return pydantic.TypeAdapter(annotation)
@@ -356,14 +345,7 @@ _class_adapter = lru_cache(maxsize=1024)(_adapter_of)
 
 
 def _pydantic_value(adapter: Any, value: Any, strict: bool) -> Any:
-    """Convert decoded JSON to a value by pydantic.
-
-    Args:
-        strict: Whether JSON types must match.
-
-    Raises:
-        ValueError: The data does not fit; the text has up to five reasons with their paths.
-    """
+    """Convert decoded JSON to a value by pydantic."""
     pydantic: Any = sys.modules["pydantic"]
     try:
         if strict:  # as JSON, in which a date is a string
@@ -386,11 +368,7 @@ def _pydantic_error(detail: Mapping[str, Any]) -> str:
 
 
 def _pydantic_schema(adapter: Any, use: Use) -> Schema:
-    """The JSON Schema of an adapter's type.
-
-    Raises:
-        TypeError: The type has no JSON form.
-    """
+    """The JSON Schema of an adapter's type."""
     pydantic: Any = sys.modules["pydantic"]
     try:
         schema: Schema = adapter.json_schema(

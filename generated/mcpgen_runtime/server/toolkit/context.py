@@ -280,11 +280,7 @@ def _for_threads(kind: Any) -> type[Context[Any]]:
 
 
 def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Call a coroutine function of a context, from a worker thread or from the event loop.
-
-    Raises:
-        RuntimeError: The thread was started by neither the server nor anyio.
-    """
+    """Call a coroutine function of a context, from a worker thread or from the event loop."""
     try:
         anyio.get_current_task()
     except RuntimeError:  # no event loop in this thread

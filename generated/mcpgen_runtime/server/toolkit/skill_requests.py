@@ -202,11 +202,7 @@ async def _mounted_entries(mount: Any, request: RequestContext) -> list[dict[str
 async def _request_mounted(
     dispatcher: Dispatcher, request: RequestContext, uri: str, visible: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """The first mounted server that has an outer URI, and its result.
-
-    Raises:
-        InvalidParamsError: No mounted server has the URI.
-    """
+    """The first mounted server that has an outer URI, and its result."""
     for mount in _mounts(dispatcher, request):
         inner = mount.inner_uri(uri)
         if inner is not None and _is_shown(dispatcher, mount, visible, uri):
@@ -263,11 +259,7 @@ def _params(request: RequestContext) -> Mapping[str, Any]:
 
 
 def _uri_of(request: RequestContext) -> str:
-    """The URI that a request is about.
-
-    Raises:
-        InvalidParamsError: The params have no URI.
-    """
+    """The URI that a request is about."""
     uri = _params(request).get("uri")
     if not isinstance(uri, str):
         raise InvalidParamsError(f"uri: expected a text, got {safe_repr(uri)}")

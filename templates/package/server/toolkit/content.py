@@ -408,11 +408,7 @@ _BINARY = "application/octet-stream"
 
 
 def _read_file(path: FilePath, mime_type: str) -> tuple[bytes, str]:
-    """The bytes of a file, and its MIME type.
-
-    Raises:
-        OSError: The file can't be read.
-    """
+    """The bytes of a file, and its MIME type."""
     from pathlib import Path  # not every program has it loaded
 
     return Path(path).read_bytes(), mime_type or guessed_mime_type(os.fsdecode(path))

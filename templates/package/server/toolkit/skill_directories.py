@@ -185,12 +185,7 @@ def _check_frontmatter(frontmatter: Mapping[str, Any], folder: str, label: str) 
 
 
 def _files_below(top: Path) -> list[str]:
-    """The files below a directory, by paths with `/`, in order.
-
-    Raises:
-        OSError: Something can't be read.
-        ValueError: There is a link, a special file, a name that leads elsewhere, or too much.
-    """
+    """The files below a directory, by paths with `/`, in order."""
     files: list[str] = []
     left = [""]
     seen = 0
@@ -220,12 +215,7 @@ def _files_below(top: Path) -> list[str]:
 
 
 def _read_file(path: Path, limit: int, label: str) -> bytes:
-    """The bytes of a file, which is neither a link nor longer than a limit.
-
-    Raises:
-        OSError: It can't be read, or became a link.
-        ValueError: The file is longer.
-    """
+    """The bytes of a file, which is neither a link nor longer than a limit."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     flags |= getattr(os, "O_NONBLOCK", 0)  # does not block if the file has become a pipe
     with os.fdopen(os.open(path, flags), "rb") as file:

@@ -98,11 +98,7 @@ class CallTool(Tool):
         return frozenset(name for each in others for name in each.secret_names)
 
     def _respond(self, request: RequestContext) -> Coroutine[Any, Any, Any] | None:
-        """The response of the tool that a call names; `None` if the call does not fit.
-
-        Raises:
-            InvalidParamsError: Models have no tool of this name.
-        """
+        """The response of the tool that a call names; `None` if the call does not fit."""
         try:
             bound = self.signature.bind(request.params.arguments or {}, coerce=self._coerce)
         except ValueError:
