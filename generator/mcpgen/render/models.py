@@ -34,7 +34,7 @@ from mcpgen.render.own_templates import NO_TEMPLATES, OwnTemplates
 _OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
 """The names that modules of models import from the package."""
 
-_OF_PYDANTIC = ("UnsetType", "nullable", "optional")
+_OF_PYDANTIC = ("Tagged", "UnsetType", "nullable", "optional")
 """The names that they import from the package's module for pydantic as well."""
 
 
@@ -82,6 +82,7 @@ def job(
         extra[name]["tagged"] = tagged
         extra[name]["lacking"] = lacking.get(name, ())
         extra[name]["has_value"] = name in values
+        extra[name]["is_plain"] = _is_plain(definition, normal)
         extra[name]["runtime"] = runtime
     used = {each for name in definitions for each in targets(normal.definitions[name].node)}
     return Job(
@@ -407,9 +408,25 @@ def _imports(
     plain = ((normal.definitions[name], each) for name, each in objects.items())
     if any(_nullable(definition, each) for definition, each in plain):
         used += ["package.UnsetType", "package.nullable"]
-    if unions:
+    has_tags = any(each["discriminator"] for each in extra.values())
+    if has_tags:
+        used.append("package.Tagged")
+    if has_tags and not unions:
+        used.append("typing.TYPE_CHECKING")
+    if has_tags or unions or any(each["is_plain"] for each in extra.values()):
         used.append("typing.TypeAlias")
     return used
+
+
+def _is_plain(definition: Definition, normal: NormalizedSchema) -> bool:
+    """Whether a definition is another name of an object, or a map of any values."""
+    node = definition.node
+    if definition.is_object or definition.members:
+        return False
+    if "$ref" in node:
+        other = normal.definitions[target(node)]
+        return other.is_object or _is_plain(other, normal)
+    return node.get("type") == "object" and not [*targets(node)]
 
 
 def _nullable(definition: Definition, extra: Mapping[str, Any]) -> bool:
