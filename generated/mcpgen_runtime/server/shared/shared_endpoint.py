@@ -223,11 +223,7 @@ class SharedEndpoint(SessionEndpoint):
         return session.peer.callers
 
     async def _load_named_session(self, request: HttpRequest) -> SharedSession:
-        """The session that a request names, with its current record.
-
-        Raises:
-            Refused: There is none, or the engine can't be reached.
-        """
+        """The session that a request names, with its current record."""
         self.check_version(request)
         identifier = self.session_id_of(request)
         try:
@@ -240,16 +236,7 @@ class SharedEndpoint(SessionEndpoint):
         return session
 
     async def _load_session(self, identifier: str, network: str) -> SharedSession:
-        """A session of the current principal, with its current record.
-
-        Args:
-            identifier: Id of the session.
-            network: See `HttpSession`; for a session that this worker does not have yet.
-
-        Raises:
-            Refused: There is none, or no room for it.
-            SharedStateError: The engine can't be reached.
-        """
+        """A session of the current principal, with its current record."""
         record = None
         # Not typed: `isinstance` on a class of a protocol would cost a microsecond per call.
         session: Any = self.registry.get(identifier)
@@ -273,11 +260,7 @@ class SharedEndpoint(SessionEndpoint):
     async def _add_session(
         self, identifier: str, record: SessionRecord, network: str
     ) -> SharedSession:
-        """Create a local session from the record of another worker.
-
-        Raises:
-            Refused: There is no room for it.
-        """
+        """Create a local session from the record of another worker."""
         connection = self._connection(lasts=True)
         revision = self.revisions[record.revision]
         connection.assume_session(Session(revision, {}, record.capabilities, record.info), "")
@@ -318,11 +301,7 @@ class SharedEndpoint(SessionEndpoint):
     async def _route(
         self, session: SharedSession, messages: Sequence[jsonrpc.Message], body: bytes
     ) -> Sequence[jsonrpc.Message]:
-        """Forward messages about calls of other workers; returns the remaining messages.
-
-        Raises:
-            SharedStateError: The engine can't be reached.
-        """
+        """Forward messages about calls of other workers; returns the remaining messages."""
         own: list[jsonrpc.Message] = []
         begun = {each.id for each in messages if isinstance(each, jsonrpc.Request)}
         for message in messages:
@@ -345,13 +324,7 @@ class SharedEndpoint(SessionEndpoint):
         message: jsonrpc.Message,
         begun: Collection[RequestId] = (),
     ) -> tuple[bool, str | None]:
-        """Whether a message concerns a call of another worker, and the worker if known.
-
-        Args:
-            session: The session.
-            message: The message.
-            begun: Ids of the requests in the same POST.
-        """
+        """Whether a message concerns a call of another worker, and the worker if known."""
         identifier: RequestId | None = None
         if isinstance(message, jsonrpc.Notification):
             if message.method == CANCELLED:

@@ -243,11 +243,7 @@ class SharedSession(ResumableSession):
     async def _continue(
         self, stored: StoredEvents, last_event_id: str, response: SseResponse
     ) -> ResumableStream | None:
-        """Resume a stream on a connection of this worker, whichever worker writes the stream.
-
-        Raises:
-            SharedStateError: The engine can't be reached.
-        """
+        """Resume a stream on a connection of this worker, whichever worker writes the stream."""
         name = stored.stream
         own = self.named.get(name)
         if is_listening(name):

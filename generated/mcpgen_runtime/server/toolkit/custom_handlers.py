@@ -147,11 +147,7 @@ class CustomMethod:
         return result
 
     def _read(self, params: Any) -> Any:
-        """The params as the type of the function's parameter.
-
-        Raises:
-            InvalidParamsError: The params do not fit.
-        """
+        """The params as the type of the function's parameter."""
         if self._kind is None:
             return params
         own = {name: value for name, value in params.items() if name != "_meta"}
@@ -231,11 +227,7 @@ class MethodDecorator(ServerKernel):
 
 
 def _add(dispatcher: Dispatcher, method: CustomMethod) -> None:
-    """Add the row of a method that no revision has.
-
-    Raises:
-        ValueError: The name is taken.
-    """
+    """Add the row of a method that no revision has."""
     name = method.row.name
     if name in dispatcher.custom:
         raise ValueError(f"method {name!r} is registered already")
@@ -251,11 +243,7 @@ def _add(dispatcher: Dispatcher, method: CustomMethod) -> None:
 def _call(
     dispatcher: Dispatcher, method: CustomMethod, request: RequestContext
 ) -> Coroutine[Any, Any, Any]:
-    """The result of a custom method.
-
-    Raises:
-        MethodNotFoundError: The principal may not see the method.
-    """
+    """The result of a custom method."""
     if method.scopes:
         label, forbidden = method.row.name, dispatcher.settings.forbidden_items
         if not is_permitted(method.scopes, label, forbidden):
@@ -335,11 +323,7 @@ class LowLevelHandlers:
 
 
 async def _result(coroutine: Coroutine[Any, Any, Any], method: Method) -> Any:
-    """The result of a low-level handler, with every object of the revision's own types.
-
-    Raises:
-        InternalError: The result does not fit the method.
-    """
+    """The result of a low-level handler, with every object of the revision's own types."""
     result = await coroutine
     if result is None or isinstance(result, Raw):
         return result

@@ -139,5 +139,5 @@ class HttpHosting(ServerKernel):
         if others := options.keys() - ServerHttpOptions.__optional_keys__:
             from ...absence import keyword_error  # for the error only
 
-            absent: Mapping[str, str] = getattr(cls, "_absent", {})  # of `Decorators`
+            absent: Mapping[str, str] = getattr(cls, "_absent", {})  # of `ServerKernel`
             raise keyword_error(call, sorted(others), absent)
