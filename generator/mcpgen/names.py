@@ -46,6 +46,7 @@ IMPORTED = frozenset(
         "Literal",
         "Meta",
         "Struct",
+        "Tagged",
         "TypeAlias",
         "TypeAliasType",
         "UNSET",

@@ -8,6 +8,7 @@ Users may have a folder of revisions of their own beside these, which has the fo
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -152,3 +153,15 @@ def shown_path(path: Path) -> str:
     """A path for messages: relative to the root of mcpgen's data, other paths unchanged."""
     root = data_root()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+FILE_PATH = "a relative path of letters, digits, '.', '-' and '_' between single '/'"
+"""Matches the path of a written file; see `is_file_path`."""
+
+_PART = r"\w(?:[\w.-]*[\w-])?"
+_is_file_path = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII).fullmatch
+
+
+def is_file_path(path: str) -> bool:
+    """Whether a text is a path of a written file: relative, normalized, the same everywhere."""
+    return _is_file_path(path) is not None

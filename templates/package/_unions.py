@@ -53,7 +53,8 @@ class Variant(NamedTuple):
 
 def _class_of(kind: Any) -> Any:
     """A class for `isinstance`, of a type that may be a named alias or have arguments."""
-    kind = getattr(kind, "__value__", kind)
+    if not isinstance(kind, type):
+        kind = getattr(kind, "__value__", kind)
     return get_origin(kind) or kind
 
 
@@ -112,7 +113,9 @@ def is_tolerant(kind: Any, members: Callable[[Any], Mapping[str, Any] | None]) -
     left, seen = [kind], list[Any]()
     while left:
         kind = left.pop()
-        if kind is int or (get_origin(kind) is dict and get_args(kind)[1] is not Any):
+        if int in (kind, type(kind)):  # the type, or a value of a Literal
+            return True
+        if get_origin(kind) is dict and get_args(kind)[1] is not Any:
             return True
         if kind not in seen:
             seen.append(kind)

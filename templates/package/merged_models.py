@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from types import new_class
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ._structs import constant_of
 from ._wire import STRUCTS, UNSET, StructType, fields
@@ -27,9 +28,16 @@ class MergedType(MergedClass):
     modules: tuple[str, ...]
 
     def __new__(
-        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: bool
-    ) -> MergedType:
-        """Create a class; its options are those of a Struct, for type checkers only."""
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+    ) -> Any:
+        """Create a merged class; its options are those of a Struct, for type checkers only.
+
+        A class that a user derives from a merged class is a Struct, derived from that of the newest
+        revision.
+        """
+        parents = tuple(next(base.structs()) if _is_whole(base) else base for base in bases)
+        if parents != bases:
+            return new_class(name, parents, options, lambda body: body.update(namespace))
         merged = super().__new__(mcs, name, bases, namespace)
         merged.struct_names = frozenset({name, *namespace.get("_other_names", ())})
         if "_folders" in namespace:
@@ -38,7 +46,7 @@ class MergedType(MergedClass):
         return merged
 
     def __init__(
-        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: bool
+        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
     ) -> None:
         super().__init__(name, bases, namespace)
 
@@ -47,9 +55,12 @@ class MergedType(MergedClass):
         return cls.__subclasscheck__(type(instance))
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        """Whether a class is one of the Structs."""
+        """Whether a class is one of the Structs, or derived from one."""
         if subclass.__module__ in cls.modules:
             return subclass.__name__ in cls.struct_names
+        of_a_revision = (each for each in subclass.__mro__ if each.__module__ in cls.modules)
+        if any(each.__name__ in cls.struct_names for each in of_a_revision):
+            return True
         return super().__subclasscheck__(subclass)
 
     def __call__(cls, **keywords: Any) -> Any:
@@ -91,6 +102,11 @@ class MergedType(MergedClass):
                 struct = members.get(name)
                 if isinstance(struct, type) and issubclass(struct, STRUCTS):
                     yield struct
+
+
+def _is_whole(kind: type) -> TypeGuard[MergedType]:
+    """Whether a class is a merged class, and no base of merged classes."""
+    return isinstance(kind, MergedType) and bool(kind.modules) and "_folders" not in vars(kind)
 
 
 def _is_present(value: object) -> bool:

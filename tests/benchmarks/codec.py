@@ -11,7 +11,7 @@ from mcp_types.methods import parse_client_request, parse_server_result
 
 from mcpgen_runtime import REVISIONS, _wire
 from mcpgen_runtime.protocol import jsonrpc
-from mcpgen_runtime.protocol.requests import encode_response
+from mcpgen_runtime.protocol.requests import InboundRequest, encode_response
 
 from .measure import FLOOR, OURS, SDK, AtMost, Line, per_calls
 
@@ -86,6 +86,7 @@ def codec(rounds: int) -> Iterable[Line]:
     call, list_tools = methods["tools/call"], methods["tools/list"]
     params = _wire.decoder(call.params)
     listing = _wire.decoder(list_tools.result)
+    listed = InboundRequest(list_tools, REVISIONS[REVISION], None, None, None, {})
 
     def our_call() -> object:
         message = jsonrpc.parse(CALL)
@@ -95,7 +96,7 @@ def codec(rounds: int) -> Iterable[Line]:
     def our_listing() -> bytes:
         message = jsonrpc.parse(LISTING)
         assert isinstance(message, jsonrpc.Result)
-        return encode_response(message.id, listing(message.result), list_tools)
+        return encode_response(message.id, listing(message.result), listed)
 
     assert orjson.loads(our_listing()) == orjson.loads(LISTING)
     yield Line(

@@ -8,6 +8,7 @@ PYTHONPATH=tests python -m tests.conformance --npm FOLDER [--node PROGRAM] [--si
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shlex
@@ -31,6 +32,8 @@ from .suite import Outcome, Suite
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 GENERATED = ROOT / "generated"
+FIGURES = "conformance.figures"
+"""The file, beside that of the counts, with the figures of a whole run, for `tests.findings`."""
 AT_ONCE = 2
 """Runs side by side: more than the cores would upset the scenarios that measure time."""
 
@@ -56,10 +59,19 @@ def main() -> int:
     failed = [outcome for outcome in outcomes if not outcome.passed]
     if options.outcomes:
         write_outcomes(options.outcomes, Outcomes(len(outcomes) - len(failed), len(failed)))
+        if not _is_part(options):
+            figures = {"suite": suite.version, "rows": report.figures(outcomes)}
+            options.outcomes.with_name(FIGURES).write_text(json.dumps(figures), "utf-8")
     if options.verbose:
         for output in dict.fromkeys(outcome.output for outcome in failed):
             print(output, file=sys.stderr)
     return 1 if failed or not outcomes else 0
+
+
+def _is_part(options: argparse.Namespace) -> bool:
+    """Whether the run leaves scenarios out, or asks others than our server and client."""
+    chosen = (options.side, options.revision, options.scenario, options.url, options.client)
+    return any(chosen) or options.answers != "auto"
 
 
 def _options() -> argparse.Namespace:

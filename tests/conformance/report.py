@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from .suite import Outcome
 
@@ -21,7 +22,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     for (side, scenario), row in scores.items():
         cells = "  ".join(f"{row.get(revision, ''):>10}" for revision in revisions)
         lines.append(f"{side:6}  {scenario:{width}}  {cells}")
-    return "\n".join([*lines, "", *_sums(outcomes, revisions)])
+    return "\n".join([*lines, "", *_sums(outcomes)])
 
 
 def notes(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -35,16 +36,30 @@ def notes(outcomes: Sequence[Outcome]) -> Iterator[str]:
                 yield f"{check.status} {where}: {check.name}: {check.text}"
 
 
-def _sums(outcomes: Sequence[Outcome], revisions: Sequence[str]) -> Iterator[str]:
-    for side in dict.fromkeys(outcome.side for outcome in outcomes):
-        for revision in revisions:
-            these = [o for o in outcomes if (o.side, o.revision) == (side, revision)]
-            if not these:
-                continue
-            good = sum(len(outcome.having("SUCCESS")) for outcome in these)
-            bad = sum(len(outcome.having("FAILURE", "WARNING")) for outcome in these)
-            passed = sum(outcome.passed for outcome in these)
-            yield (
-                f"{side} {revision}: {passed} of {len(these)} scenarios, "
-                f"{good} of {good + bad} checks"
-            )
+def figures(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    """The sums of each side and revision: scenarios and checks, and how many of them passed."""
+    pairs = {(outcome.side, outcome.revision) for outcome in outcomes}
+    rows: list[dict[str, Any]] = []
+    for side, revision in pairs:
+        these = [one for one in outcomes if (one.side, one.revision) == (side, revision)]
+        good = sum(len(outcome.having("SUCCESS")) for outcome in these)
+        bad = sum(len(outcome.having("FAILURE", "WARNING")) for outcome in these)
+        passed = sum(outcome.passed for outcome in these)
+        rows.append(
+            {
+                "side": side,
+                "revision": revision,
+                "passed": passed,
+                "scenarios": len(these),
+                "good": good,
+                "checks": good + bad,
+            }
+        )
+    return sorted(rows, key=lambda row: (row["side"] != "server", row["revision"]))
+
+
+def _sums(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    for row in figures(outcomes):
+        yield (
+            "{side} {revision}: {passed} of {scenarios} scenarios, {good} of {checks} checks"
+        ).format(**row)

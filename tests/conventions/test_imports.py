@@ -1,7 +1,8 @@
 """Imports go one way: what stands left may be imported by what stands right, never back.
 
 A module is placed by the first part of its name; a new one must be placed before it can be used.
-Modules of one layer may import each other if no circle comes of it.
+Modules of one layer may import each other if no circle comes of it when they run; for types alone,
+under `TYPE_CHECKING`, they may.
 """
 
 from __future__ import annotations
@@ -101,16 +102,34 @@ CHOSEN = "chosen"
 
 def imports_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
     """Modules of the same package that a file imports, wherever in the file."""
+    return imports_in(ast.walk(tree_of(path)), path, tree)
+
+
+def running_imports_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
+    """Modules of the same package that a file imports when it runs."""
+    nodes = list(ast.walk(tree_of(path)))
+    for_types = {
+        inner
+        for node in nodes
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    return imports_in((node for node in nodes if node not in for_types), path, tree)
+
+
+def imports_in(nodes: Iterable[ast.AST], path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
+    """Modules of the same package that statements of a file import."""
     kernel = module_of(path, tree)[1:-1] and not path.name.startswith(CHOSEN)
-    for module in every_import_of(path, tree):
+    for module in every_import_of(path, tree, nodes):
         if not (kernel and module[-1].startswith(CHOSEN)):
             yield module
 
 
-def every_import_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
+def every_import_of(path: Path, tree: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ...]]:
     here = module_of(path, tree)
     package = here if path.name == "__init__.py" else here[:-1]
-    for node in ast.walk(tree_of(path)):
+    for node in nodes:
         match node:
             case ast.ImportFrom(level=level) if level:
                 base = package[: len(package) - level + 1]
@@ -172,7 +191,7 @@ def test_nothing_imports_to_the_right_of_itself(tree: Path, layers: Layers) -> N
 @pytest.mark.parametrize(("tree", "layers"), CODE)
 def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> None:
     graph = {
-        module_of(path, tree): set(imports_of(path, tree)) - {module_of(path, tree)}
+        module_of(path, tree): set(running_imports_of(path, tree)) - {module_of(path, tree)}
         for path in python_files(tree)
     }
     graph.pop((), None)

@@ -155,14 +155,17 @@ ROWS: Mapping[str, Row] = {
 """The rows, in the order in which they change a schema."""
 
 
-def as_read(reading: Reading, without: str = "") -> dict[str, Node]:
-    """The definitions as the package reads them.
+def as_read(
+    reading: Reading, without: str = "", table: Mapping[str, Row] = ROWS
+) -> dict[str, Node]:
+    """The definitions as the package reads them, or what another table is about.
 
     Args:
         reading: What is known of the schema.
         without: A row that is left out.
+        table: The rows.
     """
-    rows = [row for name, row in ROWS.items() if name != without]
+    rows = [row for name, row in table.items() if name != without]
     return {name: _read(name, node, rows, reading) for name, node in reading.definitions.items()}
 
 

@@ -9,6 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from mcpgen import schema
+from mcpgen.model import methods
+from mcpgen.model.methods import Methods
+from mcpgen.model.name import NamedSchema, name_types
 from mcpgen.model.normalize import normalize
 from mcpgen.model.normalized import NormalizedSchema
 from mcpgen.schema import Schema, facts
@@ -73,6 +76,17 @@ def normal_of(later: Any = (), facts: Any = None, **definitions: Any) -> Normali
         facts: What is known beside; nothing by default.
     """
     return normalize(schema_of(**definitions), facts or facts_of(), later)
+
+
+def named_of(known: Facts | None = None, **definitions: Any) -> NamedSchema:
+    """These definitions with the types of roles and messages."""
+    known = known or facts_of()
+    return name_types(normal_of(facts=known, **definitions), known)
+
+
+def methods_of(named: NamedSchema, known: Facts) -> Methods:
+    """The methods of definitions before their unions are decided."""
+    return methods.derive(named.types, named.messages, known)
 
 
 def plain(node: Any) -> Any:

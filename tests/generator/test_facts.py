@@ -13,7 +13,7 @@ import pytest
 
 from mcpgen import schema
 from mcpgen.errors import FactsError, UsageError
-from mcpgen.model.methods import derive
+from mcpgen.model.name import name_types
 from mcpgen.model.normalize import normalize
 from mcpgen.schema import facts, method_facts, revision_facts
 
@@ -64,10 +64,10 @@ def test_facts_of_methods_are_about_methods_that_exist() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_name_header_repeats_a_member_of_the_params(name: str) -> None:
     loaded, stated = schema.load(name), facts.load(name)
-    table = derive(normalize(loaded, stated), stated)
+    named = name_types(normalize(loaded, stated), stated)
     params = {
-        method.name: table.normal.definitions[method.params]
-        for method in table.all
+        method.name: named.types.definitions[method.params]
+        for method in named.messages.all
         if method.params
     }
     named = {method: stated.method(method).named_by for method in params}

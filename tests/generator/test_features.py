@@ -225,10 +225,6 @@ for call in sys.argv[5].split(","):
     except TypeError as error:
         errors.append(str(error))
 try:
-    server.tool("a", input_schema={"type": "object", "minProperties": 1})(lambda **arguments: "")
-except pkg.MissingExtraError as error:
-    errors.append(str(error))
-try:
     pkg.connect([sys.executable, "-c", "input()"], restart=True)
 except TypeError as error:
     errors.append(str(error))
@@ -252,7 +248,7 @@ def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
     options = {
         option: feature
         for option, feature in none.absent_options.items()
-        if option.startswith(("Server.", "tool.")) and feature != "schemas"
+        if option.startswith(("Server.", "tool."))
     }
     command = [sys.executable, "-I", "-c", USES_EACH, str(folder), ",".join(missing)]
     done = subprocess.run(
@@ -266,7 +262,7 @@ def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
     told = done.stdout.splitlines()
     expected = [of for of in missing.values() for _ in range(2)]
     expected += [*members.values(), *of_context.values(), *options.values()]
-    expected += ["schemas", "restart", "groups", "auth"]
+    expected += ["restart", "groups", "auth"]
     assert len(told) == len(expected)
     for line, feature in zip(told, expected, strict=True):
         assert line.endswith(

@@ -7,11 +7,21 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import TEXT, any_of, const, facts_of, normal_of, obj, ref
+from generator.schemas import (
+    TEXT,
+    any_of,
+    const,
+    facts_of,
+    methods_of,
+    named_of,
+    normal_of,
+    obj,
+    ref,
+)
 from mcpgen import schema
 from mcpgen.errors import SchemaError
-from mcpgen.model import methods
 from mcpgen.model.methods import Methods
+from mcpgen.model.name import NamedSchema, name_messages, name_types, results_by_rule
 from mcpgen.model.normalize import normalize
 from mcpgen.schema import facts
 from mcpgen.schema.facts import Facts, Results
@@ -33,13 +43,14 @@ def many(name: str) -> dict[str, Any]:
 def derive_methods(known: Facts | None = None, **definitions: Any) -> Methods:
     """The methods of these definitions."""
     known = known or facts_of()
-    return methods.derive(normal_of(facts=known, **definitions), known)
+    return methods_of(named_of(known, **definitions), known)
 
 
 def derived_from(revision: str) -> Methods:
     """The methods of a revision that mcpgen has."""
     loaded = schema.load(revision)
-    return methods.derive(normalize(loaded, facts.load(revision)), facts.load(revision))
+    known = facts.load(revision)
+    return methods_of(name_types(normalize(loaded, known), known), known)
 
 
 def test_the_unions_by_direction_say_who_sends_what() -> None:
@@ -115,15 +126,16 @@ def test_a_response_says_what_the_result_is() -> None:
 
 
 def test_facts_say_what_the_result_is_before_any_rule() -> None:
-    table = derive_methods(
-        facts_of(client={"ask": ("AskResult", "TaskResult")}),
+    known = facts_of(client={"ask": ("AskResult", "TaskResult")})
+    named = named_of(
+        known,
         AskRequest=request("ask"),
         AskResult=obj("a", a=TEXT),
         TaskResult=obj("t", t=TEXT),
         ClientRequest=any_of("AskRequest"),
     )
-    assert table.all[0].results == ("AskResult", "TaskResult")
-    added = table.normal.definitions["AskResultResponseResult"]
+    assert methods_of(named, known).all[0].results == ("AskResult", "TaskResult")
+    added = named.types.definitions["AskResultResponseResult"]
     assert added.node == any_of("AskResult", "TaskResult")
 
 
@@ -208,10 +220,12 @@ def test_a_result_with_a_cursor_without_its_param_is_no_list() -> None:
 
 @pytest.mark.parametrize("revision", NAMES)
 def test_every_request_has_params_and_a_result_that_exist(revision: str) -> None:
-    table = derived_from(revision)
+    known = facts.load(revision)
+    named = name_types(normalize(schema.load(revision), known), known)
+    table, types = methods_of(named, known), named.types.definitions
     for row in (*table.all, *table.inputs):
-        assert row.params is None or row.params in table.normal.definitions, row.name
-        assert (row.result in table.normal.definitions) is (row.kind == "request"), row.name
+        assert row.params is None or row.params in types, row.name
+        assert (row.result in types) is (row.kind == "request"), row.name
 
 
 @pytest.mark.parametrize("revision", NAMES)
@@ -262,23 +276,23 @@ def test_requests_for_input_have_methods_of_their_own() -> None:
         )
 
 
-def derive_two(**definitions: Any) -> Methods:
-    """The methods of two requests, which an extension might add."""
+def name_two(**definitions: Any) -> NamedSchema:
+    """The types of two requests, which an extension might add."""
     known = facts_of(client={"tell": ("TellResult", "EmptyResult")})
     normal = normal_of(
         facts=known, AskRequest=request("ask"), TellRequest=request("tell"), **definitions
     )
-    return methods.derive_some(normal, known, {"ClientRequest": ("AskRequest", "TellRequest")})
+    return name_messages(normal, known, {}, {"ClientRequest": ("AskRequest", "TellRequest")})
 
 
 def test_a_request_of_an_extension_may_lack_a_result() -> None:
-    table = derive_two(EmptyResult=obj(e=TEXT), TellResult=obj(x=TEXT))
-    assert [row.result for row in table.all] == ["EmptyResult", "TellResultResponseResult"]
-    assert [(note.pointer, note.text) for note in table.normal.notes] == [
+    named = name_two(EmptyResult=obj(e=TEXT), TellResult=obj(x=TEXT))
+    assert [row.result for row in named.messages.all] == ["EmptyResult", "TellResultResponseResult"]
+    assert [(note.pointer, note.text) for note in named.types.notes] == [
         ("/$defs/AskRequest", "no type AskResult, taken as EmptyResult")
     ]
     with pytest.raises(SchemaError, match="expected a result type for ask, such as AskResult"):
-        derive_two(TellResult=obj(x=TEXT))
+        name_two(TellResult=obj(x=TEXT))
 
 
 def test_requests_of_an_extension_have_methods_of_their_own() -> None:
@@ -286,7 +300,10 @@ def test_requests_of_an_extension_have_methods_of_their_own() -> None:
         AskRequest=request("ask"), TellRequest=request("ask"), EmptyResult=obj(e=TEXT)
     )
     with pytest.raises(SchemaError, match="expected a method of its own"):
-        methods.derive_some(normal, facts_of(), {"ClientRequest": ("AskRequest", "TellRequest")})
+        methods_of(
+            name_messages(normal, facts_of(), {}, {"ClientRequest": ("AskRequest", "TellRequest")}),
+            facts_of(),
+        )
 
 
 def test_results_by_rule_are_those_that_the_schema_has() -> None:
@@ -303,7 +320,7 @@ def test_results_by_rule_are_those_that_the_schema_has() -> None:
         ClientRequest=any_of("AskRequest", "StatedRequest", "NoneRequest"),
         InputRequest=any_of("InputAskRequest"),
     )
-    results = methods.results_by_rule(normal, known)
+    results = results_by_rule(normal, known)
     assert results.client == {"ask": ("AskResult",)}
     assert results.server == {"input": ("InputAskResult",)}
 

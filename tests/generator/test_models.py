@@ -77,7 +77,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     shutil.copy(paths.PACKAGE / "schema" / "method_facts.py", package)
     if library == "pydantic":
         types_alone = {"has": {"protocol": False}}
-        for name in ("_structs.py", "_validation_errors.py"):
+        for name in ("_model_base.py", "_structs.py", "_validation_errors.py"):
             text = templates.render(f"for_pydantic/{name}.jinja", package=types_alone)
             (package / name).write_text(text, encoding="utf-8")
     sys.path.insert(0, str(folder))
@@ -225,6 +225,10 @@ def test_a_constant_member_may_have_the_name_of_another_tag() -> None:
 TAGGED = {"A": obj("k", k=const("a")), "B": obj("k", k=const("b")), "U": any_of("A", "B")}
 APART = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT), "U": any_of("A", "B")}
 
+OF_TAGS = (
+    "typing.Literal typing pydantic.Field package.Tagged typing.TYPE_CHECKING typing.TypeAlias"
+)
+
 
 @pytest.mark.parametrize(
     ("definitions", "msgspec", "pydantic"),
@@ -242,7 +246,7 @@ APART = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT), "U": any_of("A", "B")}
         (
             TAGGED,
             "typing.Literal typing.ClassVar",
-            "typing.Literal typing pydantic.Field",
+            OF_TAGS,
         ),
         (
             {"A": obj("x y", x=const("a"), y=const("b"))},
@@ -344,7 +348,7 @@ def test_no_type_is_named_after_anything_but_a_definition(wire: Any) -> None:
     }
     objects = {"Text", "Image", "Near", "Far", "Message", "Tool", "Result"}
     told = {"Acute", "Grave", "Accents", "One", "Two", "Odd", "Contents"}
-    assert own == objects | told
+    assert own - {"Block"} == objects | told  # pydantic has a class for a union with a tag
 
 
 def test_failures_of_the_code_generator_are_schema_errors(

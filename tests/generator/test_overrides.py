@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -61,6 +63,97 @@ def test_a_stub_that_others_include_is_a_template_too(project: Path) -> None:
     (project / "own" / name).write_text("    never = {{ nothing }}\n", "utf-8")
     done = run("-q", "-r", "latest", "--parts", "client", "-o", "pkg", "--templates", "own")
     assert done.err.splitlines()[-1] == f"mcpgen: error: own/{name}:1: 'nothing' is undefined"
+
+
+def test_overrides_share_macros_and_parts_of_their_own(project: Path, override: Path) -> None:
+    (project / "own" / "_lib.jinja").write_text(
+        "{% macro greet(name) %}\nGREETED = {{ name | literal }}\n{% endmacro %}\n", "utf-8"
+    )
+    (project / "own" / "package" / "_end.jinja").write_text("# the end\n", "utf-8")
+    begin_with(override, "{% from '_lib.jinja' import greet %}\n{{ greet(revision.name) }}")
+    text = override.read_text("utf-8")
+    override.write_text(f"{text}{{% include 'package/_end.jinja' %}}\n", "utf-8")
+    assert generate().err == ""
+    written = (project / "pkg" / MODULE).read_text()
+    assert f'GREETED = "{NEWEST}"\n' in written
+    assert "# the end\n" in written
+    assert run("check", "pkg").code == 0
+    (project / "own" / "_lib.jinja").write_text("{% macro greet(name) %}{% endmacro %}", "utf-8")
+    assert run("check", "pkg").out.startswith("the template changed: _lib.jinja\n")
+    assert run("templates", "list", "own").out == f"current: {METHODS}\n"
+
+
+def test_text_that_a_macro_is_given_is_no_source(project: Path, override: Path) -> None:
+    (project / "own" / "_m.jinja").write_text("{% macro m(x) %}{{ x }}{% endmacro %}", "utf-8")
+    begin_with(override, "{% from '_m.jinja' import m %}{{ m('a; b') }}")
+    assert (
+        "own/_m.jinja:1: expected a name or a literal in a template, got 'a; b'" in generate().err
+    )
+
+
+def test_added_templates_make_further_files(project: Path) -> None:
+    added = project / "own" / "added"
+    (added / "revision" / "tables").mkdir(parents=True)
+    (added / "names.py.jinja").write_text(
+        "from .{{ package.revisions[0].folder }} import models\nTYPES=models.__all__\n", "utf-8"
+    )
+    (added / "revision" / "tables" / "page.md.jinja").write_text("# {{ revision.name }}\n", "utf-8")
+    (added / "revision" / "tables" / "notes.txt").write_text("as it is {{ x }}\n", "utf-8")
+    assert generate().err == ""
+    folder = project / "pkg" / MODULE.partition("/")[0] / "tables"
+    assert (folder / "page.md").read_text() == f"# {NEWEST}\n"
+    assert (folder / "notes.txt").read_text() == "as it is {{ x }}\n"
+    assert "\nTYPES = models.__all__\n" in (project / "pkg" / "names.py").read_text()
+    assert run("check", "pkg") == (0, "pkg: up to date\n", "")
+    (added / "names.py.jinja").rename(added / "__init__.py.jinja")
+    assert generate().err == "mcpgen: error: own: expected a new file in added, got __init__.py\n"
+    (added / "__init__.py.jinja").rename(added / "revision" / "tables" / "x.py")
+    folder = MODULE.partition("/")[0] + "/tables"
+    assert f"expected {folder}/__init__.py in added for {folder}/x.py" in generate().err
+
+
+STRUCT = "models/msgspec.jinja2"
+FRONT = '{#---\nimports = ["enum.Enum"]\n---#}\n'
+
+
+@pytest.fixture
+def of_models(project: Path) -> Path:
+    """A copy of the template of Structs, in `own/`."""
+    assert run("templates", "copy", STRUCT, "own").code == 0
+    return project / "own" / STRUCT
+
+
+def test_model_classes_have_a_base_of_the_users(project: Path, of_models: Path) -> None:
+    text = of_models.read_text("utf-8").replace("(Struct,", "(Struct, Mixin,")
+    front = '{#---\nimports = ["mine.Mixin"]\n---#}\n'
+    of_models.write_text(f"{front}{text}", "utf-8")
+    (project / "mine.py").write_text("class Mixin:\n    __slots__ = ()\n", "utf-8")
+    refused = generate()
+    assert refused.code == 2
+    assert f"own/{STRUCT}: runs in datamodel-code-generator, which has no sandbox" in refused.err
+    assert generate("--trusted").err == ""
+    program = (
+        f"from pkg.{MODULE.partition('/')[0]}.models import Tool; import mine;"
+        "assert issubclass(Tool, mine.Mixin)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=project, check=True)
+    assert run("check", "pkg") == (0, "pkg: up to date\n", "")  # which runs no template
+    of_models.write_text(f"{front}{text}\n", "utf-8")
+    assert run("check", "pkg").code == 2
+    assert "the template changed: models/msgspec" in run("check", "pkg", "--trusted").out
+    assert run("update", "pkg", "-q").code == 2
+    assert run("update", "pkg", "-q", "--trusted").code == 0
+
+
+def test_a_template_of_models_that_fails_is_named_with_its_line(of_models: Path) -> None:
+    text = of_models.read_text("utf-8")
+    of_models.write_text(f"\n{{{{ 1 / 0 }}}}\n{text}", "utf-8")
+    done = generate("--trusted")
+    assert done.err == f"mcpgen: error: own/{STRUCT}:2: division by zero\n"
+    of_models.write_text(f"\n\n{{% if %}}\n{text}", "utf-8")
+    assert f"own/{STRUCT}:3: " in generate("--trusted").err
+    of_models.write_text(FRONT.replace("imports", "import"), "utf-8")
+    assert f"own/{STRUCT}#/import: expected one of the keys imports" in generate("--trusted").err
 
 
 def test_check_and_update_use_the_templates_of_the_manifest(project: Path, override: Path) -> None:

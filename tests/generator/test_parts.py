@@ -355,13 +355,17 @@ TASKS, OTHER = "io.modelcontextprotocol/tasks", "com.example/other"
 @pytest.mark.parametrize(
     ("chosen", "revisions", "expected"),
     [
-        (Selection(("types",)), (NEWEST,), "per_request"),
-        (Selection(("protocol",)), (OLDEST, NEWEST), "protocol handshakes per_request several"),
+        (Selection(("types",)), (NEWEST,), "per_request cache_hints"),
+        (
+            Selection(("protocol",)),
+            (OLDEST, NEWEST),
+            "protocol handshakes per_request cache_hints several",
+        ),
         (Selection(("client",), ("stdio",)), (MIDDLE,), "protocol client stdio handshakes"),
         (
             Selection(("client",), ("http",)),
             (NEWEST,),
-            "protocol client http http_stateless per_request param_headers",
+            "protocol client http http_stateless per_request param_headers cache_hints",
         ),
         (
             Selection(("server",), ("http",)),
@@ -494,18 +498,18 @@ def test_bases_are_those_of_chosen_features_and_transports() -> None:
         (transport, of): " ".join(chosen.base_names(of))
         for transport in ("stdio", "http")
         for chosen in [features(selection(("server",), (transport,), features=words), newest)]
-        for of in ("Server", "Context", "ServerOptions", "ToolOptions")
+        for of in ("Server", "Context", "ServerOptions", "ResourceOptions")
     }
     of_server = "ServerVisibility ResourceDecorator PromptDecorator"
     assert names == {
-        ("stdio", "Server"): f"{of_server} StdioHosting",
+        ("stdio", "Server"): f"{of_server} CachingServer StdioHosting",
         ("stdio", "Context"): "SessionVisibility",
-        ("stdio", "ServerOptions"): "ResourceOptions",
-        ("stdio", "ToolOptions"): "",
-        ("http", "Server"): f"{of_server} ParamHeaderServer HttpHosting",
+        ("stdio", "ServerOptions"): "SubscriptionOptions CacheOptions",
+        ("stdio", "ResourceOptions"): "ResourceCacheOptions",
+        ("http", "Server"): f"{of_server} CachingServer ParamHeaderServer HttpHosting",
         ("http", "Context"): "SessionVisibility HttpContext",
-        ("http", "ServerOptions"): "ResourceOptions",
-        ("http", "ToolOptions"): "",
+        ("http", "ServerOptions"): "SubscriptionOptions CacheOptions",
+        ("http", "ResourceOptions"): "ResourceCacheOptions",
     }
 
 

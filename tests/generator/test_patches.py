@@ -563,3 +563,29 @@ def test_a_patch_of_many_bytes_is_not_read(tmp_path: Path) -> None:
 def test_a_patch_that_is_no_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="expected a patch, got no file"):
         patches.read(tmp_path, tmp_path)
+
+
+def test_a_patch_and_a_check_find_the_revisions_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "draft.json").write_text(run("export", OLDEST).out)
+    added = ("schema", "add", "draft.json", "--revision", "2030-01-01", "--schemas", "own")
+    assert run(*added).code == 0
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "a.txt.jinja").write_text("{{ revision.name }}\n")
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.mcpgen]\nschemas_dir = "own"\n'
+        '[[tool.mcpgen.packages]]\nrevisions = ["2030-01-01"]\nparts = ["types"]\noutput = "pkg"\n'
+        '[[tool.mcpgen.render]]\ntemplates = "pages"\noutput = "out"\nrevisions = ["2030-01-01"]\n'
+    )
+    assert run("-q").code == 0
+    for place, file in (("pkg", "r2030_01_01/methods.py"), ("out", "a.txt")):
+        path = tmp_path / place / file
+        path.write_text(f"{path.read_text()}# mine\n")
+        done = run("patch", place)
+        assert (done.code, done.out.splitlines()[0]) == (0, f"{file}: 1 hunk"), done.err
+        assert run("check", place) == (0, f"{place}: up to date\n", "")
+        assert run("update", "-q", place).code == 0
+    (tmp_path / "pyproject.toml").unlink()
+    assert "--schemas DIR names a folder" in run("patch", "pkg").err

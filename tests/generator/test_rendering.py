@@ -16,7 +16,7 @@ import pytest
 import documents
 import mcpgen.spec
 from generator.command_line import Done, run
-from mcpgen import schema
+from mcpgen import paths, schema
 from mcpgen.package import rendering, settings
 
 NEWEST = schema.latest().name
@@ -235,15 +235,26 @@ WRONG = {
     "a missing part": ("{% include 'x' %}", "own/{type}.py.jinja:1: there is no template x"),
     "an unknown loop": (
         "{#---\npath = '{typ}.py'\n---#}",
-        "own/{type}.py.jinja:1: expected one of",
+        "own/{type}.py.jinja:2: expected one of revision, extension, type, method, difference",
     ),
     "an unknown key": ("{#---\nlop = 'type'\n---#}", "own/{type}.py.jinja#/lop: expected one of"),
     "one path for all": (
         "{#---\npath = 'a.py'\nloop = 'type'\n---#}",
         "own/{type}.py.jinja: expected a",
     ),
-    "a path outside": ("{#---\npath = '../{type}'\n---#}", "own: expected a relative path"),
-    "a bad condition": ("{#---\nwhere = 'type.x'\n---#}", "own/{type}.py.jinja:1: type.x: "),
+    "a path outside": (
+        "{#---\npath = '../{type}'\n---#}",
+        f"own/{{type}}.py.jinja: expected {paths.FILE_PATH}, got ../Annotations (rev",
+    ),
+    "a bad condition": ("{#---\nwhere = 'type.x'\n---#}", "own/{type}.py.jinja:2: type.x: "),
+    "a bad expression": ("{#---\nwhere = 'type ='\n---#}", "own/{type}.py.jinja:2: type =: "),
+    "no TOML": ("{#---\n\nloop =\n---#}", "own/{type}.py.jinja#: expected TOML text, got Invalid"),
+    "no end of front matter": ("{#---\nloop = 'type'\n", "own/{type}.py.jinja:1: Missing end of"),
+    "a wrong operation": ("\n{{ type.members + 1 }}", "own/{type}.py.jinja:2: can only concat"),
+    "a value that a filter refuses": (
+        "\n{{ type | python_type }}",
+        "own/{type}.py.jinja:2: expected the type of a member or of an item, got Type",
+    ),
 }
 
 
@@ -256,6 +267,110 @@ def test_an_error_names_template_line_and_value(folder: Path, case: str) -> None
     [line] = done.err.splitlines()
     assert line.startswith(f"mcpgen: error: {expected}"), line
     assert not (folder.parent / "out").exists()
+
+
+IN_MACRO = {
+    "bad syntax": ("{% macro m(x) %}\n{{ x | }}\n{% endmacro %}", "own/_m.jinja:2: "),
+    "a missing name": (
+        "{% macro m(x) %}\n\n{{ y }}{% endmacro %}",
+        "own/_m.jinja:3: 'y' is undefined (a.py)",
+    ),
+    "an unsafe text": (
+        "{% macro m(x) %}\n{{ x }}{% endmacro %}",
+        "own/_m.jinja:2: expected a name or a literal in a template, got 'a; b' (a.py)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IN_MACRO)
+def test_an_error_in_a_macro_names_the_file_of_the_macro(folder: Path, case: str) -> None:
+    source, expected = IN_MACRO[case]
+    text = "{% from '_m.jinja' import m %}\n{{ m('a; b') }}"
+    save(folder, **{"_m.jinja": source, "a.py.jinja": text})
+    assert render().err.startswith(f"mcpgen: error: {expected}")
+
+
+def test_an_error_of_toml_has_the_line_of_the_template(folder: Path) -> None:
+    save(folder, **{"a.txt.jinja": "{#---\n\nloop =\n---#}"})
+    assert "(at line 3, column 7)" in render().err
+
+
+def test_files_and_folders_of_the_output_have_paths_of_their_own(folder: Path) -> None:
+    save(folder, **{"a.jinja": "x", "a/b.txt": "y"})
+    expected = "own/a/b.txt: expected a folder a for a/b.txt, got a file, which a.jinja makes"
+    assert render().err == f"mcpgen: error: {expected}\n"
+    (folder / "a" / "b.txt").unlink()
+    save(folder, **{"c.jinja": "{#---\npath = 'a'\n---#}"})
+    expected = "own/c.jinja: expected a path of its own for each file, got a, which a.jinja makes"
+    assert render().err == f"mcpgen: error: {expected}\n"
+    save(folder, **{"c.jinja": "x", "mcpgen-render.json": "{}"})
+    assert render().err.endswith("own: expected no file mcpgen-render.json, which is the record\n")
+
+
+CODE = {
+    "a formatter that fails": (
+        "import sys; sys.exit('no such style')",
+        "own/a.py.jinja: python: could not format a.py: no such style\n",
+    ),
+    "a formatter that says nothing": (
+        "import sys; sys.exit(3)",
+        "own/a.py.jinja: python: could not format a.py: exit code 3\n",
+    ),
+    "a formatter that prints other bytes": (
+        "import sys; sys.stdout.buffer.write(bytes([255]))",
+        "own/a.py.jinja: python: expected a.py in UTF-8 on its output, got other bytes\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CODE)
+def test_a_formatter_that_fails_is_named_with_the_template(folder: Path, case: str) -> None:
+    program, expected = CODE[case]
+    command = json.dumps([sys.executable, "-c", program])
+    save(folder, **{"render.toml": f"formatter = {command}", "a.py.jinja": "x = 1\n"})
+    assert render("--trusted").err == f"mcpgen: error: {expected}".replace("python", sys.executable)
+    save(folder, **{"render.toml": 'formatter = ["no-such-program"]'})
+    at = "own/a.py.jinja: no-such-program: could not format a.py: "
+    assert render("--trusted").err.startswith(f"mcpgen: error: {at}")
+
+
+FILTER_MODULES = {
+    "no file": (None, "own/f.py: expected a module of Python in the folder, got none\n"),
+    "bad syntax": ("\ndef f(:\n", "own/f.py:2: SyntaxError: invalid syntax\n"),
+    "an error": ("\n\n1 / 0\n", "own/f.py:3: ZeroDivisionError: division by zero\n"),
+}
+
+
+@pytest.mark.parametrize("case", FILTER_MODULES)
+def test_filters_that_cannot_be_imported_are_named_with_the_line(folder: Path, case: str) -> None:
+    text, expected = FILTER_MODULES[case]
+    save(folder, **{"render.toml": 'filters = "f.py"', "a.txt.jinja": "x"})
+    if text is not None:
+        save(folder, **{"f.py": text})
+    assert render("--trusted").err == f"mcpgen: error: {expected}"
+
+
+def test_a_filter_that_fails_is_named_with_its_line(folder: Path) -> None:
+    save(folder, **{"f.py": "def f(x):\n    return x + 1\n", "render.toml": 'filters = "f.py"'})
+    save(folder, **{"a.txt.jinja": "{{ 'a' | f }}"})
+    done = render("--trusted")
+    assert "own/a.txt.jinja:1: can only concatenate str" in done.err
+    save(folder.parent, **{"g.py": "def f(x):\n    return x\n"})
+    save(folder, **{"render.toml": 'filters = "../g.py"'})
+    assert "own/../g.py: expected a module of Python in the folder" in render("--trusted").err
+
+
+def test_literals_have_the_quotes_of_the_settings(folder: Path) -> None:
+    text = "{{ [\"a\", 'b\"c', {'d': (1, 'e')}] | literal }}"
+    save(folder, **{"a.txt.jinja": text})
+    assert rendered(folder)["a.txt"] == '["a", \'b"c\', {"d": (1, "e")}]'
+    save(folder, **{"render.toml": 'quotes = "any"'})
+    assert rendered(folder)["a.txt"] == "['a', 'b\"c', {'d': (1, 'e')}]"
+    literal = "{{ revision.types_by_name.Role.type | python_type }}"
+    save(folder, **{"a.txt.jinja": literal})
+    assert rendered(folder)["a.txt"] == "Literal['assistant', 'user']"
+    save(folder, **{"render.toml": 'format = "none"'})
+    assert rendered(folder)["a.txt"] == 'Literal["assistant", "user"]'
 
 
 def test_an_error_says_what_it_was_rendered_for(folder: Path) -> None:
@@ -307,9 +422,6 @@ def test_filters_and_a_formatter_of_the_folder_need_trust(folder: Path) -> None:
     assert run("check", "out", "--trusted").out == "out: up to date\n"
     assert run("update", "out").code == 2
     assert run("update", "-q", "out", "--trusted").code == 0
-    save(folder, **{"render.toml": 'formatter = ["false"]\n'})
-    done = render("--trusted")
-    assert done.err.startswith("mcpgen: error: own/a.py.jinja")
 
 
 def test_a_link_out_of_the_folder_is_refused(folder: Path) -> None:
@@ -427,6 +539,21 @@ def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
     assert run("check", "-q").code == 0
     save(project, **{"pyproject.toml": text.replace('"docs/methods"', '"../methods"')})
     assert "#/tool/mcpgen/render/0/output" in run("check").err
+
+
+def test_the_small_example_of_the_page_is_a_table_of_methods(folder: Path) -> None:
+    name = "pages/{revision}.md.jinja"
+    save(folder, **{"{revision}.md.jinja": documents.examples()[name]})
+    files = rendered(folder, "-r", "2025-11-25", "-r", NEWEST)
+    assert {*files} == {"r2025_11_25.md", f"{mcpgen.spec.load(NEWEST).latest.python_name}.md"}
+    title, _, heads, _, *rows = files["r2025_11_25.md"].splitlines()
+    assert title == "# Methods of 2025-11-25"
+    assert heads == "| Method | Sent by | Params | Result |"
+    methods = mcpgen.spec.load("2025-11-25").latest.methods.all
+    assert [row.split("`")[1] for row in rows] == [method.name for method in methods]
+    assert (
+        "| `tools/call` | client | CallToolRequestParams | CallToolResultResponseResult |" in rows
+    )
 
 
 def test_the_typed_dicts_of_the_page_are_types(folder: Path) -> None:

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.schemas import COUNT, OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
-from mcpgen.model import imports, methods, rpc_api
+from generator.schemas import (
+    COUNT,
+    OPEN,
+    TEXT,
+    any_of,
+    const,
+    facts_of,
+    methods_of,
+    named_of,
+    obj,
+    ref,
+)
+from mcpgen.model import imports, rpc_api
 from mcpgen.model.docstrings import Texts
 from mcpgen.model.rpc_api import Call, RpcApi
 from mcpgen.schema.docs import Docs
@@ -15,8 +26,9 @@ from mcpgen.schema.facts import Facts
 def derive_api(known: Facts | None = None, **definitions: Any) -> RpcApi:
     """The API of these definitions."""
     known = known or facts_of()
-    table = methods.derive(normal_of(facts=known, **definitions), known)
-    return rpc_api.derive(table, Texts(table.normal.schema, Docs()))
+    named = named_of(known, **definitions)
+    texts = Texts(named.types.schema, Docs())
+    return rpc_api.derive(named.types, methods_of(named, known), texts)
 
 
 def asking_api(params: Any, *results: str, known: Facts | None = None, **more: Any) -> RpcApi:

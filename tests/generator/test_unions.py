@@ -15,7 +15,7 @@ from mcpgen.model.unions import Variant, decide, decide_all, member_names
 def chosen_tests(**definitions: Any) -> tuple[Variant, ...]:
     """The tests for the union `U`, which a message holds."""
     outcome = decide_all(normal_of(**definitions, Message=obj(content=ref("U"))))
-    assert outcome.normal.notes == ()
+    assert outcome.types.notes == ()
     return outcome.tests.get("U", ())
 
 
@@ -212,9 +212,9 @@ def test_an_undecided_member_is_json_and_its_place_is_noted(case: str) -> None:
     definitions, members, why = UNDECIDED[case]
     normal = normal_of(**definitions, U={"anyOf": members}, Message=obj(content=ref("U")))
     outcome = decide_all(normal)
-    assert outcome.normal.definitions["U"].node == {}
+    assert outcome.types.definitions["U"].node == {}
     assert outcome.tests == {}
-    (note,) = outcome.normal.notes
+    (note,) = outcome.types.notes
     assert note.pointer == "/$defs/U"
     assert note.text == f"a union that nothing decides ({why}), taken as any JSON value"
 
@@ -237,7 +237,7 @@ def test_a_union_that_nothing_refers_to_may_stay_undecided(case: str) -> None:
     assert (
         ("U" in decision.tests)
         == all("$ref" in member for member in members)
-        == (decision.normal == normal)
+        == (decision.types == normal)
     )
 
 
@@ -271,7 +271,7 @@ def test_unions_are_nested_in_sixty_four_levels_at_most(levels: int) -> None:
     references = {f"R{number}": ref(f"R{number - 1}") for number in range(2, levels + 1)}
     normal = normal_of(R1=A, **references, Message=obj(content=ref(f"R{levels}")))
     if levels == 64:
-        assert decide_all(normal).normal == normal
+        assert decide_all(normal).types == normal
         return
     with pytest.raises(SchemaError) as caught:
         decide_all(normal)
@@ -310,7 +310,7 @@ def test_a_union_around_an_undecided_one_also_takes_any_json() -> None:
         Message=obj(content=ref("U")),
     )
     outcome = decide_all(normal)
-    assert [note.pointer for note in outcome.normal.notes] == ["/$defs/Inner"]
+    assert [note.pointer for note in outcome.types.notes] == ["/$defs/Inner"]
     assert outcome.tests == {}
 
 

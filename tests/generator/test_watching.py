@@ -22,10 +22,13 @@ SMALLEST = schema.revisions()[0]
 
 
 @contextmanager
-def watching_process(root: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
+def watching_process(
+    root: Path, *words: object, cwd: Path | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """mcpgen as a process that watches; ended at the end."""
     process = subprocess.Popen(
         [sys.executable, "-m", "mcpgen", *map(str, words), "--watch"],
+        cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(root / "generator")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -182,3 +185,36 @@ def test_watching_names_the_library_that_it_needs(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     with pytest.raises(UsageError, match="--watch needs watchfiles: pip install watchfiles"):
         watching.watch([], [])
+
+
+PROJECT = f"""
+[tool.mcpgen]
+revisions = ["{SMALLEST.name}"]
+parts = ["types"]
+output = "pkg"
+
+[[tool.mcpgen.render]]
+templates = "pages"
+output = "docs"
+revisions = ["{SMALLEST.name}"]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [(), ("update",)], ids=["mcpgen", "update"])
+def test_a_project_is_watched_with_its_rendered_folders(
+    root: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    page = tmp_path / "pages" / "{revision}.md.jinja"
+    page.parent.mkdir()
+    page.write_text("one")
+    written = tmp_path / "docs" / f"r{SMALLEST.name.replace('-', '_')}.md"
+    with watching_process(root, *words, cwd=tmp_path) as process:
+        lines_until(process, "waiting for changes")
+        assert written.read_text() == "one"
+        page.write_text("two")
+        lines_until(process, "docs: ")
+        assert written.read_text() == "two"
+        (tmp_path / "pyproject.toml").write_text(PROJECT.replace('"docs"', '"pages_of_docs"'))
+        lines_until(process, "pages_of_docs: ")

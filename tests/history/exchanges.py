@@ -11,7 +11,9 @@ from typing import Any
 
 from history.sampling import ABSENT, Samples
 from mcpgen.json_types import is_object
-from mcpgen.model import methods, normalize, schema_facts, schema_sources
+from mcpgen.model import methods, schema_facts, schema_sources
+from mcpgen.model.name import name_types
+from mcpgen.model.normalize import normalize
 from mcpgen.model.normalized import reference
 from mcpgen.model.schema_sources import Source
 
@@ -56,13 +58,13 @@ def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Values of the messages, capabilities and definitions of a schema file."""
     loaded = schema_sources.load(source, errata=True)
     stated = schema_facts.facts_for(loaded, source.base, source.facts).facts
-    normal, roles = normalize.with_roles(
-        normalize.normalize(loaded, stated, schema_sources.newer_than(source.base, loaded))
-    )
+    newer = schema_sources.newer_than(source.base, loaded)
+    named = name_types(normalize(loaded, stated, newer), stated)
+    roles = named.roles
     samples = Samples({"$defs": loaded.definitions})
     messages: dict[str, dict[str, Any]] = {"client": {}, "server": {}}
     items: dict[str, str | None] = {}
-    every = methods.derive(normal, stated)
+    every = methods.derive(named.types, named.messages, stated)
     for method in sorted(every.all, key=lambda each: each.name == LAST):
         asked_for = not every.handshake and stated.method(method.name).subscription
         if method.name in LIFECYCLE or asked_for:

@@ -5,7 +5,8 @@
 `mcpgen render` writes the types on the wire, the methods and the versions of the SDK from
 `examples/python-sdk/templates`; they take the place of those in its source distribution. A test
 that passes with the SDK's own modules has to pass with these. Prints the counts, and the lines that
-a person maintains; exits 1 if a test is lost. FOLDER keeps the distribution and an environment.
+a person maintains; exits 1 if a test is lost. FOLDER keeps the distribution, an environment and
+these figures.
 
 The tests of the SDK's examples and of the programs in its documentation run with `--whole`; those
 of its documentation tools are left out, since they look at no message.
@@ -13,6 +14,7 @@ of its documentation tools are left out, since they look at no message.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -71,8 +73,12 @@ def main() -> int:
     print(f"mcp {RELEASE}: {len(before)} tests pass on its own modules, {len(after)} on these")
     for file, name in sorted(before - after):
         print(f"lost: {file}: {name}")
-    _print_lines("its own", own, BY_HAND)
-    _print_lines("the example's", TEMPLATES, sorted(each.name for each in TEMPLATES.iterdir()))
+    theirs = _print_lines("its own", own, BY_HAND)
+    rendered_from = sorted(each.name for each in TEMPLATES.iterdir())
+    ours = _print_lines("the example's", TEMPLATES, rendered_from)
+    figures = {"own": len(before), "rendered": len(after), "lost": len(before - after)}
+    figures |= {"lines_own": theirs, "lines_example": ours}
+    (folder / "figures.json").write_text(json.dumps(figures), "utf-8")
     return 0 if before <= after and before else 1
 
 
@@ -144,10 +150,11 @@ def _passed(source: Path) -> set[tuple[str, str]]:
     }
 
 
-def _print_lines(whose: str, folder: Path, files: Iterable[str]) -> None:
+def _print_lines(whose: str, folder: Path, files: Iterable[str]) -> int:
     counts = {name: len((folder / name).read_text("utf-8").splitlines()) for name in files}
     each = ", ".join(f"{Path(name).name} {count}" for name, count in counts.items())
     print(f"lines by hand, {whose}: {sum(counts.values())} ({each})")
+    return sum(counts.values())
 
 
 if __name__ == "__main__":

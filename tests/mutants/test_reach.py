@@ -15,12 +15,12 @@ import reach
 from mutants.__main__ import functions_for, unrecorded_functions_for
 from mutants.mutations import Mutant
 
-LINES = "generated/mcpgen_runtime/framing/line_framing.py"
-TEMPLATE = "templates/package/framing/line_framing.py"
+LINES = "generated/mcpgen_runtime/transports/line_channel.py"
+TEMPLATE = "templates/package/transports/line_channel.py"
 TESTED = """
 from functools import cache
 import pytest
-from mcpgen_runtime.framing.line_framing import LineReader
+from mcpgen_runtime.transports.line_channel import LineReader
 
 @cache
 def lines(): return LineReader(limit=9).feed(b"a\\n")
@@ -119,7 +119,7 @@ def test_a_copy_is_its_template_below_a_header(root: Path) -> None:
 def test_a_module_of_a_built_package_stands_for_its_copy(
     root: Path, tmp_path: Path, name: str, more: str, place: str | None
 ) -> None:
-    module = tmp_path / "pkg" / "framing" / "line_framing.py"
+    module = tmp_path / "pkg" / "transports" / "line_channel.py"
     module.parent.mkdir(parents=True)
     module.write_text((root / LINES).read_text("utf-8") + more, "utf-8")
     (tmp_path / "pkg" / name).write_text("{}", "utf-8")
@@ -167,8 +167,8 @@ def test_a_mutant_meets_no_more_tests_than_its_time_allows() -> None:
 def test_a_mutant_also_meets_the_tests_that_its_place_names() -> None:
     limits, own, beside, other = (
         "tests/conventions/test_limits.py::l",
-        "tests/package/test_line_framing.py::o",
-        "tests/package/framing/test_sse.py::b",
+        "tests/package/test_line_channel.py::o",
+        "tests/package/transports/test_memory.py::b",
         "tests/package/test_other.py::x",
     )
     tests = map_of(other, own, beside, limits)

@@ -7,16 +7,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 
-from mcpgen_runtime.channel import Channel, MessageKind, OutgoingMessage
+from mcpgen_runtime.channel import Channel, MessageKind, OutgoingMessage, RequestId
 from mcpgen_runtime.facts import Lifecycle, Method, Revision
+from mcpgen_runtime.protocol.batches import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.connection import Event, RequestReceived, Send
+from mcpgen_runtime.protocol.events import Event, OpenSession, Request, RequestReceived, Send
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revision_facts import Facts
@@ -149,6 +150,20 @@ def sent_messages(events: list[Event]) -> list[dict[str, Any]]:
     return [json.loads(event.message.data) for event in events if isinstance(event, Send)]
 
 
+def sole(messages: Sequence[OutgoingMessage]) -> OutgoingMessage | None:
+    """The one message of a command; `None` if there is none."""
+    message, *more = messages or (None,)
+    assert not more
+    return message
+
+
+def sent_request(messages: Sequence[OutgoingMessage]) -> tuple[RequestId, OutgoingMessage]:
+    """The id and the message of a request."""
+    (message,) = messages
+    assert message.id is not None
+    return message.id, message
+
+
 def describe_as(capabilities: Mapping[str, Any], name: str) -> Any:
     def describe(revision: Revision) -> Description:
         return Description({"name": name, "version": "1"}, capabilities, "be kind")
@@ -176,6 +191,7 @@ class ServerEnd:
     ) -> None:
         spoken = REVISIONS if speaks is None else REVISIONS.only(speaks)
         self.connection = ServerConnection(spoken, describe_as(capabilities, "server"))
+        self.connection.state.parse_batch = parse_batch
         self.events: list[Event] = []
         self.revision = revision
         self.client = client
@@ -222,7 +238,7 @@ class ClientEnd:
         spoken, describe = REVISIONS.only(revision), describe_as(capabilities, "client")
         self.connection = ClientConnection(spoken, describe, extensions)
         self.revision = revision
-        self.opening = json.loads(self.connection.open().data)
+        self.opening = json.loads(sole(self.connection.send(OpenSession())).data)
         result: dict[str, Any] = {"capabilities": dict(server)}
         if revision in HANDSHAKE:
             result |= {
@@ -247,7 +263,7 @@ class ClientEnd:
 
     def ask(self, method: str, params: Any = None, **how: Any) -> dict[str, Any]:
         """Begin a request; gives the message."""
-        _, message = self.connection.request(method, params, **how)
+        _, message = sent_request(self.connection.send(Request(method, params, **how)))
         decoded: dict[str, Any] = json.loads(message.data)
         return decoded
 

@@ -169,11 +169,7 @@ def discover(
 
 
 def _select_issuer(context: FlowContext, listed: Sequence[str], required_issuer: str | None) -> str:
-    """The issuer to use: the required issuer, or the first that the metadata lists.
-
-    Raises:
-        AuthorizationError: The metadata does not list the required issuer.
-    """
+    """The issuer to use: the required issuer, or the first that the metadata lists."""
     if required_issuer is None:
         return listed[0]
     for issuer in listed:
@@ -217,9 +213,6 @@ def _read_own_metadata(context: FlowContext, body: bytes) -> ResourceMetadata:
 
     RFC 9728, section 3.3, wants `resource` to be the very URL. Widespread servers name their origin
     or a parent path, and their authorization servers expect that text as `resource` of requests.
-
-    Raises:
-        AuthorizationError: The document is malformed, or that of another resource.
     """
     metadata = read_resource_metadata(body, "the metadata of the server")
     if not includes_url(metadata.resource, context.server_url):

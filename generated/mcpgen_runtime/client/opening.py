@@ -22,13 +22,14 @@ from ..channel import Channel, OutgoingMessage
 from ..errors import (
     ConnectionClosedError,
     McpError,
+    RequestLost,
     RequestTimeoutError,
     ServerStartError,
     refusal_of,
 )
 from ..facts import Revisions
 from ..protocol.client_connection import ClientConnection
-from ..protocol.connection import Event, Opened, OpenFailed, Send
+from ..protocol.events import Event, Opened, OpenFailed, OpenSession, Send
 from ..runtime.peer import Peer
 from ..runtime.request_context import Application
 from ..runtime.time_limits import PausableLimit, pausable
@@ -99,7 +100,8 @@ class ClientPeer(Peer):
             McpError: The server refused, has ended, or could not be reached.
         """
         opening = self._opening
-        first = Send(self.client_connection.open(), opens=True)
+        (message,) = self.connection.send(OpenSession())
+        first = Send(message, opens=True)
         with anyio.move_on_after(timeout) as scope, pausable(scope) as self._opening_limit:
             async with anyio.create_task_group() as sending:  # over HTTP, until the response
                 await self._send_first(first, sending)
@@ -139,7 +141,9 @@ class ClientPeer(Peer):
             except McpError as error:
                 if await self._wait_for_server(message, error, next(pauses, None)):
                     continue
-                return self.client_connection.opening_refused(message.id, error)
+                if message.id is None:  # notifications/initialized
+                    return [OpenFailed(error)]
+                return self.connection.receive(RequestLost(message.id, error))
             except Exception as error:
                 self._opening.settle(failure=error)
             return []
@@ -169,7 +173,7 @@ class ClientPeer(Peer):
 
     def peer_replaced(self) -> None:
         """Cancel all handlers of requests, since another peer has replaced their sender."""
-        self.client_connection.peer_replaced()
+        self.connection.state.inbound.clear()
         self.stop_serving()
         self.scopes.clear()
 
@@ -226,8 +230,7 @@ def new_peer(channel: Channel, revisions: Revisions, application: ClientApplicat
         revisions, application.describe, application.custom_methods, extra=settings.extra
     )
     channel = trace_channel(channel, "client")
-    peer: ClientPeer = application.peer_class(connection, channel, application, settings)
-    return peer
+    return application.peer_class(connection, channel, application, settings)
 
 
 def explain_error(

@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 
 from ..facts import HANDSHAKE, Revisions
-from ..protocol.connection import Send
+from ..protocol.events import Send, StepTimedOut
 from ..protocol.probe import Probe
 from ..runtime.time_limits import PausableLimit, pausable
 from .opening import ClientPeer
@@ -50,7 +50,7 @@ class ProbingPeer(ClientPeer):
             with pausable(scope) as self._probe_limit:
                 await super()._send_first(first, sending)
         if self._is_probing():
-            for event in self.client_connection.step_timed_out():  # a late response is still used
+            for event in self.connection.receive(StepTimedOut()):  # a late response is still used
                 sending.start_soon(self._handle, event)
         await self._opening.wait()
 

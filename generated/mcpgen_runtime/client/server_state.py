@@ -282,7 +282,7 @@ class OutputSchemas:
 
     async def _check(self, tool: _ToolSchema, value: Any, deadline: Deadline) -> str | None:
         if tool.complaint is None:
-            from ..json_schema import flat_complaint
+            from ..json_schema.flat_schemas import flat_complaint
 
             schema = tool.schema  # a Struct in some revisions
             tool.complaint = flat_complaint(schema if is_object(schema) else to_builtins(schema))

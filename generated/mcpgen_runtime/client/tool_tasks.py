@@ -268,7 +268,8 @@ class _TaskRequests:
         """
         requests = self._requests
         try:
-            result = requests.connection.result_decoder(requests.row(method))(encode(wire))
+            decode = requests.connection.state.result_decoder(requests.row(method))
+            result = decode(encode(wire))
         except UNREADABLE as error:
             raise RemoteProtocolError(f"{method}: result: {error_text(error)}") from None
         if any(hasattr(result, member) for member in ("task", "task_id", "input_requests")):

@@ -2,10 +2,7 @@
 # fmt: off
 """Validation by any JSON Schema with the feature `schemas`; otherwise by flat schemas alone."""
 
-from __future__ import annotations
-
 from .validation import (
     complaint_in_time as complaint_in_time,
-    validator as validator,
     validator_in_time as validator_in_time,
 )

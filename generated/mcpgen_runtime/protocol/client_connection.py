@@ -3,13 +3,14 @@
 """A client's connection: sends the requests of version negotiation, and receives their responses.
 
 If the server cannot be reached, requires credentials, or says when to come back, negotiation fails.
-The steps are listed in `states`.
+The steps are listed in `lifecycle`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
 
 from msgspec import Raw
 
@@ -17,6 +18,8 @@ from .._wire import convert, error_text
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     McpError,
+    MethodNotFoundError,
+    ProtocolError,
     RemoteProtocolError,
     RequestCancelledError,
     TransportError,
@@ -24,27 +27,37 @@ from ..errors import (
 from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
 from . import jsonrpc
-from .connection import (
-    Connection,
+from .connection import Connection
+from .events import (
     Event,
     Ignored,
     NotificationReceived,
     Opened,
     OpenFailed,
+    OpenSession,
+    Received,
     RequestFailed,
+    RequestReceived,
     ResponseReceived,
     Send,
+    StepTimedOut,
 )
 from .initialization import Step
-from .lifecycle import Description, Session, with_extensions
-from .negotiation import first_step
+from .lifecycle import (
+    INITIALIZE,
+    INITIALIZED,
+    Description,
+    RequestMetadata,
+    Session,
+    with_extensions,
+)
+from .negotiation import first_step, parse_batch
 from .requests import ConnectionState, OutboundRequest, notification
 from .results import result_decoder
-from .states import INITIALIZE, INITIALIZED
 
 
 class ClientConnection(Connection):
-    """The protocol of a client; call `open` before sending anything else.
+    """The protocol of a client; send `OpenSession` before anything else.
 
     Args:
         revisions: The revisions to speak.
@@ -66,53 +79,29 @@ class ClientConnection(Connection):
         *,
         extra: bool = False,
     ) -> None:
-        super().__init__(ConnectionState("client", revisions, describe, extensions or {}, extra))
+        decoder_of = partial(result_decoder, extra=extra)
+        super().__init__(
+            ConnectionState(
+                "client", revisions, describe, extensions or {}, decoder_of, parse_batch
+            )
+        )
         self.step: Step | None = None
         self.first_step: Step | None = None
         self._step_id: RequestId | None = None
         self._steps: dict[RequestId, Step] = {}
 
-    def with_same_revision(self) -> ClientConnection:
-        """A new connection, without session, of the agreed revision alone."""
-        state = self._state
-        return ClientConnection(state.revisions.only(state.revision.name), state.describe)
-
-    def peer_replaced(self) -> None:
-        """Another server took the place of the server: drop the open requests of the old one."""
-        self._state.inbound.clear()
-
-    def open(self) -> OutgoingMessage:
-        """The first message of a session; `Opened` or `OpenFailed` follows."""
-        self.first_step = first_step(self._state.revisions, self._state.describe)
-        return self._begin(self.first_step)
-
     def awaits(self, identifier: RequestId | None) -> bool:
         """Whether a request is that of the current step of the negotiation."""
         return identifier is not None and identifier == self._step_id
 
-    def step_timed_out(self) -> list[Event]:
-        """The request of the current step got no response in time: continue with the next step.
-
-        A late response, from a server that starts slowly, is still accepted.
-        """
-        return [] if self.step is None else self._step_failed(self.step, None)
-
-    def opening_refused(self, identifier: RequestId | None, error: McpError) -> list[Event]:
-        """A message of the negotiation could not be delivered, or was refused.
-
-        Args:
-            identifier: The id of the message; `None` for `notifications/initialized`.
-            error: The failure.
-        """
-        return [OpenFailed(error)] if identifier is None else self.request_lost(identifier, error)
-
-    def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
-        """Receive one message, which may belong to the negotiation; see `Connection.receive`."""
-        return self._with_negotiation(super().receive(data, now))
-
-    def request_lost(self, identifier: RequestId, error: McpError) -> list[Event]:
-        """The transport reports that a request of this side gets no response, and the error."""
-        return self._with_negotiation(super().request_lost(identifier, error))
+    def receive(self, received: Received, now: float = 0.0) -> list[Event]:
+        """Receive a message, which may belong to the negotiation; see `Connection.receive`."""
+        if isinstance(received, StepTimedOut):
+            return [] if self.step is None else self._step_failed(self.step, None)
+        events = super().receive(received, now)
+        if not self._steps:
+            return events
+        return [after for event in events for after in self._negotiate(event)]
 
     def closed(self) -> list[RequestId]:
         """The transport ended; see `Connection.closed`."""
@@ -121,7 +110,7 @@ class ClientConnection(Connection):
 
     def _begin(self, step: Step) -> OutgoingMessage:
         """The request of a step, which is the current one from now on."""
-        state, revision, name = self._state, step.revision, step.method
+        state, revision, name = self.state, step.revision, step.method
         params, method = step.params(), revision.client_requests[name]
         identifier = state.outbound.add(OutboundRequest(method, revision))
         shaped = with_extensions(method.params, params)
@@ -132,13 +121,14 @@ class ClientConnection(Connection):
         data = jsonrpc.encode_request(identifier, name, shaped)
         return OutgoingMessage(data, "request", identifier, name, revision, None, params)
 
-    def _with_negotiation(self, events: list[Event]) -> list[Event]:
-        """Handle the events of the requests of the negotiation; pass on any others."""
-        if not self._steps:
-            return events
-        return [after for event in events for after in self._negotiate(event)]
+    def _open(self, _: OpenSession) -> Sequence[OutgoingMessage]:
+        self.first_step = first_step(self.state.revisions, self.state.describe)
+        return (self._begin(self.first_step),)
+
+    _SENDERS: ClassVar = {**Connection._SENDERS, OpenSession: _open}
 
     def _negotiate(self, event: Event) -> list[Event]:
+        """Handle an event of a request of the negotiation; pass on any other."""
         match event:
             case ResponseReceived(id=identifier) if identifier in self._steps:
                 return self._step_answered(self._steps.pop(identifier), event)
@@ -158,16 +148,16 @@ class ClientConnection(Connection):
         except RecursionError as error:
             return self._give_up(RemoteProtocolError(f"capabilities: {error_text(error)}"))
         for identifier in self._steps:  # of other steps, whose responses are no longer needed
-            self._state.outbound.pop(identifier)
+            self.state.outbound.pop(identifier)
         self._steps.clear()
         if not isinstance(following, Session):
             return [Send(self._begin(following), opens=True)]
         self._end_negotiation()
         self.first_step = None
-        self._state.session = following
+        self.state.session = following
         events: list[Event] = []
         if step.method == INITIALIZE:
-            message = notification(self._state.role, following.revision, INITIALIZED, {})
+            message = notification(self.state.role, following.revision, INITIALIZED, {})
             events.append(Send(message, opens=True))
         return [*events, Opened(following.revision)]
 
@@ -188,16 +178,17 @@ class ClientConnection(Connection):
         self.step = self._step_id = None
         self._steps.clear()
 
-    def result_decoder(self, method: Method) -> Callable[[bytes | Raw], Any]:
-        """The decoder for results of a method."""
-        return result_decoder(method, self._state.extra)
+    def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
+        """Read a request; refuse all of them in a revision whose servers send none."""
+        if not self._session_revision().server_requests:
+            raise MethodNotFoundError(message.method)
+        return super().read_request(message)
 
-    def _receive_request(self, message: jsonrpc.Request) -> list[Event]:
+    def _refuse(self, message: jsonrpc.Request, error: ProtocolError) -> Event:
         revision = self._session_revision()
-        if not revision.server_requests:
-            text = f"request {safe_text(message.method)} from a server of {revision.name}"
-            return [Ignored(text)]
-        return super()._receive_request(message)
+        if revision.server_requests:
+            return super()._refuse(message, error)
+        return Ignored(f"request {safe_text(message.method)} from a server of {revision.name}")
 
     def _is_noise(self, message: jsonrpc.InvalidMessage) -> bool:
         """Some servers print log lines to their output; these get no response."""
@@ -205,7 +196,7 @@ class ClientConnection(Connection):
 
     def _may_belong_to(self, stream: Any) -> bool:
         """Whether an id is that of an open subscription stream; `True` and `1.0` are not `1`."""
-        request = self._state.outbound.get(stream) if type(stream) in (int, str) else None
+        request = self.state.outbound.get(stream) if type(stream) in (int, str) else None
         return (
             request is not None and request.method.name == request.revision.facts.behaviour.listen
         )
@@ -213,7 +204,7 @@ class ClientConnection(Connection):
     def _handle_cancelled(self, event: NotificationReceived) -> list[Event]:
         identifier = event.params.request_id
         if self._may_belong_to(identifier):
-            self._state.outbound.pop(identifier)
+            self.state.outbound.pop(identifier)
             error = RequestCancelledError("the server ended the subscription")
             return [RequestFailed(identifier, error)]
         return super()._handle_cancelled(event)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -28,6 +28,7 @@ from .._wire import (
     UNWRITABLE,
     ValidationError,
     convert,
+    decoder,
     encode,
     error_text,
     is_object,
@@ -74,6 +75,14 @@ _RESERVED_CODES = range(-32099, -32019)
 """Error codes that belong to the specification. Source: basic/index#error-codes (2026-07-28)."""
 
 _logger = logging.getLogger(__name__)
+
+
+Decode: TypeAlias = Callable[[bytes | Raw], Any]
+
+
+def decoder_of(method: Method) -> Decode:
+    """The decoder for results of a method, which are checked as a whole."""
+    return decoder(method.result)
 
 
 class InboundRequest(msgspec.Struct):
@@ -218,7 +227,8 @@ class ConnectionState(msgspec.Struct, dict=True):
         revisions: The revisions to speak.
         describe: This side's implementation info and capabilities, by revision.
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
-        extra: Whether the objects of results keep the members that their schemas do not have.
+        result_decoder: Returns the decoder for results of a method.
+        parse_batch: Parses batches, in revisions that have them.
         session: The session; `None` before the handshake, and where there is none.
         outbound: Requests that this side sent.
         inbound: Requests that the peer sent, by id.
@@ -229,7 +239,8 @@ class ConnectionState(msgspec.Struct, dict=True):
     revisions: Revisions
     describe: Callable[[Revision], Description]
     extensions: Mapping[str, Method]
-    extra: bool = False
+    result_decoder: Callable[[Method], Decode] = decoder_of
+    parse_batch: jsonrpc.ParseBatch | None = None
     session: Session | None = None
     outbound: OutboundRequests = msgspec.field(default_factory=OutboundRequests)
     inbound: dict[RequestId, InboundRequest] = msgspec.field(
@@ -395,17 +406,18 @@ def check_result_type(request: OutboundRequest, result: Any) -> None:
         )
 
 
-def encode_response(identifier: RequestId, result: Any, method: Method) -> bytes:
+def encode_response(identifier: RequestId, result: Any, request: InboundRequest) -> bytes:
     """The JSON of a success response.
 
     Args:
         identifier: The request's id.
         result: The typed result, or a wire object; `None` for a result without members.
-        method: The row of the request in the method table.
+        request: The request.
 
     Raises:
         InternalError: The result does not fit the method, or has no JSON form.
     """
+    method = request.method
     if type(result) not in method.result_structs:
         result = typed_result(method, result)
     try:

@@ -11,7 +11,8 @@ Source: basic/index, basic/versioning, basic/patterns/subscriptions (2026-07-28)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import UnsetType
@@ -42,9 +43,11 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Revisions, members_of, meta_name
 from ..foreign_text import SHOWN_TEXT, safe_repr, safe_text
 from . import jsonrpc
-from .connection import MOST_ADMITTED, Connection, Event, RequestReceived, Send
+from .connection import MOST_ADMITTED, Connection, OwnHandler
+from .events import CloseStreams, Event, RequestReceived, Response, Send
 from .handshake import SERVER_INFO, HandshakeConnection, check_subscriptions
 from .lifecycle import (
+    DISCOVER,
     Admit,
     Description,
     OnSubscription,
@@ -57,7 +60,6 @@ from .requests import (
     ACKNOWLEDGED,
     MESSAGE,
     PROGRESS_TOKEN,
-    RESOURCE_UPDATED,
     ConnectionState,
     InboundRequest,
     cancellation,
@@ -65,7 +67,6 @@ from .requests import (
     notification,
     typed_result,
 )
-from .states import DISCOVER
 from .subscriptions import (
     SUBSCRIBED_URIS,
     SubscriptionStreams,
@@ -76,7 +77,6 @@ from .subscriptions import (
 STREAMS = 100
 """Most subscription streams that a connection may hold open."""
 
-_URI = "uri"
 _TOKENS = (int, str)
 _CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
 
@@ -148,6 +148,7 @@ class RequestMetaReader:
     """Reads `_meta` of requests to a server that speaks `revisions`.
 
     Attributes:
+        listen: The request that opens a subscription stream, if there is one.
         last_meta: `_meta` of the last request.
         last: The metadata of the last request; `None` if that request belonged to a session.
     """
@@ -157,8 +158,10 @@ class RequestMetaReader:
         self.per_request_only = len(self._modern) == len(revisions)
         """Whether none of the revisions has a handshake."""
         self._required_keys: frozenset[str] = frozenset()
+        self.listen: str | None = None
         if self._modern:
             self._newest = self._modern.newest()
+            self.listen = self._newest.facts.behaviour.listen
             keys = self._newest.facts.meta
             required = (keys.protocol_version, keys.client_info, keys.client_capabilities)
             self._required_keys = frozenset(key for key in required if key is not None)
@@ -306,6 +309,7 @@ class ServerConnection(HandshakeConnection):
         self._reader = meta.reader
         self._admit = admit
         self._on_subscription = on_subscription
+        self._own_handlers = self._handlers_with(meta.reader.listen)
 
     def _drop(self, identifier: RequestId) -> None:
         super()._drop(identifier)
@@ -313,7 +317,7 @@ class ServerConnection(HandshakeConnection):
 
     def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
         """Read a request; see `Connection`. Most state what the last one stated."""
-        last, raw, state = self._reader.last, message.params, self._state
+        last, raw, state = self._reader.last, message.params, self.state
         if state.session is not None:
             event, stated = super().read_request(message)
             if stated is state.session.metadata and self._reader.is_stated(event.meta):
@@ -343,9 +347,9 @@ class ServerConnection(HandshakeConnection):
         )
         return event, last
 
-    def _encode_result(self, identifier: RequestId, request: InboundRequest, result: Any) -> bytes:
+    def _encode_result(self, identifier: RequestId, result: Any, request: InboundRequest) -> bytes:
         revision = request.revision
-        own = self._meta.of_results(revision, self._state.describe)
+        own = self._meta.of_results(revision, self.state.describe)
         return encode_result(
             identifier, result, request.method, revision, request.peer_capabilities, *own
         )
@@ -354,7 +358,7 @@ class ServerConnection(HandshakeConnection):
         """The row of a request; those without session are kept until the description changes."""
         if revision.lifecycle is Lifecycle.HANDSHAKE:
             return super()._declared_row(revision, name)
-        description = self._state.describe(revision)
+        description = self.state.describe(revision)
         if description is not self._described:
             self._described, self._rows = description, {}
         method = self._rows.get(name)
@@ -377,19 +381,19 @@ class ServerConnection(HandshakeConnection):
         )
 
     def _is_in_turn(self, name: str) -> bool:
-        if self._state.session is None and self._reader.supported:
+        if self.state.session is None and self._reader.supported:
             return True  # per-request clients make no handshake
         return super()._is_in_turn(name)
 
-    def _handle_request(self, event: RequestReceived) -> list[Event]:
-        name = event.method.name
-        if name == DISCOVER:
-            return self._discover(event)
-        is_listen = name == event.revision.facts.behaviour.listen
-        return self._listen(event) if is_listen else super()._handle_request(event)
+    @staticmethod
+    @cache
+    def _handlers_with(listen: str | None) -> Mapping[str, OwnHandler]:
+        """What handles requests that are not for the application, by wire name."""
+        own = {**HandshakeConnection._own_handlers, DISCOVER: ServerConnection._discover}
+        return own if listen is None else {**own, listen: ServerConnection._listen}
 
     def _discover(self, event: RequestReceived) -> list[Event]:
-        own = self._state.describe(event.revision)
+        own = self.state.describe(event.revision)
         result: dict[str, Any] = {
             **(own.cache or NO_META),
             "supportedVersions": self._reader.supported,
@@ -410,16 +414,16 @@ class ServerConnection(HandshakeConnection):
         check_subscriptions([*self._streams.uris(), *added_uris])
         revision = event.revision
         requested = to_builtins(event.params.notifications)
-        own = self._state.own_capabilities(revision)
+        own = self.state.own_capabilities(revision)
         accepted = accepted_filter(requested, own, revision)
         added = self._admit_subjects(event, own)
         if self._on_subscription is not None and (uris := accepted.get(SUBSCRIBED_URIS)):
             self._on_subscription(uris)
         self._streams.open(event.id, {**accepted, **added}, revision.facts)
-        self._state.inbound[event.id].silence()
+        self.state.inbound[event.id].silence()
         key = revision.facts.meta.subscription_id
         params = {"_meta": {key: event.id} if key else {}, "notifications": accepted}
-        message = notification(self._state.role, revision, ACKNOWLEDGED, params, event.id)
+        message = notification(self.state.role, revision, ACKNOWLEDGED, params, event.id)
         if added:  # the type of the revision has no such members
             params["notifications"] = {**accepted, **added}
             data = jsonrpc.encode_notification(ACKNOWLEDGED, params)
@@ -437,36 +441,30 @@ class ServerConnection(HandshakeConnection):
         admitted = {member: list(admit(name, each)) for name, member, each in requested}
         return {member: subjects for member, subjects in admitted.items() if subjects}
 
-    def is_subscribed(self, uri: str) -> bool:
-        """Whether the client subscribed to a resource."""
-        return super().is_subscribed(uri) or self.has_subscriber(RESOURCE_UPDATED, {_URI: uri})
-
     def subscribed_uris(self) -> set[str]:
         """The resources that the client subscribed to."""
         return super().subscribed_uris().union(self._streams.uris())
 
     def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
-        """Whether a subscription stream admits a notification."""
-        return next(self._streams.subscribed_to(name, params), None) is not None
+        """Whether the client subscribed to a notification, by its session or by a stream."""
+        streams = self._streams.subscribed_to(name, params)
+        return super().has_subscriber(name, params) or next(streams, None) is not None
 
-    def close_streams(self) -> list[OutgoingMessage]:
-        """End all subscription streams; returns the messages to send.
-
-        Each stream gets its result, which marks a graceful end, and then a cancellation, which the
-        page on cancellation requires.
+    def _close_streams(self, _: CloseStreams) -> Sequence[OutgoingMessage]:
+        """Send each stream its result, which marks a graceful end, and then a cancellation.
 
         Source: basic/patterns/subscriptions, basic/patterns/cancellation (2026-07-28).
         """
         messages: list[OutgoingMessage] = []
         for identifier in self._streams.ids():
-            revision = self._state.inbound[identifier].revision
+            revision = self.state.inbound[identifier].revision
             self._streams.close(identifier)
             key = revision.facts.meta.subscription_id
-            response = self.respond(identifier, {"_meta": {key: identifier}})
-            if response is not None:
-                messages.append(response)
+            messages += self._respond(Response(identifier, {"_meta": {key: identifier}}))
             messages.append(cancellation(revision, {"requestId": identifier}, identifier))
         return messages
+
+    _SENDERS: ClassVar = {**HandshakeConnection._SENDERS, CloseStreams: _close_streams}
 
     def closed(self) -> list[RequestId]:
         """The transport ended; see `Connection.closed`."""
@@ -475,9 +473,9 @@ class ServerConnection(HandshakeConnection):
 
     def _notifications(
         self, name: str, wire: Mapping[str, Any], related_request_id: RequestId | None
-    ) -> list[OutgoingMessage]:
+    ) -> Sequence[OutgoingMessage]:
         messages: list[OutgoingMessage] = []
-        state = self._state
+        state = self.state
         for identifier in self._streams.subscribed_to(name, wire):
             revision = state.inbound[identifier].revision
             meta = {**wire.get("_meta", {}), revision.facts.meta.subscription_id: identifier}
@@ -490,7 +488,7 @@ class ServerConnection(HandshakeConnection):
 
     def _notify_in_request(
         self, name: str, wire: Mapping[str, Any], identifier: RequestId | None
-    ) -> list[OutgoingMessage]:
+    ) -> Sequence[OutgoingMessage]:
         """Send a notification on the stream of a request, in revisions without sessions.
 
         Notifications that need a subscription are not sent.
@@ -498,11 +496,11 @@ class ServerConnection(HandshakeConnection):
         Raises:
             LocalProtocolError: There is neither a session nor a related request.
         """
-        state = self._state
+        state = self.state
         request = None if identifier is None else state.inbound.get(identifier)
         if request is not None:
             if self._goes_with_request(request.revision, name):
-                return [notification(state.role, request.revision, name, wire, identifier)]
+                return (notification(state.role, request.revision, name, wire, identifier),)
         elif identifier is None:
             revisions = state.candidate_revisions()
             if all(self._goes_with_request(revision, name) for revision in revisions):
@@ -510,16 +508,16 @@ class ServerConnection(HandshakeConnection):
                     f"{name}: {revisions[0].name} has no sessions: send it while a request is "
                     "served, on its behalf"
                 )
-        return []
+        return ()
 
     def _goes_with_request(self, revision: Revision, name: str) -> bool:
         """Whether a revision has no sessions, and sends a notification on streams of requests."""
-        method = revision.notifications_from(self._state.role).get(name)
+        method = revision.notifications_from(self.state.role).get(name)
         if revision.lifecycle is not Lifecycle.PER_REQUEST or method is None:
             return False
         if name == ACKNOWLEDGED or method.facts.subscription or method.facts.extension:
             return False
-        return is_declared(self._state.own_capabilities(revision), method.capability)
+        return is_declared(self.state.own_capabilities(revision), method.capability)
 
 
 def encode_result(

@@ -25,8 +25,7 @@ from ..errors import (
 )
 from ..facts import Revision, Revisions
 from .initialization import Step, named_revisions, newest_common, optional_member
-from .lifecycle import Description, Session, sent_capabilities
-from .states import DISCOVER
+from .lifecycle import DISCOVER, Description, Session, sent_capabilities
 
 
 class ServerDiscovery:

@@ -497,11 +497,7 @@ class Upstream:
         return Raw(encode(reply_for(row, msgspec.json.decode(raw))))
 
     def _asking_call(self, name: str) -> PassedCall | None:
-        """The call that a request of the server relates to; `None` if no call is open.
-
-        Raises:
-            InvalidRequestError: Several calls are open, so the related call is unknown.
-        """
+        """The call that a request of the server relates to; `None` if no call is open."""
         calls = list(self._calls)
         if not calls:
             return None
@@ -565,11 +561,7 @@ def _custom_params(context: RequestContext) -> dict[str, Any]:
 
 
 def _check_askable(request: RequestContext, questions: Mapping[str, Any]) -> None:
-    """Check that a client declared the capabilities for the requested input.
-
-    Raises:
-        MissingCapabilityError: The client did not declare a required capability.
-    """
+    """Check that a client declared the capabilities for the requested input."""
     for question in questions.values():
         row = request.revision.input_requests.get(question["method"])
         path = (

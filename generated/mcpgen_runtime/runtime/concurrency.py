@@ -17,7 +17,7 @@ from ..channel import logger
 from ..errors import InternalError, ProtocolError
 
 if TYPE_CHECKING:
-    from ..protocol.connection import RequestReceived
+    from ..protocol.events import RequestReceived
 
 
 async def outcome(value: Any, error: BaseException | None = None) -> Any:

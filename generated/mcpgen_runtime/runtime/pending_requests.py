@@ -20,10 +20,13 @@ from msgspec import Raw
 
 from ..channel import MessageSender, OutgoingMessage, RequestId, logger
 from ..errors import McpError, RequestTimeoutError
-from ..protocol.connection import (
-    Connection,
+from ..protocol.connection import Connection
+from ..protocol.events import (
+    Cancellation,
+    Notification,
     NotificationReceived,
     ProgressReceived,
+    Request,
     ResponseReceived,
 )
 from .concurrency import OneShotEvent, event_type
@@ -224,19 +227,11 @@ class PendingRequests:
             RemoteProtocolError: The response broke a rule.
             RequestTimeoutError: No response in time; the request was cancelled.
             ConnectionClosedError: The connection ended first.
-            ProtocolError: The request must not be sent (see `Connection.request`).
+            ProtocolError: The request must not be sent (see `Connection.send`).
         """
-        response = await self.ask(
-            self.waiter(on_progress),
-            name,
-            params,
-            meta=meta,
-            timeout=timeout,
-            limit=limit,
-            progress=on_progress is not None,
-            related_request_id=related_request_id,
-        )
-        return response.result
+        asks = on_progress is not None
+        request = Request(name, params, meta, asks, related_request_id, timeout, limit)
+        return (await self.ask(self.waiter(on_progress), request)).result
 
     async def request_raw(
         self,
@@ -249,17 +244,9 @@ class PendingRequests:
         related_request_id: RequestId | None = None,
     ) -> Raw:
         """Send a request as `request` does, and return the result as received, not decoded."""
-        response = await self.ask(
-            self.waiter(on_progress),
-            name,
-            params,
-            meta=meta,
-            timeout=timeout,
-            progress=on_progress is not None,
-            related_request_id=related_request_id,
-            reads_result=False,
-        )
-        return response.raw
+        asks = on_progress is not None
+        request = Request(name, params, meta, asks, related_request_id, timeout, None, False)
+        return (await self.ask(self.waiter(on_progress), request)).raw
 
     def waiter(
         self, on_notification: Callable[..., Awaitable[None] | None] | None = None
@@ -269,36 +256,15 @@ class PendingRequests:
             self._new_event = event_type()
         return Waiter(self._new_event, on_notification)
 
-    async def ask(
-        self,
-        waiter: Waiter,
-        name: str,
-        params: Any,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        limit: float | None = None,
-        progress: bool = False,
-        related_request_id: RequestId | None = None,
-        reads_result: bool = True,
-    ) -> ResponseReceived:
+    async def ask(self, waiter: Waiter, request: Request) -> ResponseReceived:
         """Send a request and wait for its response; see `request`."""
         if self.gone is not None:
             raise self.gone()
+        timeout, limit = request.timeout, request.limit
         timed = timeout is not None or limit is not None
         now = anyio.current_time() if timed else 0.0
-        identifier, message = self.connection.request(
-            name,
-            params,
-            meta=meta,
-            progress=progress,
-            related_request_id=related_request_id,
-            timeout=timeout,
-            limit=limit,
-            now=now,
-            reads_result=reads_result,
-        )
-        self._add(identifier, waiter)
+        (message,) = self.connection.send(request, now)
+        identifier = self._add(message, waiter)
         deadline = self.connection.state.outbound.deadline(identifier) if timed else None
         self.timed += timed
         try:
@@ -307,8 +273,8 @@ class PendingRequests:
             with waiter.scope or _NO_DEADLINE:
                 try:
                     await self.channel.send(message)
-                except Exception:
-                    self.connection.cancel(identifier)  # was not delivered: nothing to cancel
+                except Exception:  # it was not delivered: there is nothing to cancel
+                    self.connection.send(Cancellation(identifier))
                     raise
                 await waiter.wait()
             if not waiter.settled:
@@ -316,7 +282,7 @@ class PendingRequests:
                     limit is not None
                     and self.connection.state.outbound.deadline(identifier) == now + limit
                 )
-                raise RequestTimeoutError(name, (limit if at_limit else timeout) or 0.0)
+                raise RequestTimeoutError(request.name, (limit if at_limit else timeout) or 0.0)
         finally:
             self.timed -= timed
             if waiter.settled:
@@ -333,13 +299,13 @@ class PendingRequests:
     ) -> RequestId:
         """Send a request that stays open until it is settled or until `stop`; return its id."""
         self.check_open()
-        identifier, message = self.connection.request(name, params, meta=meta)
-        self._add(identifier, waiter)
+        (message,) = self.connection.send(Request(name, params, meta))
+        identifier = self._add(message, waiter)
         try:
             await self.channel.send(message)
         except BaseException as error:
             if isinstance(error, Exception):
-                self.connection.cancel(identifier)
+                self.connection.send(Cancellation(identifier))
             await self.stop(identifier)
             raise
         return identifier
@@ -349,11 +315,9 @@ class PendingRequests:
         waiter = self._waiters.pop(identifier, None)
         if waiter is None or waiter.settled:
             return
-        if self.channel.close_request_stream(identifier):
-            message = self.connection.cancel_by_stream(identifier)
-        else:
-            message = self.connection.cancel(identifier)
-        if message is not None:
+        closed = self.channel.close_request_stream(identifier)
+        command = Cancellation(identifier, stream_closed=closed)
+        for message in self.connection.send(command):
             with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
                 await self.channel.send(message)
 
@@ -365,12 +329,11 @@ class PendingRequests:
         related_request_id: RequestId | None = None,
     ) -> None:
         """Send a notification to all subscribers, or to the peer if it needs no subscription."""
-        for message in self.connection.notify(name, params, related_request_id):
-            await self.send(message)
+        await self.send(*self.connection.send(Notification(name, params, related_request_id)))
 
-    async def send(self, message: OutgoingMessage | None) -> None:
-        """Send a message, if there is one. Failures are logged; the reading task sees them too."""
-        if message is not None:
+    async def send(self, *messages: OutgoingMessage) -> None:
+        """Send messages. Failures are logged; the reading task sees them too."""
+        for message in messages:
             size = len(message.data)
             self.unsent += size
             try:
@@ -418,7 +381,10 @@ class PendingRequests:
         for waiter in (*self._waiters.values(), *self.listeners):
             waiter.settle(failure=gone())
 
-    def _add(self, identifier: RequestId, waiter: Awaited) -> None:
-        self._waiters[identifier] = waiter
+    def _add(self, message: OutgoingMessage, waiter: Awaited) -> RequestId:
+        """Add the waiter of a request that is about to be sent; returns the id."""
+        assert message.id is not None
+        self._waiters[message.id] = waiter
         if self.on_start is not None:
             self.on_start()
+        return message.id

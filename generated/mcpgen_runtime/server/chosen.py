@@ -8,6 +8,7 @@ Each feature is a base of the classes that it adds members or options to.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from ..protocol.batches import parse_batch
 from ..protocol.server_connection import ServerConnection
 from ..apps import UiToolOptions
 from ..proxy.proxying_server import ProxyingServer
@@ -26,6 +27,8 @@ from .features.variant_server import VariantServer
 from .request_head import HttpContext
 from .toolkit.any_hosting import AnyHosting
 from .toolkit.app_decorators import AppServer
+from .toolkit.banner import BannerServer
+from .toolkit.cache_hints import CacheOptions, CachingServer, ResourceCacheOptions
 from .toolkit.card_publishing import CardPublishing
 from .toolkit.client_features.client_tasks import TaskQuestions
 from .toolkit.client_features.questions import ClientQuestions, ElicitationOptions, ElicitingServer
@@ -38,7 +41,8 @@ from .toolkit.key_ring import KeyOptions, KeyedServer
 from .toolkit.mounting import MountingDispatcher
 from .toolkit.prompts import PromptDecorator
 from .toolkit.required_scopes import ScopedServer
-from .toolkit.resources import ResourceDecorator, ResourceOptions
+from .toolkit.resources import ResourceDecorator, SubscriptionOptions
+from .toolkit.schema_tools import SchemaServer, ToolSchemas, ValidationOptions
 from .toolkit.session_values import SessionState
 from .toolkit.shared_hosting import SharedHosting
 from .toolkit.varying_registry import VaryingLists
@@ -60,15 +64,21 @@ class ServerOptions(
     SlowCallOptions,
     DiscoveryOptions,
     MiddlewareOptions,
+    ValidationOptions,
     ElicitationOptions,
-    ResourceOptions,
+    SubscriptionOptions,
+    CacheOptions,
     total=False,
 ):
     """Options of `Server` that features add."""
 
 
-class ToolOptions(UiToolOptions, TaskToolOptions, total=False):
+class ToolOptions(UiToolOptions, TaskToolOptions, ToolSchemas, total=False):
     """Options of `Server.tool` that features add."""
+
+
+class ResourceOptions(ResourceCacheOptions, total=False):
+    """Options of `Server.resource` that features and revisions add."""
 
 
 class Context(
@@ -96,13 +106,15 @@ class Context(
 
 def new_connection(service: Service) -> ServerConnection:
     """The connection to a client, which may use any revision of the server."""
-    return ServerConnection(
+    connection = ServerConnection(
         service.revisions,
         service.describe,
         service.extensions,
         admit=service.admit,
         on_subscription=service.on_subscription,
     )
+    connection.state.parse_batch = parse_batch
+    return connection
 
 
 class ServerDispatcher(VaryingLists, MountingDispatcher, Dispatcher):
@@ -132,12 +144,15 @@ class Server(
     DirectServer,
     DiscoveryServer,
     MiddlewareServer,
+    SchemaServer,
     ElicitingServer,
     ScopedServer,
+    BannerServer,
     ServerVisibility,
     CompletionDecorator,
     ResourceDecorator,
     PromptDecorator,
+    CachingServer,
     ParamHeaderServer,
     AnyHosting,
     ServerKernel,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -78,19 +79,41 @@ def _watch_inputs(console: Console, package_options: PackageOptions, directory: 
     watching.watch(sys.argv[1:], watching.inputs(package_options, directory))
 
 
-def _generate_by_settings(context: click.Context, console: Console, *, force: bool) -> None:
+def _watch_project(console: Console, project: Settings) -> None:
+    from mcpgen.package import watching
+    from mcpgen.project import commands as project_commands
+
+    if console.as_json:
+        raise UsageError("--watch has no end, so it does not go with --json")
+    watching.watch(sys.argv[1:], project_commands.inputs(project))
+
+
+def _own_revisions(directory: Path) -> AbstractContextManager[None]:
+    """Use the revisions of the project that lists a package or a rendered directory."""
+    from mcpgen.package import settings
+
+    owner = settings.owner(directory) if directory.is_dir() else None
+    return nullcontext() if owner is None else owner.own_revisions()
+
+
+def _generate_by_settings(
+    context: click.Context, console: Console, *, force: bool, trusted: bool, watch: bool
+) -> None:
     """Generate the packages of the project's settings; without settings, show the help."""
     from mcpgen.package import settings
 
     project = settings.find(Path.cwd())
     if project is None:
-        if force:
+        if force or trusted or watch:
             raise UsageError("expected --revision R or a pyproject.toml with [tool.mcpgen]")
         click.echo(context.get_help())
         return
+    if watch:
+        _watch_project(console, project)
+        return
     from mcpgen.project import commands as project_commands
 
-    project_commands.generate(console, project, force=force)
+    project_commands.generate(console, project, force=force, trusted=trusted)
 
 
 def _project_settings(directory: Path | None) -> Settings | None:
@@ -141,6 +164,7 @@ def _project_settings(directory: Path | None) -> Settings | None:
     is_flag=True,
     help="Write no .gitattributes, which tells Git that the package is generated.",
 )
+@trusted_option
 @force_option
 @watch_option
 @json_option
@@ -166,6 +190,7 @@ def cli(
     strict: bool,
     no_errata: bool,
     no_gitattributes: bool,
+    trusted: bool,
     force: bool,
     watch: bool,
 ) -> None:
@@ -190,8 +215,8 @@ def cli(
         if options:
             raise UsageError(f"options for generating go without {context.invoked_subcommand}")
         return
-    if options <= {"force"}:
-        _generate_by_settings(context, console, force=force)
+    if options <= {"force", "trusted", "watch"}:
+        _generate_by_settings(context, console, force=force, trusted=trusted, watch=watch)
         return
     if output is None:
         raise UsageError("expected the directory to write to, got no -o DIR")
@@ -212,6 +237,7 @@ def cli(
         runtime=runtime or "",
         keeps_old_modules=keep_old_modules,
         sources=sources,
+        trusted=trusted,
     )
     if watch:
         _watch_inputs(console, chosen, output)
@@ -244,7 +270,9 @@ def check(
         from mcpgen.package import rendering
 
         _refuse_for_rendered(schemas, facts_file)
-        if not rendering.is_current(console, directory, trusted=trusted):
+        with _own_revisions(directory):
+            current = rendering.is_current(console, directory, trusted=trusted)
+        if not current:
             sys.exit(1)
         return
     project = _project_settings(directory)
@@ -258,8 +286,10 @@ def check(
     from mcpgen.package import commands
 
     assert directory is not None  # or there are settings
-    package_options = commands.PackageOptions(schemas=schemas, facts=facts_file)
-    if not commands.check(console, directory, package_options):
+    package_options = commands.PackageOptions(schemas=schemas, facts=facts_file, trusted=trusted)
+    with _own_revisions(directory):
+        current = commands.check(console, directory, package_options)
+    if not current:
         sys.exit(1)
 
 
@@ -310,13 +340,17 @@ def update(
     options = (revisions, *chosen, templates, patch, keep_old_modules, extensions)
     if directory is not None and _is_rendered(directory):
         _refuse_for_rendered(*options[1:])
-        _update_rendered(console, directory, revisions, watch, trusted=trusted, force=force)
+        with _own_revisions(directory):
+            _update_rendered(console, directory, revisions, watch, trusted=trusted, force=force)
         return
     project = _project_settings(directory)
     if project is not None:
         from mcpgen.project import commands as project_commands
 
-        _refuse_options(project, features, *options, watch)
+        _refuse_options(project, features, *options)
+        if watch:
+            _watch_project(console, project)
+            return
         project_commands.update(console, project, force=force, trusted=trusted)
         return
     from mcpgen.package import commands, settings
@@ -339,13 +373,14 @@ def update(
         runtime=runtime or "",
         keeps_old_modules=keep_old_modules,
         sources=sources,
+        trusted=trusted,
     )
-    if watch:
-        _watch_inputs(console, package_options, directory)
-        return
-    commands.generate(
-        console, commands.update_request(package_options, directory), directory, force=force
-    )
+    with _own_revisions(directory):
+        if watch:
+            _watch_inputs(console, package_options, directory)
+            return
+        request = commands.update_request(package_options, directory)
+        commands.generate(console, request, directory, force=force)
 
 
 def _is_rendered(directory: Path) -> bool:

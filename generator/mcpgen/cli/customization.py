@@ -5,6 +5,7 @@ for templates of the user's own, and `patch` for hand edits.
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -129,9 +130,11 @@ def patch(console: Console, directory: Path, file: Path | None, trusted: bool) -
     Any edit of any file counts. Where mcpgen writes something else at the place of an edit later,
     generation stops, shows both sides, and writes nothing.
     """
-    from mcpgen.package import patching, rendering
+    from mcpgen.package import patching, rendering, settings
 
-    if (directory / rendering.NAME).is_file():
-        patching.patch_rendered(console, directory, file, trusted=trusted)
-        return
-    patching.patch(console, directory, file)
+    owner = settings.owner(directory) if directory.is_dir() else None
+    with nullcontext() if owner is None else owner.own_revisions():
+        if (directory / rendering.NAME).is_file():
+            patching.patch_rendered(console, directory, file, trusted=trusted)
+        else:
+            patching.patch(console, directory, file, trusted=trusted)

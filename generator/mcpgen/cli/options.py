@@ -146,12 +146,12 @@ def force_option(command: Any) -> Any:
 
 
 def trusted_option(command: Any) -> Any:
-    """Add the option that lets code of a folder of templates run."""
+    """Add the option that lets code of templates of the user's own run."""
     return click.option(
         "--trusted",
         is_flag=True,
-        help="Of rendered folders: run filters and a formatter of the folder, and its templates"
-        " without a sandbox.",
+        help="Run templates of your own without a sandbox: those of model classes, and rendered"
+        " folders with their filters and formatter.",
     )(command)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mcpgen.diff.rules import RULES, SEVERITIES, Rule, Severity
-from mcpgen.model.methods import Role
+from mcpgen.model.name import Role
 
 OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
 """The peer of a side."""

@@ -12,7 +12,8 @@ from mcpgen.diff.changes import OTHER, PARTIES, Change, Collected, Message, Spot
 from mcpgen.diff.protocol import Protocol
 from mcpgen.diff.rules import Severity
 from mcpgen.diff.values import Values
-from mcpgen.model.methods import Kind, Method, Role
+from mcpgen.model.methods import Method
+from mcpgen.model.name import Kind, Role
 
 _SAME_METHOD = 0.75
 _SAME_TYPE = 0.8

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 from mcpgen.diff.changes import Collected, Spot
 from mcpgen.diff.protocol import Protocol
-from mcpgen.model.methods import Role
+from mcpgen.model.name import Role
 from mcpgen.schema.facts import By, Deprecation, Pages
 from mcpgen.schema.method_facts import MethodFacts
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from mcpgen.diff.alternatives import Alternative, Alternatives, Array, Object
 from mcpgen.diff.changes import OTHER, Message
 from mcpgen.json_types import Node
-from mcpgen.model import methods, normalize, schema_facts, schema_sources
-from mcpgen.model.methods import Kind, Method, Methods, Role
+from mcpgen.model import methods, schema_facts, schema_sources
+from mcpgen.model.methods import Method, Methods
+from mcpgen.model.name import Kind, Role, name_types
+from mcpgen.model.normalize import normalize
 from mcpgen.model.normalized import NormalizedSchema, reference
 from mcpgen.schema import Schema, facts
 from mcpgen.schema.facts import Facts
@@ -50,19 +52,16 @@ class Protocol:
     Attributes:
         name: The revision, or the user's name of the file.
         facts: The facts that its pages state.
+        normal: Its types.
         methods: Its messages.
         marks: Types, and members as `Type.member`, that the schema marks as deprecated.
     """
 
     name: str
     facts: Facts
+    normal: NormalizedSchema
     methods: Methods
     marks: frozenset[str] = frozenset()
-
-    @property
-    def normal(self) -> NormalizedSchema:
-        """The types in plain form."""
-        return self.methods.normal
 
     @cached_property
     def alternatives(self) -> Alternatives:
@@ -233,6 +232,7 @@ def of_schema(
         other: Definitions of other schemas, which name inline objects of this schema.
     """
     # Without defaults: a required member with a default must still count as required.
-    plain = normalize.normalize(loaded, replace(stated, defaults={}), other, for_python=False)
-    complete, _ = normalize.with_roles(plain)
-    return Protocol(name, stated, methods.derive(complete, stated))
+    plain = normalize(loaded, replace(stated, defaults={}), other, for_python=False)
+    named = name_types(plain, stated)
+    derived = methods.derive(named.types, named.messages, stated)
+    return Protocol(name, stated, named.types, derived)

@@ -14,7 +14,7 @@ from mcpgen.diff.changes import OTHER
 from mcpgen.explain.recordings import Direction, Recorded
 from mcpgen.explain.revision import Kind, Revision, kind_of
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.model.methods import Role
+from mcpgen.model.name import Role
 from mcpgen.model.schema_queries import canonical
 
 

@@ -12,7 +12,7 @@ from mcpgen.explain.revision import Revision
 from mcpgen.explain.violations import Violation, resolve
 from mcpgen.input_files import MAX_LEVELS
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.model.methods import Role
+from mcpgen.model.name import Role
 
 _MOST = 40
 """Limit of the changes, beyond which a message counts as another one."""

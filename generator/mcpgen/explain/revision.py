@@ -20,7 +20,8 @@ from mcpgen.explain import violations
 from mcpgen.explain.violations import Violation
 from mcpgen.input_files import json_pointer
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.model.methods import Method, Role
+from mcpgen.model.methods import Method
+from mcpgen.model.name import Role
 from mcpgen.model.schema_queries import META, canonical
 from mcpgen.schema import docs
 from mcpgen.schema.nearest import features, known_document

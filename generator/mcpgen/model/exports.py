@@ -247,7 +247,7 @@ EXPORTS = (
         "limit_results",
     ),
     _export(".server.toolkit.tool_discovery", "discovery", "ToolSearch"),
-    _export(".server.toolkit.registry", "server", "CacheHint"),
+    _export(".server.toolkit.cache_hints", "cache_hints", "CacheHint"),
     _export(".server.toolkit.resources", "resources", "AnyPath"),
     _export(
         ".runtime.task_store",

@@ -1,4 +1,4 @@
-"""An extension beside a revision: its types, methods and typed API, with the revision's own types.
+"""An extension beside a revision, by the same stages: its types and its methods.
 
 The definitions of both are normalized together, so that those of the extension may refer to those
 of the revision. The result for the revision's definitions must not depend on the extension: its
@@ -9,16 +9,18 @@ that all messages of the revision have: `_meta`, and `resultType` where results 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mcpgen import schema
 from mcpgen.errors import SchemaError, format_value
 from mcpgen.json_types import Node
-from mcpgen.model import extension_files, methods, normalize, unions
+from mcpgen.model import extension_files, methods, unions
 from mcpgen.model.extension_files import ExtensionFile
 from mcpgen.model.methods import Methods
+from mcpgen.model.name import Messages, NamedSchema, name_messages
+from mcpgen.model.normalize import DIRECTIONS, normalize
 from mcpgen.model.normalized import ANY_MAP, OWN_DEFAULT, Definition, NormalizedSchema, reference
-from mcpgen.model.unions import Variant
+from mcpgen.model.unions import DecidedSchema
 from mcpgen.schema.facts import Facts
 
 CAPABILITY = "extensions"
@@ -43,7 +45,8 @@ class Core:
         published: Its definitions before they were corrected.
         facts: Its facts.
         newer: The definitions of later revisions, for their names.
-        methods: Its methods, with its definitions in plain form.
+        types: Its finished types.
+        methods: Its methods.
         roles: Definitions with a role.
     """
 
@@ -51,13 +54,14 @@ class Core:
     published: Mapping[str, Node]
     facts: Facts
     newer: Sequence[Mapping[str, Node]]
+    types: NormalizedSchema
     methods: Methods
     roles: Mapping[str, str]
 
     @property
     def has_extensions(self) -> bool:
         """Whether both sides declare extensions in the revision."""
-        definitions = self.methods.normal.definitions
+        definitions = self.types.definitions
         return all(CAPABILITY in definitions[self.roles[role]].properties for role in _ROLES)
 
 
@@ -69,20 +73,20 @@ class Extension:
         file: The file it is from.
         schema: The schema of the revision with its definitions.
         core: Names of the definitions of the revision.
-        methods: Its methods, with all definitions in plain form.
-        tests: Tests for unions without tags.
+        decided: All types, with tests for unions of its own.
+        methods: Its methods.
     """
 
     file: ExtensionFile
     schema: schema.Schema
     core: frozenset[str]
+    decided: DecidedSchema
     methods: Methods
-    tests: Mapping[str, tuple[Variant, ...]]
 
     @property
     def types(self) -> tuple[str, ...]:
         """Names of its own definitions."""
-        return tuple(name for name in self.methods.normal.definitions if name not in self.core)
+        return tuple(name for name in self.decided.types.definitions if name not in self.core)
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,8 @@ class Beside:
         unfit: The errors of the others, by identifier.
     """
 
-    fitting: tuple[Extension, ...]
-    unfit: Mapping[str, SchemaError]
+    fitting: tuple[Extension, ...] = ()
+    unfit: Mapping[str, SchemaError] = field(default_factory=dict[str, SchemaError])
 
 
 def merge_all(files: Sequence[ExtensionFile], core: Core) -> Beside:
@@ -138,42 +142,48 @@ def merge(file: ExtensionFile, core: Core) -> Extension:
     sent = extension_files.messages(file, own)
     definitions = extension_files.simplify(own, every)
     merged = schema.add_definitions(core.loaded, file.file, definitions)
-    normal = normalize.normalize(merged, core.facts, core.newer)
-    alone = normalize.normalize(core.loaded, core.facts, core.newer)
-    _check_same(file, definitions, normal, alone)
-    plain = core.methods.normal.definitions
+    both = normalize(merged, core.facts, core.newer)
+    _check_same(file, definitions, both, normalize(core.loaded, core.facts, core.newer))
+    core_types = core.types.definitions
     added = {
         name: _without_defaults(each)
-        for name, each in normal.definitions.items()
-        if name not in plain
+        for name, each in both.definitions.items()
+        if name not in core_types
     }
-    normal = replace(normal, definitions={**plain, **added})
-    notes = tuple(
-        note for note in normal.notes if note.pointer.split("/")[2] in {*definitions, *added}
+    notes = (note for note in both.notes if note.pointer.split("/")[2] in {*definitions, *added})
+    plain = NormalizedSchema(
+        merged, {**core_types, **added}, (*notes, *extension_files.absent_members(file))
     )
-    normal = replace(normal, notes=(*notes, *extension_files.absent_members(file)))
-    for name in (name for union in normalize.DIRECTIONS for name in sent.of(union)):
-        is_request = name in (*sent.of("ClientRequest"), *sent.of("ServerRequest"))
-        normal = _with_base_params(normal, name, _REQUEST if is_request else _NOTIFICATION, plain)
-    derived = methods.derive_some(normal, core.facts, sent.by_union)
-    _check_methods(file, core, derived)
-    results = {name for method in derived.all for name in method.results}
-    normal = _without_types_of_unchecked(derived, core.facts)
-    for name in sorted(results - plain.keys()):
-        normal = _with_members_of(normal, name, _RESULT)
-    messages = frozenset(
-        name for m in derived.all for name in (m.params, m.result) if name is not None
-    )
-    decided = unions.decide_all(normal, messages)
-    path = (CAPABILITY, file.identifier)
-    rows = tuple(replace(method, capability=path) for method in derived.all)
+    for union in DIRECTIONS:
+        base = _REQUEST if union.endswith("Request") else _NOTIFICATION
+        for message in sent.of(union):
+            plain = _with_base_params(plain, message, base, core_types)
+    named = name_messages(plain, core.facts, core.roles, sent.by_union)
+    _check_messages(file, core, named.messages)
+    decided = unions.decide_all(_complete_members(named, core), named.messages.exchanged)
     return Extension(
         file,
         merged,
-        frozenset(plain),
-        replace(derived, normal=decided.normal, all=rows),
-        {name: tests for name, tests in decided.tests.items() if name in added},
+        frozenset(core_types),
+        DecidedSchema(
+            decided.types,
+            {name: tests for name, tests in decided.tests.items() if name in added},
+        ),
+        methods.derive(decided.types, named.messages, core.facts, (CAPABILITY, file.identifier)),
     )
+
+
+def _complete_members(named: NamedSchema, core: Core) -> NormalizedSchema:
+    """The types of the messages of an extension, with the members that those of a revision have."""
+    types = _without_types_of_unchecked(named, core.facts)
+    results: set[str] = set()
+    for message in named.messages.all:
+        whole = None if message.result is None else types.definitions[message.result]
+        if whole is not None:
+            results.update(unions.member_names(types, whole) or (whole.name,))
+    for name in sorted(results - core.types.definitions.keys()):
+        types = _with_members_of(types, name, _RESULT)
+    return types
 
 
 def _check_same(
@@ -205,10 +215,10 @@ def _without_defaults(definition: Definition) -> Definition:
     return replace(definition, node=node)
 
 
-def _check_methods(file: ExtensionFile, core: Core, derived: Methods) -> None:
+def _check_messages(file: ExtensionFile, core: Core, messages: Messages) -> None:
     known = {(method.sender, method.name) for method in core.methods.all}
     unions_of_core = {(method.sender, method.kind) for method in core.methods.all}
-    for method in derived.all:
+    for method in messages.all:
         if (method.sender, method.name) in known:
             expected = f"a method that {core.loaded.revision} does not have"
             raise file.error(method.type, expected, format_value(method.name))
@@ -252,10 +262,10 @@ def _with_base_params(
     )
 
 
-def _without_types_of_unchecked(derived: Methods, facts: Facts) -> NormalizedSchema:
+def _without_types_of_unchecked(named: NamedSchema, facts: Facts) -> NormalizedSchema:
     """The schema, with any object as the type of params that handlers validate themselves."""
-    normal = derived.normal
-    for method in derived.all:
+    normal = named.types
+    for method in named.messages.all:
         definition = None if method.params is None else normal.definition(method.params)
         if definition is not None:
             any_object: Node = {

@@ -23,9 +23,10 @@ class Base:
     """A class of a plain module that is a base of a class in a page `chosen.py`.
 
     Attributes:
-        of: The class of the page: `Server`, `Dispatcher`, `Context`, `ServerOptions` or
-            `ToolOptions` of servers; `ServerHttpOptions` or `ServerHttpSettings` of servers over
-            HTTP; `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
+        of: The class of the page: `Server`, `Dispatcher`, `Context`, `ServerOptions`,
+            `ToolOptions` or `ResourceOptions` of servers; `ServerHttpOptions` or
+            `ServerHttpSettings` of servers over HTTP;
+            `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
         place: The module and the class, within the package.
         needs: A part that it needs besides the feature; see `Features.parts`.
     """
@@ -99,7 +100,7 @@ FEATURES = (
         is_default=True,
         bases=(
             Base("Server", "server.toolkit.resources.ResourceDecorator"),
-            Base("ServerOptions", "server.toolkit.resources.ResourceOptions"),
+            Base("ServerOptions", "server.toolkit.resources.SubscriptionOptions"),
         ),
         options=("Server.subscribe",),
     ),
@@ -134,6 +135,7 @@ FEATURES = (
         frozenset({"server"}),
         is_default=True,
         commands=("serve",),
+        bases=(Base("Server", "server.toolkit.banner.BannerServer"),),
     ),
     Feature(
         "auth",
@@ -168,7 +170,12 @@ FEATURES = (
     Feature(
         "schemas",
         frozenset(),
-        options=("tool.input_schema", "tool.output_schema"),
+        options=("Server.validation_seconds", "tool.input_schema", "tool.output_schema"),
+        bases=(
+            Base("Server", "server.toolkit.schema_tools.SchemaServer"),
+            Base("ServerOptions", "server.toolkit.schema_tools.ValidationOptions"),
+            Base("ToolOptions", "server.toolkit.schema_tools.ToolSchemas"),
+        ),
     ),
     Feature(
         "sync",
@@ -460,5 +467,8 @@ BASES = (
     Base("Context", "server.request_head.HttpContext", "server+http"),
     Base("ConnectOptions", "client.server_url.HttpOptions", "client+http"),
     Base("ConnectOptions", "client.server_process.CommandOptions", "client+stdio"),
+    Base("Server", "server.toolkit.cache_hints.CachingServer", "cache_hints"),
+    Base("ServerOptions", "server.toolkit.cache_hints.CacheOptions", "cache_hints"),
+    Base("ResourceOptions", "server.toolkit.cache_hints.ResourceCacheOptions", "cache_hints"),
 )
 """Bases that come with a revision or a transport instead of a feature."""

@@ -26,7 +26,7 @@ from mcpgen.model.runtime import Runtime, check_form
 from mcpgen.names import Library
 
 if TYPE_CHECKING:  # a mere check of a package need not load it
-    from mcpgen.schema.revision_facts import Facts
+    from mcpgen.schema.facts import Facts
 
 _OF_SERVER = ("Server.", "tool.", "asgi.", "run.", "run_async.", "run_workers.")
 """The beginnings of options of `Server` and its methods."""
@@ -82,6 +82,7 @@ class Features:
         per_request: Requests that state their revision themselves.
         param_headers: Headers that repeat arguments of a tool.
         draft_headers: The headers of a draft, in sessions.
+        cache_hints: Results with a lifetime in a cache.
         several: More than one revision.
         tasks: Tasks, in a revision or in an extension.
         tasks_both_ways: Tasks that either side may request, in a revision.
@@ -103,6 +104,7 @@ class Features:
     per_request: bool
     param_headers: bool
     draft_headers: bool
+    cache_hints: bool
     several: bool
     tasks: bool
     tasks_both_ways: bool
@@ -271,6 +273,7 @@ class Features:
             "client+http": self.client and self.any_http,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
+            "cache_hints": self.server and self.cache_hints,
             "draft_headers": self.server and self.draft_headers and self.http_sessions,
             "param_headers": self.server and (self.param_headers or self.draft_headers),
         }
@@ -355,6 +358,7 @@ def features(
         per_request=any(row.meta.protocol_version is not None for row in facts),
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
+        cache_hints=any(row.default("*", "ttlMs") is not None for row in facts),
         several=len(facts) > 1,
         tasks=TASKS_EXTENSION in extensions or both_ways,
         tasks_both_ways=both_ways,

@@ -169,9 +169,11 @@ class RpcApi:
     handled: Messages
 
 
-def derive(methods: Methods, texts: Texts, core: frozenset[str] = frozenset()) -> RpcApi:
+def derive(
+    types: NormalizedSchema, methods: Methods, texts: Texts, core: frozenset[str] = frozenset()
+) -> RpcApi:
     """The API of one revision, or of an extension beside the `core` definitions of its revision."""
-    maker = _Maker(methods.normal, texts, replace(GIVEN, core=core))
+    maker = _Maker(types, texts, replace(GIVEN, core=core))
 
     def messages(*groups: Iterable[Method], notifications: Iterable[Method]) -> Messages:
         requests = {m.python_name: maker.call(m) for group in groups for m in group}

@@ -1,4 +1,4 @@
-"""How the member of a union for a value is found: natively by a tag, or by tests of members.
+"""The fourth stage: how the member of a union for a value is found, by a tag or by tests.
 
 msgspec chooses the member itself if at most one member is an object, or if all objects have
 different tags under one name. Any other union of objects gets tests, in an order in which the first
@@ -49,19 +49,19 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedSchema:
     """A schema whose unions can all be decided.
 
     Attributes:
-        normal: The schema, with any JSON value in place of undecidable unions.
+        types: The types, with any JSON value in place of undecidable unions.
         tests: The unions that need tests, by name, each with its members in order of trial.
     """
 
-    normal: NormalizedSchema
+    types: NormalizedSchema
     tests: Mapping[str, tuple[Variant, ...]]
 
 
-def decide_all(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided:
+def decide_all(normal: NormalizedSchema, messages: Collection[str] = ()) -> DecidedSchema:
     """Decide the unions of a schema.
 
     A union without references to it may stay undecided, since no message contains it. The unions of
@@ -94,7 +94,9 @@ def decide_all(normal: NormalizedSchema, messages: Collection[str] = ()) -> Deci
                 normal = _with_any_value(normal, definition, error)
         if variants:
             tests[name] = variants
-    return Decided(normal, {name: tests[name] for name in normal.definitions if name in tests})
+    return DecidedSchema(
+        normal, {name: tests[name] for name in normal.definitions if name in tests}
+    )
 
 
 def _aliases(normal: NormalizedSchema, name: str) -> Iterator[str]:

@@ -226,15 +226,22 @@ def _recorded_source(directory: Path, name: str, origin: Origin) -> Source:
     return replace(source, revision=name).with_recorded_paths(directory)
 
 
-def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:
+def recorded_overrides(
+    directory: Path, record: Manifest, *, trusted: bool = False
+) -> Overrides | None:
     """The current state of the templates that a package on disk was made with.
 
+    Args:
+        directory: The package.
+        record: Its manifest.
+        trusted: Whether templates may do what code may do.
+
     Raises:
-        UsageError: They are not where the manifest says.
+        UsageError: They are not where the manifest says, or need trust.
         TemplateError: See `overrides.read`.
     """
     templates = templates_directory(directory, record)
-    return overrides.read(templates, directory) if templates is not None else None
+    return None if templates is None else overrides.read(templates, directory, trusted=trusted)
 
 
 def patch(directory: Path, record: Manifest | None, named: Path | None = None) -> Patch | None:

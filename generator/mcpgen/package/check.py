@@ -70,12 +70,13 @@ class Report:
         )
 
 
-def check(directory: Path, named: Sequence[Source] = ()) -> Report:
+def check(directory: Path, named: Sequence[Source] = (), *, trusted: bool = False) -> Report:
     """Compare a package with what mcpgen would write.
 
     Args:
         directory: The package.
         named: Schema files it was made from, if they are not where the manifest says.
+        trusted: Whether templates of the user's own may do what code may do.
 
     Raises:
         OutputError: The directory is not a package of mcpgen's, or holds links.
@@ -87,10 +88,10 @@ def check(directory: Path, named: Sequence[Source] = ()) -> Report:
     if not named and _matching_record(directory, None) is not None:
         return Report(directory, {}, "", ())
     with directories.hold_lock(directory.resolve()):
-        return _check(directory, named)
+        return _check(directory, named, trusted=trusted)
 
 
-def _check(directory: Path, named: Sequence[Source]) -> Report:
+def _check(directory: Path, named: Sequence[Source], *, trusted: bool) -> Report:
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
@@ -107,7 +108,7 @@ def _check(directory: Path, named: Sequence[Source]) -> Report:
         sources,
         options.errata,
         selection=options.selection(),
-        overrides=build_request.recorded_overrides(directory, record),
+        overrides=build_request.recorded_overrides(directory, record, trusted=trusted),
         extensions=extensions,
         old_names=build_request.old_names(record),
         patch=build_request.patch(directory, record),

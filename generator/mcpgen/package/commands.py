@@ -58,6 +58,7 @@ class PackageOptions:
         keeps_old_modules: Whether modules of removed revisions stay until the next update.
         sources: Files and folders of the program whose used features `used` stands for; by default
             the folder of the package.
+        trusted: Whether templates of models of the user's own may run, which have no sandbox.
     """
 
     revisions: tuple[str, ...] = ()
@@ -75,6 +76,7 @@ class PackageOptions:
     runtime: str = ""
     keeps_old_modules: bool = False
     sources: tuple[Path, ...] = ()
+    trusted: bool = False
 
 
 def new_request(
@@ -169,7 +171,9 @@ def _words_of(used_by: UsedBy) -> tuple[str, ...]:
 
 def _overrides(options: PackageOptions, directory: Path) -> Overrides | None:
     """The overrides that the options name."""
-    return None if options.templates is None else overrides.read(options.templates, directory)
+    if options.templates is None:
+        return None
+    return overrides.read(options.templates, directory, trusted=options.trusted)
 
 
 def _refuse_current(directory: Path) -> None:
@@ -250,7 +254,7 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
         before.errata,
         selection=chosen,
         overrides=_overrides(options, directory)
-        or build_request.recorded_overrides(directory, record),
+        or build_request.recorded_overrides(directory, record, trusted=options.trusted),
         extensions=extensions,
         extension_origins=build_request.extension_origins(extensions, directory),
         old_names=build_request.old_names(record),
@@ -529,7 +533,8 @@ def check(console: Console, directory: Path, options: PackageOptions) -> bool:
     """
     record = directories.read_manifest(directory)
     named_of = record if options.schemas else None
-    report = checking.check(directory, _named_sources(options, directory, named_of))
+    named = _named_sources(options, directory, named_of)
+    report = checking.check(directory, named, trusted=options.trusted)
     disagreements = [*_feature_disagreements(directory, record)]
     console.record(
         {

@@ -17,14 +17,17 @@ from mcpgen import schema
 from mcpgen.console import Console
 from mcpgen.errors import UsageError
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.model import extensions, methods, normalize, schema_facts, schema_sources
+from mcpgen.model import extensions, methods, schema_sources
 from mcpgen.model.extension_files import ExtensionFile
+from mcpgen.model.load import load_revision
 from mcpgen.model.methods import Method
+from mcpgen.model.name import name_types
+from mcpgen.model.normalize import normalize
 from mcpgen.model.normalized import target
 from mcpgen.model.schema_queries import properties
 from mcpgen.model.schema_sources import Source
 from mcpgen.package import build_request, directory
-from mcpgen.schema import Note, facts
+from mcpgen.schema import Note
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 OPENRPC = "1.3.2"
@@ -64,7 +67,7 @@ def export(console: Console, name: str, revision: str | None, *, errata: bool, r
         McpgenError: There is no source of that name, or it is malformed.
     """
     source, beside = _source(name, revision)
-    whole = _collect_export(source, schema_sources.load(source, errata), beside)
+    whole = _collect_export(source, beside, errata=errata)
     document = openrpc(whole) if rpc else json_schema(whole)
     console.text(json.dumps(document, indent=2, ensure_ascii=False))
 
@@ -124,26 +127,17 @@ def _source(name: str, revision: str | None) -> tuple[Source, Sequence[Extension
     return sources[wanted], build_request.recorded_extensions(path, record)
 
 
-def _collect_export(
-    source: Source, loaded: schema.Schema, beside: Sequence[ExtensionFile]
-) -> Exported:
-    if source.origin == "mcpgen":
-        stated = facts.load(source.revision)
-        later = (row.name for row in schema.revisions() if row.name > source.revision)
-        newer = [schema.load(name).definitions for name in later]
-    else:
-        own = source.facts if source.facts_of is None else None
-        stated = schema_facts.facts_for(loaded, source.base, own).facts
-        newer = schema_sources.newer_than(source.base, loaded)
-    normal, roles = normalize.with_roles(normalize.normalize(loaded, stated, newer))
-    derived = methods.derive(normal, stated)
-    definitions, notes, rows = dict(loaded.definitions), [*derived.normal.notes], [*derived.all]
-    core = extensions.Core(
-        loaded, schema_sources.published_definitions(loaded), stated, newer, derived, roles
-    )
+def _collect_export(source: Source, beside: Sequence[ExtensionFile], *, errata: bool) -> Exported:
+    from_source = load_revision(source, errata=errata)
+    loaded, stated, newer = from_source.schema, from_source.facts, from_source.newer
+    named = name_types(normalize(loaded, stated, newer), stated)
+    derived = methods.derive(named.types, named.messages, stated)
+    definitions, notes, rows = dict(loaded.definitions), [*named.types.notes], [*derived.all]
+    before = schema_sources.published_definitions(loaded)
+    core = extensions.Core(loaded, before, stated, newer, named.types, derived, named.roles)
     for each in extensions.merge_all(beside, core).fitting:
         definitions |= each.schema.definitions
-        notes += each.methods.normal.notes
+        notes += each.decided.types.notes
         rows += each.methods.all
     return Exported(loaded, definitions, notes, rows)
 

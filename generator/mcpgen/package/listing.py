@@ -9,9 +9,11 @@ from pathlib import Path
 from mcpgen import schema
 from mcpgen.console import Console, count_of
 from mcpgen.errors import UsageError
-from mcpgen.model import methods, normalize
+from mcpgen.model import methods
 from mcpgen.model.feature_table import FEATURES, Feature
 from mcpgen.model.methods import Methods
+from mcpgen.model.name import Role, name_types
+from mcpgen.model.normalize import normalize
 from mcpgen.package import manifest
 from mcpgen.render import closure
 from mcpgen.schema import facts, revision_facts, shipped_extensions
@@ -117,7 +119,8 @@ def _feature_cells(feature: Feature) -> tuple[str, ...]:
 
 def _row(entry: schema.RevisionEntry) -> _Row:
     loaded, known = schema.load(entry.name), facts.load(entry.name)
-    derived = methods.derive(normalize.normalize(loaded, known), known)
+    named = name_types(normalize(loaded, known), known)
+    derived = methods.derive(named.types, named.messages, known)
     return _Row(
         entry.name,
         entry.status,
@@ -138,7 +141,7 @@ def _transports(transports: revision_facts.Transports) -> tuple[str, ...]:
     return tuple(name for name, has in names.items() if has)
 
 
-def _counts(derived: Methods, sender: methods.Role) -> _Counts:
+def _counts(derived: Methods, sender: Role) -> _Counts:
     return _Counts(
         requests=len(derived.of(sender, "request")),
         notifications=len(derived.of(sender, "notification")),

@@ -38,11 +38,6 @@ MAX_FILE_BYTES = 16 << 20
 GITATTRIBUTES = ".gitattributes"
 """The file that makes reviews on GitHub and GitLab fold the package."""
 
-FILE_PATH = "a relative path of letters, digits, '.', '-' and '_' between single '/'"
-"""Matches the path of a file within a package; see `is_file_path`."""
-
-_PART = r"\w(?:[\w.-]*[\w-])?"
-_is_file_path = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII).fullmatch
 _is_version = re.compile(r"[\w.+!-]{1,60}", re.ASCII).fullmatch
 
 
@@ -329,7 +324,7 @@ def _check_texts(record: Manifest, place: Place) -> None:
             raise place.at("old_revisions").at(old).error("a revision of the package", new)
     for path in record.files:
         if not is_file_path(path):
-            raise place.at("files").at(path).error(FILE_PATH, path)
+            raise place.at("files").at(path).error(paths.FILE_PATH, path)
 
 
 def _is_relative(path: str) -> bool:
@@ -340,7 +335,7 @@ def _is_relative(path: str) -> bool:
 
 def is_file_path(path: str) -> bool:
     """Whether a text is a path within a package: relative, normalized, the same on each system."""
-    return path == GITATTRIBUTES or _is_file_path(path) is not None
+    return path == GITATTRIBUTES or paths.is_file_path(path)
 
 
 def fingerprint(text: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from mcpgen import paths
 from mcpgen.console import count_of
 from mcpgen.errors import OutputError, format_value
 from mcpgen.package import directory as directories
@@ -144,7 +145,7 @@ def _refuse_outside(target: Path, files: Mapping[str, str]) -> None:
     for path in files:
         if not manifest.is_file_path(path):
             raise OutputError(
-                f"{target}: expected {manifest.FILE_PATH} to write, got {format_value(path)}"
+                f"{target}: expected {paths.FILE_PATH} to write, got {format_value(path)}"
             )
 
 

@@ -1,9 +1,12 @@
-"""Templates of the user that replace single templates of mcpgen.
+"""Templates of the user for packages: overrides of mcpgen's, parts of these, and further files.
 
 `DIR/package/client/async_client.py.jinja` replaces the template of that name. A copy of the
 replaced template lies in `DIR/.originals` under the same name. With this copy, mcpgen detects and
 shows later changes of the template; an outdated override is an error, since the package would
 silently lack a correction.
+
+Files whose names begin with `_` hold macros and parts that overrides import or include. Those in
+`DIR/added` make files that mcpgen has no template for.
 """
 
 from __future__ import annotations
@@ -17,24 +20,25 @@ from mcpgen import __version__, paths
 from mcpgen.errors import OutputError, TemplateError, UsageError, safe_text
 from mcpgen.package import manifest
 from mcpgen.paths import relative_path
+from mcpgen.render.own_templates import ADDED, MODELS, is_partial
 from mcpgen.toml_records import nearest_name
 
 ORIGINALS = ".originals"
 """The folder with the templates that overrides replace."""
 
-_ROOMS = ("package", "stubs")
-_SUFFIX = ".jinja"
+_ROOMS = ("package", "stubs", "for_installed", "for_pydantic", MODELS)
+_SUFFIXES = (".jinja", ".jinja2")
 
 State: TypeAlias = Literal["current", "outdated"]
 
 
 @dataclass(frozen=True)
 class Overrides:
-    """The templates of one directory that replace mcpgen's.
+    """The templates of one directory.
 
     Attributes:
         directory: The directory.
-        digests: SHA-256 of each, by the template's name.
+        digests: SHA-256 of each file, by its path in the directory.
         path: The directory as a manifest records it: relative to the package's directory.
     """
 
@@ -46,15 +50,22 @@ class Overrides:
 def names() -> tuple[str, ...]:
     """The names of all templates that may be overridden, sorted."""
     root = paths.templates_dir()
-    files = (path for room in _ROOMS for path in (root / room).rglob(f"*{_SUFFIX}"))
-    return tuple(sorted(path.relative_to(root).as_posix() for path in files))
+    files = (path for room in _ROOMS for path in (root / room).rglob("*"))
+    return tuple(
+        sorted(path.relative_to(root).as_posix() for path in files if path.suffix in _SUFFIXES)
+    )
 
 
-def read(directory: Path, package: Path) -> Overrides:
+def read(directory: Path, package: Path, *, trusted: bool = False) -> Overrides:
     """The overrides in a directory, for a package in another one.
 
+    Args:
+        directory: The directory.
+        package: The directory of the package.
+        trusted: Whether templates may do what code may do.
+
     Raises:
-        UsageError: There is no such directory.
+        UsageError: There is no such directory, or it has templates of models without trust.
         TemplateError: A file does not have the name of a template, or the template that it replaces
             is not recorded, or has changed since it was copied.
     """
@@ -68,7 +79,14 @@ def read(directory: Path, package: Path) -> Overrides:
                 f" another version (changed lines since: {lines}); see mcpgen templates diff"
                 f" {directory}",
             )
-    return Overrides(directory, digests(directory), relative_path(directory, package.resolve()))
+    own = digests(directory)
+    of_models = next((name for name in own if name.startswith(f"{MODELS}/")), None)
+    if of_models is not None and not trusted:
+        raise UsageError(
+            f"{directory / of_models}: runs in datamodel-code-generator, which has no sandbox:"
+            " give --trusted if you trust it"
+        )
+    return Overrides(directory, own, relative_path(directory, package.resolve()))
 
 
 def digests(directory: Path) -> dict[str, str]:
@@ -102,6 +120,8 @@ def states(directory: Path) -> dict[str, State]:
     """
     by_name: dict[str, State] = {}
     for name in digests(directory):
+        if is_partial(name) or name.startswith(f"{ADDED}/"):
+            continue
         _expect_name(name, str(directory / name))
         original = directory / ORIGINALS / name
         if not original.is_file():

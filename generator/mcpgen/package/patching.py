@@ -20,7 +20,7 @@ from mcpgen.package.commands import PackageOptions
 from mcpgen.package.patches import Patch
 
 
-def patch(console: Console, directory: Path, file: Path | None) -> None:
+def patch(console: Console, directory: Path, file: Path | None, *, trusted: bool = False) -> None:
     """Write the edits of a package to a patch, which every later generation applies.
 
     Args:
@@ -28,6 +28,7 @@ def patch(console: Console, directory: Path, file: Path | None) -> None:
         directory: The package.
         file: The path of the patch if the package has none yet; by default `NAME.patch` beside the
             package.
+        trusted: Whether templates of the user's own may do what code may do.
 
     Raises:
         McpgenError: The directory is not a package of mcpgen's, there are changes besides edits, or
@@ -39,7 +40,8 @@ def patch(console: Console, directory: Path, file: Path | None) -> None:
     recorded = directory / record.patch.file if record.patch.file else None
     is_named = file is not None and recorded is not None and file.resolve() == recorded.resolve()
     request = commands.update_request(
-        PackageOptions(keeps_old_modules=True, patch=file if is_named else None), directory
+        PackageOptions(keeps_old_modules=True, patch=file if is_named else None, trusted=trusted),
+        directory,
     )
     place = _place(request.patch, directory, file)
     if not output.edited_files(directory, record.files):

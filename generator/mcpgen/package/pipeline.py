@@ -1,7 +1,6 @@
 """Builds the text of every file of a package from the names of its revisions. Writes nothing.
 
-The steps of one revision, each once: schema, facts -> normalize -> methods -> unions,
-docstrings, rpc_api -> spec.
+The stages of one revision, each once, are those of `mcpgen.spec.stages`.
 """
 
 from __future__ import annotations
@@ -9,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mcpgen import schema
 from mcpgen.errors import safe_text
-from mcpgen.model import exports, fact_checks, methods, normalize, schema_facts, schema_sources
+from mcpgen.model import exports, fact_checks, schema_facts
+from mcpgen.model.load import LoadedRevision, load_revision
+from mcpgen.model.name import results_by_rule
+from mcpgen.model.normalize import normalize
 from mcpgen.model.schema_sources import Source
 from mcpgen.package import manifest
 from mcpgen.package.build_request import BuildRequest, inputs
 from mcpgen.render import tree
 from mcpgen.render.datamodel import Worker
 from mcpgen.render.formatting import format_modules
-from mcpgen.schema import docs, facts
+from mcpgen.schema import docs
 from mcpgen.spec import core_check, stages
 from mcpgen.spec.packages import RevisionSpec
 
@@ -48,11 +49,11 @@ def build(
     specs: list[RevisionSpec] = []
     origins: dict[str, manifest.Origin] = {}
     for source in request.sources:
-        loaded = schema_sources.load(source, request.errata)
+        loaded = load_revision(source, errata=request.errata)
         specs.append(_spec_of(request, source, loaded, texts, report))
         origins[source.revision] = manifest.Origin(
             source.origin,
-            loaded.digest,
+            loaded.schema.digest,
             inputs(source, request.errata),
             source.schema_path,
             source.facts_path,
@@ -113,26 +114,23 @@ def _report_unfit(
 def _spec_of(
     request: BuildRequest,
     source: Source,
-    loaded: schema.Schema,
+    loaded: LoadedRevision,
     texts: docs.Docs,
     report: Callable[[str], None],
 ) -> RevisionSpec:
     """Everything about one revision of a package; reports notes about a user's schema file."""
-    if source.origin == "mcpgen":
-        built = stages.revision_spec(
-            loaded, facts.load(source.revision), texts, extension_files=request.extensions
-        )
+    published, fitted = loaded.schema, loaded.fitted
+    is_own = source.origin == "file"
+    if is_own and request.strict:
+        schema_facts.expect_all_stated(fitted, published.source)
+    built = stages.revision_spec(published, loaded.facts, texts, loaded.newer, request.extensions)
+    if not is_own:
         _report_extensions(built, report)
         return built
     stated = source.facts if source.facts_of is None else None
-    fitted = schema_facts.facts_for(loaded, source.base, stated)
-    if request.strict:
-        schema_facts.expect_all_stated(fitted, loaded.source)
-    newer = schema_sources.newer_than(source.base, loaded)
-    built = stages.revision_spec(loaded, fitted.facts, texts, newer, request.extensions)
     absent: frozenset[str] = frozenset()
     if stated is not None:
-        schema_facts.expect_methods(loaded, source.base, stated)
+        schema_facts.expect_methods(published, source.base, stated)
         absent = schema_facts.absent_methods(stated)
     fact_checks.expect_fitting(built.models.normal, fitted.facts, stated)
     parts = {*request.selection.parts}
@@ -141,15 +139,17 @@ def _spec_of(
         server = not parts or bool(parts & {"all", "server"})
         core_check.expect_core(built, source.base, absent, peers=peers, server=server)
     for note in built.models.normal.notes:
-        report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
+        report(
+            f"note: {published.source}#{safe_text(published.pointer(note.pointer))}: {note.text}"
+        )
     unset = tuple(core_check.unset_members(built, source.base))
     for member in unset:
-        pointer = safe_text(loaded.pointer(f"/$defs/{member.definition}/required"))
-        report(f"note: {loaded.source}#{pointer}: {core_check.note(member)}")
+        pointer = safe_text(published.pointer(f"/$defs/{member.definition}/required"))
+        report(f"note: {published.source}#{pointer}: {core_check.note(member)}")
     for guess in fitted.guesses:
         report(f"guess: {safe_text(str(guess), _GUESS)}")
     if carried := schema_facts.summary(fitted):
-        report(f"carried over: {carried}; mcpgen facts {loaded.source} lists them")
+        report(f"carried over: {carried}; mcpgen facts {published.source} lists them")
     _report_extensions(built, report)
     return replace(built, unset=unset, item_options=core_check.item_options(built))
 
@@ -170,14 +170,11 @@ def facts_text(source: Source) -> str:
         SchemaError: The schema is malformed.
         FactsError: The facts file is malformed, or names a method that the schema does not have.
     """
-    loaded = schema_sources.load(source, errata=True)
+    loaded = load_revision(source, errata=True)
     stated = source.facts if source.facts_of is None else None
-    fitted = schema_facts.facts_for(loaded, source.base, stated)
     if stated is not None:
-        schema_facts.expect_methods(loaded, source.base, stated)
-    plain = normalize.normalize(
-        loaded, fitted.facts, schema_sources.newer_than(source.base, loaded)
-    )
-    fact_checks.expect_fitting(plain, fitted.facts, stated)
-    by_rule = methods.results_by_rule(plain, fitted.facts)
-    return schema_facts.text_of(fitted, loaded, source.base, stated, by_rule)
+        schema_facts.expect_methods(loaded.schema, source.base, stated)
+    plain = normalize(loaded.schema, loaded.facts, loaded.newer)
+    fact_checks.expect_fitting(plain, loaded.facts, stated)
+    by_rule = results_by_rule(plain, loaded.facts)
+    return schema_facts.text_of(loaded.fitted, loaded.schema, source.base, stated, by_rule)

@@ -185,7 +185,7 @@ def read(directory: Path) -> Record | None:
     record: Record = convert(document, Record, place)
     for file in record.files:
         if not manifest.is_file_path(file):
-            raise place.at("files").at(file).error(manifest.FILE_PATH, file)
+            raise place.at("files").at(file).error(paths.FILE_PATH, file)
     directories.refuse_links(directory, record.files)
     return record
 
@@ -241,19 +241,17 @@ def build(request: RenderRequest) -> dict[str, str]:
     Raises:
         McpgenError: A schema, a template, its settings or the patch are wrong.
     """
-    from mcpgen.render import template_folder  # takes long to import, and checks may not need it
+    from mcpgen.render import folder_settings, template_folder  # take long to import
     from mcpgen.spec import loading
 
     names = [source.revision for source in request.sources]
-    own_errata = template_folder.read_errata(request.templates, names)
+    own_errata = folder_settings.read_errata(request.templates, names)
     specification = loading.load_sources(
         request.sources, request.extensions, errata=request.errata, own_errata=own_errata
     )
     files = template_folder.render_folder(request.templates, specification, trusted=request.trusted)
-    for path in files:
-        if not manifest.is_file_path(path) or path == NAME:
-            place = f"{request.templates}"
-            raise OutputError(f"{place}: expected {manifest.FILE_PATH}, got {safe_text(path)}")
+    if NAME in files:
+        raise OutputError(f"{request.templates}: expected no file {NAME}, which is the record")
     patch = PatchOrigin()
     if request.patch is not None:
         from mcpgen.package import patches

@@ -213,7 +213,9 @@ def require(start: Path) -> Settings:
 
 
 def owner(directory: Path) -> Settings | None:
-    """The settings of the project that lists a package; `None` if no project does.
+    """The settings of the project that lists a directory; `None` if no project does.
+
+    The directory is that of a package, or that a folder of templates is rendered to.
 
     Raises:
         SettingsError: The file that comes first, from its folder upwards, is malformed.
@@ -222,8 +224,10 @@ def owner(directory: Path) -> Settings | None:
     settings = find(place)
     if settings is None:
         return None
-    outputs = [(settings.root / each.output).resolve() for each in settings.packages]
-    return settings if place in outputs else None
+    outputs = [each.output for each in settings.packages]
+    outputs += [each.output for each in settings.render]
+    places = [(settings.root / output).resolve() for output in outputs]
+    return settings if place in places else None
 
 
 def read(folder: Path) -> Settings | None:

@@ -20,8 +20,10 @@ from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import Protocol, of_schema
 from mcpgen.errors import safe_text
 from mcpgen.json_types import Node
-from mcpgen.model import normalize, schema_facts, schema_sources
-from mcpgen.model.methods import Role
+from mcpgen.model import schema_facts, schema_sources
+from mcpgen.model.load import load_revision
+from mcpgen.model.name import Role
+from mcpgen.model.normalize import normalize
 from mcpgen.model.normalized import target
 from mcpgen.model.schema_sources import Source
 from mcpgen.package.build_request import BuildRequest
@@ -121,10 +123,10 @@ def _renamed_between(old: _Side, new: _Side) -> dict[str, str]:
 def _renamed_inline(side: _Side) -> dict[str, str]:
     """The names of inline types before and after newer revisions were known."""
     newer = schema_sources.newer_than(side.base, side.schema)
-    now = normalize.normalize(side.schema, side.facts, newer)
+    now = normalize(side.schema, side.facts, newer)
     renames: dict[str, str] = {}
     for count in range(len(newer)):
-        then = normalize.normalize(side.schema, side.facts, newer[:count])
+        then = normalize(side.schema, side.facts, newer[:count])
         for name in then.definitions.keys() & now.definitions.keys():
             renames.update(_renamed_below(then.definitions[name].node, now.definitions[name].node))
     return renames
@@ -202,12 +204,8 @@ class _Side:
 
 
 def _load_side(source: Source, errata: bool) -> _Side:
-    loaded = schema_sources.load(source, errata)
-    if source.origin == "mcpgen":
-        return _Side(loaded, facts.load(source.revision), source.base)
-    stated = source.facts if source.facts_of is None else None
-    fitted = schema_facts.facts_for(loaded, source.base, stated)
-    return _Side(loaded, fitted.facts, source.base)
+    loaded = load_revision(source, errata=errata)
+    return _Side(loaded.schema, loaded.facts, source.base)
 
 
 def _find_side(name: str, digest: str, *, errata: bool) -> _Side | None:

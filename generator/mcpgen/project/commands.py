@@ -23,7 +23,13 @@ from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
 from mcpgen.package.commands import PackageOptions
 from mcpgen.package.rendering import RenderRequest
-from mcpgen.package.settings import MirrorSettings, PackageSettings, RenderSettings, Settings
+from mcpgen.package.settings import (
+    FILE,
+    MirrorSettings,
+    PackageSettings,
+    RenderSettings,
+    Settings,
+)
 from mcpgen.project import hooks, live_server, publishing, server_lists, writing
 from mcpgen.project import mirror as mirrors
 from mcpgen.project import skeleton as projects
@@ -303,7 +309,7 @@ def generate(console: Console, settings: Settings, *, force: bool, trusted: bool
         McpgenError: A setting or an input is wrong, or a directory cannot be written.
     """
     with settings.own_revisions():
-        _write_packages(console, settings, force=force)
+        _write_packages(console, settings, force=force, trusted=trusted)
         if settings.mirror is not None:
             snapshot = mirrors.read(settings.mirror_directory)
             _write_mirror(console, settings, snapshot, snapshot, (), force=force)
@@ -318,23 +324,48 @@ def _write_rendered(console: Console, settings: Settings, *, force: bool, truste
 
 def _render_request(settings: Settings, each: RenderSettings, *, trusted: bool) -> RenderRequest:
     """The request for a folder of templates of a project."""
+    options = replace(_render_options(settings, each), trusted=trusted)
+    return rendering.new_request(options, paths.from_here(settings.root / each.output))
+
+
+def _render_options(settings: Settings, each: RenderSettings) -> rendering.RenderOptions:
     root = settings.root
-    options = rendering.RenderOptions(
+    return rendering.RenderOptions(
         paths.from_here(root / each.templates),
         each.revisions,
         tuple(root / path for path in each.schemas),
         root / each.facts if each.facts else None,
         each.extensions,
         each.errata,
-        trusted,
-        root / each.patch if each.patch else None,
-        root,
+        patch=root / each.patch if each.patch else None,
+        root=root,
     )
-    return rendering.new_request(options, paths.from_here(root / each.output))
 
 
-def _write_packages(console: Console, settings: Settings, *, force: bool) -> None:
-    requests = [_request(settings, package) for package in settings.packages]
+def inputs(settings: Settings) -> tuple[Path, ...]:
+    """The files and folders that a project is generated from, for `--watch`.
+
+    Args:
+        settings: The settings.
+
+    Raises:
+        McpgenError: A setting or an input is wrong.
+    """
+    from mcpgen.package import watching  # one run of many needs it
+
+    watched = {(settings.root / FILE).resolve()}
+    with settings.own_revisions():
+        for package in settings.packages:
+            directory = settings.directory(package)
+            watched.update(watching.inputs(_package_options(settings, package), directory))
+        for each in settings.render:
+            options = _render_options(settings, each)
+            watched.update(rendering.inputs(paths.from_here(settings.root / each.output), options))
+    return tuple(sorted(watched))
+
+
+def _write_packages(console: Console, settings: Settings, *, force: bool, trusted: bool) -> None:
+    requests = [_request(settings, package, trusted=trusted) for package in settings.packages]
     for package, request in zip(settings.packages, requests, strict=True):
         directory = settings.directory(package)
         commands.generate(console, request, directory, force=force)
@@ -354,7 +385,7 @@ def update(console: Console, settings: Settings, *, force: bool, trusted: bool =
         McpgenError: As for `generate`; or the server cannot be queried.
     """
     with settings.own_revisions():
-        _write_packages(console, settings, force=force)
+        _write_packages(console, settings, force=force, trusted=trusted)
         if settings.mirror is not None:
             _update_mirror(console, settings, settings.mirror, force=force)
         _write_rendered(console, settings, force=force, trusted=trusted)
@@ -409,13 +440,21 @@ def _differences_of_mirror(
     return live_server.mirror_differences(own, (projects.MIRROR,), settings.protocol, snapshot)
 
 
-def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
+def _request(
+    settings: Settings, package: PackageSettings, *, trusted: bool = False
+) -> BuildRequest:
     """The build request of one package."""
+    options = replace(_package_options(settings, package), trusted=trusted)
+    directory = settings.directory(package)
+    return commands.new_request(options, directory, errata=package.errata, strict=package.strict)
+
+
+def _package_options(settings: Settings, package: PackageSettings) -> PackageOptions:
     files = tuple(settings.root / path for path in package.schemas)
     for path in (*files, *([settings.root / package.facts] if package.facts else [])):
         if not path.is_file():
             raise UsageError(f"{settings.root / 'pyproject.toml'}: expected a file, got {path}")
-    options = PackageOptions(
+    return PackageOptions(
         package.revisions,
         files,
         settings.root / package.facts if package.facts else None,
@@ -432,8 +471,6 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.keep_old_modules,
         tuple(settings.root / path for path in package.sources),
     )
-    directory = settings.directory(package)
-    return commands.new_request(options, directory, errata=package.errata, strict=package.strict)
 
 
 def check(console: Console, settings: Settings, *, trusted: bool = False) -> bool:
@@ -451,8 +488,8 @@ def check(console: Console, settings: Settings, *, trusted: bool = False) -> boo
         current = True
         for package in settings.packages:
             directory = settings.directory(package)
-            current &= commands.check(console, directory, PackageOptions())
-            changed = _other_settings(_request(settings, package), directory)
+            current &= commands.check(console, directory, PackageOptions(trusted=trusted))
+            changed = _other_settings(_request(settings, package, trusted=trusted), directory)
             if changed:
                 console.summary(f"the settings changed: {', '.join(changed)}; run mcpgen")
             current &= not changed

@@ -72,10 +72,10 @@ def needed_files(
         if path in texts or path == _INIT:
             continue
         texts[path] = text_of(path)
-        waiting += _packages(path)
         if f"{path}i" in available:  # its stub
             waiting.append(f"{path}i")
         if path.endswith((".py", ".pyi")):
+            waiting += _packages(path)
             waiting += imported_files(path, texts[path], available)
     return texts
 

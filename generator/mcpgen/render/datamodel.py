@@ -15,6 +15,7 @@ import importlib
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import warnings
@@ -25,13 +26,17 @@ from functools import cache as computed_once
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any, TypedDict
 
 from mcpgen import cache, paths
+from mcpgen.errors import TemplateError, safe_text
 from mcpgen.json_types import Node
 from mcpgen.literals import WIDTH, ascii_source, docstring, literal
 from mcpgen.names import Library
+from mcpgen.render.own_templates import MODELS
+from mcpgen.render.templates import place_within
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "AllDefinitions_"
@@ -60,6 +65,7 @@ class Job(TypedDict):
         modules: The module of each name that `imports` and definitions have from elsewhere, as
             `package.NAME`.
         library: The library of the models.
+        templates: Texts of templates of the user's own, by file.
     """
 
     definitions: Mapping[str, Node]
@@ -69,6 +75,7 @@ class Job(TypedDict):
     title: str
     modules: Mapping[str, str]
     library: Library
+    templates: Mapping[str, str]
 
 
 def source_of(job: Job) -> str:
@@ -112,6 +119,25 @@ def _tools() -> bytes:
 @lru_cache(maxsize=32)
 def _make_source(pickled: bytes, templates: Path) -> str:
     job: Job = pickle.loads(pickled)
+    if not job["templates"]:
+        return _generate(job, templates)
+    with TemporaryDirectory(prefix="mcpgen_") as folder:
+        own = Path(folder) / templates.name
+        shutil.copytree(templates, own)
+        files = {own / path.rpartition(f"{MODELS}/")[2]: path for path in job["templates"]}
+        for file, path in files.items():
+            file.write_text(job["templates"][path], encoding="utf-8")
+        try:
+            return _generate(job, own)
+        except Exception as error:  # of whatever class: an expression of the user's raises it
+            place = place_within(own, error)
+            if place is None or Path(place[0]) not in files:
+                raise
+            reason = safe_text(str(error), 300)
+            raise TemplateError(files[Path(place[0])], place[1], reason) from error
+
+
+def _generate(job: Job, templates: Path) -> str:
     # It takes long to import, and a package with a process for it needs it there only.
     from datamodel_code_generator import generate
     from datamodel_code_generator.enums import DataModelType, InputFileType

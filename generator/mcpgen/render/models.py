@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from mcpgen import names
-from mcpgen.errors import SchemaError, format_value, safe_text
+from mcpgen.errors import SchemaError, TemplateError, format_value, safe_text
 from mcpgen.json_types import Json, Node
 from mcpgen.model.docstrings import Doc
 from mcpgen.model.normalized import (
@@ -29,11 +29,12 @@ from mcpgen.model.normalized import (
 from mcpgen.model.unions import Variant
 from mcpgen.names import Library
 from mcpgen.render.datamodel import Job, Worker, source_of
+from mcpgen.render.own_templates import NO_TEMPLATES, OwnTemplates
 
 _OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
 """The names that modules of models import from the package."""
 
-_OF_PYDANTIC = ("UnsetType", "nullable", "optional")
+_OF_PYDANTIC = ("Tagged", "UnsetType", "nullable", "optional")
 """The names that they import from the package's module for pydantic as well."""
 
 
@@ -47,6 +48,7 @@ def job(
     values: Collection[str] = (),
     library: Library = "msgspec",
     runtime: str = "..",
+    templates: OwnTemplates = NO_TEMPLATES,
 ) -> Job:
     """The job that renders a module with every definition.
 
@@ -61,6 +63,7 @@ def job(
         values: Definitions of tool results, which have a value.
         library: The library of the models.
         runtime: The prefix by which the module imports the package's other modules.
+        templates: Templates of the user's own.
     """
     extra: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
@@ -79,18 +82,20 @@ def job(
         extra[name]["tagged"] = tagged
         extra[name]["lacking"] = lacking.get(name, ())
         extra[name]["has_value"] = name in values
+        extra[name]["is_plain"] = _is_plain(definition, normal)
         extra[name]["runtime"] = runtime
     used = {each for name in definitions for each in targets(normal.definitions[name].node)}
     return Job(
         definitions=definitions,
         extra=extra,
         aliases=aliases,
-        imports=_imports(normal, unions, extra, library),
+        imports=[*_imports(normal, unions, extra, library), *templates.imports],
         title=title,
         modules=dict.fromkeys(_OF_PACKAGE, f"{runtime}_wire")
         | dict.fromkeys(_OF_PYDANTIC if library == "pydantic" else (), f"{runtime}_structs")
         | dict.fromkeys(sorted(used.intersection(core)), "..models"),
         library=library,
+        templates=templates.texts,
     )
 
 
@@ -128,6 +133,8 @@ def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, pat
     if source is None:
         try:
             source = source_of(job)
+        except TemplateError:
+            raise
         except Exception as error:
             # Any error means that a definition is unsupported: the error for the user names it.
             raise _refusal(normal, job, error) from error
@@ -161,6 +168,8 @@ def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
         reserved = names.RESERVED[job["library"]]
         members = set(names.members(definition.properties, reserved).values())
         same = name in written and written[name] == (members if definition.is_object else None)
+        if job["templates"]:  # what else a class has is theirs
+            same = name in written
         if not same or name in imported:
             expected = "a definition whose names Python can use"
             raise normal.schema.error(definition.pointer, expected, format_value(name))
@@ -399,9 +408,25 @@ def _imports(
     plain = ((normal.definitions[name], each) for name, each in objects.items())
     if any(_nullable(definition, each) for definition, each in plain):
         used += ["package.UnsetType", "package.nullable"]
-    if unions:
+    has_tags = any(each["discriminator"] for each in extra.values())
+    if has_tags:
+        used.append("package.Tagged")
+    if has_tags and not unions:
+        used.append("typing.TYPE_CHECKING")
+    if has_tags or unions or any(each["is_plain"] for each in extra.values()):
         used.append("typing.TypeAlias")
     return used
+
+
+def _is_plain(definition: Definition, normal: NormalizedSchema) -> bool:
+    """Whether a definition is another name of an object, or a map of any values."""
+    node = definition.node
+    if definition.is_object or definition.members:
+        return False
+    if "$ref" in node:
+        other = normal.definitions[target(node)]
+        return other.is_object or _is_plain(other, normal)
+    return node.get("type") == "object" and not [*targets(node)]
 
 
 def _nullable(definition: Definition, extra: Mapping[str, Any]) -> bool:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 from mcpgen import names
-from mcpgen.literals import Code, literal
+from mcpgen.literals import Code, double_quoted, literal
 from mcpgen.model import docstrings
 from mcpgen.spec import naming
 from mcpgen.spec.form import as_json
 from mcpgen.spec.values import TypeExpression
+
+Quotes: TypeAlias = Literal["double", "any"]
+"""The quotes of texts: double ones, or those of Python's `repr`."""
 
 _SCALARS = {
     "any": "Any",
@@ -25,7 +29,11 @@ _CELL = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;", "\r": " ", "\n": "
 
 
 def python_type(
-    kind: TypeExpression, prefix: str = "", array: str = "list", map: str = "dict"
+    kind: TypeExpression,
+    prefix: str = "",
+    array: str = "list",
+    map: str = "dict",
+    write: Callable[[Any], Code] = literal,
 ) -> Code:
     """A type as a Python annotation.
 
@@ -34,20 +42,28 @@ def python_type(
         prefix: Text before the name of each type, such as `models.`.
         array: The type of an array.
         map: The type of a map.
+        write: Writes a value as a literal.
     """
+
+    def inner(each: TypeExpression) -> Code:
+        return python_type(each, prefix, array, map, write)
+
     match kind:
         case TypeExpression(kind="reference", name=str(name)):
             return Code(f"{prefix}{name}")
         case TypeExpression(kind="literal", values=values):
-            return Code(f"Literal[{', '.join(literal(value) for value in values)}]")
+            return Code(f"Literal[{', '.join(write(value) for value in values)}]")
         case TypeExpression(kind="array", items=TypeExpression() as items):
-            return Code(f"{array}[{python_type(items, prefix, array, map)}]")
+            return Code(f"{array}[{inner(items)}]")
         case TypeExpression(kind="map", items=TypeExpression() as items):
-            return Code(f"{map}[str, {python_type(items, prefix, array, map)}]")
+            return Code(f"{map}[str, {inner(items)}]")
         case TypeExpression(kind="union", alternatives=alternatives):
-            return _join(python_type(each, prefix, array, map) for each in alternatives)
-        case _:
+            return _join(inner(each) for each in alternatives)
+        case _ if kind.kind in _SCALARS:
             return Code(_SCALARS[kind.kind])
+        case _:  # a template may give a type with a name
+            expected = "expected the type of a member or of an item"
+            raise ValueError(f"{expected}, got {type(kind).__name__}")
 
 
 def _join(types: Iterable[str]) -> Code:
@@ -100,3 +116,13 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "snake": names.snake,
 }
 """The filters by name."""
+
+
+def filters_for(quotes: Quotes) -> Mapping[str, Callable[..., Any]]:
+    """The filters by name, with literals in a style.
+
+    Args:
+        quotes: The quotes of texts.
+    """
+    write = partial(literal, write_text=double_quoted) if quotes == "double" else literal
+    return {**FILTERS, "literal": write, "python_type": partial(python_type, write=write)}

@@ -27,11 +27,12 @@ from jinja2 import (
     Undefined,
 )
 from jinja2.bccache import Bucket
+from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from mcpgen import cache, paths
 from mcpgen.errors import TemplateError, safe_text
-from mcpgen.literals import docstring, literal, source_text
+from mcpgen.literals import Code, docstring, literal, source_text
 
 _KIND = "template"
 
@@ -69,7 +70,7 @@ def render(name: str, overrides: Path | None = None, **values: object) -> str:
 def place_within(directory: Path, error: Exception) -> tuple[str, int] | None:
     """The innermost line of an override in the traceback of an error."""
     if isinstance(error, TemplateSyntaxError):
-        places = [(error.filename or "", error.lineno)]
+        places = [(error.filename or error.name or "", error.lineno)]  # the lexer's have the latter
     else:
         frames = traceback.extract_tb(error.__traceback__)
         places = [(frame.filename, frame.lineno or 1) for frame in frames]
@@ -98,6 +99,11 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         """Whether a template may read an attribute."""
         outside = isinstance(obj, type | ModuleType | PurePath)
         return not outside and super().is_safe_attribute(obj, attr, value)
+
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a function; what a macro returns was written by a template, value by value."""
+        result = super().call(context, obj, *args, **kwargs)
+        return Code(result) if isinstance(obj, Macro) else result
 
     def getitem(self, obj: Any, argument: Any) -> Any:
         """The item of a mapping, or Jinja's value for any other object.
@@ -147,6 +153,7 @@ def _environment(root: Path, overrides: Path | None) -> SandboxedEnvironment:
         autoescape=False,
         finalize=_safe_text,
         bytecode_cache=_CompiledTemplates() if overrides is None else None,
+        cache_size=400 if overrides is None else 0,  # an override may come or go in between
     )
     filters: Mapping[str, Any] = {"literal": literal, "docstring": docstring}
     environment.filters.update(filters)

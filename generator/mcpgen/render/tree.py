@@ -8,21 +8,29 @@ in `extension/` once per extension of a revision. Parts that several templates i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from mcpgen import names, paths
-from mcpgen.errors import UsageError
+from mcpgen.errors import TemplateError, UsageError
 from mcpgen.model import runtime
 from mcpgen.model.parts import EVERYTHING, Features, Selection
 from mcpgen.render import closure, models, templates
 from mcpgen.render.datamodel import Job, Worker
 from mcpgen.render.formatting import Header, format_modules
+from mcpgen.render.own_templates import (
+    ADDED,
+    NO_TEMPLATES,
+    OwnTemplates,
+    is_partial,
+    read_models,
+)
 from mcpgen.spec.building import package
 from mcpgen.spec.packages import ExtensionSpec, PackageSpec, RevisionSpec
 
 _SUFFIX = ".jinja"
+_PYTHON = (".py", ".pyi")
 _PER_REVISION = "revision"
 _PER_EXTENSION = "extension"
 _OLD_MODULE = "stubs/old_module.jinja"
@@ -62,20 +70,25 @@ def render_package(
         TemplateError: An override cannot be rendered.
     """
     spec = package(revisions, package_name, selection, old_names, renamed_types)
+    own = NO_TEMPLATES if overrides is None else read_models(overrides)
     jobs = {
-        f"{revision.folder}/models.py": _models_job(spec, revision) for revision in spec.revisions
+        f"{revision.folder}/models.py": _models_job(spec, revision, own)
+        for revision in spec.revisions
     }
     for revision, extension, folder in _extensions(spec):
-        jobs[f"{folder}/models.py"] = _extension_job(spec, revision, extension)
+        jobs[f"{folder}/models.py"] = _extension_job(spec, revision, extension, own)
     if worker is not None:
         worker.start(jobs)
     makers = _makers(spec, jobs, worker, overrides)
+    added = {} if overrides is None else _added_makers(spec, overrides)
+    _check_added(added, makers, overrides)
+    makers |= added
 
     def text_of(path: str) -> str:
         return makers[path]()
 
     try:
-        files = closure.needed_files(spec.entries, makers, text_of, jobs)
+        files = closure.needed_files((*spec.entries, *added), makers, text_of, jobs)
     except LookupError as error:
         if overrides is None or not spec.has.installed:
             raise
@@ -86,7 +99,8 @@ def render_package(
         files |= _old_modules(spec, old, new, files)
     rendered = {path for path, _ in _in_place(spec.has)}
     copied = {path for path in files if is_copied(path) and path not in rendered}
-    files |= form({path: text for path, text in files.items() if path not in copied})
+    modules = {path for path in files if path not in copied and path.endswith(_PYTHON)}
+    files |= form({path: text for path, text in files.items() if path in modules})
     header = Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}
 
@@ -130,6 +144,55 @@ def _makers(
     return {path: make for path, make in makers.items() if runtime.has_file(path, folders)}
 
 
+def _added_makers(spec: PackageSpec, overrides: Path) -> dict[str, Callable[[], str]]:
+    """The function that makes the text of each file that the user adds, by the file's path."""
+    root = overrides / ADDED
+    makers: dict[str, Callable[[], str]] = {}
+    for file in sorted(root.rglob("*")):
+        inner = file.relative_to(root)
+        if not file.is_file() or any(part.startswith(".") for part in inner.parts):
+            continue
+        if is_partial(inner.as_posix()):
+            continue
+        for path, values in _places_of(spec, inner.as_posix()):
+            if file.suffix == _SUFFIX:
+                path = path.removesuffix(_SUFFIX)
+                values |= {"package": spec, **_runtime_names(spec, path)}
+                name = f"{ADDED}/{inner.as_posix()}"
+                makers[path] = partial(templates.render, name, overrides, **values)
+            else:
+                makers[path] = partial(file.read_text, encoding="utf-8")
+    return makers
+
+
+def _check_added(added: Collection[str], others: Collection[str], overrides: Path | None) -> None:
+    """Refuse files of the user that a package has already, and modules outside of packages.
+
+    Raises:
+        TemplateError: There is such a file.
+    """
+    for path in added:
+        folder = path.rpartition("/")[0]
+        if path in others:
+            raise TemplateError(str(overrides), None, f"expected a new file in {ADDED}, got {path}")
+        beside = f"{folder}/__init__.py"
+        if path.endswith(_PYTHON) and folder and beside not in (*added, *others):
+            raise TemplateError(str(overrides), None, f"expected {beside} in {ADDED} for {path}")
+
+
+def _places_of(spec: PackageSpec, inner: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """The files that a template makes by its path, each with the values of its folder."""
+    room, _, rest = inner.partition("/")
+    if room == _PER_REVISION:
+        for revision in spec.revisions:
+            yield f"{revision.folder}/{rest}", {"revision": revision}
+    elif room == _PER_EXTENSION:
+        for revision, extension, folder in _extensions(spec):
+            yield f"{folder}/{rest}", {"revision": revision, "extension": extension}
+    else:
+        yield inner, {}
+
+
 def _old_modules(spec: PackageSpec, old: str, new: str, files: Mapping[str, str]) -> dict[str, str]:
     """Modules that replace those of a removed revision, one for each module of a newer revision."""
     modules: dict[str, str] = {}
@@ -150,7 +213,9 @@ def _extensions(spec: PackageSpec) -> Iterator[tuple[RevisionSpec, ExtensionSpec
             yield revision, extension, f"{revision.folder}/{extension.module}"
 
 
-def _extension_job(spec: PackageSpec, revision: RevisionSpec, extension: ExtensionSpec) -> Job:
+def _extension_job(
+    spec: PackageSpec, revision: RevisionSpec, extension: ExtensionSpec, own: OwnTemplates
+) -> Job:
     parts = extension.models
     title = f"The types of {extension.identifier} in {revision.name}."
     return models.job(
@@ -161,10 +226,11 @@ def _extension_job(spec: PackageSpec, revision: RevisionSpec, extension: Extensi
         core=extension.core,
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/{extension.module}/models.py"),
+        templates=own,
     )
 
 
-def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
+def _models_job(spec: PackageSpec, revision: RevisionSpec, own: OwnTemplates) -> Job:
     parts = revision.models
     kind = {"msgspec": "Struct", "pydantic": "model"}[spec.has.models]
     title = f"The messages of {revision.name}: a {kind} for every object, under its name."
@@ -179,6 +245,7 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
         values=values,
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/models.py"),
+        templates=own,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from mcpgen import names
+from mcpgen.errors import SchemaError
 from mcpgen.json_types import Json
 from mcpgen.model import merging, rpc_api
 from mcpgen.model.docstrings import Doc, Texts, docstring
@@ -17,7 +18,7 @@ from mcpgen.model.normalized import Definition, NormalizedSchema
 from mcpgen.model.parts import EVERYTHING, Selection, features
 from mcpgen.model.rpc_api import RpcApi
 from mcpgen.model.type_hints import HELD
-from mcpgen.model.unions import Variant
+from mcpgen.model.unions import DecidedSchema, Variant
 from mcpgen.schema import revision_facts
 from mcpgen.schema.facts import Facts
 from mcpgen.spec import values as spec
@@ -44,34 +45,36 @@ _TABLES = {
 
 
 def of_revision(
-    name: str,
     facts: Facts,
+    decided: DecidedSchema,
+    roles: Mapping[str, str],
     methods: Methods,
-    held_by_role: Mapping[str, str],
-    tests: Mapping[str, tuple[Variant, ...]],
     texts: Texts,
     derived: RpcApi,
+    extensions: Sequence[ExtensionSpec],
+    unfit: Mapping[str, SchemaError],
 ) -> RevisionSpec:
     """Everything about one revision.
 
     Args:
-        name: Its name.
         facts: Its facts.
-        methods: Its methods, with the definitions.
-        held_by_role: Definitions by their role.
-        tests: Tests for unions without tags.
+        decided: Its types.
+        roles: Definitions by their role.
+        methods: Its methods.
         texts: The docstrings.
         derived: The typed API.
+        extensions: The extensions beside it, in order.
+        unfit: The errors of extensions that do not fit, by identifier.
     """
-    normal = methods.normal
+    normal, name = decided.types, decided.types.schema.revision
     return RevisionSpec(
         name=name,
         folder=names.folder(name),
         lifecycle="HANDSHAKE" if methods.handshake else "PER_REQUEST",
         batching=methods.batching,
         types=tuple(normal.definitions),
-        roles=held_by_role,
-        tables=_methods(methods, facts),
+        roles=roles,
+        tables=_methods(normal, methods, facts),
         api=derived,
         facts=facts,
         fact_rows=_fact_rows(facts),
@@ -79,11 +82,13 @@ def of_revision(
         result_types=_result_types(facts, normal),
         models=ModelsSpec(
             normal,
-            tests,
-            {name: _doc(d, texts, tests) for name, d in normal.definitions.items()},
+            decided.tests,
+            {name: _doc(d, texts, decided.tests) for name, d in normal.definitions.items()},
             texts,
             _with_value(normal, derived),
         ),
+        extensions=tuple(extensions),
+        unfit=unfit,
     )
 
 
@@ -108,8 +113,8 @@ def of_extension(
         texts: The docstrings.
         derived: Its typed API.
     """
-    normal, types = extension.methods.normal, extension.types
-    own = _methods(extension.methods, facts)
+    normal, types, tests = extension.decided.types, extension.types, extension.decided.tests
+    own = _methods(normal, extension.methods, facts)
     return ExtensionSpec(
         identifier=extension.file.identifier,
         module=extension.file.module,
@@ -120,8 +125,8 @@ def of_extension(
         api=derived,
         models=ModelsSpec(
             normal,
-            extension.tests,
-            {name: _doc(normal.definitions[name], texts, extension.tests) for name in types},
+            tests,
+            {name: _doc(normal.definitions[name], texts, tests) for name in types},
             texts,
         ),
         added_results=_added_results(extension, facts),
@@ -130,7 +135,7 @@ def of_extension(
 
 def _added_results(extension: Extension, facts: Facts) -> Mapping[str, tuple[Variant, ...]]:
     """The results that an extension adds to methods, each with its constants as tests."""
-    definitions = extension.methods.normal.definitions
+    definitions = extension.decided.types.definitions
     added: dict[str, tuple[Variant, ...]] = {}
     for method, stated in sorted(facts.methods.items()):
         results = tuple(
@@ -214,9 +219,9 @@ def package(
     )
 
 
-def _methods(methods: Methods, facts: Facts) -> spec.Methods:
+def _methods(normal: NormalizedSchema, methods: Methods, facts: Facts) -> spec.Methods:
     def values(group: Sequence[Method]) -> tuple[spec.Method, ...]:
-        return tuple(_method(method, twice, methods.normal, facts) for method in group)
+        return tuple(_method(method, twice, normal, facts) for method in group)
 
     every = [*methods.all, *methods.inputs]
     twice = Counter(method.python_name for method in every)

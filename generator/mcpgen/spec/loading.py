@@ -7,12 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
-from mcpgen import schema
 from mcpgen.errors import UsageError
-from mcpgen.model import extension_files, schema_facts, schema_sources
+from mcpgen.model import extension_files, schema_sources
 from mcpgen.model.extension_files import ExtensionFile
+from mcpgen.model.load import load_revision
 from mcpgen.model.schema_sources import Source
-from mcpgen.schema import docs, facts
+from mcpgen.schema import docs
 from mcpgen.schema.errata import Erratum
 from mcpgen.spec import describing, differences, stages
 from mcpgen.spec.packages import RevisionSpec
@@ -98,13 +98,5 @@ def _build(
     *,
     errata: bool,
 ) -> RevisionSpec:
-    loaded = schema_sources.load(source, errata)
-    if own_errata:
-        loaded = schema.correct(loaded, own_errata)
-    if source.origin == "mcpgen":
-        stated, newer = facts.load(source.revision), None
-    else:
-        own = source.facts if source.facts_of is None else None
-        stated = schema_facts.facts_for(loaded, source.base, own).facts
-        newer = schema_sources.newer_than(source.base, loaded)
-    return stages.revision_spec(loaded, stated, docs.load(), newer, extensions)
+    loaded = load_revision(source, errata=errata, own_errata=own_errata)
+    return stages.revision_spec(loaded.schema, loaded.facts, docs.load(), loaded.newer, extensions)

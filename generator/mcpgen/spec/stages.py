@@ -1,19 +1,30 @@
 """The stages from a schema and its facts to the finished values of a revision.
 
-Each once, in this order: schema, facts -> normalize -> methods -> unions -> docstrings, rpc_api ->
-values. Nothing is read from disk here.
+Each ends in a frozen value of its own, which the next one reads:
+
+| Stage | Value | What is finished |
+| --- | --- | --- |
+| `load` | `LoadedRevision` | the corrected schema, its facts |
+| `normalize` | `NormalizedSchema` | every inline object and union is a type |
+| `name` | `NamedSchema` | the types of roles, params and results; the messages |
+| `unions` | `DecidedSchema` | how the members of each union are told apart |
+| `methods` | `Methods` | each message with its facts |
+| `spec` | `RevisionSpec` | all of it, with texts and the typed API |
+
+Nothing is read from disk here but the definitions of mcpgen's revisions, for their names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from mcpgen import schema
 from mcpgen.json_types import Node
-from mcpgen.model import extensions, methods, normalize, rpc_api, schema_sources, unions
+from mcpgen.model import extensions, methods, rpc_api, schema_sources, unions
 from mcpgen.model.docstrings import Texts
 from mcpgen.model.extension_files import ExtensionFile
+from mcpgen.model.name import name_types
+from mcpgen.model.normalize import normalize
 from mcpgen.schema import docs, facts
 from mcpgen.spec import building
 from mcpgen.spec.packages import ExtensionSpec, RevisionSpec
@@ -46,36 +57,28 @@ def revision_spec(
             for row in schema.revisions()
             if row.name > loaded.revision
         ]
-    plain = normalize.normalize(loaded, stated, newer)
-    complete, held_by_role = normalize.with_roles(plain)
-    derived = methods.derive(complete, stated)
-    decided = unions.decide_all(derived.normal, _params_and_results(derived))
-    derived = replace(derived, normal=decided.normal)
+    named = name_types(normalize(loaded, stated, newer), stated)
+    decided = unions.decide_all(named.types, named.messages.exchanged)
+    derived = methods.derive(decided.types, named.messages, stated)
+    beside = extensions.Beside()
+    if extension_files:
+        before = schema_sources.published_definitions(loaded)
+        core = extensions.Core(loaded, before, stated, newer, decided.types, derived, named.roles)
+        beside = extensions.merge_all(extension_files, core)
     prose = Texts(loaded, texts)
-    built = building.of_revision(
-        loaded.revision,
+    return building.of_revision(
         stated,
+        decided,
+        named.roles,
         derived,
-        held_by_role,
-        decided.tests,
         prose,
-        rpc_api.derive(derived, prose),
+        rpc_api.derive(decided.types, derived, prose),
+        [_extension_spec(each, stated) for each in beside.fitting],
+        beside.unfit,
     )
-    if not extension_files:
-        return built
-    before = schema_sources.published_definitions(loaded)
-    core = extensions.Core(loaded, before, stated, newer, derived, held_by_role)
-    beside = extensions.merge_all(extension_files, core)
-    fitting = tuple(_extension_spec(each, stated) for each in beside.fitting)
-    return replace(built, extensions=fitting, unfit=beside.unfit)
 
 
 def _extension_spec(extension: extensions.Extension, stated: facts.Facts) -> ExtensionSpec:
     prose = Texts(extension.schema, docs.Docs())
-    derived = rpc_api.derive(extension.methods, prose, extension.core)
-    return building.of_extension(extension, stated, prose, derived)
-
-
-def _params_and_results(derived: methods.Methods) -> frozenset[str]:
-    every = [*derived.all, *derived.inputs]
-    return frozenset(name for m in every for name in (m.params, m.result) if name is not None)
+    api = rpc_api.derive(extension.decided.types, extension.methods, prose, extension.core)
+    return building.of_extension(extension, stated, prose, api)

@@ -151,11 +151,7 @@ def checked_https_url(name: str, url: str) -> str:
 
 
 def _split_foreign(url: str, name: str) -> SplitResult:
-    """See `split_url`.
-
-    Raises:
-        AuthorizationError: As `split_url`, with the name of the member or parameter.
-    """
+    """See `split_url`."""
     try:
         return split_url(url)
     except ValueError as error:

@@ -242,10 +242,6 @@ def _authorization_code(request: CodeRequest, response_url: str) -> str:
     """The authorization code of an authorization response.
 
     `state` and `iss` are checked before any other parameter is used or shown.
-
-    Raises:
-        OAuthError: The authorization server refused.
-        AuthorizationError: The response does not belong to this request.
     """
     pairs = _parameters(response_url)
     values = dict(pairs)
@@ -361,11 +357,7 @@ def device_flow(
 
 
 def _device_code(members: Mapping[str, Any], context: FlowContext) -> DeviceCode:
-    """The code to show the user, from the members of a response.
-
-    Raises:
-        AuthorizationError: The code is not short printable ASCII, or a URL is not allowed.
-    """
+    """The code to show the user, from the members of a response."""
     code = members.get("user_code")
     if not isinstance(code, str) or not 0 < len(code) <= _USER_CODE_CHARACTERS:
         raise AuthorizationError(f"{_DEVICE_ENDPOINT}: expected a `user_code`")

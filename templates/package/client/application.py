@@ -45,6 +45,7 @@ from .server_state import Elicitations, ServerState
 
 if TYPE_CHECKING:  # most clients have no callbacks
     from .callbacks import Callbacks
+    from .opening import ClientPeer
 
 ELICITATION, SAMPLING, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
 
@@ -103,7 +104,7 @@ class ClientApplication:
         server_state: The state of the server.
     """
 
-    peer_class: ClassVar[Any]
+    peer_class: ClassVar[type[ClientPeer]]
     requests_class: ClassVar[Any]
 
     def __init__(

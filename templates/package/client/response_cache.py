@@ -249,7 +249,7 @@ class CachedRequests(RequestPipeline):
         if encoded is not None:
             await anyio.lowlevel.checkpoint()
             try:
-                result = self.connection.result_decoder(row)(encoded)
+                result = self.connection.state.result_decoder(row)(encoded)
             except UNREADABLE:  # nested too deeply to be decoded at this depth of the stack
                 pass
             else:

@@ -33,7 +33,7 @@ from ..errors import (
     ServerStartError,
 )
 from ..protocol.client_connection import ClientConnection
-from ..protocol.connection import Opened, OpenFailed, Send
+from ..protocol.events import Opened, OpenFailed, OpenSession, Send
 from ..runtime.time_limits import TimeLimit
 from ..transports.memory import BUFFERED_BYTES
 from .application import ClientApplication
@@ -290,8 +290,9 @@ class RestartingChannel(Channel):
         """
         self._early.clear()
         size = 0
-        again = connection.with_same_revision()
-        await process.send(again.open())
+        state = connection.state
+        again = ClientConnection(state.revisions.only(state.revision.name), state.describe)
+        await process.send(again.send(OpenSession())[0])
         while again.session is None:
             data = await process.receive()
             for event in again.receive(data):

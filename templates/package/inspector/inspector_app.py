@@ -161,11 +161,7 @@ class InspectorApplication:
         await send({"type": "http.response.body", "body": body})
 
     def _refuse(self, request: HttpRequest) -> HttpResponse | None:
-        """The refusal of a request that does not come from the page; `None` to accept it.
-
-        Raises:
-            Refused: Its `Host` or `Origin` is another one.
-        """
+        """The refusal of a request that does not come from the page; `None` to accept it."""
         if request.path.startswith(SANDBOXES):
             return self._refuse_sandbox(request)
         if self._validator is None:

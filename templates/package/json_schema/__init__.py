@@ -1,23 +1,15 @@
 """Validation against JSON Schemas that arrive as data: written by a user, or listed by a server.
 
-A flat schema describes an object whose members have only a JSON type, such as the output schema of
-a function that returns a `str`. Values are checked against it here, without a library and in little
-time. `validation` handles all other schemas.
-
 Source: basic/index#json-schema-usage.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
-
-from .._wire import is_many, is_object
-from ..foreign_text import join_errors, safe_repr, safe_text
 
 VALIDATION_SECONDS = 10.0
 """Default time limit of one validation."""
@@ -59,76 +51,3 @@ class Deadline(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.seconds:g} s ({self.setting})"
-
-
-MEMBERS = 50
-"""Most members and required names of a flat schema."""
-
-_ROOT = frozenset({"type", "properties", "required", "title", "description", WRAPPED_MARKER})
-_MEMBER = frozenset({"type", "title", "description"})
-
-
-def _is_integer(value: object) -> bool:
-    if isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-_CHECKS: Mapping[str, Callable[[object], bool]] = {
-    "array": is_many,
-    "boolean": lambda value: isinstance(value, bool),
-    "integer": _is_integer,
-    "null": lambda value: value is None,
-    "number": _is_number,
-    "object": is_object,
-    "string": lambda value: isinstance(value, str),
-}
-
-
-def flat_complaint(schema: Mapping[str, Any]) -> Callable[[Any], str | None] | None:
-    """The check of values by a flat schema: returns errors in one line; `None` if it is not flat.
-
-    The error texts are those of `validation`.
-    """
-    if not _is_plain(schema, _ROOT) or schema.get("type") != "object":
-        return None
-    properties: object = schema.get("properties", {})
-    required: object = schema.get("required", [])
-    if not (is_object(properties) and is_many(required)):
-        return None
-    if len(properties) > MEMBERS or len(required) > MEMBERS:
-        return None
-    if not all(isinstance(name, str) for name in required) or len(set(required)) < len(required):
-        return None
-    types: dict[str, str] = {}
-    for name, member in properties.items():
-        kind: object = member.get("type") if is_object(member) else None
-        if not isinstance(kind, str) or kind not in _CHECKS or not _is_plain(member, _MEMBER):
-            return None
-        types[name] = kind
-    return partial(_complaint, types, required)
-
-
-def _is_plain(schema: Mapping[str, Any], keywords: frozenset[str]) -> bool:
-    """Whether a schema has no other keywords, and title and description are strings."""
-    return keywords.issuperset(schema) and all(
-        isinstance(schema.get(name, ""), str) for name in ("title", "description")
-    )
-
-
-def _complaint(types: Mapping[str, str], required: Sequence[str], value: Any) -> str | None:
-    if not is_object(value):
-        return f"{safe_repr(value)} is not of type 'object'"
-    errors = [
-        f"{safe_text(name)}: {safe_repr(value[name])} is not of type {kind!r}"
-        for name, kind in types.items()
-        if name in value and not _CHECKS[kind](value[name])
-    ]
-    errors += [
-        f"{safe_repr(name)} is a required property" for name in required if name not in value
-    ]
-    return join_errors(errors) or None

@@ -94,12 +94,7 @@ class _Work(local):
         self._left = INLINE_STEPS if self.is_inline else STEPS + STEPS_PER_PART * parts
 
     def take(self, steps: int = 1) -> None:
-        """Count steps before they are executed.
-
-        Raises:
-            _TooManyStepsError: The steps are used up.
-            _OutOfTimeError: The steps of the event loop are used up, or the deadline has passed.
-        """
+        """Count steps before they are executed."""
         self._left -= steps
         if self._left < 0:
             raise _OutOfTimeError if self.is_inline else _TooManyStepsError
@@ -109,31 +104,18 @@ class _Work(local):
             self.look_at_clock()
 
     def look_at_clock(self) -> None:
-        """Check the deadline.
-
-        Raises:
-            _OutOfTimeError: The deadline has passed.
-        """
+        """Check the deadline."""
         if time.monotonic() > self.end:
             raise _OutOfTimeError
 
     def count(self, parts: int) -> None:
-        """Check the number of parts of a value so far.
-
-        Raises:
-            _OutOfTimeError: There are too many for the event loop, or the deadline has passed.
-        """
+        """Check the number of parts of a value so far."""
         if self.is_inline and parts > INLINE_PARTS:
             raise _OutOfTimeError
         self.look_at_clock()
 
     def count_in_schema(self, parts: int) -> None:
-        """Check the number of parts of a schema so far.
-
-        Raises:
-            _SchemaError: There are too many.
-            _OutOfTimeError: There are too many for the event loop, or the deadline has passed.
-        """
+        """Check the number of parts of a schema so far."""
         if parts > SCHEMA_PARTS:
             raise _SchemaError(f"it has more than {SCHEMA_PARTS} parts")
         self.count(parts)
@@ -224,11 +206,7 @@ async def complaint_in_time(complaint: Complaint, value: Any, deadline: Deadline
 
 
 async def _in_time(work: Callable[[], Result], end: float) -> Result:
-    """Run a little work in the event loop, and more work in a worker thread.
-
-    Raises:
-        _OutOfTimeError: The deadline has passed.
-    """
+    """Run a little work in the event loop, and more work in a worker thread."""
     try:
         with _work.limit(is_inline=True, end=end):
             return work()
@@ -250,12 +228,7 @@ async def _in_time(work: Callable[[], Result], end: float) -> Result:
 
 
 def _checker(library: Any, schema: JsonSchema) -> Any:
-    """The library's validator for a schema.
-
-    Raises:
-        ValueError: The schema is invalid, or its dialect is unknown.
-        _OutOfTimeError: The check takes too long.
-    """
+    """The library's validator for a schema."""
     from .keywords import ID_CHARACTERS, Copier
 
     copier = Copier(_work.count_in_schema)

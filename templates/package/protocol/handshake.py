@@ -5,8 +5,8 @@ Source: basic/index, basic/lifecycle, server/resources#subscriptions, server/uti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from .._wire import UNREADABLE, to_builtins
 from ..channel import OutgoingMessage, RequestId
@@ -14,11 +14,27 @@ from ..errors import InvalidParamsError, InvalidRequestError, ProtocolError
 from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
 from . import jsonrpc
-from .connection import Connection, Event, Ignored, NotificationReceived, RequestReceived
-from .lifecycle import Description, RequestMetadata, Session, sent_capabilities, with_extensions
+from .connection import Connection, OwnHandler
+from .events import Event, Ignored, LogMessage, NotificationReceived, RequestReceived
+from .lifecycle import (
+    INITIALIZE,
+    INITIALIZED,
+    PING,
+    SERVER_MOVES,
+    Description,
+    RequestMetadata,
+    Session,
+    State,
+    Trigger,
+    sent_capabilities,
+    trigger_of,
+    with_extensions,
+)
 from .request_meta import NO_META, read_meta
 from .requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, ConnectionState
-from .states import INITIALIZE, INITIALIZED, PING, SERVER_MOVES, State, Trigger, trigger_of
+
+OWN_REQUESTS = frozenset({PING, INITIALIZE, SUBSCRIBE, "logging/setLevel"})
+"""Requests that a connection handles itself, or checks against its session."""
 
 FOLLOWING = frozenset({SUBSCRIBE, UNSUBSCRIBE})
 """Requests that change the resources to which a client is subscribed."""
@@ -36,15 +52,10 @@ SERVER_INFO = "serverInfo"
 class HandshakeConnection(Connection):
     """The protocol of a server, for one client, in revisions with a handshake."""
 
-    @classmethod
-    def own_requests(cls) -> frozenset[str]:
-        """The requests that a connection handles itself, or checks against its session."""
-        return frozenset(cls._OWN_REQUESTS)
-
     def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
         """Read a request; see `Connection`."""
-        session, raw = self._state.session, message.params
-        if session is None or raw is None or message.id in self._state.inbound:
+        session, raw = self.state.session, message.params
+        if session is None or raw is None or message.id in self.state.inbound:
             return super().read_request(message)
         method = session.admitted.get(message.method)
         if method is None or method.params is None:
@@ -68,7 +79,7 @@ class HandshakeConnection(Connection):
         return event, stated
 
     def _session_metadata(self, method: str) -> RequestMetadata:
-        session = self._state.session
+        session = self.state.session
         if session is not None and method in session.admitted:
             return session.metadata
         trigger = trigger_of(method, request=True)
@@ -88,7 +99,7 @@ class HandshakeConnection(Connection):
 
     def _is_in_turn(self, name: str) -> bool:
         """Whether a client may send a notification now; may advance the handshake."""
-        session = self._state.session
+        session = self.state.session
         if session is None:
             return False
         move = SERVER_MOVES.get((session.state, trigger_of(name, request=False)))
@@ -96,17 +107,10 @@ class HandshakeConnection(Connection):
             session.state = move
         return move is not None
 
-    def _handle_request(self, event: RequestReceived) -> list[Event]:
-        handler = self._OWN_REQUESTS.get(event.method.name)
-        return [event] if handler is None else handler(self, event)
-
     def _handle_notification(self, event: NotificationReceived) -> list[Event]:
         if event.method.name == INITIALIZED:
             return self._handle_initialized(event)
         return super()._handle_notification(event)
-
-    def _ping(self, event: RequestReceived) -> list[Event]:
-        return self._answer(event)
 
     def _initialize(self, event: RequestReceived) -> list[Event]:
         """Answer `initialize`, which a client may repeat, or a gateway forward for another client.
@@ -116,7 +120,7 @@ class HandshakeConnection(Connection):
         """
         params = event.params
         revision = self._handshakes.get(params.protocol_version) or self._handshakes.newest()
-        own = self._state.describe(revision)
+        own = self.state.describe(revision)
         session = Session(
             revision=revision,
             own_capabilities=own.capabilities,
@@ -124,12 +128,12 @@ class HandshakeConnection(Connection):
             peer_info=to_builtins(params.client_info),
             state=SERVER_MOVES[State.NEW, Trigger.INITIALIZE],
         )
-        if (previous := self._state.session) is not None:
+        if (previous := self.state.session) is not None:
             session.log_level = previous.log_level
             session.subscriptions = previous.subscriptions
-        self._state.session = session
-        self._state.inbound[event.id].revision = revision
-        self._state.inbound[event.id].method = revision.client_requests[INITIALIZE]
+        self.state.session = session
+        self.state.inbound[event.id].revision = revision
+        self.state.inbound[event.id].method = revision.client_requests[INITIALIZE]
         result: dict[str, Any] = {
             "protocolVersion": revision.name,
             "capabilities": own.capabilities,
@@ -137,50 +141,44 @@ class HandshakeConnection(Connection):
         }
         if own.instructions is not None:
             result["instructions"] = own.instructions
-        method = self._state.inbound[event.id].method
+        method = self.state.inbound[event.id].method
         return self._answer(event, with_extensions(method.result, result))
 
     def _set_level(self, event: RequestReceived) -> list[Event]:
-        assert self._state.session is not None
-        self._state.session.log_level = event.params.level
+        assert self.state.session is not None
+        self.state.session.log_level = event.params.level
         return self._answer(event)
 
     def _subscribe(self, event: RequestReceived) -> list[Event]:
-        if (session := self._state.session) is not None:
+        if (session := self.state.session) is not None:
             check_subscriptions(session.subscriptions | {event.params.uri})
         return [event]
 
     def _handle_initialized(self, event: NotificationReceived) -> list[Event]:
-        session = self._state.session
+        session = self.state.session
         if session is None or session.confirmed:
             return [Ignored("the handshake was confirmed already")]
         session.confirmed = True
         return [event]
 
-    _OWN_REQUESTS: ClassVar[Mapping[str, Callable[[Any, RequestReceived], list[Event]]]] = {
-        PING: _ping,
+    _own_handlers: Mapping[str, OwnHandler] = {
+        PING: Connection._answer,
         INITIALIZE: _initialize,
         SUBSCRIBE: _subscribe,
         "logging/setLevel": _set_level,
     }
 
-    def is_subscribed(self, uri: str) -> bool:
-        """Whether the client subscribed to a resource."""
-        session = self._state.session
-        return session is not None and uri in session.subscriptions
+    def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
+        """Whether the client subscribed to the resource of an update."""
+        session = self.state.session
+        if session is None or name != RESOURCE_UPDATED:
+            return False
+        return params.get("uri") in session.subscriptions
 
     def subscribed_uris(self) -> set[str]:
         """The resources that the client subscribed to."""
-        session = self._state.session
+        session = self.state.session
         return set() if session is None else set(session.subscriptions)
-
-    def prefix_requests(self, prefix: str) -> None:
-        """Begin the ids of requests to the client with a text.
-
-        In a session that processes share, the id of a response then names the process that sent
-        the request.
-        """
-        self._state.outbound.prefix = prefix
 
     def assume_session(self, session: Session, lacks: str) -> None:
         """Receive the next message as if its sender had initialized a session.
@@ -191,21 +189,20 @@ class HandshakeConnection(Connection):
             session: The revision of the session, and the metadata of the client.
             lacks: See `Session`; if not empty, requests to the client are refused.
         """
-        session.own_capabilities = self._state.describe(session.revision).capabilities
+        session.own_capabilities = self.state.describe(session.revision).capabilities
         session.lacks = lacks
-        self._state.session = session
+        self.state.session = session
 
     def _notifications(
         self, name: str, wire: Mapping[str, Any], related_request_id: RequestId | None
-    ) -> list[OutgoingMessage]:
+    ) -> Sequence[OutgoingMessage]:
         if name == MESSAGE:
             level, data, logger = wire.get("level", ""), wire.get("data"), wire.get("logger")
             meta = wire.get("_meta", NO_META)
-            log = self.log(related_request_id, level, data, logger, meta)
-            return [] if log is None else [log]
-        session = self._state.session
+            return self._log(LogMessage(related_request_id, level, data, logger, meta))
+        session = self.state.session
         if name == RESOURCE_UPDATED and not (session and wire.get("uri") in session.subscriptions):
-            return []
+            return ()
         return super()._notifications(name, wire, related_request_id)
 
 

@@ -13,8 +13,7 @@ from msgspec import Raw
 from .._wire import UNSET, ValidationError, convert, is_object, to_builtins
 from ..errors import McpError, RemoteError, RemoteProtocolError, RevisionError
 from ..facts import Revision, Revisions
-from .lifecycle import Description, Session, sent_capabilities
-from .states import INITIALIZE
+from .lifecycle import INITIALIZE, Description, Session, sent_capabilities
 
 
 class Step(Protocol):

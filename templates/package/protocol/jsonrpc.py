@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -38,9 +37,6 @@ JSONRPC = "2.0"
 
 ID_CHARACTERS = 1024
 """Most characters of an id or a progress token, which are stored and sent back."""
-
-BATCH_MESSAGES = 100
-"""Most messages in one JSON array; a longer array is refused as a whole."""
 
 BROKEN_BYTES = 1024 * 1024
 """Longest message that is not JSON, in bytes, whose id is looked for."""
@@ -109,6 +105,9 @@ class InvalidMessage(msgspec.Struct, frozen=True):
 
 Message: TypeAlias = Request | Notification | Result | Failure | InvalidMessage
 
+ParseBatch: TypeAlias = Callable[[bytes], Sequence[Message] | None]
+"""Parses the messages of a batch; `None` for data that are no batch."""
+
 
 class _Envelope(msgspec.Struct, gc=False):
     jsonrpc: Any = UNSET
@@ -125,25 +124,13 @@ class _Error(msgspec.Struct, gc=False):
     data: Any = None
 
 
-@cache
-def _batch_decoder() -> Callable[[bytes], msgspec.Struct]:
-    """A decoder that stops after `BATCH_MESSAGES`; one for lists would decode the whole array."""
-    parts = msgspec.defstruct(
-        "_Parts",
-        [(f"part_{at}", Raw | UnsetType, UNSET) for at in range(BATCH_MESSAGES)],
-        array_like=True,
-        forbid_unknown_fields=True,
-    )
-    return msgspec.json.Decoder(parts).decode
-
-
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_error = decoder(_Error)
 _check_syntax = msgspec.json.Decoder(Raw).decode
 
 
 def parse(data: bytes | Raw) -> Message:
-    """Parse one message; a JSON array is an invalid message (see `parse_batch`)."""
+    """Parse one message; a JSON array is an invalid message (see `batches`)."""
     try:
         envelope = _decode_envelope(data)
     except msgspec.ValidationError:
@@ -212,33 +199,6 @@ def is_batch(data: bytes) -> bool:
     return data[:1] != b"{" and data[:16].lstrip(b" \t\r\n")[:1] == b"["
 
 
-def parse_messages(data: bytes) -> Sequence[Message]:
-    """Parse one message, or the messages of a JSON array; there is always at least one."""
-    return parse_batch(data) if is_batch(data) else (parse(data),)
-
-
-def parse_batch(data: bytes) -> list[Message]:
-    """Parse the messages of a JSON array.
-
-    An empty array, or an array of more than `BATCH_MESSAGES`, is a single invalid message.
-
-    Source: basic/index#batching (2025-03-26).
-    """
-    try:
-        parts = msgspec.structs.astuple(_batch_decoder()(data))
-    except msgspec.ValidationError:
-        text = f"expected at most {BATCH_MESSAGES} messages in an array, got more"
-        return [InvalidMessage(None, InvalidRequestError(text), True)]
-    except UNREADABLE as error:
-        return [InvalidMessage(None, ParseError(f"expected JSON: {error_text(error)}"), True)]
-    messages = [parse(part) for part in parts if part is not UNSET]
-    if not messages:
-        return [
-            InvalidMessage(None, InvalidRequestError("expected messages, got an empty array"), True)
-        ]
-    return messages
-
-
 class ParsedMessage(bytes):
     """The bytes of a message that its transport has parsed, with the parsed messages.
 
@@ -251,11 +211,12 @@ class ParsedMessage(bytes):
     is_batch: bool
 
     @classmethod
-    def of(cls, data: bytes, batching: bool = False) -> ParsedMessage:
-        """Parse a message, or a batch where the revision has batches."""
+    def of(cls, data: bytes, parse_batch: ParseBatch | None = None) -> ParsedMessage:
+        """Parse a message; or a batch, if the revision has a function for it."""
         parsed = cls(data)
-        parsed.is_batch = batching and is_batch(data)
-        parsed.messages = parse_batch(data) if parsed.is_batch else (parse(data),)
+        batch = None if parse_batch is None else parse_batch(data)
+        parsed.is_batch = batch is not None
+        parsed.messages = (parse(data),) if batch is None else batch
         return parsed
 
     def results(self) -> dict[RequestId, bytes | None]:

@@ -24,13 +24,10 @@ from .._wire import (
     STRUCTS,
     UNREADABLE,
     UNSET,
-    Struct,
     convert,
     decoder,
     error_text,
-    is_many,
     is_object,
-    members_with_structs,
     to_builtins,
     with_kept_members,
 )
@@ -45,18 +42,10 @@ if TYPE_CHECKING:
 NO_META: Mapping[str, Any] = {}
 
 _OFFICIAL_PREFIX = "io.modelcontextprotocol/"
-_OFFICIAL = frozenset(
-    {
-        f"{_OFFICIAL_PREFIX}enterprise-managed-authorization",
-        f"{_OFFICIAL_PREFIX}oauth-client-credentials",
-        f"{_OFFICIAL_PREFIX}tasks",
-        f"{_OFFICIAL_PREFIX}ui",
-    }
-)
+_OFFICIAL = ("enterprise-managed-authorization", "oauth-client-credentials", "tasks", "ui")
 """The extensions that the organization of the specification has published."""
 
 _logger = logging.getLogger(__name__)
-
 
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -184,11 +173,11 @@ def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
                 f"extension {identifier!r}: expected an object of settings, "
                 f"got {safe_repr(settings)}"
             )
-        if is_reserved_key(identifier, facts) and identifier not in _OFFICIAL:
-            if not identifier.startswith(_OFFICIAL_PREFIX):
-                raise ValueError(
-                    f"extension {identifier!r}: its prefix is reserved for the protocol"
-                )
+        if not identifier.startswith(_OFFICIAL_PREFIX):
+            if is_reserved_key(identifier, facts):
+                text = f"extension {identifier!r}: its prefix is reserved for the protocol"
+                raise ValueError(text)
+        elif identifier.removeprefix(_OFFICIAL_PREFIX) not in _OFFICIAL:
             _logger.warning("extension %r is no official one that is known here", identifier)
 
 
@@ -236,21 +225,6 @@ def recast(value: Any, kind: Any) -> Any:
     except TypeError:  # there may be extra members
         wire = builtins_with_extra(value)
         return with_kept_members(convert(to_builtins(value), kind), wire, _kept_members)
-
-
-def is_made_of(value: Any, module: str) -> bool:
-    """Whether all Structs in a value, at any depth, are of one module."""
-    if isinstance(value, STRUCTS):
-        kind = type(value)
-        return kind.__module__ == module and all(
-            is_made_of(getattr(value, name), module) for name in members_with_structs(kind)
-        )
-    if is_many(value):
-        return all(is_made_of(item, module) for item in value)
-    if is_object(value):
-        members = value.values()
-        return all(isinstance(each, Struct) and is_made_of(each, module) for each in members)
-    return value is None or value is UNSET
 
 
 def _kept_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:

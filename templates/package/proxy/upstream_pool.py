@@ -277,11 +277,7 @@ class UpstreamPool:
         return place
 
     def _make_room(self) -> None:
-        """Close the least recently used session if the limit is reached.
-
-        Raises:
-            InternalError: All sessions are in use.
-        """
+        """Close the least recently used session if the limit is reached."""
         if len(self._own) < MOST_SESSIONS:
             return
         idle = next((client for client, each in self._own.items() if not each.is_busy), None)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -26,7 +26,6 @@ from ..errors import (
     FrameError,
     InternalError,
     McpError,
-    ParseError,
     ProtocolError,
     RemoteProtocolError,
     RequestLost,
@@ -35,9 +34,11 @@ from ..errors import (
 )
 from ..foreign_text import safe_repr, safe_text
 from ..protocol import jsonrpc
-from ..protocol.connection import (
+from ..protocol.connection import Connection
+from ..protocol.events import (
     CancelReceived,
-    Connection,
+    CloseStreams,
+    ErrorResponse,
     Event,
     Ignored,
     NotificationReceived,
@@ -46,6 +47,7 @@ from ..protocol.connection import (
     ProgressReceived,
     RequestFailed,
     RequestReceived,
+    Response,
     ResponseReceived,
     Send,
     UnmatchedResponse,
@@ -181,8 +183,7 @@ class Peer:
         """End the connection; `run` then returns. Works from any task."""
         self._closing = True
         with anyio.move_on_after(PARTING_SECONDS):
-            for message in self.connection.close_streams():
-                await self.callers.send(message)
+            await self.callers.send(*self.connection.send(CloseStreams()))
         self._settle_all()
         self.connection.closed()
         self._channel_ended.set()
@@ -235,10 +236,8 @@ class Peer:
             self._is_receiving = True
             try:
                 data = await channel.receive()
-            except FrameError as error:
-                events = self.connection.unreadable(ParseError(str(error), code=error.code))
-            except RequestLost as lost:
-                events = self.connection.request_lost(lost.id, lost.error)
+            except (FrameError, RequestLost) as report:
+                events = self.connection.receive(report)
             except Exception as error:
                 if not isinstance(error, TransportError):
                     logger.exception("the channel failed")
@@ -309,14 +308,9 @@ class Peer:
         if isinstance(event, NotificationReceived):
             self.callers.handle_notification(event)
             return
-        await self.callers.send(
-            self.error_response(
-                event,
-                InternalError(
-                    f"too much at once: {why}; the request was not begun", data=NOT_BEGUN
-                ),
-            )
-        )
+        text = f"too much at once: {why}; the request was not begun"
+        refusal = InternalError(text, data=NOT_BEGUN)
+        await self.callers.send(*self.error_response(event, refusal))
 
     def _settle(self, data: bytes) -> bool:
         """Settle a request of this side when its result arrives; `_read` handles other messages."""
@@ -328,7 +322,7 @@ class Peer:
         message = jsonrpc.parse(data)
         if not isinstance(message, jsonrpc.Result):
             return False
-        for event in connection.receive_message(message):
+        for event in connection.receive(message):
             if isinstance(event, ResponseReceived):
                 self.callers.handle_response(event)
             elif isinstance(event, RequestFailed):
@@ -361,7 +355,7 @@ class Peer:
                 seconds = self._unmatched_seconds
                 text = f"no response within {seconds:g} s after one that belongs to no request"
                 error = RemoteProtocolError(f"{text}: {reason}")
-                for event in self.connection.request_lost(identifier, error):
+                for event in self.connection.receive(RequestLost(identifier, error)):
                     await self._handle(event)
 
     async def _answer(self, event: RequestReceived, own: Callable[[], Cancellable]) -> None:
@@ -373,7 +367,7 @@ class Peer:
         scopes[event.id] = scope
         # After a cancellation the peer may reuse the id, for a request with another scope.
         failure: ProtocolError | None = None
-        message: OutgoingMessage | None = None
+        messages: Sequence[OutgoingMessage] = ()
         try:
             try:
                 context = RequestContext(
@@ -390,14 +384,14 @@ class Peer:
                 result = await self._application.handle(context)
                 if scopes.get(event.id) is not scope:
                     return
-                message = self.connection.respond(event.id, result)
+                messages = self.connection.send(Response(event.id, result))
             except BaseException as error:
                 failure = await failure_of(event, error)
             if failure is not None:
                 if scopes.get(event.id) is not scope:
                     return
-                message = self.error_response(event, failure)
-            await self.callers.send(message)
+                messages = self.error_response(event, failure)
+            await self.callers.send(*messages)
         finally:
             if scopes.get(event.id) is scope:
                 del scopes[event.id]
@@ -406,13 +400,13 @@ class Peer:
 
     def error_response(
         self, event: RequestReceived, failure: ProtocolError
-    ) -> OutgoingMessage | None:
-        """The error response; `None` if the request was cancelled."""
+    ) -> Sequence[OutgoingMessage]:
+        """The error response; none if the request was cancelled."""
         try:
-            return self.connection.fail(event.id, failure)
+            return self.connection.send(ErrorResponse(event.id, failure))
         except Exception:
             logger.exception("%s: an error that has no JSON form", event.method.name)
-            return self.connection.fail(event.id, InternalError("internal error"))
+            return self.connection.send(ErrorResponse(event.id, InternalError("internal error")))
 
     async def _notified(self, event: NotificationReceived) -> None:
         self.callers.handle_notification(event)

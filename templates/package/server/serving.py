@@ -112,10 +112,7 @@ class AnnouncementQueue:
         connection = self.peer.connection
         if subject is None:
             subject = (params or {}).get("uri")
-            wanted = subject is None or connection.is_subscribed(subject)
-        else:
-            wanted = connection.has_subscriber(name, params or {})
-        if not wanted:
+        if subject is not None and not connection.has_subscriber(name, params or {}):
             return  # else the queue would keep it until a stream is opened
         was_empty = not self._pending
         self._pending[name, subject] = params

@@ -20,7 +20,7 @@ from mcpgen_runtime.client.listen import (
     ToolsChanged,
 )
 from mcpgen_runtime.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
-from mcpgen_runtime.protocol.connection import Ignored, NotificationReceived
+from mcpgen_runtime.protocol.events import Ignored, NotificationReceived
 from mcpgen_runtime.server.chosen import Context, Server
 from package.live import FakeServer, live
 from package.wire import (

@@ -9,12 +9,23 @@ from typing import Any, TypeVar
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.protocol.batches import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.connection import Connection, Event, RequestReceived, Send
+from mcpgen_runtime.protocol.connection import Connection
+from mcpgen_runtime.protocol.events import (
+    ErrorResponse,
+    Event,
+    Notification,
+    OpenSession,
+    Request,
+    RequestReceived,
+    Response,
+    Send,
+)
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
-from package.wire import describe_as
+from package.wire import describe_as, sent_request, sole
 
 Kind = TypeVar("Kind")
 
@@ -45,11 +56,12 @@ class Pair:
         self.revision = REVISIONS[revision]
         self.client = ClientConnection(REVISIONS.only(revision), describe_as(client, "client"))
         self.server = ServerConnection(REVISIONS, describe_as(server, "server"))
+        self.server.state.parse_batch = parse_batch
         self.ends: dict[Role, Connection] = {"client": self.client, "server": self.server}
         self.wire: list[tuple[Role, dict[str, Any]]] = []
         self.messages: list[OutgoingMessage] = []
         self.events: dict[Role, list[Event]] = {"client": [], "server": []}
-        self.deliver("client", self.client.open())
+        self.deliver("client", sole(self.client.send(OpenSession())))
 
     def deliver(self, sender: Role, message: OutgoingMessage | None) -> None:
         """Hand a message over, and all that the ends then say by themselves; `None` is none."""
@@ -68,7 +80,7 @@ class Pair:
         self, sender: Role, method: str, params: Mapping[str, Any] | None = None, **how: Any
     ) -> RequestId:
         """Have one end ask the other; gives the request's id."""
-        identifier, message = self.ends[sender].request(method, params, **how)
+        identifier, message = sent_request(self.ends[sender].send(Request(method, params, **how)))
         self.deliver(sender, message)
         return identifier
 
@@ -77,11 +89,16 @@ class Pair:
         asked = self.told(role, RequestReceived)[-1].id if id is None else id
         end = self.ends[role]
         failed = isinstance(result, ProtocolError)
-        self.deliver(role, end.fail(asked, result) if failed else end.respond(asked, result))
+        self.deliver(
+            role,
+            sole(end.send(ErrorResponse(asked, result)))
+            if failed
+            else sole(end.send(Response(asked, result))),
+        )
 
     def notify(self, sender: Role, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Have one end tell the other something."""
-        for send in self.ends[sender].notify(method, params):
+        for send in self.ends[sender].send(Notification(method, params)):
             self.deliver(sender, send)
 
     def told(self, role: Role, kind: type[Kind]) -> list[Kind]:

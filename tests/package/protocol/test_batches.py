@@ -10,14 +10,14 @@ import pytest
 
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.connection import NotificationReceived, ResponseReceived
-from mcpgen_runtime.protocol.jsonrpc import BATCH_MESSAGES, parse_batch
+from mcpgen_runtime.protocol.batches import BATCH_MESSAGES, parse_array
+from mcpgen_runtime.protocol.events import NotificationReceived, Response, ResponseReceived
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import both, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding
 from package.samples import PARAMS, RESULTS
-from package.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request
+from package.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request, sole
 
 BATCHED = revisions_holding("jsonrpc.batch-receive")
 UNBATCHED = [revision for revision in REVISIONS if revision not in BATCHED]
@@ -34,7 +34,7 @@ def test_each_request_of_a_batch_is_served_without_notifications(revision: str) 
     assert answers == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     assert [event.id for event in server.requests()] == ["two"]
     assert len([event for event in server.events if isinstance(event, NotificationReceived)]) == 1
-    message = server.connection.respond("two", RESULTS["tools/list"])
+    message = sole(server.connection.send(Response("two", RESULTS["tools/list"])))
     assert message is not None
     assert json.loads(message.data)["result"]["tools"][0]["name"] == "echo"
 
@@ -170,7 +170,7 @@ def test_an_array_of_a_million_parts_takes_no_memory(revision: str) -> None:
     tracemalloc.start()
     try:
         (refused,) = server.say(body)
-        assert len(parse_batch(body)) == 1
+        assert len(parse_array(body)) == 1
         assert tracemalloc.get_traced_memory()[1] < len(body)
     finally:
         tracemalloc.stop()

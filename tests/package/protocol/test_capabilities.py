@@ -13,7 +13,15 @@ from mcpgen_runtime.client.client_settings import Identity
 from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError
 from mcpgen_runtime.facts import Method, Revision
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.connection import RequestFailed
+from mcpgen_runtime.protocol.events import (
+    ErrorResponse,
+    LogMessage,
+    Notification,
+    OpenSession,
+    Progress,
+    RequestFailed,
+    Response,
+)
 from mcpgen_runtime.protocol.lifecycle import Description, is_declared, missing_capability
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
@@ -31,6 +39,7 @@ from package.wire import (
     initialize,
     meta_of,
     request,
+    sole,
     speaking_to,
 )
 from requirements import EVERY_REVISION
@@ -63,7 +72,7 @@ def client_declares(revision: str, handlers: Any, more: Mapping[str, Any]) -> An
     """The capabilities in the first message of a client."""
     application = ChosenApplication(handlers, Identity({"name": "c", "version": "1"}, more))
     connection = ClientConnection(REVISIONS.only(revision), application.describe)
-    params = json.loads(connection.open().data)["params"]
+    params = json.loads(sole(connection.send(OpenSession())).data)["params"]
     key = facts(revision).meta.client_capabilities
     return params["capabilities"] if key is None else params["_meta"][key]
 
@@ -234,7 +243,7 @@ def test_a_session_keeps_what_was_declared_when_it_began(revision: str) -> None:
     del now["prompts"]
     (answer,) = server.say(request(revision, "tools/list"))
     assert answer["error"]["code"] == -32601
-    assert server.connection.notify("notifications/tools/list_changed") == []
+    assert list(server.connection.send(Notification("notifications/tools/list_changed"))) == []
     assert server.say(request(revision, "prompts/list")) == []
 
 
@@ -251,7 +260,7 @@ def test_changes_of_lists_are_told_only_if_that_is_declared(
         )
         server.ask("subscriptions/listen", {"notifications": wanted})
     for kind in ("tools", "prompts", "resources"):
-        told = server.connection.notify(f"notifications/{kind}/list_changed")
+        told = list(server.connection.send(Notification(f"notifications/{kind}/list_changed")))
         assert bool(told) is bool(flag.get("listChanged"))
 
 
@@ -262,7 +271,7 @@ def test_changes_of_roots_are_told_only_if_that_is_declared(
     revision: str, flag: dict[str, bool]
 ) -> None:
     client = ClientEnd(revision, {"roots": flag})
-    told = client.connection.notify("notifications/roots/list_changed")
+    told = list(client.connection.send(Notification("notifications/roots/list_changed")))
     assert bool(told) is bool(flag.get("listChanged"))
 
 
@@ -280,11 +289,15 @@ def test_updates_of_resources_need_the_declared_subscription(
     assert [answer["error"]["code"] for answer in answers] == (
         [] if flag.get("subscribe") else [-32601]
     )
-    server.connection.respond(1)
-    told = server.connection.notify("notifications/resources/updated", {"uri": URI})
+    server.connection.send(Response(1))
+    told = list(
+        server.connection.send(Notification("notifications/resources/updated", {"uri": URI}))
+    )
     assert bool(told) is bool(flag.get("subscribe"))
     other = {"uri": "memo://other"}
-    assert server.connection.notify("notifications/resources/updated", other) == []
+    assert (
+        list(server.connection.send(Notification("notifications/resources/updated", other))) == []
+    )
     client = ClientEnd(revision, server={"resources": flag})
     if not flag.get("subscribe"):
         with pytest.raises(MissingCapabilityError):
@@ -297,10 +310,10 @@ def test_updates_of_resources_need_the_declared_subscription(
 def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) -> None:
     server = ServerEnd(revision)
     updated = "notifications/resources/updated"
-    assert server.connection.notify(updated, {"uri": URI}) == []
+    assert list(server.connection.send(Notification(updated, {"uri": URI}))) == []
     server.ask("subscriptions/listen", {"notifications": {"resourceSubscriptions": [URI]}}, id="s")
-    assert server.connection.notify(updated, {"uri": "memo://other"}) == []
-    (send,) = server.connection.notify(updated, {"uri": URI})
+    assert list(server.connection.send(Notification(updated, {"uri": "memo://other"}))) == []
+    (send,) = list(server.connection.send(Notification(updated, {"uri": URI})))
     params = json.loads(send.data)["params"]
     assert params == {"uri": URI, "_meta": {"io.modelcontextprotocol/subscriptionId": "s"}}
 
@@ -310,13 +323,16 @@ def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) ->
 def test_only_what_a_subscription_tells_is_marked_with_its_id(revision: str) -> None:
     server = ServerEnd(revision)
     (first,) = server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id=7)
-    (change,) = server.connection.notify("notifications/tools/list_changed")
+    (change,) = list(server.connection.send(Notification("notifications/tools/list_changed")))
     key = facts(revision).meta.subscription_id or ""
     for marked in (first, json.loads(change.data)):
         assert marked["params"]["_meta"] == {key: 7}
     meta = {"progressToken": "t", facts(revision).meta.log_level or "": "debug"}
     server.ask("tools/call", PARAMS["tools/call"], id=8, meta=meta)
-    for message in (server.connection.progress(8, 1), server.connection.log(8, "info", "x")):
+    for message in (
+        sole(server.connection.send(Progress(8, 1))),
+        sole(server.connection.send(LogMessage(8, "info", "x"))),
+    ):
         assert message is not None
         assert b"subscriptionId" not in message.data
 
@@ -345,13 +361,13 @@ def test_a_server_requests_no_input_that_was_not_declared(revision: str, method:
         wanted["inputRequests"] = {"a": {"method": method, "params": PARAMS[method]}}
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id=1, capabilities={needed: {}})
-    message = server.connection.respond(1, wanted)
+    message = sole(server.connection.send(Response(1, wanted)))
     assert message is not None
     assert json.loads(message.data)["result"]["inputRequests"]["a"]["method"] == method
     server.ask("tools/call", PARAMS["tools/call"], id=2, capabilities={})
     with pytest.raises(MissingCapabilityError) as missing:
-        server.connection.respond(2, wanted)
-    refusal = server.connection.fail(2, missing.value)
+        server.connection.send(Response(2, wanted))
+    refusal = sole(server.connection.send(ErrorResponse(2, missing.value)))
     assert refusal is not None
     assert json.loads(refusal.data)["id"] == 2
     error = json.loads(refusal.data)["error"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.facts import Revision
-from mcpgen_runtime.protocol.connection import RequestFailed
+from mcpgen_runtime.protocol.events import RequestFailed
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS

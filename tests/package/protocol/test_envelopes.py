@@ -14,27 +14,34 @@ from mcpgen_runtime.errors import (
     ConnectionClosedError,
     LocalProtocolError,
     ProtocolError,
+    RequestLost,
 )
-from mcpgen_runtime.protocol.connection import Ignored, RequestFailed
+from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime.protocol.batches import BATCH_MESSAGES, parse_array, parse_batch
+from mcpgen_runtime.protocol.events import (
+    Cancellation,
+    ErrorResponse,
+    Ignored,
+    Request,
+    RequestFailed,
+    Response,
+)
 from mcpgen_runtime.protocol.jsonrpc import (
-    BATCH_MESSAGES,
     ID_CHARACTERS,
     Failure,
     InvalidMessage,
     Notification,
     ParsedMessage,
-    Request,
     Result,
     is_batch,
     parse,
-    parse_batch,
     read_id,
 )
 from mcpgen_runtime.protocol.lifecycle import missing_capability, without_malformed_extensions
 from mcpgen_runtime.protocol.requests import OutboundRequests, custom_method
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import PARAMS, RESULTS
-from package.wire import HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd
+from package.wire import HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, sent_request, sole
 
 LONGEST, LARGEST = "x" * 1024, 2**128
 
@@ -48,7 +55,7 @@ def parse_members(**members: Any) -> Any:
 @pytest.mark.parametrize("identifier", ["", LONGEST, 0, LARGEST, -LARGEST, 7.0], ids=repr)
 def test_ids_up_to_their_limits_are_read(identifier: Any) -> None:
     assert read_id(identifier) == identifier
-    assert parse_members(id=identifier, method="m") == Request(identifier, "m", None)
+    assert parse_members(id=identifier, method="m") == jsonrpc.Request(identifier, "m", None)
     assert parse_members(id=identifier, result={}) == Result(identifier, Raw(b"{}"))
 
 
@@ -129,7 +136,7 @@ def test_a_message_that_is_no_object_is_answerable(data: bytes) -> None:
 )
 def test_a_batch_begins_with_a_bracket(data: bytes, expected: bool) -> None:
     assert is_batch(data) is expected
-    assert ParsedMessage.of(data, True).is_batch is expected
+    assert ParsedMessage.of(data, parse_batch).is_batch is expected
     assert ParsedMessage.of(data).is_batch is False
 
 
@@ -137,8 +144,8 @@ def test_a_batch_has_a_hundred_messages_at_most() -> None:
     part = Notification("m", None)
     text = b'{"jsonrpc":"2.0","method":"m"}'
     assert BATCH_MESSAGES == 100
-    assert parse_batch(b"[" + b",".join([text] * 100) + b"]") == [part] * 100
-    (refused,) = parse_batch(b"[" + b",".join([text] * 101) + b"]")
+    assert parse_array(b"[" + b",".join([text] * 100) + b"]") == [part] * 100
+    (refused,) = parse_array(b"[" + b",".join([text] * 101) + b"]")
     assert isinstance(refused, InvalidMessage)
     assert refused.answerable
 
@@ -153,10 +160,10 @@ def test_a_parsed_batch_gives_the_results_by_request() -> None:
         {"id": 6},
     ]
     data = json.dumps([{"jsonrpc": "2.0", **each} for each in messages]).encode()
-    parsed = ParsedMessage.of(data, True)
+    parsed = ParsedMessage.of(data, parse_batch)
     assert parsed.results() == {1: b'{"a": 1}', "2": None, 3: None, 6: None}
     assert parsed.error_response() is None
-    alone = ParsedMessage.of(b'{"jsonrpc":"2.0","error":{"code":1,"message":"x"}}', True)
+    alone = ParsedMessage.of(b'{"jsonrpc":"2.0","error":{"code":1,"message":"x"}}', parse_batch)
     assert alone.error_response() == Failure(None, 1, "x", None)
 
 
@@ -171,7 +178,7 @@ def test_codes_of_the_reserved_range_are_not_invented(code: int) -> None:
     for revision in PER_REQUEST:
         server = ServerEnd(revision)
         server.ask("tools/list", id=1)
-        message = server.connection.fail(1, ProtocolError("x", code=code))
+        message = sole(server.connection.send(ErrorResponse(1, ProtocolError("x", code=code))))
         assert message is not None
         defined = REVISIONS[revision].facts.errors.defined or ()
         kept = code in defined or code in (-32100, -32019)
@@ -185,10 +192,12 @@ def test_ids_and_deadlines_of_requests_count_from_the_start() -> None:
         connection = ClientEnd(revision).connection
         assert connection.state.outbound.strays == 0
         upcoming = connection.state.outbound.next_id
-        identifier, _ = connection.request("tools/list", timeout=5.0)
+        identifier, _ = sent_request(connection.send(Request("tools/list", timeout=5.0)))
         assert identifier == upcoming
         assert connection.state.outbound.deadline(identifier) == 5.0
-        second, _ = connection.request("tools/list", timeout=7.0, limit=6.0, now=1.0)
+        second, _ = sent_request(
+            connection.send(Request("tools/list", timeout=7.0, limit=6.0), now=1.0)
+        )
         assert isinstance(identifier, int)
         assert second == identifier + 1
         assert connection.state.outbound.deadline(second) == 7.0
@@ -205,8 +214,8 @@ def test_a_lost_request_fails_once() -> None:
     client = ClientEnd(HANDSHAKE[-1])
     id = client.ask("tools/list")["id"]
     error = ConnectionClosedError("gone")
-    assert client.connection.request_lost(id, error) == [RequestFailed(id, error)]
-    assert client.connection.request_lost(id, error) == [
+    assert client.connection.receive(RequestLost(id, error)) == [RequestFailed(id, error)]
+    assert client.connection.receive(RequestLost(id, error)) == [
         Ignored(f"{id}, which is no open request: gone")
     ]
 
@@ -218,15 +227,15 @@ def test_a_closed_connection_has_no_open_requests(revision: str) -> None:
     assert tuple(server.connection.state.inbound) == (1,)
     server.connection.closed()
     assert tuple(server.connection.state.inbound) == ()
-    assert server.connection.respond(1, RESULTS["tools/list"]) is None
+    assert sole(server.connection.send(Response(1, RESULTS["tools/list"]))) is None
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_closing_a_stream_cancels_once(revision: str) -> None:
     connection = ClientEnd(revision).connection
-    id, _ = connection.request("tools/list")
+    id, _ = sent_request(connection.send(Request("tools/list")))
     by_stream = REVISIONS[revision].facts.http.cancellation == "close"
-    message = connection.cancel_by_stream(id)
+    message = sole(connection.send(Cancellation(id, stream_closed=True)))
     assert (message is None) is by_stream
     assert len(connection.state.outbound) == 0
 
@@ -237,10 +246,10 @@ def test_an_object_is_expected_as_params_and_as_result(value: Any) -> None:
     with pytest.raises(
         LocalProtocolError, match=r"^tools/list: expected an object as params, got "
     ):
-        client.connection.request("tools/list", value)
+        client.connection.send(Request("tools/list", value))
     server.ask("tools/list", id=1)
     with pytest.raises(ProtocolError, match=r"^tools/list: expected an object as result, got "):
-        server.connection.respond(1, value)
+        server.connection.send(Response(1, value))
 
 
 def test_a_custom_method_has_200_characters_at_most() -> None:

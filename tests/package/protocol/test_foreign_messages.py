@@ -29,11 +29,16 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.connection import (
+from mcpgen_runtime.protocol.events import (
+    Cancellation,
+    ErrorResponse,
     Ignored,
     OpenFailed,
+    OpenSession,
+    Progress,
     RequestFailed,
     RequestReceived,
+    Response,
     Send,
     UnmatchedResponse,
 )
@@ -54,6 +59,7 @@ from package.wire import (
     facts,
     meta_of,
     request,
+    sole,
     speaking_to,
 )
 
@@ -167,7 +173,7 @@ def test_a_message_nested_to_the_recursion_limit_fails_alone(revision: str, role
             for deep in nested_texts(depth):
                 end.connection.receive(with_deep(message, deep))
                 for identifier in tuple(end.connection.state.inbound):
-                    end.connection.fail(identifier, ProtocolError("enough"))
+                    end.connection.send(ErrorResponse(identifier, ProtocolError("enough")))
         assert is_usable(end), message
 
 
@@ -183,7 +189,7 @@ def test_an_answer_of_maximal_depth_fails_its_call_alone(revision: str) -> None:
                 client.say(with_deep({"jsonrpc": "2.0", "id": asked["id"], **answer}, deep))
                 (event,) = client.events
                 if isinstance(event, UnmatchedResponse):  # nobody can tell which answer it was
-                    client.connection.cancel(asked["id"])
+                    client.connection.send(Cancellation(asked["id"]))
                 assert len(client.connection.state.outbound) == 0
 
 
@@ -206,7 +212,7 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
         for depth in depths():
             for deep in nested_texts(depth):
                 client = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
-                asked = json.loads(client.open().data)
+                asked = json.loads(sole(client.send(OpenSession())).data)
                 answer = {"jsonrpc": "2.0", "id": asked["id"], "result": message}
                 for event in client.receive(with_deep(answer, deep)):
                     kinds.add(type(event).__name__)
@@ -296,7 +302,7 @@ def test_a_refusal_repeats_little_of_what_was_sent(revision: str) -> None:
     for message in long_requests(revision):
         for event in server.connection.receive(json.dumps(message).encode()):
             if isinstance(event, RequestReceived):
-                server.connection.fail(event.id, ProtocolError("enough"))
+                server.connection.send(ErrorResponse(event.id, ProtocolError("enough")))
             else:
                 data = event.message.data if isinstance(event, Send) else b"{}"
                 assert len(data) < SHOWN
@@ -460,8 +466,8 @@ def test_a_progress_token_that_is_endless_counts_as_none(revision: str) -> None:
     server = ServerEnd(revision)
     for token, wanted in ((LIMIT, True), (LIMIT + "i", False), (10**400, False)):
         server.ask("tools/list", {}, meta={"progressToken": token}, id=1)
-        assert (server.connection.progress(1, 0.5) is not None) == wanted
-        server.connection.respond(1, RESULTS["tools/list"])
+        assert (sole(server.connection.send(Progress(1, 0.5))) is not None) == wanted
+        server.connection.send(Response(1, RESULTS["tools/list"]))
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)

@@ -8,18 +8,25 @@ import pytest
 
 from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.framing.line_framing import LineReader
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.connection import (
+from mcpgen_runtime.protocol.events import (
+    Cancellation,
+    ErrorResponse,
     Event,
     Ignored,
+    Notification,
     NotificationReceived,
+    OpenSession,
+    Progress,
     ProgressReceived,
+    Request,
     RequestFailed,
+    Response,
     ResponseReceived,
     UnmatchedResponse,
 )
 from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.transports.line_channel import LineReader
 from package.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding
@@ -33,6 +40,8 @@ from package.wire import (
     initialize,
     request,
     sent_messages,
+    sent_request,
+    sole,
 )
 
 CODES_WITHOUT_MEANING = [-32000, -32001, -32002, -32003, -32042, -32601, -32603, -32800]
@@ -100,10 +109,12 @@ def test_a_dollar_notification_with_an_id_is_an_unknown_request(revision: str, r
 def test_none_of_it_is_ever_sent(revision: str) -> None:
     pair = Pair(revision)
     id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True)
-    pair.deliver("server", pair.server.progress(id, 1))
-    pair.deliver("client", pair.client.cancel(id, "no more"))
-    assert pair.server.respond(id, RESULTS["tools/call"]) is None
-    assert pair.server.fail(id, MissingCapabilityError(("tools",), "x")) is None
+    pair.deliver("server", sole(pair.server.send(Progress(id, 1))))
+    pair.deliver("client", sole(pair.client.send(Cancellation(id, "no more"))))
+    assert sole(pair.server.send(Response(id, RESULTS["tools/call"]))) is None
+    assert (
+        sole(pair.server.send(ErrorResponse(id, MissingCapabilityError(("tools",), "x")))) is None
+    )
     methods = [message["method"] for _, message in pair.wire if "method" in message]
     assert methods[-3:] == ["tools/call", "notifications/progress", "notifications/cancelled"]
     assert not any(method.startswith("$/") for method in methods)
@@ -146,7 +157,7 @@ def test_whatever_answers_a_cancelled_call_comes_too_late(
 ) -> None:
     client = ClientEnd(revision)
     id = client.ask("tools/call", PARAMS["tools/call"])["id"]
-    assert client.connection.cancel(id) is not None
+    assert sole(client.connection.send(Cancellation(id))) is not None
     assert len(client.connection.state.outbound) == 0
     assert isinstance(answer_with(client, id, **late), Ignored)
     assert still_works(client)
@@ -171,11 +182,11 @@ def test_the_first_request_replaces_a_missing_confirmation(revision: str) -> Non
     server = ServerEnd(None)
     server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
     changed = "notifications/tools/list_changed"
-    assert server.connection.notify(changed) == []
+    assert list(server.connection.send(Notification(changed))) == []
     assert server.say(request(revision, "tools/list", id=1)) == []
     assert [event.id for event in server.requests()] == [1]
-    assert len(server.connection.notify(changed)) == 1
-    assert server.connection.request("roots/list")
+    assert len(list(server.connection.send(Notification(changed)))) == 1
+    assert sent_request(server.connection.send(Request("roots/list")))
 
 
 @pytest.mark.requirement("seed-compat.initialized-after-requests")
@@ -198,7 +209,7 @@ def test_a_confirmation_with_an_id_is_refused_and_still_counts(revision: str) ->
     server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
     (answer,) = server.say({**INITIALIZED, "id": 2})
     assert (answer["id"], answer["error"]["code"]) == (2, -32601)
-    assert server.connection.request("roots/list")
+    assert sent_request(server.connection.send(Request("roots/list")))
     assert server.say(request(revision, "tools/list")) == []
 
 
@@ -348,7 +359,7 @@ def test_an_unknown_method_has_one_code(revision: str, role: Role, method: str) 
 @pytest.mark.parametrize("revision", revisions_holding("seed-compat.noise-on-stdout"))
 def test_a_client_skips_noise_without_a_word(revision: str, noise: bytes) -> None:
     fresh = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
-    fresh.open()
+    fresh.send(OpenSession())
     client = ClientEnd(revision)
     for connection in (fresh, client.connection):
         events = connection.receive(noise)

@@ -12,11 +12,20 @@ from mcpgen_runtime.errors import (
     ConnectionClosedError,
     RemoteError,
     RemoteProtocolError,
+    RequestLost,
     RevisionError,
 )
 from mcpgen_runtime.facts import Lifecycle, Revisions
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.connection import Event, Ignored, Opened, OpenFailed, Send
+from mcpgen_runtime.protocol.events import (
+    Event,
+    Ignored,
+    Opened,
+    OpenFailed,
+    OpenSession,
+    Send,
+    StepTimedOut,
+)
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.probe import Probe
 from mcpgen_runtime.revisions import REVISIONS
@@ -29,6 +38,7 @@ from package.wire import (
     encode_message,
     meta_of,
     sent_messages,
+    sole,
 )
 from requirements import EVERY_REVISION
 
@@ -45,7 +55,9 @@ class Newcomer:
 
     def __init__(self, revisions: Revisions = REVISIONS) -> None:
         self.connection = ClientConnection(revisions, describe_as({"roots": {}}, "client"))
-        self.sent: list[dict[str, Any]] = [json.loads(self.connection.open().data)]
+        self.sent: list[dict[str, Any]] = [
+            json.loads(sole(self.connection.send(OpenSession())).data)
+        ]
         self.events: list[Event] = []
 
     @property
@@ -61,7 +73,7 @@ class Newcomer:
     def wait_in_vain(self) -> None:
         """Leave its last request without answer."""
         if self.is_probing():
-            self._take(self.connection.step_timed_out())
+            self._take(self.connection.receive(StepTimedOut()))
 
     def is_probing(self) -> bool:
         """Whether a missing answer would mean a server with a handshake."""
@@ -377,7 +389,7 @@ def test_the_client_introduces_itself_as_the_revision_has_it(revision: str) -> N
     }
     (members,) = (members for id, members in known.items() if revision in revisions_holding(id))
     connection = ClientConnection(REVISIONS.only(revision), describe)
-    params = json.loads(connection.open().data)["params"]
+    params = json.loads(sole(connection.send(OpenSession())).data)["params"]
     shown = params.get("clientInfo") or params["_meta"]["io.modelcontextprotocol/clientInfo"]
     assert shown == {name: full_info[name] for name in members}
 
@@ -391,7 +403,7 @@ def test_a_probe_may_be_to_blame_until_the_server_has_answered() -> None:
     offered.append(silent.without_probe())
     gone.wait_in_vain()
     ended = ConnectionClosedError("it ended as this was written")
-    gone.connection.opening_refused(gone.sent[-1]["id"], ended)
+    gone.connection.receive(RequestLost(gone.sent[-1]["id"], ended))
     gone.connection.closed()
     offered.append(gone.without_probe())
     assert offered == [list(LEGACY)] * 4

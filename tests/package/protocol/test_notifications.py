@@ -11,7 +11,14 @@ import pytest
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.errors import MethodNotFoundError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.connection import NotificationReceived
+from mcpgen_runtime.protocol.events import (
+    Cancellation,
+    LogMessage,
+    Notification,
+    NotificationReceived,
+    Progress,
+    Request,
+)
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.peer import Peer
@@ -19,7 +26,7 @@ from mcpgen_runtime.runtime.request_context import RequestContext
 from package.ends import answer_request, asking_ends, both, end_of
 from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from package.wire import ClientEnd, ServerEnd, describe_as, speaking_to
+from package.wire import ClientEnd, ServerEnd, describe_as, sent_request, sole, speaking_to
 
 
 @pytest.mark.requirement("jsonrpc.notification-no-response")
@@ -114,13 +121,19 @@ def test_no_notification_has_an_id(revision: str) -> None:
         server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="s")
     server.ask("tools/call", PARAMS["tools/call"], id="a", meta={"progressToken": "t"})
     sent: list[OutgoingMessage | None] = [
-        server.connection.progress("a", 1, 2, "half"),
-        client.connection.cancel(client.connection.request("tools/list")[0], "no more"),
+        sole(server.connection.send(Progress("a", 1, 2, "half"))),
+        sole(
+            client.connection.send(
+                Cancellation(
+                    sent_request(client.connection.send(Request("tools/list")))[0], "no more"
+                )
+            )
+        ),
     ]
     for connection in (server.connection, client.connection):
         for name in REVISIONS[revision].notifications_from(connection.state.role):
             if name in PARAMS:
-                sent += connection.notify(name, PARAMS[name])
+                sent += list(connection.send(Notification(name, PARAMS[name])))
     messages = [json.loads(message.data) for message in sent if message is not None]
     assert len(messages) >= 3
     assert all("id" not in message and "method" in message for message in messages)
@@ -131,24 +144,24 @@ def test_no_notification_has_an_id(revision: str) -> None:
 def test_a_server_says_nothing_that_no_client_asked_for(revision: str) -> None:
     server = ServerEnd(revision, speaks=revision)
     for name in REVISIONS[revision].server_notifications.keys() & PARAMS.keys():
-        assert server.connection.notify(name, PARAMS[name]) == []
-    assert server.connection.log(None, "emergency", "fire") is None
+        assert list(server.connection.send(Notification(name, PARAMS[name]))) == []
+    assert sole(server.connection.send(LogMessage(None, "emergency", "fire"))) is None
     server.ask("tools/list", id=1)
     for name in REVISIONS[revision].server_notifications.keys() & PARAMS.keys():
-        assert server.connection.notify(name, PARAMS[name]) == []
+        assert list(server.connection.send(Notification(name, PARAMS[name]))) == []
 
 
 @pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
 def test_a_notification_that_no_spoken_revision_has_is_refused(revision: str, role: Role) -> None:
     with pytest.raises(MethodNotFoundError):
-        end_of(revision, role).connection.notify("notifications/no/such")
+        end_of(revision, role).connection.send(Notification("notifications/no/such"))
 
 
 @pytest.mark.requirement("jsonrpc.reissue-with-new-id")
 @pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.reissue-with-new-id"))
 def test_a_request_of_a_closed_connection_is_sent_as_a_new_one(revision: str, role: Role) -> None:
     end = end_of(revision, role)
-    first, _ = end.connection.request("tools/call", PARAMS["tools/call"])
+    first, _ = sent_request(end.connection.send(Request("tools/call", PARAMS["tools/call"])))
     assert end.connection.closed() == [first]
-    again, message = end.connection.request("tools/call", PARAMS["tools/call"])
+    again, message = sent_request(end.connection.send(Request("tools/call", PARAMS["tools/call"])))
     assert json.loads(message.data)["id"] == again != first

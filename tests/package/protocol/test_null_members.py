@@ -17,11 +17,12 @@ from mcpgen_runtime import Server
 from mcpgen_runtime._wire import STRUCTS, UNSET, decoder, fields, is_many, is_object, tag_of
 from mcpgen_runtime.errors import RemoteError
 from mcpgen_runtime.facts import Method, Role, other
-from mcpgen_runtime.protocol.connection import (
+from mcpgen_runtime.protocol.events import (
     Event,
     Ignored,
     NotificationReceived,
     ProgressReceived,
+    Request,
     RequestFailed,
     RequestReceived,
     ResponseReceived,
@@ -41,6 +42,7 @@ from package.wire import (
     facts,
     initialize,
     request,
+    sent_request,
     speaking_to,
 )
 
@@ -150,7 +152,7 @@ def test_each_received_result_may_have_null(revision: str, role: Role) -> None:
         seen = []
         for is_null in (False, True):
             end = end_of(revision, role)
-            identifier, _ = end.connection.request(name, PARAMS[name])
+            identifier, _ = sent_request(end.connection.send(Request(name, PARAMS[name])))
             result = {**(RESULTS[name] or {})}
             typed = end.connection.result_decoder(methods[name])(json.dumps(result).encode())
             response: dict[str, Any] = {"jsonrpc": "2.0", "id": identifier, "result": result}
@@ -167,7 +169,7 @@ def test_an_error_response_may_have_null(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     methods = [name for name in REVISIONS[revision].requests_from(role) if name in PARAMS]
     for name in methods:
-        identifier, _ = end.connection.request(name, PARAMS[name])
+        identifier, _ = sent_request(end.connection.send(Request(name, PARAMS[name])))
         error = {"code": -32602, "message": "no", "data": None}
         end.say({"jsonrpc": "2.0", "id": identifier, "result": None, "error": error})
         (event,) = end.events[-1:]
@@ -179,7 +181,9 @@ def test_an_error_response_may_have_null(revision: str, role: Role) -> None:
 @pytest.mark.parametrize("revision", ALL)
 def test_progress_with_null_arrives(revision: str) -> None:
     end = end_of(revision, "client")
-    _, message = end.connection.request("tools/call", PARAMS["tools/call"], progress=True)
+    _, message = sent_request(
+        end.connection.send(Request("tools/call", PARAMS["tools/call"], progress=True))
+    )
     token = json.loads(message.data)["params"]["_meta"]["progressToken"]
     nothing = {"total": None, "message": None, "_meta": None}
     params = {"progressToken": token, "progress": 1, **nothing}

@@ -9,7 +9,7 @@ import pytest
 
 from mcpgen_runtime.errors import MethodNotFoundError, RemoteError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.connection import RequestFailed, RequestReceived, ResponseReceived
+from mcpgen_runtime.protocol.events import RequestFailed, RequestReceived, ResponseReceived
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
 from package.ends import ASKED, answering_ends, ask, both, end_of

@@ -16,11 +16,16 @@ from mcpgen_runtime import _wire
 from mcpgen_runtime._wire import Untagged
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import ProtocolError, RemoteError
-from mcpgen_runtime.protocol.connection import (
+from mcpgen_runtime.protocol.connection import Connection
+from mcpgen_runtime.protocol.events import (
+    Cancellation,
     CancelReceived,
-    Connection,
+    ErrorResponse,
+    Progress,
+    Request,
     RequestFailed,
     RequestReceived,
+    Response,
     ResponseReceived,
 )
 from mcpgen_runtime.runtime.request_context import RequestContext
@@ -28,7 +33,7 @@ from package.ends import ask, end_of
 from package.live import App, live, text_of
 from package.protocol.pair import Pair
 from package.strategies import anything, describe_revision
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd
+from package.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, sent_request, sole
 
 every = pytest.mark.parametrize("revision", ALL)
 both_kinds = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
@@ -41,7 +46,7 @@ def test_ten_thousand_requests_have_distinct_ids_and_keep_none(revision: str) ->
     client = ClientEnd(revision)
     seen = set()
     for _ in range(10_000):
-        id, message = client.connection.request("tools/list", progress=True)
+        id, message = sent_request(client.connection.send(Request("tools/list", progress=True)))
         assert json.loads(message.data)["id"] == id
         seen.add(id)
         client.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
@@ -76,13 +81,13 @@ class Wire:
         """Do one thing, if it can be done: with the request or the message of that number."""
         id: RequestId
         if what == "ask":
-            id, message = self.client.request("tools/list", progress=True)
+            id, message = sent_request(self.client.send(Request("tools/list", progress=True)))
             assert id not in self.asked
             self.asked.append(id)
             self.under_way["to server"].append(message)
         elif what == "cancel" and self.asked:
             id = self.asked[number % len(self.asked)]
-            cancelled = self.client.cancel(id)
+            cancelled = sole(self.client.send(Cancellation(id)))
             if cancelled is not None:
                 self.settled[id] = self.settled.get(id, 0) + 1
                 self.under_way["to server"].append(cancelled)
@@ -102,11 +107,11 @@ class Wire:
 
     def _serve(self, what: str, id: RequestId) -> None:
         if what == "answer":
-            message = self.server.respond(id, {"tools": []})
+            message = sole(self.server.send(Response(id, {"tools": []})))
         elif what == "fail":
-            message = self.server.fail(id, ProtocolError("no", code=7))
+            message = sole(self.server.send(ErrorResponse(id, ProtocolError("no", code=7))))
         else:
-            message = self.server.progress(id, random.random())
+            message = sole(self.server.send(Progress(id, random.random())))
         assert message is None or id not in self.stopped
         if message is not None:
             self.under_way["to client"].append(message)
@@ -267,7 +272,11 @@ def test_no_message_whatever_it_is_raises_or_ends_the_session(
     revision: str, role: Any, noise: list[bytes]
 ) -> None:
     end = end_of(revision, role)
-    id, _ = end.connection.request("tools/list") if role == "client" else (None, None)
+    id, _ = (
+        sent_request(end.connection.send(Request("tools/list")))
+        if role == "client"
+        else (None, None)
+    )
     for message in noise:
         end.say(message)
     if role == "client":

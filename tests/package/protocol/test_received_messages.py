@@ -13,37 +13,45 @@ from mcpgen_runtime.errors import (
     McpError,
     RemoteError,
     RemoteProtocolError,
+    RequestLost,
 )
 from mcpgen_runtime.facts import Lifecycle, Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.connection import (
+from mcpgen_runtime.protocol.events import (
     CancelReceived,
+    CloseStreams,
     Ignored,
     Opened,
     OpenFailed,
+    OpenSession,
     ProgressReceived,
+    Request,
     RequestFailed,
     RequestReceived,
+    Response,
     ResponseReceived,
     Send,
+    StepTimedOut,
 )
 from mcpgen_runtime.protocol.initialization import Initialization
-from mcpgen_runtime.protocol.lifecycle import Session
+from mcpgen_runtime.protocol.lifecycle import Session, State
 from mcpgen_runtime.protocol.probe import Probe
 from mcpgen_runtime.protocol.requests import ConnectionState
-from mcpgen_runtime.protocol.states import State
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import RESULTS
 from package.wire import (
     ALL,
     HANDSHAKE,
     PER_REQUEST,
+    UPDATED,
     ClientEnd,
     ServerEnd,
     describe_as,
     encode_message,
     facts,
     request,
+    sent_request,
+    sole,
 )
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -59,10 +67,9 @@ def notification(method: str, **params: Any) -> dict[str, Any]:
 @every
 def test_a_client_has_no_subscribers(revision: str) -> None:
     connection = ClientEnd(revision).connection
-    assert not connection.is_subscribed("memo://one")
     assert connection.subscribed_uris() == set()
     assert not connection.has_subscriber("notifications/resources/updated", {"uri": "memo://one"})
-    assert connection.close_streams() == []
+    assert list(connection.send(CloseStreams())) == []
 
 
 @every
@@ -80,7 +87,7 @@ def test_results_have_no_extra_members_by_default(revision: str) -> None:
 @every
 def test_progress_extends_a_timeout_from_moment_zero_by_default(revision: str) -> None:
     client = ClientEnd(revision)
-    id, _ = client.connection.request("tools/list", now=0.0, timeout=5.0, progress=True)
+    id, _ = sent_request(client.connection.send(Request("tools/list", timeout=5.0, progress=True)))
     assert client.connection.state.outbound.deadline(id) == 5.0
     data = encode_message(notification("notifications/progress", progressToken=id, progress=0.5))
     assert client.connection.receive(data, 2.0) == [ProgressReceived(id, 0.5, None, None)]
@@ -180,7 +187,7 @@ def test_an_id_that_is_open_is_refused_and_stays_open(revision: str) -> None:
     (refusal,) = server.ask("tools/list", id=1)
     assert refusal["error"]["message"] == "id 1 belongs to an open request"
     assert refusal["id"] == 1
-    assert server.connection.respond(1, RESULTS["tools/list"] or {}) is not None
+    assert sole(server.connection.send(Response(1, RESULTS["tools/list"] or {}))) is not None
     assert server.ask("tools/list", id=1) == []
 
 
@@ -207,7 +214,7 @@ UNKNOWN = {"code": -32601, "message": "unknown"}
 )
 def test_each_message_of_an_opening_is_marked_as_such(answer: dict[str, Any]) -> None:
     connection = ClientConnection(REVISIONS, describe_as({}, "client"))
-    assert connection.open().method == "server/discover"
+    assert sole(connection.send(OpenSession())).method == "server/discover"
     assert isinstance(connection.step, Probe)
     (following,) = opened_by(connection, **answer)
     assert (following.message.method, following.opens) == ("initialize", True)
@@ -218,15 +225,15 @@ def test_each_message_of_an_opening_is_marked_as_such(answer: dict[str, Any]) ->
     assert opened == Opened(REVISIONS[HANDSHAKE[-1]])
     assert connection.state.outbound.ids() == ()
     assert connection.first_step is None
-    id, _ = connection.request("ping")
+    id, _ = sent_request(connection.send(Request("ping")))
     answered = connection.receive(encode_message({"jsonrpc": "2.0", "id": id, "result": {}}))
     assert [type(event) for event in answered] == [ResponseReceived]
 
 
 def test_a_probe_that_is_refused_late_is_ignored() -> None:
     connection = ClientConnection(REVISIONS, describe_as({}, "client"))
-    probe = connection.open()
-    (following,) = connection.step_timed_out()
+    probe = sole(connection.send(OpenSession()))
+    (following,) = connection.receive(StepTimedOut())
     assert (following.message.method, following.opens) == ("initialize", True)
     late = encode_message({"jsonrpc": "2.0", "id": probe.id, "error": UNKNOWN})
     assert connection.receive(late) == [Ignored("server/discover was refused, late")]
@@ -236,8 +243,8 @@ def test_a_probe_that_is_refused_late_is_ignored() -> None:
 
 def test_a_probe_that_is_answered_late_takes_the_handshake_back() -> None:
     connection = ClientConnection(REVISIONS, describe_as({}, "client"))
-    probe = connection.open()
-    (following,) = connection.step_timed_out()
+    probe = sole(connection.send(OpenSession()))
+    (following,) = connection.receive(StepTimedOut())
     result = {**DISCOVERED, "supportedVersions": [PER_REQUEST[-1]]}
     late = encode_message({"jsonrpc": "2.0", "id": probe.id, "result": result})
     assert connection.receive(late) == [Opened(REVISIONS[PER_REQUEST[-1]])]
@@ -249,8 +256,8 @@ def test_a_probe_that_is_answered_late_takes_the_handshake_back() -> None:
 
 def test_after_a_handshake_no_answer_to_the_probe_is_expected() -> None:
     connection = ClientConnection(REVISIONS, describe_as({}, "client"))
-    probe = connection.open()
-    (following,) = connection.step_timed_out()
+    probe = sole(connection.send(OpenSession()))
+    (following,) = connection.receive(StepTimedOut())
     result = shook_hands(HANDSHAKE[-1])
     connection.receive(
         encode_message({"jsonrpc": "2.0", "id": following.message.id, "result": result})
@@ -259,20 +266,6 @@ def test_after_a_handshake_no_answer_to_the_probe_is_expected() -> None:
     late = encode_message({"jsonrpc": "2.0", "id": probe.id, "error": UNKNOWN})
     text = f"error -32601 about {probe.id}: unknown, which is no open request any more"
     assert connection.receive(late) == [Ignored(text)]
-
-
-@sessions
-def test_requests_of_a_replaced_server_are_no_longer_open(revision: str) -> None:
-    client = ClientEnd(revision)
-    client.say(request(revision, "roots/list", id=1))
-    inbound = [tuple(client.connection.state.inbound)]
-    client.connection.peer_replaced()
-    assert [*inbound, tuple(client.connection.state.inbound)] == [(1,), ()]
-    again = client.connection.with_same_revision()
-    assert again.session is None
-    message = again.open()
-    assert message.method == "initialize"
-    assert message.revision is REVISIONS[revision]
 
 
 def state_of(role: Role, spoken: tuple[str, ...], agreed: str | None) -> ConnectionState:
@@ -325,9 +318,9 @@ def test_a_subscription_begins_and_ends_with_its_response(revision: str) -> None
     server, states = ServerEnd(revision).connection, list[bool]()
     for id, method in enumerate(("resources/subscribe", "resources/unsubscribe")):
         server.receive(encode_message(request(revision, method, {"uri": "memo://one"}, id=id)))
-        states.append(server.is_subscribed("memo://one"))
-        server.respond(id, {})
-        states.append(server.is_subscribed("memo://one"))
+        states.append(server.has_subscriber(UPDATED, {"uri": "memo://one"}))
+        server.send(Response(id, {}))
+        states.append(server.has_subscriber(UPDATED, {"uri": "memo://one"}))
     assert states == [False, True, True, False]
 
 
@@ -337,9 +330,9 @@ def test_a_result_without_json_form_is_refused(revision: str) -> None:
     server.ask("tools/list", id=1)
     result = {**(RESULTS["tools/list"] or {}), "_meta": {"a": object()}}
     with pytest.raises(InternalError, match="tools/list: result: "):
-        server.connection.respond(1, result)
+        server.connection.send(Response(1, result))
     with pytest.raises(InternalError, match="tools/list: expected an object as result, got 5"):
-        server.connection.respond(1, 5)
+        server.connection.send(Response(1, 5))
     assert tuple(server.connection.state.inbound) == (1,)
 
 
@@ -347,7 +340,7 @@ def test_a_result_without_json_form_is_refused(revision: str) -> None:
 def test_a_result_in_json_is_sent_as_passed(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("tools/list", id=1)
-    message = server.connection.respond(1, Raw(b'{"own":1}'))
+    message = sole(server.connection.send(Response(1, Raw(b'{"own":1}'))))
     assert message is not None
     assert b'"result":{"own":1}' in message.data
 
@@ -363,9 +356,9 @@ def test_a_connection_that_ended_has_no_open_requests(revision: str) -> None:
 @pytest.mark.parametrize("failure", [RemoteProtocolError("no"), ConnectionClosedError("gone")])
 def test_a_negotiation_that_fails_ends_with_its_error(failure: McpError) -> None:
     connection = ClientConnection(REVISIONS.only(HANDSHAKE[-1]), describe_as({}, "client"))
-    first = connection.open()
-    assert connection.opening_refused(None, failure) == [OpenFailed(failure)]
-    assert connection.opening_refused(first.id, failure) == [OpenFailed(failure)]
+    identifier, _ = sent_request(connection.send(OpenSession()))
+    lost = RequestLost(identifier, failure)
+    assert connection.receive(lost) == [OpenFailed(failure)]
     assert connection.state.outbound.ids() == ()
-    ignored = Ignored(f"{first.id}, which is no open request: {failure}")
-    assert connection.opening_refused(first.id, failure) == [ignored]
+    ignored = Ignored(f"{identifier}, which is no open request: {failure}")
+    assert connection.receive(lost) == [ignored]

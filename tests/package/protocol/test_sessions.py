@@ -6,22 +6,23 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.errors import InvalidParamsError, McpError, ParseError
-from mcpgen_runtime.protocol.connection import CancelReceived, Ignored, RequestReceived, Send
+from mcpgen_runtime.errors import FrameError, InvalidParamsError, McpError
+from mcpgen_runtime.protocol.events import CancelReceived, Ignored, Request, RequestReceived, Send
 from mcpgen_runtime.protocol.handshake import check_subscriptions, handshake_connection
-from mcpgen_runtime.protocol.lifecycle import Session
-from mcpgen_runtime.protocol.states import State
+from mcpgen_runtime.protocol.lifecycle import Session, State
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import (
     EVERY_CLIENT_CAPABILITY,
     HANDSHAKE,
     INITIALIZED,
+    UPDATED,
     ClientEnd,
     describe_as,
     encode_message,
     initialize,
     sent_messages,
+    sent_request,
 )
 
 sessions = pytest.mark.parametrize("revision", HANDSHAKE)
@@ -74,7 +75,7 @@ def test_a_session_follows_limited_resources(revision: str, uris: list[str], all
 
 def test_before_a_session_there_is_nothing_to_report() -> None:
     connection = new_connection()
-    assert not connection.is_subscribed("a")
+    assert not connection.has_subscriber(UPDATED, {"uri": "a"})
     assert connection.subscribed_uris() == set()
     (event,) = connection.receive(encode_message(INITIALIZED))
     assert event == Ignored("notifications/initialized: not expected now")
@@ -88,7 +89,7 @@ def test_before_a_session_there_is_nothing_to_report() -> None:
 def test_subscriptions_of_a_session_are_those_of_its_client(revision: str) -> None:
     connection = new_connection(revision)
     connection.session.subscriptions.add("a")
-    assert [connection.is_subscribed(uri) for uri in "ab"] == [True, False]
+    assert [connection.has_subscriber(UPDATED, {"uri": uri}) for uri in "ab"] == [True, False]
     uris = connection.subscribed_uris()
     assert uris == {"a"}
     assert uris is not connection.session.subscriptions
@@ -134,15 +135,15 @@ def test_an_assumed_session_lacks_what_its_requests_need(revision: str) -> None:
     assert connection.session is session
     assert session.own_capabilities.keys() >= {"tools", "resources"}
     with pytest.raises(McpError, match="a session of its own"):
-        connection.request("roots/list")
+        connection.send(Request("roots/list"))
     assert isinstance(ask(connection, "tools/list"), RequestReceived)
 
 
 @sessions
 def test_requests_of_a_process_begin_with_its_prefix(revision: str) -> None:
     connection = new_connection(revision)
-    connection.prefix_requests("p-")
-    ids = [connection.request("roots/list")[0] for _ in range(2)]
+    connection.state.outbound.prefix = "p-"
+    ids = [sent_request(connection.send(Request("roots/list")))[0] for _ in range(2)]
     assert len(set(ids)) == 2
     assert all(id.startswith("p-") for id in ids)
 
@@ -159,10 +160,10 @@ def test_so_many_methods_are_known_to_be_allowed(revision: str) -> None:
 @sessions
 def test_a_frame_that_is_unreadable_is_answered_by_servers_alone(revision: str) -> None:
     connection = new_connection(revision)
-    (event,) = connection.unreadable(ParseError("too long"))
+    (event,) = connection.receive(FrameError("too long"))
     assert event.message.error_code == -32700
     client = ClientEnd(revision).connection
-    assert client.unreadable(ParseError("too long")) == [Ignored("too long")]
+    assert client.receive(FrameError("too long")) == [Ignored("too long")]
 
 
 @sessions

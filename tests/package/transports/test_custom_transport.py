@@ -22,7 +22,7 @@ from mcpgen_runtime.errors import (
     RemoteError,
     RequestTimeoutError,
 )
-from mcpgen_runtime.protocol.connection import Ignored
+from mcpgen_runtime.protocol.events import Ignored
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.transports.memory import memory_pair

@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from mcpgen_runtime.values.type_schemas import TypeParts, accepts, complete, has_fields
+from mcpgen_runtime.values.value_types import TypeParts, accepts, complete, has_fields
 
 
 class Color(enum.Enum):

@@ -278,10 +278,6 @@ class TokenAuthorizer:
 
         Returns:
             Whether there is a new token.
-
-        Raises:
-            AuthorizationError: The request failed; the refresh token may still be valid.
-            TransportError: The token endpoint cannot be reached.
         """
         store = self._settings.store
         async with store.lock(self._key):

@@ -327,7 +327,8 @@ class AsgiApplication:
             message: jsonrpc.Message | None = None
             messages: Sequence[jsonrpc.Message]
             if body[:1] != b"{" and jsonrpc.is_batch(body):
-                messages = jsonrpc.parse_batch(body)
+                parse_batch = self.settings.parse_batch
+                messages = (jsonrpc.parse(body),) if parse_batch is None else parse_batch(body)
             else:
                 message = jsonrpc.parse(body)
                 messages = (message,)

@@ -40,7 +40,7 @@ from ...channel import OutgoingMessage
 from ...errors import ConnectionClosedError, ProtocolError
 from ...facts import Revisions
 from ...protocol import jsonrpc
-from ...protocol.connection import RequestReceived
+from ...protocol.events import RequestReceived
 from ...protocol.lifecycle import RequestMetadata
 from ...runtime.concurrency import failure_of
 from ...runtime.eager_tasks import Cancellable, begin_task

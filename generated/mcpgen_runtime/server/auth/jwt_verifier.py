@@ -154,11 +154,7 @@ class JwtVerifier(TokenVerifier):
         return _IssuerKeys(issuer, url, http, self._cool_down, self._max_age, cache.clear)
 
     def _principal(self, token: ParsedToken, trusted: TrustedIssuers) -> Principal:
-        """The principal of a token whose signature and issuer are valid.
-
-        Raises:
-            InvalidTokenError: A claim is missing or wrong.
-        """
+        """The principal of a token whose signature and issuer are valid."""
         claims, now = token.claims, time.time()
         if token.media_type not in ((_ACCESS_TOKEN,) if self.typed else _TYPES):
             raise InvalidTokenError("typ: expected an access token")
@@ -210,11 +206,7 @@ class _IssuerKeys:
         self._fetch: SharedFetch[None] | None = None
 
     async def find(self, kid: str | None) -> Sequence[Key]:
-        """The keys that may have signed a token: those with its key id, or all without a key id.
-
-        Raises:
-            TransportError: The keys cannot be fetched.
-        """
+        """The keys that may have signed a token: those with its key id, or all without a key id."""
         keys = self._keys_with_id(kid)
         if keys and monotonic() < self._stale_at:
             return keys

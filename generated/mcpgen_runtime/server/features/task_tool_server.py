@@ -30,15 +30,11 @@ class TaskToolOptions(TypedDict, total=False):
 class TaskToolServer(ServerKernel):
     """A server with tools whose calls may be tasks, and with handlers that `Tasks` adds."""
 
-    def _use_tool_options(
-        self, options: dict[str, Any], members: dict[str, Any]
-    ) -> ToolRunner | None:
+    def _use_tool_options(self, options: dict[str, Any], members: dict[str, Any]) -> dict[str, Any]:
         runner: ToolRunner | None = options.pop("runner", None)
-        if runner is None:
-            return super()._use_tool_options(options, members)
-        members |= runner.tool_members
-        super()._use_tool_options(options, members)
-        return runner
+        if runner is not None:
+            members |= runner.tool_members
+        return {**super()._use_tool_options(options, members), "runner": runner}
 
     def handle_requests(
         self,

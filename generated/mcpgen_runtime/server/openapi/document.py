@@ -184,11 +184,7 @@ class _Sizes:
         self._known: dict[int, tuple[object, int]] = {}
 
     def of(self, value: Any, levels: int = LEVELS) -> int:
-        """The size of a value; a shared part counts at each place where it occurs.
-
-        Raises:
-            ValueError: The value is nested too deep, or within itself.
-        """
+        """The size of a value; a shared part counts at each place where it occurs."""
         if isinstance(value, str | bytes):
             return len(value) + 2
         if not is_object(value) and not is_many(value):
@@ -225,12 +221,7 @@ def _object(node: Any, where: str) -> Mapping[str, Any]:
 
 
 def _text_of(spec: str | os.PathLike[str]) -> tuple[bytes, bool]:
-    """The bytes of a document, and whether they are JSON.
-
-    Raises:
-        ValueError: A URL, or too many bytes.
-        TypeError: Neither a text nor a path.
-    """
+    """The bytes of a document, and whether they are JSON."""
     if isinstance(spec, str) and (spec.lstrip()[:1] == "{" or "\n" in spec):
         data = spec.encode(errors="replace")
         size = len(data)
@@ -263,11 +254,7 @@ def _decode(data: bytes, is_json: bool) -> Mapping[str, Any]:
 
 
 def _check_size(size: int) -> None:
-    """Check the size of a document with a copy for each alias.
-
-    Raises:
-        DocumentTooLargeError: The document is too large.
-    """
+    """Check the size of a document with a copy for each alias."""
     if size > DOCUMENT_BYTES:
         raise DocumentTooLargeError(
             f"spec: expected at most {DOCUMENT_BYTES} characters with a copy for each alias"

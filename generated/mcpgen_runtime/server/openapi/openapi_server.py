@@ -257,11 +257,7 @@ def _route(method: str, path: str, operation: Mapping[str, Any]) -> HTTPRoute:
 
 
 def _checked_names(names: Mapping[str, str]) -> Mapping[str, str]:
-    """The names of the user, after a check.
-
-    Raises:
-        ValueError: A name is invalid, or occurs twice.
-    """
+    """The names of the user, after a check."""
     for key, name in names.items():
         if not _NAME.fullmatch(name):
             raise ValueError(f"mcp_names: {key!r}: expected letters, digits, '_', '-' and '.'")
@@ -282,11 +278,7 @@ def _hints(method: str) -> ToolAnnotations:
 
 
 def _resource_uri(operation: Operation, name: str, kind: MCPType) -> str:
-    """The URI of a resource, or the URI template with parameters of the path and the query.
-
-    Raises:
-        ValueError: The operation is not a read without body, or has other parameters.
-    """
+    """The URI of a resource, or the URI template with parameters of the path and the query."""
     if operation.route.method not in ("GET", "QUERY") or operation.body is not None:
         raise ValueError("expected GET without a body for a resource")
     variables = [each for each in operation.parameters if each.place == "path"]
@@ -368,9 +360,6 @@ def _base_url(document: Document, client: HttpClient | None, base_url: str | Non
     """The base URL of the requests.
 
     The document's URL is used only for a client without the user's credentials.
-
-    Raises:
-        ValueError: There is no base URL, or it is malformed.
     """
     if client is not None:
         if base_url is not None:

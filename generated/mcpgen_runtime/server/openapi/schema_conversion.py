@@ -174,11 +174,7 @@ class SchemaConverter:
             raise ValueError(f"$schema: expected {_DIALECTS[0]}, got {safe_repr(dialect)}")
 
     def _definition_name(self, reference: Any) -> str:
-        """The name in `$defs` for the target of a reference.
-
-        Raises:
-            ValueError: The reference leads nowhere.
-        """
+        """The name in `$defs` for the target of a reference."""
         name = self._names.get(reference) if isinstance(reference, str) else None
         if name is None:
             self._document.target(reference)

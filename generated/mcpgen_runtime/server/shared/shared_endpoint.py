@@ -29,7 +29,7 @@ from ..._wire import UNREADABLE, encode, is_object
 from ...channel import RequestId
 from ...facts import Revisions
 from ...protocol import jsonrpc
-from ...protocol.connection import Send
+from ...protocol.events import Send
 from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import Session
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
@@ -165,7 +165,10 @@ class SharedEndpoint(SessionEndpoint):
         elif isinstance(letter, ServerMessage):
             await HttpSession.send_unrelated(session, letter.body)
         elif isinstance(letter, ClientMessage):
-            await self._handle_client_messages(session, jsonrpc.parse_messages(letter.body))
+            parse_batch, body = self.settings.parse_batch, letter.body
+            is_batch = parse_batch is not None and jsonrpc.is_batch(body)
+            messages = parse_batch(body) if parse_batch and is_batch else (jsonrpc.parse(body),)
+            await self._handle_client_messages(session, messages)
         elif isinstance(letter, CallCancelled):
             params = Raw(msgspec.json.encode({_CANCELLED_ID: letter.request}))
             await self._handle_client_messages(session, [jsonrpc.Notification(CANCELLED, params)])
@@ -220,11 +223,7 @@ class SharedEndpoint(SessionEndpoint):
         return session.peer.callers
 
     async def _load_named_session(self, request: HttpRequest) -> SharedSession:
-        """The session that a request names, with its current record.
-
-        Raises:
-            Refused: There is none, or the engine can't be reached.
-        """
+        """The session that a request names, with its current record."""
         self.check_version(request)
         identifier = self.session_id_of(request)
         try:
@@ -237,16 +236,7 @@ class SharedEndpoint(SessionEndpoint):
         return session
 
     async def _load_session(self, identifier: str, network: str) -> SharedSession:
-        """A session of the current principal, with its current record.
-
-        Args:
-            identifier: Id of the session.
-            network: See `HttpSession`; for a session that this worker does not have yet.
-
-        Raises:
-            Refused: There is none, or no room for it.
-            SharedStateError: The engine can't be reached.
-        """
+        """A session of the current principal, with its current record."""
         record = None
         # Not typed: `isinstance` on a class of a protocol would cost a microsecond per call.
         session: Any = self.registry.get(identifier)
@@ -270,11 +260,7 @@ class SharedEndpoint(SessionEndpoint):
     async def _add_session(
         self, identifier: str, record: SessionRecord, network: str
     ) -> SharedSession:
-        """Create a local session from the record of another worker.
-
-        Raises:
-            Refused: There is no room for it.
-        """
+        """Create a local session from the record of another worker."""
         connection = self._connection(lasts=True)
         revision = self.revisions[record.revision]
         connection.assume_session(Session(revision, {}, record.capabilities, record.info), "")
@@ -315,11 +301,7 @@ class SharedEndpoint(SessionEndpoint):
     async def _route(
         self, session: SharedSession, messages: Sequence[jsonrpc.Message], body: bytes
     ) -> Sequence[jsonrpc.Message]:
-        """Forward messages about calls of other workers; returns the remaining messages.
-
-        Raises:
-            SharedStateError: The engine can't be reached.
-        """
+        """Forward messages about calls of other workers; returns the remaining messages."""
         own: list[jsonrpc.Message] = []
         begun = {each.id for each in messages if isinstance(each, jsonrpc.Request)}
         for message in messages:
@@ -342,13 +324,7 @@ class SharedEndpoint(SessionEndpoint):
         message: jsonrpc.Message,
         begun: Collection[RequestId] = (),
     ) -> tuple[bool, str | None]:
-        """Whether a message concerns a call of another worker, and the worker if known.
-
-        Args:
-            session: The session.
-            message: The message.
-            begun: Ids of the requests in the same POST.
-        """
+        """Whether a message concerns a call of another worker, and the worker if known."""
         identifier: RequestId | None = None
         if isinstance(message, jsonrpc.Notification):
             if message.method == CANCELLED:
@@ -373,7 +349,7 @@ class SharedEndpoint(SessionEndpoint):
         for message in messages:
             if not _concerns_calls(message) or self._locate_call(session, message)[0]:
                 continue
-            for event in connection.receive_message(message, anyio.current_time()):
+            for event in connection.receive(message, anyio.current_time()):
                 if not isinstance(event, Send):
                     await session.peer.handle(event)
 

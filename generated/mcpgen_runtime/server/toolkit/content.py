@@ -333,53 +333,35 @@ def expect(value: object, kind: type, what: str) -> None:
         raise TypeError(f"{what}: expected {kind.__name__}, got {type(value).__name__}")
 
 
-_LEVELS = 20
-"""Most levels of a value that are searched for the part without a JSON form."""
-
-
 def check_json(value: object, label: str) -> None:
-    """Check that a wire object has a JSON form.
-
-    A list is encoded as a whole, so one such item would make the list of all items fail.
-
-    Args:
-        value: The wire object, or another value of its members.
-        label: The item in error texts, such as `tool 'forecast'`.
+    """Check that a wire object has a JSON form: one such item would make the list of all fail.
 
     Raises:
-        ValueError: A part has no JSON form; the text names its place.
+        ValueError: A part has no JSON form; the text names its place, and the item by `label`.
     """
-    if _has_json(value):
-        return
-    place = ""
-    for _ in range(_LEVELS):
-        parts = ((name, part) for name, part in _parts(value) if not _has_json(part))
-        name, inner = next(parts, (None, None))
-        if name is None:
-            break
-        place, value = place + name, inner
-    raise ValueError(
-        f"{label}: {place.removeprefix('.') or 'members'}: expected a value that JSON can express, "
-        f"got {safe_repr(value)}"
-    )
+    if found := _part_without_json(value, "", 20):
+        place, part = found
+        raise ValueError(
+            f"{label}: {place.removeprefix('.') or 'members'}: expected a value that JSON can "
+            f"express, got {safe_repr(part)}"
+        )
 
 
-def _has_json(value: object) -> bool:
+def _part_without_json(value: object, place: str, levels: int) -> tuple[str, object] | None:
+    """The place and the value of the innermost part that has no JSON form, within some levels."""
     try:
         encode(value)
     except EncodingError:
-        return False
-    return True
-
-
-def _parts(value: object) -> Iterator[tuple[str, object]]:
-    """The members of an object or the items of a list, each with the end of its path."""
-    if is_object(value):
-        for name, member in value.items():
-            yield f".{safe_text(str(name))}", member
-    elif is_many(value):
-        for index, item in enumerate(value):
-            yield f"[{index}]", item
+        pass
+    else:
+        return None
+    parts: Iterator[tuple[str, object]] = iter(())
+    if levels and is_object(value):
+        parts = ((f".{safe_text(str(name))}", member) for name, member in value.items())
+    elif levels and is_many(value):
+        parts = ((f"[{index}]", item) for index, item in enumerate(value))
+    inner = (_part_without_json(part, place + name, levels - 1) for name, part in parts)
+    return next(filter(None, inner), (place, value))
 
 
 def wire_of(value: object, kind: type[Wire], what: str) -> dict[str, Any]:
@@ -389,10 +371,7 @@ def wire_of(value: object, kind: type[Wire], what: str) -> dict[str, Any]:
         value: An object of the class or of a generated one, or a mapping; its keys are the names of
             members in Python or on the wire.
         kind: The class.
-        what: Name of the argument, for errors.
-
-    Raises:
-        TypeError: Another type of value, an unknown member, or a member of another type.
+        what: Name of the argument, for a `TypeError`.
     """
     own: Any = kind
     if isinstance(value, STRUCTS):
@@ -431,11 +410,7 @@ _BINARY = "application/octet-stream"
 
 
 def _read_file(path: FilePath, mime_type: str) -> tuple[bytes, str]:
-    """The bytes of a file, and its MIME type.
-
-    Raises:
-        OSError: The file can't be read.
-    """
+    """The bytes of a file, and its MIME type."""
     from pathlib import Path  # not every program has it loaded
 
     return Path(path).read_bytes(), mime_type or guessed_mime_type(os.fsdecode(path))

@@ -25,16 +25,20 @@ from typing import Any, ClassVar, Protocol, TypedDict, TypeVar
 from ..._wire import (
     STRUCTS,
     UNREADABLE,
+    UNSET,
     UNWRITABLE,
     Raw,
+    Struct,
     ValidationError,
     error_text,
+    is_many,
     is_object,
+    members_with_structs,
 )
 from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
 from ...facts import Method, Revision
 from ...protocol.lifecycle import CAPABILITY
-from ...protocol.request_meta import check_extensions, is_made_of, recast
+from ...protocol.request_meta import check_extensions, recast
 from ...runtime.request_context import RequestContext, checked_scopes
 from ...values.value_types import to_json, value_type
 from . import signatures
@@ -143,11 +147,7 @@ class CustomMethod:
         return result
 
     def _read(self, params: Any) -> Any:
-        """The params as the type of the function's parameter.
-
-        Raises:
-            InvalidParamsError: The params do not fit.
-        """
+        """The params as the type of the function's parameter."""
         if self._kind is None:
             return params
         own = {name: value for name, value in params.items() if name != "_meta"}
@@ -227,11 +227,7 @@ class MethodDecorator(ServerKernel):
 
 
 def _add(dispatcher: Dispatcher, method: CustomMethod) -> None:
-    """Add the row of a method that no revision has.
-
-    Raises:
-        ValueError: The name is taken.
-    """
+    """Add the row of a method that no revision has."""
     name = method.row.name
     if name in dispatcher.custom:
         raise ValueError(f"method {name!r} is registered already")
@@ -247,11 +243,7 @@ def _add(dispatcher: Dispatcher, method: CustomMethod) -> None:
 def _call(
     dispatcher: Dispatcher, method: CustomMethod, request: RequestContext
 ) -> Coroutine[Any, Any, Any]:
-    """The result of a custom method.
-
-    Raises:
-        MethodNotFoundError: The principal may not see the method.
-    """
+    """The result of a custom method."""
     if method.scopes:
         label, forbidden = method.row.name, dispatcher.settings.forbidden_items
         if not is_permitted(method.scopes, label, forbidden):
@@ -331,18 +323,29 @@ class LowLevelHandlers:
 
 
 async def _result(coroutine: Coroutine[Any, Any, Any], method: Method) -> Any:
-    """The result of a low-level handler, with every object of the revision's own types.
-
-    Raises:
-        InternalError: The result does not fit the method.
-    """
+    """The result of a low-level handler, with every object of the revision's own types."""
     result = await coroutine
     if result is None or isinstance(result, Raw):
         return result
     for kind in method.result_structs:
-        if isinstance(result, kind) and is_made_of(result, kind.__module__):
+        if isinstance(result, kind) and _is_made_of(result, kind.__module__):
             return result
     try:
         return recast(result, method.result)
     except UNWRITABLE as error:
         raise InternalError(f"{method.name}: result: {error_text(error)}") from None
+
+
+def _is_made_of(value: Any, module: str) -> bool:
+    """Whether all Structs in a value, at any depth, are of one module."""
+    if isinstance(value, STRUCTS):
+        kind = type(value)
+        return kind.__module__ == module and all(
+            _is_made_of(getattr(value, name), module) for name in members_with_structs(kind)
+        )
+    if is_many(value):
+        return all(_is_made_of(item, module) for item in value)
+    if is_object(value):
+        members = value.values()
+        return all(isinstance(each, Struct) and _is_made_of(each, module) for each in members)
+    return value is None or value is UNSET

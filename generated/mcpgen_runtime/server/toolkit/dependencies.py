@@ -298,18 +298,7 @@ def _replace_provider(
     replacement: Function,
     names: Mapping[str, Any] | None = None,
 ) -> Generator[None]:
-    """Use a replacement in place of a provider while the block runs.
-
-    Args:
-        owners: The dependencies to change.
-        function: The function that `Depends` holds.
-        replacement: The other function.
-        names: Further names that its annotations may use.
-
-    Raises:
-        LookupError: Nothing depends on the function.
-        TypeError: The replacement has parameters that can't be provided.
-    """
+    """Use a replacement in place of a provider while the block runs."""
     concerned = [each for each in owners if each.has(function)]
     if not concerned:
         name = source_name(function)

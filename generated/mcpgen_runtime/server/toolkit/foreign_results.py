@@ -17,7 +17,7 @@ from ...facts import Method, Revision
 from ...protocol.request_meta import is_reserved_key
 from .content import content_types, field_type, struct_with
 from .output_conversion import known_blocks, tool_result_builder
-from .registry import NO_CACHING
+from .registry import STALE
 
 _FRAMING = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
 
@@ -36,7 +36,7 @@ def convert_result(
     Raises:
         ValidationError: The result lacks a member that the revision requires.
     """
-    shaped = {**NO_CACHING.wire(), **_without_reserved_keys(wire, origin)}
+    shaped = {**STALE, **_without_reserved_keys(wire, origin)}
     kinds = structs_in(method.result)
     if "content" in wire and not any(field_type(kind, "content") for kind in kinds):
         return _one_value(shaped, method, revision), ["content"]

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from .asgi_hosting import AsgiHosting
+from .http_hosting import HttpHosting
 
 if TYPE_CHECKING:
     from ..asgi.app import AsgiApplication
 
 
-class CountedHosting(AsgiHosting):
+class CountedHosting(HttpHosting):
     """The counts of a server's applications; a base of `Server`."""
 
     _applications: WeakSet[AsgiApplication] | None = None

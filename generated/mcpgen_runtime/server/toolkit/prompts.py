@@ -32,11 +32,17 @@ from .content import (
     wire_block,
 )
 from .context import Context
-from .decorators import Function, adder, check_others, split_options, wire_members
 from .dispatcher import Dispatcher
 from .output_conversion import known_blocks
 from .registry import Registry, Respond, checked_tags
-from .server import ServerKernel
+from .server import (
+    Function,
+    ServerKernel,
+    adder,
+    check_others,
+    split_options,
+    wire_members,
+)
 from .signatures import local_names
 
 if TYPE_CHECKING:
@@ -51,20 +57,13 @@ class Prompt:
     """A function that writes messages for a model.
 
     Args:
-        function: Coroutine function, or a plain function, which runs in a worker thread. It
-            returns text, a content block, a `Message`, or a list of these; text and blocks become
-            user messages.
-        name: Its name; that of the function by default.
+        function: See `PromptDecorator.prompt`, also for errors.
         members: Further members of the wire object, such as `title`.
         names: Further names that the annotations may use.
 
     Attributes:
         arguments: Names of the arguments.
         dependencies: The values that other functions provide for a call, if any.
-
-    Raises:
-        TypeError: The signature can't be served.
-        ValueError: The name is empty.
     """
 
     def __init__(
@@ -99,11 +98,6 @@ class Prompt:
 
     async def get(self, arguments: Mapping[str, str] | None, context: Context, result: Any) -> Any:
         """The result of `prompts/get` in the revision's type, or the function's unfinished one.
-
-        Args:
-            arguments: The arguments.
-            context: The context.
-            result: Type of the result as in the method table.
 
         Raises:
             InvalidParamsError: The arguments do not fit.
@@ -162,7 +156,9 @@ class PromptDecorator(ServerKernel):
     ) -> Any:
         """Register the decorated function as a prompt.
 
-        `@server.prompt` without parentheses is `@server.prompt()`.
+        `@server.prompt` without parentheses is `@server.prompt()`. The function is a coroutine
+        function, or a plain one, which runs in a worker thread. It returns text, a content block, a
+        `Message`, or a list of these; text and blocks become user messages.
 
         Args:
             name: Its name; that of the function by default.
@@ -263,17 +259,7 @@ def _result(
     description: str | None,
     meta: Mapping[str, Any] | None,
 ) -> Any:
-    """A result of `prompts/get` with these messages, each with one content block.
-
-    Args:
-        result: Type of the result as in the method table, other kinds of result included.
-        messages: The messages, as wire objects.
-        description: Its description.
-        meta: Its `_meta`.
-
-    Raises:
-        ValidationError: A message does not fit the revision's type.
-    """
+    """A result of `prompts/get` with these messages, each with one content block."""
     kind, blocks = _result_types(result)
     contents = known_blocks([message["content"] for message in messages], blocks)
     members: dict[str, Any] = {

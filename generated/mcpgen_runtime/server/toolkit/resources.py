@@ -39,14 +39,20 @@ from .content import (
     without_unfinished,
 )
 from .context import Context
-from .decorators import Function, adder, check_others, split_options, wire_members
 from .dispatcher import Dispatcher, is_permitted
-from .registry import NO_CACHING, RESOURCES_CHANGED, CacheHint, Respond, checked_tags
-from .server import ServerKernel
+from .registry import RESOURCES_CHANGED, STALE, Respond, checked_tags
+from .server import (
+    Function,
+    ServerKernel,
+    adder,
+    check_others,
+    split_options,
+    wire_members,
+)
 from .signatures import local_names
 
 if TYPE_CHECKING:
-    from ...absence import NoOptions
+    from ..chosen import ResourceOptions
     from .uri_templates import UriTemplate
 
 URI_LIMIT = 8192
@@ -74,26 +80,15 @@ class Resource:
     """A function that returns the contents of one URI, or of the URIs of a template.
 
     Args:
-        function: Coroutine function, or a plain function, which runs in a worker thread. For a
-            template it takes the variables by name; a value that leaves its directory, such as
-            `../x`, is refused unless the parameter's type is `AnyPath`. It returns text, bytes,
-            an image, audio or a file, `Contents`, a list of `Contents`, or another value that has a
-            JSON form.
+        function: See `ResourceDecorator.resource`, also for errors.
         uri: URI, or URI template (RFC 6570) if it holds a `{`.
-        name: Its name; that of the function by default.
-        mime_type: MIME type of the contents.
         members: Further members of the wire object, such as `title`.
-        cache: The cache hint of the contents.
         names: Further names that the annotations may use.
+        hint: The cache hint of the contents, as members of the result.
 
     Attributes:
         template: The template, or `None` for a single URI.
         dependencies: The values that other functions provide for a call, if any.
-
-    Raises:
-        TypeError: The parameters do not match the template's variables.
-        ValueError: Not a URI, not a template, or not a MIME type.
-        MissingExtraError: The URI is a template, and `uritemplate` is not installed.
     """
 
     def __init__(
@@ -104,8 +99,8 @@ class Resource:
         name: str | None,
         mime_type: str | None,
         members: Mapping[str, Any],
-        cache: CacheHint,
         names: Mapping[str, Any] | None,
+        hint: Mapping[str, Any] = STALE,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
@@ -125,8 +120,7 @@ class Resource:
             for each in self._signature.parameters.values()
             if self.template is not None and _takes_any_path(each.annotation)
         )
-        expect(cache, CacheHint, "cache")
-        self.cache = cache
+        self.hint = hint
         self._mime_type = check_mime_type(mime_type) if mime_type is not None else None
         self._wire = present_members(
             **{"uri" if self.template is None else "uriTemplate": uri},
@@ -163,8 +157,8 @@ class Resource:
         value = await self._signature.call(**bound)
         if isinstance(value, UnfinishedResult):
             return value
-        hint = NO_CACHING if context.is_retry else self.cache  # answers belong to one user
-        return {"contents": self._contents(uri, value), **hint.wire()}
+        hint = STALE if context.is_retry else self.hint  # answers belong to one user
+        return {"contents": self._contents(uri, value), **hint}
 
     def _contents(self, uri: str, value: Any) -> list[dict[str, Any]]:
         if is_model(value, "contents"):
@@ -241,8 +235,8 @@ def _is_contents(value: object) -> bool:
     return is_model(value, "uri", "mime_type") and not is_content(value)
 
 
-class ResourceOptions(TypedDict, total=False):
-    """Options of a server of resources.
+class SubscriptionOptions(TypedDict, total=False):
+    """Subscriptions to resources.
 
     Attributes:
         subscribe: Whether clients may subscribe to resources (see `Server.resource_updated`).
@@ -275,12 +269,16 @@ class ResourceDecorator(ServerKernel):
         annotations: Annotations | Mapping[str, Any] | None = None,
         icons: Sequence[Icon] = (),
         meta: Mapping[str, Any] | None = None,
-        cache: CacheHint = NO_CACHING,
         scopes: Collection[str] = (),
         tags: Collection[str] = (),
-        **others: Unpack[NoOptions],
+        **options: Unpack[ResourceOptions],
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a resource, or as a resource template.
+
+        A coroutine function, or a plain function, which runs in a worker thread. For a template it
+        takes the variables by name; a value that leaves its directory, such as `../x`, is refused
+        unless the parameter's type is `AnyPath`. It returns text, bytes, an image, audio or a file,
+        `Contents`, a list of `Contents`, or another value that has a JSON form.
 
         Args:
             uri: URI, or URI template (RFC 6570) if it contains a `{`.
@@ -292,9 +290,9 @@ class ResourceDecorator(ServerKernel):
             annotations: Audience and priority; a mapping has their names.
             icons: Images for user interfaces.
             meta: `_meta` of the resource.
-            cache: The cache hint of the contents; always private if scopes are needed.
             scopes: Scopes that reading needs, besides those of every request.
             tags: Names for `enable` and `disable`; they are not sent.
+            options: Options of features; see `ResourceOptions`.
 
         Raises:
             TypeError: An option is unknown or malformed; (from the decorator) the parameters do not
@@ -304,11 +302,10 @@ class ResourceDecorator(ServerKernel):
         """
         if callable(uri):
             raise TypeError('expected @server.resource("scheme://path"), got @server.resource')
-        own, rest = split_options(self._dispatcher, "resource", others)
-        check_others(rest, "server.resource")
-        required = checked_scopes(scopes)
-        if required and cache.scope != "private":
-            cache = CacheHint(cache.ttl_ms, "private")
+        own, rest = split_options(self._dispatcher, "resource", options)
+        required, take_hint = checked_scopes(scopes), self._dispatcher.hooks.resource_hint
+        hint = STALE if take_hint is None else take_hint(rest, bool(required))
+        check_others(rest, "server.resource", self._absent)
         notes = wire_of(annotations, Annotations, "annotations") if annotations else None
         members = own | wire_members(title, description, icons, meta, notes)
         if size is not None:
@@ -322,8 +319,8 @@ class ResourceDecorator(ServerKernel):
                 name=name,
                 mime_type=mime_type,
                 members=members if size is None else {**members, "size": size},
-                cache=cache,
                 names=names,
+                hint=hint,
             )
             registries = self._dispatcher.registries
             registry = registries.resources if resource.template is None else registries.templates
@@ -410,12 +407,7 @@ def resource_of(
 def find_resource(
     uri: str, resources: Mapping[str, Resource], templates: Mapping[str, Resource]
 ) -> tuple[Resource, Mapping[str, Any]]:
-    """The resource of a requested URI, and the values of its template's variables.
-
-    Raises:
-        InvalidParamsError: The URI is invalid, or a value leaves its directory.
-        ResourceNotFoundError: No resource has this URI.
-    """
+    """The resource of a requested URI, and the values of its variables; raises as `resource_of`."""
     check_requested(uri)
     resource = resources.get(uri)
     if resource is not None:
@@ -428,12 +420,7 @@ def find_resource(
 
 
 def check_requested(uri: str) -> None:
-    """Check the form of the URI of a request.
-
-    Raises:
-        InvalidParamsError: Not an absolute URI, longer than `URI_LIMIT`, or a `file:` path with
-            a segment `..`.
-    """
+    """Refuse a URI that is not absolute, longer than `URI_LIMIT`, or a `file:` path with `..`."""
     if len(uri) > URI_LIMIT:
         raise InvalidParamsError(
             f"uri: expected at most {URI_LIMIT} characters, got {len(uri)} (resources.URI_LIMIT)"
@@ -445,11 +432,7 @@ def check_requested(uri: str) -> None:
 
 
 def _check_values(values: Mapping[str, str | list[str]], any_path: frozenset[str]) -> None:
-    """Check that values of template variables stay in their directory, except those of `any_path`.
-
-    Raises:
-        InvalidParamsError: A value has a segment `..`, is absolute, or has a NUL.
-    """
+    """Refuse values of variables that leave their directory, except those of `any_path`."""
     for name, value in values.items():
         if name not in any_path:
             for text in [value] if isinstance(value, str) else value:

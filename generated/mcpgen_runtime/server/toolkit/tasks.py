@@ -522,12 +522,7 @@ class Tasks:
         return result
 
     async def _record(self, request: RequestContext) -> TaskRecord:
-        """The record of the task that a request names.
-
-        Raises:
-            MissingCapabilityError: The client does not declare the extension.
-            InvalidParamsError: There is no such task, or it belongs to another principal.
-        """
+        """The record of the task that a request names."""
         if not _is_core(request) and not _declares_extension(request):
             raise MissingCapabilityError((CAPABILITY, IDENTIFIER), request.method.name)
         task_id: str = request.params.task_id

@@ -170,11 +170,7 @@ class ToolVariant:
 
 
 def _changes(label: str, changes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Changes of arguments, after a check of their type.
-
-    Raises:
-        TypeError: The changes are not a mapping.
-    """
+    """Changes of arguments, after a check of their type."""
     unchecked: object = {} if changes is None else changes
     if not is_object(unchecked):
         raise TypeError(f"{label}: expected a mapping by names of arguments, got {unchecked!r}")

@@ -37,7 +37,7 @@ from ...errors import (
 )
 from ...facts import Revisions, has_streamable_http
 from ...protocol.jsonrpc import ParsedMessage
-from ...protocol.states import INITIALIZE
+from ...protocol.lifecycle import INITIALIZE
 from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts, pause_limits
 from ..memory import MessageQueue
 from .http_client import HttpRequests

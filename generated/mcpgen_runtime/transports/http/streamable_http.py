@@ -39,6 +39,7 @@ from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import JSON, is_field_value
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import ParsedMessage
+from ...protocol.negotiation import parse_batch
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
 from .http_client import POSTED, HeaderFields, HttpRequests, Posts, content_type
@@ -461,4 +462,5 @@ def _is_temporary(error: McpError) -> bool:
 
 def parse_message(data: bytes, session: Session) -> ParsedMessage:
     """Parse a message of the server, once for the channel and its receiver."""
-    return ParsedMessage.of(data, session is not None and session.agreed.batching)
+    batching = session is not None and session.agreed.batching
+    return ParsedMessage.of(data, parse_batch if batching else None)

@@ -196,12 +196,7 @@ class FileStore:
 
 
 def _keyring_cipher(name: str, required: bool) -> Any:
-    """AES-GCM with a key in the keyring, which is created if absent; `None` if that is impossible.
-
-    Raises:
-        MissingExtraError: Encryption is required, and a library is not installed.
-        AuthorizationError: Encryption is required, and there is no keyring.
-    """
+    """AES-GCM with a key in the keyring, created if absent; `None` if that is impossible."""
     try:
         import keyring
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM

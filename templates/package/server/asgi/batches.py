@@ -14,7 +14,8 @@ import anyio
 
 from ...channel import OutgoingMessage
 from ...protocol import jsonrpc
-from ...protocol.connection import Event, RequestReceived, Send
+from ...protocol.batches import parse_array, refuse_initialize
+from ...protocol.events import Event, RequestReceived, Send
 from ...protocol.handshake import FOLLOWING
 from . import http_response
 from .http_response import HttpResponse, Receive, Refused
@@ -22,7 +23,7 @@ from .http_response import Send as AsgiSend
 from .http_session import HttpSession
 from .quotas import starts_work
 from .request import HttpRequest
-from .session_exchange import PostedEvents, SessionExchange, SessionResponse
+from .session_exchange import PostedEvents, SessionExchange, SessionResponse, received_events
 from .settings import HttpSettings
 from .sse_response import RESPONSES
 
@@ -123,13 +124,12 @@ async def serve_batch(
         _check(session, messages, len(requests))
         if not FOLLOWING.isdisjoint([each.method for each in requests]):
             kept = await session.reserve_message(len(body))
-    now = anyio.current_time() if peer.callers.timed else 0.0
     events: Sequence[Event] = ()
     if not isinstance(first, jsonrpc.InvalidMessage) or not is_invalid:
-        events = peer.connection.receive_batch(messages, now)
+        events = _received_events(session, messages)
         await session.store_changes()
     elif first.response and first.id is not None:  # it fails a request of this side
-        events = peer.connection.receive_batch(messages, now)
+        events = _received_events(session, messages)
     others = PostedEvents(session, events)
     expected = sum(isinstance(event, (RequestReceived, Send)) for event in events)
     if isinstance(first, jsonrpc.InvalidMessage) and is_invalid:
@@ -152,6 +152,12 @@ async def serve_batch(
         session.open_exchanges.end(others)
         if kept:
             session.count_subscriptions(kept)
+
+
+def _received_events(session: HttpSession, messages: Sequence[jsonrpc.Message]) -> list[Event]:
+    return [
+        event for each in refuse_initialize(messages) for event in received_events(session, each)
+    ]
 
 
 def _check(session: HttpSession, messages: Sequence[jsonrpc.Message], requests: int) -> None:
@@ -214,4 +220,5 @@ async def _serve(
 class BatchSettings(HttpSettings):
     """Has batches in packages of revisions with them; a base of the settings."""
 
+    parse_batch = staticmethod(parse_array)
     serve_batch = staticmethod(serve_batch)

@@ -17,9 +17,9 @@ from ...facts import Lifecycle, Method, Revision, Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing import header_values
 from ...protocol import jsonrpc
+from ...protocol.lifecycle import DISCOVER
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.server_connection import ServerMeta, UnsupportedRevisionError
-from ...protocol.states import DISCOVER
 from ...revision_facts import Facts, Headers
 from . import request as http
 

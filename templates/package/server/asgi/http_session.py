@@ -28,8 +28,7 @@ from ...channel import MessageSender, OutgoingMessage, RequestId
 from ...errors import ConnectionClosedError, TransportError
 from ...facts import Revision
 from ...protocol.connection import Connection
-from ...protocol.lifecycle import Session
-from ...protocol.states import State
+from ...protocol.lifecycle import Session, State
 from ...runtime.peer import Peer
 from ...runtime.request_context import Identity
 from ...runtime.task_scope import TaskScope, loop_clock

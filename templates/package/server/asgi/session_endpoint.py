@@ -16,14 +16,18 @@ from typing import Any, TypeAlias
 import anyio
 from msgspec.structs import replace
 
-from ...errors import ProtocolError
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.connection import Event, Send
+from ...protocol.events import Event, RequestReceived, Send
 from ...protocol.handshake import FOLLOWING, HandshakeConnection, handshake_connection
-from ...protocol.lifecycle import Description, Session, capabilities_without_session
-from ...protocol.states import DISCOVER, INITIALIZE
+from ...protocol.lifecycle import (
+    DISCOVER,
+    INITIALIZE,
+    Description,
+    Session,
+    capabilities_without_session,
+)
 from ...runtime.request_context import NETWORK, PRINCIPAL
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
@@ -42,8 +46,6 @@ from .sse_response import SseResponse
 _LACKS = "a session, and this server keeps none (stateless=True)"
 
 _WATCH_INTERVAL = 15.0  # seconds after which a client is watched, without `keep_alive`
-
-_OWN = HandshakeConnection.own_requests()
 
 _KEPT = FOLLOWING | {INITIALIZE}  # requests of which a session keeps a part
 
@@ -201,21 +203,11 @@ class SessionEndpoint(HttpEndpoint):
         kept: int | None = None,
     ) -> Awaitable[None] | None:
         """Respond to one request of a session."""
-        connection = session.peer.connection
-        answers: Sequence[Event] = ()
-        event = None
-        try:
-            event, metadata = connection.read_request(message)
-        except ProtocolError as error:
-            answers = (connection.refuse(message, error),)
-        else:
-            connection.register(event, metadata)
-            if message.method in _OWN:
-                answers = connection.handle_request(event)
-        if event is None or (answers and isinstance(answers[0], Send)):
+        events = session.peer.connection.receive(message)
+        if not isinstance(event := events[0], RequestReceived):
             if kept is not None:
                 session.count_subscriptions(kept)
-            return self._answer(session, answers, request, receive, send)
+            return self._answer(session, events, request, receive, send)
         exchange = SessionExchange(session, request, receive, send, event)
         exchange.kept = kept
         return exchange.start()
@@ -351,7 +343,7 @@ class SessionEndpoint(HttpEndpoint):
             self._check_draft(facts, request, message, self.service.param_headers_of)
         lasts = not self._stateless and identify is None
         connection = self._connection(lasts=lasts)
-        messages = [e.message for e in connection.receive_message(message) if isinstance(e, Send)]
+        messages = [e.message for e in connection.receive(message) if isinstance(e, Send)]
         if connection.session is None:
             body = b"".join(each.data for each in messages)
             raise Refused(HttpResponse(facts.http.rejected, body))

@@ -19,7 +19,14 @@ import anyio
 from ...channel import OutgoingMessage
 from ...errors import INTERRUPTED, ConnectionClosedError, InternalError, ProtocolError
 from ...protocol import jsonrpc
-from ...protocol.connection import CancelReceived, Event, RequestReceived, Send
+from ...protocol.events import (
+    CancelReceived,
+    ErrorResponse,
+    Event,
+    RequestReceived,
+    Response,
+    Send,
+)
 from ...runtime.eager_tasks import run_eagerly
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import RequestContext
@@ -199,7 +206,7 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
         session, identifier = self._owner, self.event.id
         if session.peer.scopes.get(identifier) is not self:
             return None  # and its id may be that of another request
-        message = session.peer.connection.respond(identifier, result)
+        (message,) = session.peer.connection.send(Response(identifier, result)) or (None,)
         session.exchanges.pop(identifier, None)
         return message
 
@@ -209,7 +216,8 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
         if session.peer.scopes.get(identifier) is not self:
             return None
         session.exchanges.pop(identifier, None)
-        return session.peer.error_response(self.event, failure)
+        (message,) = session.peer.error_response(self.event, failure) or (None,)
+        return message
 
     async def reply(self, message: OutgoingMessage | None) -> None:
         """See `Exchange`."""
@@ -256,8 +264,8 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
         session, identifier = self._owner, self.event.id
         if session.exchanges.get(identifier) is not self:
             return
-        message = session.peer.connection.fail(identifier, InternalError(text, data=INTERRUPTED))
-        if message is not None:
+        error = InternalError(text, data=INTERRUPTED)
+        for message in session.peer.connection.send(ErrorResponse(identifier, error)):
             with (
                 anyio.move_on_after(PARTING_SECONDS, shield=True) as waiting,
                 suppress(Exception),  # exceptions of the ASGI server
@@ -360,4 +368,4 @@ def received_events(session: HttpSession, message: jsonrpc.Message) -> Sequence[
     """Pass a message to the protocol."""
     peer = session.peer
     now = anyio.current_time() if peer.callers.timed else 0.0
-    return peer.connection.receive_message(message, now)
+    return peer.connection.receive(message, now)

@@ -23,7 +23,7 @@ from ...facts import Lifecycle
 from ...framing.sse import ENDPOINT, MESSAGE
 from ...protocol import jsonrpc
 from ...protocol.handshake import FOLLOWING
-from ...protocol.states import INITIALIZE
+from ...protocol.lifecycle import INITIALIZE
 from ...runtime.request_context import PRINCIPAL, Application, Identity, Principal, RequestContext
 from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import http_response
@@ -258,12 +258,15 @@ class SseEndpoints:
         if client is None:
             text = f"{_QUERY}: there is no such stream, or not any more"
             raise Refused(http_response.refusal(404, text))
+        parts: Sequence[jsonrpc.Message] = ()
         if jsonrpc.is_batch(body):
-            session = client.queue.peer.session
-            if session is None or not session.revision.batching:
+            session, parse_batch = client.queue.peer.session, self._settings.parse_batch
+            if session is None or not session.revision.batching or parse_batch is None:
                 text = "expected one JSON-RPC message, got an array"
                 raise Refused(http_response.refusal(400, text))
-        parts = jsonrpc.parse_messages(body)
+            parts = parse_batch(body)
+        else:
+            parts = (jsonrpc.parse(body),)
         invalid = parts[0] if isinstance(parts[0], jsonrpc.InvalidMessage) else None
         fails_our_request = invalid is not None and invalid.response and invalid.id is not None
         if invalid is not None and len(parts) == 1 and not fails_our_request:

@@ -23,12 +23,11 @@ from ...errors import (
 )
 from ...facts import Lifecycle, Revisions
 from ...protocol import jsonrpc
-from ...protocol.connection import NotificationReceived, RequestReceived, Send
-from ...protocol.handshake import HandshakeConnection
-from ...protocol.lifecycle import RequestMetadata
+from ...protocol.events import CloseStreams, NotificationReceived, RequestReceived, Send
+from ...protocol.handshake import OWN_REQUESTS
+from ...protocol.lifecycle import DISCOVER, RequestMetadata
 from ...protocol.requests import error_response
 from ...protocol.server_connection import ServerConnection, encode_result
-from ...protocol.states import DISCOVER
 from ...revision_facts import Facts
 from ...runtime.eager_tasks import run_eagerly
 from ...runtime.peer import Peer
@@ -100,7 +99,7 @@ class StatelessEndpoint(HttpEndpoint):
         self._version_values = frozenset(name.encode() for name in revisions)
         self._reader = self.connection()
         listen = facts.behaviour.listen
-        self._own = HandshakeConnection.own_requests() | {DISCOVER}
+        self._own = OWN_REQUESTS | {DISCOVER}
         if listen is not None:
             self._own |= {listen}
 
@@ -174,8 +173,7 @@ class StatelessEndpoint(HttpEndpoint):
         connection = self.connection()
         response = self.response_of(request, receive, send)
         response.other_status = self._http.rejected
-        connection.register(event, metadata)
-        for each in connection.handle_request(event):
+        for each in connection.register(event, metadata):
             if isinstance(each, Send) and connection.state.inbound:
                 peer = Peer(connection, response, self.service.application)
                 await self._listen(peer, message, each.message, request, receive, response)
@@ -206,7 +204,7 @@ class StatelessEndpoint(HttpEndpoint):
             raise Refused(HttpResponse(self._http.rejected, body)) from None
         connection = self.connection()
         peer = Peer(connection, _NoSender(), self.service.application)
-        for event in connection.receive_message(message):
+        for event in connection.receive(message):
             if isinstance(event, NotificationReceived):
                 await peer.handle(event)
         await HttpResponse(self._http.accepted).send(send)
@@ -237,7 +235,7 @@ class StatelessEndpoint(HttpEndpoint):
             streams.leave()
             memory.close(stream)
         if not disconnected:
-            for last in peer.connection.close_streams():
+            for last in peer.connection.send(CloseStreams()):
                 await response.send(last)
         await response.close()
 

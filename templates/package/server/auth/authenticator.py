@@ -214,14 +214,7 @@ class Authenticator:
     async def _check_binding(
         self, request: HttpRequest, principal: Principal, scheme: str, token: str
     ) -> None:
-        """Check that a bound token comes with a proof of its key, and a bearer token without.
-
-        Raises:
-            InvalidTokenError: The scheme does not match the token.
-            InvalidProofError: The proof is missing or invalid.
-            NonceRequiredError: The nonce of the proof is missing or stale.
-            TransportError: The store of used ids can't be reached.
-        """
+        """Check that a bound token comes with a proof of its key, and a bearer token without."""
         binding = principal.claims.get("cnf")
         if self._proofs is None:
             if scheme == "dpop" or binding is not None:

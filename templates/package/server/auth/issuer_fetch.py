@@ -266,11 +266,7 @@ async def _send_by_httpx2(
 
 
 def _check_public(url: str, address: str) -> None:
-    """Check that an address is public.
-
-    Raises:
-        ConnectFailedError: The address is private, loopback, link-local, or otherwise reserved.
-    """
+    """Check that an address is public."""
     if not _PUBLIC_ONLY.permits(address):
         raise ConnectFailedError(format_url(url), "expected a public address")
 

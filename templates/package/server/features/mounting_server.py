@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from ..toolkit.decorators import check_others
-from ..toolkit.server import ServerKernel
+from ..toolkit.server import ServerKernel, check_others
 
 if TYPE_CHECKING:
     from ...absence import NoOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from os import PathLike
 
-from ..toolkit.registry import NO_CACHING, CacheHint
+from ..toolkit.cache_hints import NO_CACHING, CacheHint
 from ..toolkit.server import ServerKernel
 
 

@@ -151,14 +151,7 @@ class _Arguments:
     def add(
         self, name: str, schema: Any, origin: str, *, required: bool, is_taken: bool = False
     ) -> str:
-        """Add an argument and return its name.
-
-        Args:
-            name: The preferred name.
-            schema: Its JSON Schema.
-            origin: Its kind in the request, such as `query parameter`.
-            is_taken: Whether the name is reserved for another argument.
-        """
+        """Add an argument and return its name."""
         argument = re.sub(r"[^A-Za-z0-9_.\-]+", "_", name).strip("_")[:60] or "argument"
         argument = name if _ARGUMENT.fullmatch(name) else argument
         if is_taken or argument in self.properties:

@@ -724,12 +724,7 @@ def _cursor_of(identifier: str, data: bytes) -> str:
 def _events_of(
     stream: str, begin: int, entries: Sequence[Any], state: bytes
 ) -> StoredEvents | None:
-    """The events of a stream after one of them; `None` if that one belongs to another stream.
-
-    Raises:
-        ValueError: The entries, or the state of the stream, have another form.
-        msgspec.DecodeError: The same.
-    """
+    """The events of a stream after one of them; `None` if that one belongs to another stream."""
     events: list[StoredEvent] = []
     is_over = False
     cursor = begin
@@ -759,13 +754,7 @@ def _data_of(entry: Any) -> bytes:
 
 
 def _entries_of(read: Any, name: str, least: int = 1) -> list[tuple[str, bytes]]:
-    """The ids and data of the entries in a RESP2 reply to XREAD of one stream.
-
-    Args:
-        read: The reply.
-        name: The stream, for the log.
-        least: Least bytes of data.
-    """
+    """The ids and data of the entries in a RESP2 reply to XREAD of one stream."""
     if not read:
         return []
     entries = [(entry[0].decode(), _data_of(entry)) for entry in read[0][1]]

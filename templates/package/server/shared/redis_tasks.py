@@ -211,13 +211,7 @@ class RedisTaskStore:
     async def _load_summaries(
         self, tasks: str, members: list[bytes], begin: int = _TIME_DIGITS
     ) -> tuple[TaskRecord, ...]:
-        """Load the summaries of members of a sorted set; remove members without a record.
-
-        Args:
-            tasks: The sorted set.
-            members: The members.
-            begin: Index in each member at which the id of its task begins.
-        """
+        """Load the summaries of members of a sorted set; remove members without a record."""
         if not members:
             return ()
         keys = [self._key(member[begin:].decode("utf-8", "replace")) for member in members]
@@ -333,11 +327,7 @@ def _member_of(record: TaskRecord) -> str:
 
 
 def _encode_cursor(cursor: str) -> bytes:
-    """Check a cursor and encode it as a member.
-
-    Raises:
-        InvalidParamsError: The cursor has not the form of a member.
-    """
+    """Check a cursor and encode it as a member."""
     digits = cursor[:_TIME_DIGITS]
     is_time = len(digits) == _TIME_DIGITS and not set(digits) - set("0123456789abcdef")
     if not is_time or not cursor.isascii() or len(cursor) > _CURSOR_CHARACTERS:

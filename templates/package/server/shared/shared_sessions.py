@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from ...channel import OutgoingMessage
 from ...protocol.handshake import HandshakeConnection
-from ...protocol.lifecycle import Session
-from ...protocol.states import State
+from ...protocol.lifecycle import Session, State
 from ..asgi.event_store import StoredEvents
 from ..asgi.resumable_stream import ResumableSession, ResumableStream
 from ..asgi.sse_response import PostResponse, SseResponse
@@ -72,7 +71,8 @@ class SharedSession(ResumableSession):
         self.worker = worker
         self._connection = connection
         self._prefix = f"{worker.id}{SEPARATOR}{serial}"
-        connection.prefix_requests(f"{self._prefix}{SEPARATOR}")
+        # The id of a response then names the process that sent the request.
+        connection.state.outbound.prefix = f"{self._prefix}{SEPARATOR}"
         self.followed = {}
         self._seen = self._negotiated
         self._storing = anyio.Lock()
@@ -241,11 +241,7 @@ class SharedSession(ResumableSession):
     async def _continue(
         self, stored: StoredEvents, last_event_id: str, response: SseResponse
     ) -> ResumableStream | None:
-        """Resume a stream on a connection of this worker, whichever worker writes the stream.
-
-        Raises:
-            SharedStateError: The engine can't be reached.
-        """
+        """Resume a stream on a connection of this worker, whichever worker writes the stream."""
         name = stored.stream
         own = self.named.get(name)
         if is_listening(name):

@@ -430,11 +430,7 @@ class SharedWorker:
     async def _log_failures(
         self, function: Callable[..., Awaitable[None]], *arguments: Any
     ) -> None:
-        """Call a function and log its exceptions, so that later messages are still handled.
-
-        Raises:
-            SharedStateError: The engine can't be reached.
-        """
+        """Call a function and log its exceptions, so that later messages are still handled."""
         try:
             await function(*arguments)
         except SharedStateError:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ...runtime.request_context import Principal
-from .asgi_hosting import OVER_HTTP, AsgiHosting
+from .http_hosting import OVER_HTTP, HttpHosting
 from .server import Transport, check_run
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PATH = "/mcp"
 
 
-class AnyHosting(AsgiHosting):
+class AnyHosting(HttpHosting):
     """The methods that serve over either transport; a base of `Server`."""
 
     def run(
@@ -60,19 +60,16 @@ class AnyHosting(AsgiHosting):
             ListenFailedError: Listening at the address failed.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        call = "server.run"
-        given = {"http": http, "host": host, "port": port}
-        if self._is_over_http(call, transport, given, path, options):
-            _check_no_principal(call, principal)
+        address = {"http": http, "host": host, "port": port}
+        if self._is_over_http("server.run", transport, address, path, options, principal):
             if backend != "asyncio":
                 raise ValueError(
-                    f"{call}: backend: uvicorn runs on asyncio, not on {backend}; another ASGI "
+                    f"server.run: backend: uvicorn runs on asyncio, not on {backend}; another ASGI "
                     "server may run what asgi() returns"
                 )
-            from ..asgi.uvicorn_adapter import address_of
-
-            address = address_of(call, http, host, port)
-            self._run_http(call, address, path, options, banner)
+            super().run(
+                transport, http=http, host=host, port=port, path=path, banner=banner, **options
+            )
             return
         from ..stdio_server import run_stdio  # not needed for HTTP
 
@@ -104,14 +101,18 @@ class AnyHosting(AsgiHosting):
         Raises:
             Exception: As `run`, or whatever the lifespan raised.
         """
-        call = "server.run_async"
-        given = {"http": http, "host": host, "port": port}
-        if self._is_over_http(call, transport, given, path, options):
-            _check_no_principal(call, principal)
-            from ..asgi.uvicorn_adapter import address_of
-
-            address = address_of(call, http, host, port)
-            await self._serve_http(call, address, path, options, banner, task_status)
+        address = {"http": http, "host": host, "port": port}
+        if self._is_over_http("server.run_async", transport, address, path, options, principal):
+            await super().run_async(
+                transport,
+                http=http,
+                host=host,
+                port=port,
+                path=path,
+                banner=banner,
+                task_status=task_status,
+                **options,
+            )
             return
         from ..stdio_server import serve_stdio  # not needed for HTTP
 
@@ -128,17 +129,21 @@ class AnyHosting(AsgiHosting):
         address: Mapping[str, object],
         path: str,
         options: Mapping[str, Any],
+        principal: Principal | None,
     ) -> bool:
         """Whether arguments of a method mean HTTP, not standard streams.
 
         Raises:
             TypeError: There is no such transport, or an argument of HTTP is given for standard
                 streams.
+            ValueError: HTTP, with a principal.
             RunWhileImportedError: A command is importing the module.
         """
         check_run(call, transport, ("stdio", *OVER_HTTP))
         given = [name for name, value in address.items() if value is not None]
         if transport in OVER_HTTP or (transport is None and given):
+            if principal is not None:
+                raise ValueError(f"{call}: principal: expected auth instead, over HTTP")
             return True
         others = [*given, *(["path"] if path != _PATH else []), *options]
         if others:
@@ -148,8 +153,3 @@ class AnyHosting(AsgiHosting):
                 f"address, got {'neither' if transport is None else repr(transport)}"
             )
         return False
-
-
-def _check_no_principal(call: str, principal: Principal | None) -> None:
-    if principal is not None:
-        raise ValueError(f"{call}: principal: expected auth instead, over HTTP")

@@ -22,12 +22,11 @@ from ...apps import MIME_TYPE, UI, VISIBILITIES, Csp, Permission, tool_ui, ui_wi
 from ...foreign_text import is_uri
 from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...runtime.request_context import RequestContext, checked_scopes
+from .cache_hints import NO_CACHING, CacheHint
 from .content import field_type, present_members
-from .decorators import wire_members
-from .registry import NO_CACHING, CacheHint, Listed, checked_tags
-from .server import ServerKernel
+from .registry import Listed, checked_tags
+from .server import ServerKernel, wire_members
 from .signatures import local_names
-from .tools import ToolRunner
 from .varying_registry import varying
 
 _META = "_meta"
@@ -104,24 +103,21 @@ class AppServer(ServerKernel):
 
         check_ui_uri(uri, "uri")
         ui = ui_wire(csp, permissions, domain, prefers_border)
-        if required := checked_scopes(scopes):
-            cache = CacheHint(cache.ttl_ms, "private")
+        required = checked_scopes(scopes)
         resource = UiDocument(
             html if callable(html) else reader(html),
             uri,
             name=name or uri.rpartition("/")[2],
             mime_type=MIME_TYPE,
             members=wire_members(title, description, (), {"ui": ui} if ui else None),
-            cache=cache,
             names=local_names(inspect.currentframe()),
+            hint=cache.wire(private=required),
         )
         resource.scopes, resource.tags = required, checked_tags(tags)
         self._dispatcher.registries.resources.add(uri, resource)
         self._dispatcher.declare(_DECLARED)
 
-    def _use_tool_options(
-        self, options: dict[str, Any], members: dict[str, Any]
-    ) -> ToolRunner | None:
+    def _use_tool_options(self, options: dict[str, Any], members: dict[str, Any]) -> dict[str, Any]:
         uri, visibility = options.pop("ui", None), options.pop("visibility", None)
         if uri is not None:
             check_ui_uri(uri, "ui")

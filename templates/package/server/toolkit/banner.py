@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ...foreign_text import safe_text
+from .server import ServerKernel
 
 VARIABLE = "MCP_BANNER"
 """Name of the environment variable that turns the banner off."""
 
 _OFF = ("0", "false", "no", "off")
+_KINDS = ("tool", "resource", "resource template", "prompt")
 _LONGEST = 2000  # characters of a command or a URL
 _NOT_IN_NAMES = r"[^A-Za-z0-9_-]+"
 
 
-def has_banner() -> bool:
-    """Whether the environment allows a banner."""
-    return os.environ.get(VARIABLE, "").strip().lower() not in _OFF
+class BannerServer(ServerKernel):
+    """Shows a banner on a terminal; a base of `Server`."""
+
+    def _show(self, banner: bool, url: str | None = None) -> None:
+        is_off = not banner or os.environ.get(VARIABLE, "").strip().lower() in _OFF
+        if is_off or sys.stderr is None or not sys.stderr.isatty():
+            super()._show(banner, url)
+            return
+        counts = [len(registry.items) for registry in self._dispatcher.registries]
+        items = dict(zip(_KINDS, counts, strict=True))
+        print(banner_text(self.info, items, self.revisions, url), file=sys.stderr, flush=True)
 
 
 def banner_text(
@@ -58,6 +66,9 @@ def banner_text(
 
 def _connect_command(name: str, url: str | None, argv: Sequence[str] | None) -> str:
     """The command that adds the server to Claude Code; empty if it can't be written on a line."""
+    import shlex
+    import subprocess  # few servers show it
+
     added = ["claude", "mcp", "add"]
     label = re.sub(_NOT_IN_NAMES, "-", name).strip("-") or "server"
     if url is None:

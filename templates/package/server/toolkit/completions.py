@@ -18,9 +18,8 @@ from ...runtime.request_context import RequestContext
 from . import signatures
 from .content import expect
 from .context import Context
-from .decorators import Function
 from .dispatcher import Dispatcher
-from .server import ServerKernel
+from .server import Function, ServerKernel
 from .signatures import local_names
 
 MOST_VALUES = 100

@@ -9,7 +9,7 @@ and returns its result. In the event loop it returns a coroutine as usual, so
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cache, partial
 from typing import (
     TYPE_CHECKING,
@@ -20,7 +20,6 @@ from typing import (
     ParamSpec,
     TypeAlias,
     TypeVar,
-    Unpack,
     cast,
 )
 from weakref import WeakKeyDictionary
@@ -28,7 +27,6 @@ from weakref import WeakKeyDictionary
 import anyio
 from msgspec import Raw
 
-from ..._wire import UNSET
 from ...channel import RequestId
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import settings_of
@@ -37,8 +35,6 @@ from .registry import ItemRegistries
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
-
-    from ...absence import NoOptions
 
 Parameters = ParamSpec("Parameters")
 
@@ -70,12 +66,6 @@ class Context(Generic[StateT]):
     A parameter annotated with this class receives it, whatever its name; `Context[AppState]` says
     what the lifespan yields, so that `state` has this type. A plain function, which runs in a
     worker thread, calls the coroutine functions without `await`.
-
-    Args:
-        request_context: The request.
-        state: The value that the server's `lifespan` yielded, or `None`.
-        registries: The items of the server.
-        round_trips: Results that ask for input, for the feature that has them.
 
     Attributes:
         request_context: The request.
@@ -190,13 +180,11 @@ class Context(Generic[StateT]):
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Report progress, with the name and the arguments that other SDKs have."""
+        """Report progress, by the name that other SDKs have."""
         await self.request_context.progress(progress, total, message)
 
     @_needs_no_await
-    async def log(
-        self, level: LogLevel, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
-    ) -> None:
+    async def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
         """Send a log message, if the client wants messages of this level.
 
         Args:
@@ -206,42 +194,26 @@ class Context(Generic[StateT]):
 
         Source: server/utilities/logging.
         """
-        if others or data is UNSET:
-            raise _keyword_error("ctx.log", others)
         await self.request_context.log(level, data, logger)
 
     @_needs_no_await
-    async def debug(
-        self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
-    ) -> None:
+    async def debug(self, data: Any, logger: str | None = None) -> None:
         """Send a log message of level `debug`."""
-        if others or data is UNSET:
-            raise _keyword_error("ctx.debug", others)
         await self.request_context.log("debug", data, logger)
 
     @_needs_no_await
-    async def info(self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]) -> None:
+    async def info(self, data: Any, logger: str | None = None) -> None:
         """Send a log message of level `info`."""
-        if others or data is UNSET:
-            raise _keyword_error("ctx.info", others)
         await self.request_context.log("info", data, logger)
 
     @_needs_no_await
-    async def warning(
-        self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
-    ) -> None:
+    async def warning(self, data: Any, logger: str | None = None) -> None:
         """Send a log message of level `warning`."""
-        if others or data is UNSET:
-            raise _keyword_error("ctx.warning", others)
         await self.request_context.log("warning", data, logger)
 
     @_needs_no_await
-    async def error(
-        self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
-    ) -> None:
+    async def error(self, data: Any, logger: str | None = None) -> None:
         """Send a log message of level `error`."""
-        if others or data is UNSET:
-            raise _keyword_error("ctx.error", others)
         await self.request_context.log("error", data, logger)
 
     @_needs_no_await
@@ -279,17 +251,6 @@ class Context(Generic[StateT]):
         return await self.request_context.request(method, params, timeout=timeout)
 
 
-def _keyword_error(call: str, names: Collection[str]) -> TypeError:
-    from ...absence import call_error, keyword_error  # for the error only
-
-    return keyword_error(call, names) if names else call_error(call, "expected data")
-
-
-# At run time `data` may be missing, so that the error can name it in place of another keyword.
-for _name in ("log", "debug", "info", "warning", "error"):
-    vars(Context)[_name].__defaults__ = (UNSET, None)
-
-
 class ThreadContext:
     """A base of contexts for worker threads, before the class of the context."""
 
@@ -317,11 +278,7 @@ def _for_threads(kind: Any) -> type[Context[Any]]:
 
 
 def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Call a coroutine function of a context, from a worker thread or from the event loop.
-
-    Raises:
-        RuntimeError: The thread was started by neither the server nor anyio.
-    """
+    """Call a coroutine function of a context, from a worker thread or from the event loop."""
     try:
         anyio.get_current_task()
     except RuntimeError:  # no event loop in this thread

@@ -15,7 +15,14 @@ from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import EndOfChannel
 from ...facts import Revision
 from ...protocol.client_connection import ClientConnection
-from ...protocol.connection import OpenFailed, RequestFailed, ResponseReceived, Send
+from ...protocol.events import (
+    OpenFailed,
+    OpenSession,
+    Request,
+    RequestFailed,
+    ResponseReceived,
+    Send,
+)
 from ...protocol.lifecycle import Description
 from ...runtime.peer import Peer
 from ..serving import Service
@@ -40,7 +47,7 @@ class DirectSession(Channel):
 
     async def open(self) -> None:
         """Begin the session, if the revision has sessions."""
-        await self._pass_to_server(self._client.open())
+        await self._pass_to_server(self._client.send(OpenSession())[0])
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """The typed result of a request.
@@ -53,9 +60,10 @@ class DirectSession(Channel):
             MethodNotFoundError: Nothing is registered for the method.
             RemoteError: The server answered with an error.
         """
-        identifier, message = self._client.request(self._wire_names[method], params)
+        (message,) = self._client.send(Request(self._wire_names[method], params))
         await self._pass_to_server(message)
-        response = self._responses.pop(identifier)
+        assert message.id is not None
+        response = self._responses.pop(message.id)
         if isinstance(response, RequestFailed):
             raise response.error
         return response.result

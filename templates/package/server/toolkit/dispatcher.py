@@ -50,9 +50,8 @@ from .registry import (
     ITEM_LISTS,
     PROMPTS_CHANGED,
     RESOURCES_CHANGED,
+    STALE,
     TOOLS_CHANGED,
-    Cacheable,
-    CacheHint,
     ItemList,
     ItemRegistries,
     Registry,
@@ -80,11 +79,7 @@ _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of one server; those without a line here are arguments of `ServerKernel`.
-
-    Attributes:
-        info: Name, version and further members of `Implementation`, as wire object.
-        cache: The cache hint of each list.
+    """Settings of one server, as arguments of `ServerKernel`; `info` is its `Implementation`.
 
     Raises:
         TypeError: A text is none.
@@ -101,8 +96,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     schemas: SchemaForm
     show_errors: bool
     capabilities: Mapping[str, Any]
-    cache: Mapping[Cacheable, CacheHint]
-    validation_seconds: float
     forbidden_items: ForbiddenItems = "listed"
 
     def __post_init__(self) -> None:
@@ -117,10 +110,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"page_size: expected at least 1, got {self.page_size}")
         if self.schemas not in ("inline", "refs"):
             raise ValueError(f"schemas: expected inline or refs, got {self.schemas!r}")
-        if not self.validation_seconds > 0:
-            raise ValueError(
-                f"validation_seconds: expected more than 0, got {self.validation_seconds}"
-            )
 
 
 class Hooks(msgspec.Struct, kw_only=True):
@@ -132,6 +121,8 @@ class Hooks(msgspec.Struct, kw_only=True):
         find_resource: Finds the resource of a URI, and the values of its template's variables,
             among registered resources and templates.
         round_trips: `ServerRoundTrips`; `None` if handlers can't ask the client.
+        resource_hint: Takes the cache hint of a resource out of its options; the second argument is
+            whether it has to be private.
         keys: `ServerKeys`; `None` if the server signs and seals nothing.
         required_scopes: Changes the function that finds the scopes of a message.
     """
@@ -140,6 +131,7 @@ class Hooks(msgspec.Struct, kw_only=True):
     items: Mapping[str, ItemHandler] = {}
     find_resource: FindResource | None = None
     round_trips: Any = None
+    resource_hint: Callable[[dict[str, Any], bool], Mapping[str, Any]] | None = None
     keys: Any = None
     required_scopes: Callable[[RequiredScopes], RequiredScopes] | None = None
 
@@ -152,29 +144,23 @@ class Dispatcher:
     The rows decide the capabilities. Mounted servers add rows.
 
     Attributes:
-        settings: Settings of the server.
-        announcer: Announces changes to its clients.
-        revisions: The revisions that it serves.
         hooks: What features add; shared with a proxy that takes the dispatcher's place.
         overrides: `LowLevelHandlers`, which replace those of the toolkit, if there are any.
         with_lists: Requests and a notification that are served with a list, by the notification
             that the list has changed.
         application: Handles requests: the dispatcher itself, or middleware in front of it.
-        lifespan: The lifespan of the server, if it has one.
         is_served: Whether the server was started.
-        registries: The items.
+        discover_hint: The cache hint of the server's description.
         functions: Further registered functions: completions by kind, name of the item and argument,
             custom methods by kind and name.
         item_handlers: Handlers of the requests that are about registered items.
         handlers: Handlers of all requests that are served.
-        notifications: Notifications that are declared.
         custom: Rows of custom methods.
         method_scopes: Scopes of custom methods.
         capabilities: Capabilities beyond those of the rows.
         admit, process_limits: See `TaskToolServer.handle_requests`.
         shares: Functions that receive the shared state; see `Service.share`.
         default_runner: Runs the calls of tools without a runner of their own.
-        state: The value that the lifespan yielded.
         mounts: The servers that are mounted on it, in order; see `MountingDispatcher`.
     """
 
@@ -217,6 +203,7 @@ class Dispatcher:
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._descriptions: dict[tuple[str, bool], Description] = {}
         self._tool_results: dict[str, ToolResultBuilder] = {}
+        self.discover_hint = STALE
         self.registries = ItemRegistries(*map(self._new_registry, ITEM_LISTS))
         self._tools: Registry[Tool] = self.registries.tools
         self.item_handlers: dict[str, Handler] = {
@@ -228,8 +215,7 @@ class Dispatcher:
     def _new_registry(self, row: ItemList) -> Registry[Any]:
         settings = self.settings
         changed = partial(self._list_changed, row)
-        hint = settings.cache[row.hint]
-        registry = self.registry_class(row, settings.page_size, hint, changed)
+        registry = self.registry_class(row, settings.page_size, changed)
         registry.hides_forbidden = settings.forbidden_items == "hidden"
         return registry
 
@@ -269,7 +255,7 @@ class Dispatcher:
                     revision.server_capabilities, self._declared_capabilities(revision)
                 ),
                 self.settings.instructions,
-                self.settings.cache["discover"].wire(),
+                self.discover_hint,
             )
         return description
 

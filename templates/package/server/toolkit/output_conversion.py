@@ -36,7 +36,7 @@ import msgspec
 
 from ..._wire import UNSET, convert, create, encode, is_many, is_object, structs_in
 from ...errors import InternalError
-from ...json_schema import WRAPPED_MARKER, WRAPPER, Complaint, Deadline
+from ...json_schema import WRAPPED_MARKER, WRAPPER
 from ...values.value_types import ValueType, one_line, to_json, value_type
 from . import signatures
 from .content import (
@@ -80,18 +80,14 @@ class Output(msgspec.Struct, frozen=True):
         form: The row of the module's table; `text` is `wrapped` for the annotation `str`.
         kind: Type that values are written by, and validated against.
         schema: `outputSchema`, or `None` if there is none.
-        complaint: Validates a value against a user-defined schema.
     """
 
     form: Form
     kind: ValueType | None = None
     schema: Mapping[str, Any] | None = None
-    complaint: Complaint | None = None
 
     def results(self, value: Any) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
         """Content blocks, structured value (or UNSET) and `_meta` of a return value.
-
-        `check` validates the structured value against a user-defined schema.
 
         Raises:
             OutputError: The value does not fit.
@@ -100,7 +96,7 @@ class Output(msgspec.Struct, frozen=True):
             return self._explicit_results(value)
         blocks = _content_of(value) if self.form in _MAY_BE_CONTENT else None
         if blocks is not None:
-            if self.complaint is not None:
+            if self.schema is not None and self.form == "by value":
                 raise OutputError("expected a value for the output schema, got content alone")
             return blocks, UNSET, None
         if self.form == "content":
@@ -111,7 +107,7 @@ class Output(msgspec.Struct, frozen=True):
         if self.form in _WRAPPED:  # a list of any values may have images among them
             return _blocks_among(value) or _bare_content(plain), {WRAPPER: plain}, None
         if self.form == "unstructured" or (
-            self.form == "by value" and self.complaint is None and not is_object(plain)
+            self.form == "by value" and self.schema is None and not is_object(plain)
         ):
             return _bare_content(plain), UNSET, None
         return _bare_content(plain), plain, None
@@ -146,19 +142,6 @@ class Output(msgspec.Struct, frozen=True):
             raise OutputError(one_line(error)) from error
         except TypeError as error:
             raise OutputError(f"{one_line(error)}; {_DATA}") from error
-
-    async def check(self, structured: Any, deadline: Deadline) -> None:
-        """Validate a structured value against the user-defined schema, which there is.
-
-        Raises:
-            OutputError: The value does not fit, or validation takes too long.
-        """
-        from ...json_schema.checks import complaint_in_time  # loaded already
-
-        assert self.complaint is not None
-        error = await complaint_in_time(self.complaint, structured, deadline)
-        if error:
-            raise OutputError(f"the output schema is not kept: {error}")
 
 
 _MAY_BE_CONTENT: frozenset[Form] = frozenset({"content", "by value", "unstructured"})
@@ -216,7 +199,7 @@ def from_annotation(annotation: Any, label: str) -> Output:
         reason = one_line(error)
         raise TypeError(
             f"{label}: no JSON Schema for the return annotation ({reason}); "
-            "output_schema=None sends such values without one"
+            "structured=False sends such values as content"
         ) from error
     if annotation is str:
         return Output("text", kind, _wrap_schema(schema))
@@ -237,18 +220,6 @@ def _with_object_root(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _is_type(note: Any) -> bool:
     return isinstance(note, type) or typing.get_origin(note) is not None
-
-
-def from_schema(schema: Mapping[str, Any]) -> Output:
-    """The output conversion for a user-defined JSON Schema.
-
-    Raises:
-        MissingExtraError: `jsonschema` is not installed.
-        ValueError: Not a JSON Schema.
-    """
-    from ...json_schema.checks import validator  # few tools have a schema of their own
-
-    return Output("by value", None, dict(schema), validator(schema, "an output_schema"))
 
 
 def _wrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -292,12 +263,7 @@ def json_text(value: Any) -> str:
 
 
 class ContentResultBuilder:
-    """Builds results of `tools/call` with content blocks, for one revision.
-
-    Args:
-        result: Type of the result as in the method table, other kinds of result included.
-        structured_content: What the revision allows as `structuredContent`, as in its facts.
-    """
+    """Builds results of `tools/call` with content blocks; see `tool_result_builder`."""
 
     def __init__(self, result: Any, structured_content: str) -> None:
         kinds = [kind for kind in structs_in(result) if field_type(kind, "content") is not None]
@@ -340,11 +306,7 @@ class ContentResultBuilder:
         *,
         is_error: bool = False,
     ) -> Any:
-        """A result with content blocks, and with a structured value unless it is UNSET.
-
-        Raises:
-            ValidationError: A block does not fit the revision's type.
-        """
+        """A result with content blocks, and with a structured value unless it is UNSET."""
         members: dict[str, Any] = {"content": known_blocks(content, self._blocks)}
         members |= {_IS_ERROR: True} if is_error else self._success
         kind = self._kind
@@ -368,9 +330,6 @@ class ValueResultBuilder:
     """Builds results of `tools/call` that are one JSON value, `toolResult`.
 
     Such results have no error flag, so a failure of the tool is an `InternalError`.
-
-    Args:
-        result: Type of the result as in the method table, other kinds of result included.
     """
 
     def __init__(self, result: Any) -> None:
@@ -392,12 +351,7 @@ class ValueResultBuilder:
         *,
         is_error: bool = False,
     ) -> Any:
-        """A result whose value is the structured value, else the only text, else the blocks.
-
-        Raises:
-            InternalError: The result reports a failure.
-            ValidationError: The value does not fit the revision's type.
-        """
+        """A result whose value is the structured value, else the only text, else the blocks."""
         if is_error:
             return self.failure("\n".join(block["text"] for block in map(_as_text, content)))
         value: Any = structured

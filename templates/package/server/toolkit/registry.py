@@ -5,7 +5,7 @@ A page is encoded once for each revision and sent as it is until an item is adde
 A cursor holds the key of the last item of a page, so it stays valid while other items are added or
 removed, and becomes invalid when that item is removed. Cursors are opaque to clients.
 
-Source: server/utilities/pagination, server/utilities/caching (2026-07-28).
+Source: server/utilities/pagination.
 """
 
 from __future__ import annotations
@@ -13,80 +13,16 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-import msgspec
-
-from ..._wire import Raw, convert, encode, is_object, replace
+from ..._wire import Raw, convert, encode, replace
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...runtime.request_context import PRINCIPAL, RequestContext
-from .content import check_json, expect
+from .content import check_json
 
-CacheScope: TypeAlias = Literal["public", "private"]
-Cacheable: TypeAlias = Literal["tools", "prompts", "resources", "templates", "discover"]
-"""Results that may have a cache hint: each list, and the result of `server/discover`."""
-
-_CACHEABLE: tuple[Cacheable, ...] = get_args(Cacheable)
-
-
-class CacheHint(msgspec.Struct, frozen=True):
-    """How long a client may reuse a result, and for whom; by default stale at once, and private.
-
-    Revisions without cache hints get none.
-
-    Attributes:
-        ttl_ms: Milliseconds for which the result is fresh; 0 means stale at once.
-        scope: `public` if the result is the same for all users, so that a shared cache may keep
-            it, even if the server requires a token; `private` limits it to users of one token.
-
-    Raises:
-        TypeError: `ttl_ms` is not an integer.
-        ValueError: `ttl_ms` is negative, or the scope is unknown.
-    """
-
-    ttl_ms: int = 0
-    scope: CacheScope = "private"
-
-    def __post_init__(self) -> None:
-        if type(self.ttl_ms) is not int:
-            raise TypeError(f"ttl_ms: expected whole milliseconds, got {self.ttl_ms!r}")
-        if self.ttl_ms < 0:
-            raise ValueError(f"ttl_ms: expected 0 or more, got {self.ttl_ms}")
-        if self.scope not in ("public", "private"):
-            raise ValueError(f"scope: expected public or private, got {self.scope!r}")
-
-    def wire(self) -> dict[str, Any]:
-        """The members of a result that carry the hint."""
-        return {"ttlMs": self.ttl_ms, "cacheScope": self.scope}
-
-
-NO_CACHING = CacheHint()
-"""Stale at once, and private."""
-
-
-def cache_hints(
-    cache: CacheHint | Mapping[Cacheable, CacheHint] | None,
-) -> Mapping[Cacheable, CacheHint]:
-    """A hint for each cacheable result, from one hint for all or from a mapping of some.
-
-    Raises:
-        TypeError: A value is not a `CacheHint`.
-        ValueError: A key is not in `Cacheable`.
-    """
-    if isinstance(cache, CacheHint):
-        return dict.fromkeys(_CACHEABLE, cache)
-    hints = cache or {}
-    unchecked: object = hints
-    if not is_object(unchecked):
-        raise TypeError(f"cache: expected a CacheHint, or one for each list, got {cache!r}")
-    if unknown := hints.keys() - set(_CACHEABLE):
-        raise ValueError(
-            f"cache: expected {', '.join(_CACHEABLE)}, got {', '.join(sorted(map(repr, unknown)))}"
-        )
-    for name, hint in hints.items():
-        expect(hint, CacheHint, f"cache[{name!r}]")
-    return dict.fromkeys(_CACHEABLE, NO_CACHING) | dict(hints)
+STALE: Mapping[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
+"""The cache hint of results that no client may reuse; revisions without cache hints drop it."""
 
 
 class ItemList(NamedTuple):
@@ -96,7 +32,6 @@ class ItemList(NamedTuple):
         kind: One of its items, in error texts.
         key: The member that identifies an item.
         member: Name of the list in a result.
-        hint: Name of its cache hint.
         request: Asks for the list.
         uses: Requests about one of its items.
         changed: The notification that it has changed.
@@ -105,7 +40,6 @@ class ItemList(NamedTuple):
     kind: str
     key: str
     member: str
-    hint: Cacheable
     request: str
     uses: tuple[str, ...]
     changed: str
@@ -117,22 +51,17 @@ PROMPTS_CHANGED = "notifications/prompts/list_changed"
 _READ = ("resources/read",)
 
 ITEM_LISTS = (
-    ItemList("tool", "name", "tools", "tools", "tools/list", ("tools/call",), TOOLS_CHANGED),
-    ItemList(
-        "resource", "uri", "resources", "resources", "resources/list", _READ, RESOURCES_CHANGED
-    ),
+    ItemList("tool", "name", "tools", "tools/list", ("tools/call",), TOOLS_CHANGED),
+    ItemList("resource", "uri", "resources", "resources/list", _READ, RESOURCES_CHANGED),
     ItemList(
         "resource template",
         "uriTemplate",
         "resourceTemplates",
-        "templates",
         "resources/templates/list",
         _READ,
         RESOURCES_CHANGED,
     ),
-    ItemList(
-        "prompt", "name", "prompts", "prompts", "prompts/list", ("prompts/get",), PROMPTS_CHANGED
-    ),
+    ItemList("prompt", "name", "prompts", "prompts/list", ("prompts/get",), PROMPTS_CHANGED),
 )
 """The lists, in the order of `ItemRegistries`. Those of one notification are served together."""
 
@@ -177,11 +106,11 @@ class Registry(Generic[Item]):
     Args:
         row: The list that they form.
         page_size: Most items of a page; `None` for all.
-        cache: The cache hint of every page.
         on_change: Called after each change.
 
     Attributes:
         row: As passed.
+        hint: The cache hint of every page.
         items: The items by key that requests find. Only the methods change them.
         needs_scopes: Whether items that need scopes were added.
         hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
@@ -191,16 +120,10 @@ class Registry(Generic[Item]):
 
     varies = False
 
-    def __init__(
-        self,
-        row: ItemList,
-        page_size: int | None,
-        cache: CacheHint,
-        on_change: Callable[[], None],
-    ) -> None:
+    def __init__(self, row: ItemList, page_size: int | None, on_change: Callable[[], None]) -> None:
         self.row = row
+        self.hint = STALE
         self._page_size = page_size
-        self._cache = cache
         self._on_change = on_change
         self.items: dict[str, Item] = {}
         self.needs_scopes = False
@@ -220,11 +143,7 @@ class Registry(Generic[Item]):
         self._publish_change()
 
     def check(self, key: str) -> None:
-        """Check that an item can be added under a key.
-
-        Raises:
-            ValueError: The key is taken.
-        """
+        """Raise a `ValueError` if a key is taken."""
         if self.find(key) is not None:
             raise ValueError(f"{self.row.kind} {key!r} is registered already")
 
@@ -283,32 +202,30 @@ class Registry(Generic[Item]):
         place = request.revision.name, cursor
         result = self._pages.get(place)
         if result is None:
-            result = self._encoded_page(request, cursor, listed, self._cache)
+            result = self._encoded_page(request, cursor, listed, self.hint)
             if cursor is None or len(self._pages) < len(self.items):
                 self._pages[place] = result
         return result
 
-    def _private_hint(self) -> CacheHint:
+    def _private_hint(self) -> Mapping[str, Any]:
         """The cache hint of a list that depends on the principal or the session."""
-        return CacheHint(self._cache.ttl_ms, "private")
+        return {**self.hint, "cacheScope": "private"}
 
     def _encoded_page(
         self,
         request: RequestContext,
         cursor: str | None,
         listed: Mapping[str, Listed],
-        cache: CacheHint,
+        hint: Mapping[str, Any],
     ) -> Any:
         method = request.method
-        has_pages = "cursor" in method.wire_names
-        start, end, next_cursor = page_bounds(
-            self.row.member, list(listed), cursor, self._page_size if has_pages else None
-        )
+        size = self._page_size if "cursor" in method.wire_names else None
+        start, end, next_cursor = page_bounds(self.row.member, list(listed), cursor, size)
         structured_content = request.revision.facts.behaviour.structured_content
         items = list(listed.values())[start:end]
         members: dict[str, Any] = {
             self.row.member: [item.wire(structured_content) for item in items],
-            **cache.wire(),
+            **hint,
         }
         if next_cursor is not None:
             members["nextCursor"] = next_cursor

@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 from ..._wire import ValidationError, convert, error_text
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
-from ...protocol.lifecycle import Description
-from ...protocol.states import DISCOVER, INITIALIZE
+from ...protocol.lifecycle import DISCOVER, INITIALIZE, Description
 from ...revisions import REVISIONS
 from .dispatcher import Dispatcher
-from .registry import ITEM_LISTS, NO_CACHING, ItemList, Registry
+from .registry import ITEM_LISTS, STALE, ItemList, Registry
 from .server import ServerKernel
 
 
@@ -35,7 +34,7 @@ def expect_described(describe: Callable[[Revision], Description]) -> None:
             "supportedVersions": [revision.name],
             "capabilities": own.capabilities,
             "serverInfo": own.info,
-            **NO_CACHING.wire(),
+            **STALE,
         }
         for name in (INITIALIZE, DISCOVER):
             _expect_fit(result, revision, revision.client_requests.get(name), "Server")
@@ -64,7 +63,7 @@ def expect_listed(
             raise _unset_error(what, REVISIONS.newest(), f"nothing sets {', '.join(missing)}")
         for revision in REVISIONS.values():
             wire = item.wire(revision.facts.behaviour.structured_content)
-            page = {registry.row.member: [wire], **NO_CACHING.wire()}
+            page = {registry.row.member: [wire], **STALE}
             _expect_fit(page, revision, revision.client_requests.get(registry.row.request), what)
 
 

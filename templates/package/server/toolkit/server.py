@@ -1,48 +1,62 @@
-"""The kernel of a server: its settings, and the dispatcher of its requests.
+"""The kernel of a server: its settings, and the registration of its tools.
 
-`decorators` register functions, `dispatcher` handles requests with them; the modules of hosting run
-the server over a transport. A feature is a class that derives from the kernel and is a base of
-`Server`.
+`dispatcher` handles requests with what is registered; the modules of hosting run the server over a
+transport. A feature is a class that derives from the kernel and is a base of `Server`.
 
-While a server runs, standard error shows what is served, where, and how to connect: a banner on a
-terminal. Standard output belongs to the protocol.
+While a server runs, standard error shows where it is served. Standard output belongs to the
+protocol.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Unpack
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from ...channel import Channel
 from ...facts import Revision, Revisions
-from ...json_schema import VALIDATION_SECONDS
 from ...protocol.lifecycle import CAPABILITY, Description
 from ...protocol.request_meta import check_extensions
+from ...revisions import REVISIONS
 from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
-from ...runtime.request_context import RequestContext
+from ...runtime.request_context import RequestContext, checked_scopes
 from .. import serving
-from .content import Icon, present_members, wire_of
+from .content import Icon, ToolAnnotations, expect, present_members, wire_of
 from .context import Context
-from .decorators import Decorators, check_others
 from .dispatcher import Dispatcher, ForbiddenItems, Hooks, ServerSettings
-from .registry import Cacheable, CacheHint, cache_hints
-from .tools import SchemaForm
+from .registry import checked_tags
+from .signatures import local_names
+from .tools import SchemaForm, Tool
 
 if TYPE_CHECKING:
     from ...protocol.handshake import HandshakeConnection
-    from ..chosen import ServerOptions
+    from ..chosen import ServerOptions, ToolOptions
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_Server = TypeVar("_Server")
+_Options = ParamSpec("_Options")
 
 Transport: TypeAlias = Literal["stdio", "http", "streamable-http"]
 """A transport of `Server.run`; `streamable-http` is another name of `http`."""
 
 importing: ContextVar[bool] = ContextVar("importing", default=False)
 """Whether a module is being imported for its server, which the importer runs."""
-
-_KINDS: tuple[str, ...] = ("tool", "resource", "resource template", "prompt")
 
 
 class RunWhileImportedError(RuntimeError):
@@ -52,7 +66,27 @@ class RunWhileImportedError(RuntimeError):
 Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 
-class ServerKernel(Decorators):
+def adder(
+    decorator: Callable[Concatenate[_Server, _Options], Callable[[Any], Any]],
+) -> Callable[Concatenate[_Server, Callable[..., Any], _Options], None]:
+    """The method that registers a function which is not decorated.
+
+    Its further arguments are those of the decorator, and so are its errors.
+    """
+
+    def add(
+        self: _Server,
+        function: Callable[..., Any],
+        /,
+        *arguments: _Options.args,
+        **options: _Options.kwargs,
+    ) -> None:
+        decorator(self, *arguments, **options)(function)
+
+    return add
+
+
+class ServerKernel:
     """An MCP server.
 
     Args:
@@ -79,11 +113,7 @@ class ServerKernel(Decorators):
         lifespan: Returns a context manager that is entered once per client, over HTTP once for all
             clients; the value that it yields is `Context.state`.
         capabilities: Further capabilities to declare, such as `{"experimental": {...}}`.
-        cache: Cache hints of lists and of the server's description: one hint for all, or one for
-            each of `tools`, `prompts`, `resources`, `templates` and `discover`.
         drain: Seconds that open requests may take after the client has disconnected.
-        validation_seconds: Time limit for validating the arguments of a tool, and then its result,
-            against a user-defined JSON Schema. Other calls are not blocked meanwhile.
         forbidden_items: What becomes of tools, resources and prompts whose scopes a principal
             lacks. `listed`: they are listed, and using one is refused, over HTTP by 403 with its
             scopes, so that a client can ask for them. `hidden`: they look as if they did not exist;
@@ -100,7 +130,12 @@ class ServerKernel(Decorators):
             of schemas or the identifier of an extension is invalid.
     """
 
-    revisions: Revisions
+    revisions: Revisions = REVISIONS
+    """The revisions that it serves; those of packages on an installed runtime are their own."""
+
+    _absent: ClassVar[Mapping[str, str]] = {}
+    """Members and `FUNCTION.KEYWORD` of absent features, each with its feature."""
+
     _new_connection: ClassVar[staticmethod[[serving.Service], HandshakeConnection]]
     _dispatcher_class: ClassVar[type[Dispatcher]] = Dispatcher
     _context_class: ClassVar[type[Context[Any]]] = Context
@@ -124,9 +159,7 @@ class ServerKernel(Decorators):
         show_errors: bool = False,
         lifespan: Lifespan | None = None,
         capabilities: Mapping[str, Any] | None = None,
-        cache: CacheHint | Mapping[Cacheable, CacheHint] | None = None,
         drain: float = 5.0,
-        validation_seconds: float = VALIDATION_SECONDS,
         forbidden_items: ForbiddenItems = "listed",
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
         **options: Unpack[ServerOptions],
@@ -149,14 +182,12 @@ class ServerKernel(Decorators):
             schemas=schemas,
             show_errors=show_errors,
             capabilities=dict(capabilities or {}),
-            cache=cache_hints(cache),
-            validation_seconds=validation_seconds,
             forbidden_items=forbidden_items,
         )
         self._announcer = serving.Announcer()
         hooks = Hooks(context=self._context_class)
         dispatcher = self._dispatcher_class(settings, self._announcer, self.revisions, hooks)
-        super().__init__(dispatcher)
+        self._dispatcher = dispatcher
         if lifespan is not None:
             dispatcher.lifespan = partial(lifespan, self)
         handlers_of = type(self).handle, type(self).notified
@@ -170,6 +201,125 @@ class ServerKernel(Decorators):
 
         The base of a feature overrides it, and calls that of the next base.
         """
+
+    @overload
+    def tool(
+        self,
+        name: str | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | Mapping[str, Any] | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        structured: bool = True,
+        scopes: Collection[str] = (),
+        timeout: float | None = None,
+        threads: bool = True,
+        tags: Collection[str] = (),
+        **options: Unpack[ToolOptions],
+    ) -> Callable[[Function], Function]: ...
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+
+    def tool(
+        self,
+        name: str | Callable[..., Any] | None = None,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: ToolAnnotations | Mapping[str, Any] | None = None,
+        icons: Sequence[Icon] = (),
+        meta: Mapping[str, Any] | None = None,
+        structured: bool = True,
+        scopes: Collection[str] = (),
+        timeout: float | None = None,
+        threads: bool = True,
+        tags: Collection[str] = (),
+        **options: Unpack[ToolOptions],
+    ) -> Any:
+        """Register the decorated function as a tool.
+
+        `@server.tool` without parentheses is `@server.tool()`.
+
+        Args:
+            name: Its name; that of the function by default.
+            title: A name for display.
+            description: What the tool does; the docstring's first paragraph by default.
+            annotations: Hints on its behaviour; a mapping has their names.
+            icons: Images for user interfaces.
+            meta: `_meta` of the tool.
+            structured: Whether results have a structured value; with `False` they are content
+                alone, without an output schema.
+            scopes: Scopes that a call needs, besides those of every request.
+            timeout: Seconds that the function and its dependencies may take, the client's time for
+                answers to requests of the tool included; then the function is cancelled, and the
+                result is a tool error that says so. A plain function can't be cancelled: the call
+                ends, and its thread runs on.
+            threads: Whether a plain function runs in a worker thread. With `False` it runs in the
+                event loop, which saves the thread, and holds up all other requests meanwhile; the
+                methods of its context can't be awaited there.
+            tags: Names for `enable` and `disable`; they are not sent.
+            options: Options of features; see `ToolOptions`.
+
+        Raises:
+            TypeError: An option is unknown or malformed; (from the decorator) the signature can't
+                be served.
+            ValueError: (from the decorator) The name, a schema or the timeout is invalid, or the
+                name is taken.
+        """
+        own_name = None if callable(name) else name
+        own, rest = split_options(self._dispatcher, "tool", options)
+        required = checked_scopes(scopes)
+        hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
+        members = own | wire_members(title, description, icons, meta, hints)
+        made = self._use_tool_options(rest, members)
+        kind: type[Tool] = made.pop("kind", Tool)
+        check_others(rest, "server.tool", self._absent)
+        names = local_names(inspect.currentframe())
+
+        def register(function: Function) -> Function:
+            tool = kind(
+                function,
+                self._dispatcher.settings,
+                name=own_name,
+                members=members,
+                structured=structured,
+                names=names,
+                timeout=timeout,
+                threads=threads,
+                **made,
+            )
+            tool.scopes, tool.tags = required, checked_tags(tags)
+            self._prepare_tool(tool)
+            self._dispatcher.registries.tools.add(tool.name, tool)
+            return function
+
+        return register(name) if callable(name) else register
+
+    def _use_tool_options(self, options: dict[str, Any], members: dict[str, Any]) -> dict[str, Any]:
+        """Take the options of features out of those of a tool, and add the members that they make.
+
+        The base of a feature overrides it, and calls that of the next base.
+
+        Returns:
+            Further arguments of the tool; `kind` is its class.
+        """
+        return {}
+
+    def _prepare_tool(self, tool: Tool) -> None:
+        """Change a tool before it is registered; the base of a feature may override it."""
+
+    add_tool = adder(tool)
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool, also for clients that are connected.
+
+        Raises:
+            LookupError: There is no such tool.
+        """
+        self._dispatcher.registries.tools.remove(name)
 
     if not TYPE_CHECKING:
 
@@ -248,18 +398,52 @@ class ServerKernel(Decorators):
         )
 
     def _show(self, banner: bool, url: str | None = None) -> None:
-        """Show on standard error what is served: a banner on a terminal, elsewhere the URL."""
-        if banner and sys.stderr is not None and sys.stderr.isatty():
-            from .banner import banner_text, has_banner  # programs that start servers see none
-
-            if has_banner():
-                counts = [len(registry.items) for registry in self._dispatcher.registries]
-                items = dict(zip(_KINDS, counts, strict=True))
-                text = banner_text(self.info, items, self.revisions, url)
-                print(text, file=sys.stderr, flush=True)
-                return
+        """Show on standard error what is served; see `banner`."""
         if url is not None:
             print(f"serving at {url}", file=sys.stderr, flush=True)
+
+
+def wire_members(
+    title: str | None,
+    description: str | None,
+    icons: Sequence[Icon],
+    meta: Mapping[str, Any] | None,
+    annotations: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The members of a wire object that tools, resources and prompts have in common.
+
+    Raises:
+        TypeError: One has another type.
+    """
+    for name, text in (("title", title), ("description", description)):
+        if text is not None:
+            expect(text, str, name)
+    for name in meta or ():
+        expect(name, str, "meta: a name")
+    return present_members(
+        title=title,
+        description=description or None,
+        icons=[wire_of(icon, Icon, "icons") for icon in icons] or None,
+        annotations=annotations,
+        _meta=dict(meta) if meta else None,
+    )
+
+
+def split_options(
+    dispatcher: Dispatcher, decorator: str, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that are members of an item of a draft, by wire name, and the others."""
+    names = dispatcher.item_options.get(decorator, {})
+    own = {names[name]: value for name, value in options.items() if name in names}
+    return own, {name: value for name, value in options.items() if name not in names}
+
+
+def check_others(others: Mapping[str, object], call: str, absent: Mapping[str, str] = {}) -> None:
+    """Raise `TypeError` if there are unknown options of a call; see `ServerKernel._absent`."""
+    if others:
+        from ...absence import keyword_error  # for the error only
+
+        raise keyword_error(call, others, absent)
 
 
 def check_run(call: str, transport: str | None, known: Collection[str]) -> None:

@@ -83,17 +83,7 @@ def connection_of_session(context: RequestContext, feature: str, alternative: st
 def _session_value(
     context: RequestContext, make: Callable[[], _T], seconds: float | None = None
 ) -> _T:
-    """The session's value for a function, which makes the value at the first use.
-
-    Args:
-        context: The request.
-        make: Makes the value; identifies it within the session.
-        seconds: Seconds without use after which the value is made anew; `None` for never.
-
-    Raises:
-        LocalProtocolError: The request belongs to no session, or the session has too many values.
-        ValueError: The seconds are not positive.
-    """
+    """The session's value for a function, which makes the value at the first use."""
     if seconds is not None and seconds <= 0:
         raise ValueError(f"session_state: expires: expected more than 0 seconds, got {seconds}")
     connection = connection_of_session(context, "session_state", _ALTERNATIVE)

@@ -21,17 +21,16 @@ import inspect
 import re
 import types
 import typing
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Annotated, Any, Optional, Protocol, TypeAlias, Union
+from typing import Annotated, Any, Optional, TypeAlias, Union
 
 import msgspec
 
 from ..._unions import with_integers
 from ..._wire import UNREADABLE, UNWRITABLE, error_text
-from ...values import type_schemas, value_types
+from ...values import value_types
 from ...values.value_types import ValueType, one_line
 from .context import Context
 
@@ -50,48 +49,19 @@ Field: TypeAlias = tuple[str, Any, Any]
 """A field of a Struct as `msgspec.defstruct` takes it: name, type, default."""
 
 
-class Injected(Protocol):
-    """Calls a function with values that other functions provide.
+class Injector:
+    """Base of the notes of parameters whose values other functions provide, such as `Depends`.
 
-    Attributes:
-        context: Name of the argument that is the `Context`.
+    A note is in the annotation of a parameter, or is its default.
     """
 
-    context: str
-
-    def __call__(self, **arguments: Any) -> Awaitable[Any]: ...
-
-
-class Injector(ABC):
-    """A note in the annotation of a parameter, or its default, that provides the value."""
-
-    @abstractmethod
     def check_place(self, annotation: Any, name: str, default: Any, label: str) -> None:
         """Raise a `TypeError` if the note, the first one of a parameter, is in an invalid place."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def call(
-        self,
-        function: Callable[..., Awaitable[Any]],
-        context: str | None,
-        injectors: Mapping[str, Any],
-        argument_names: Collection[str],
-        label: str,
-        names: Mapping[str, Any] | None,
-    ) -> Injected:
-        """A callable that calls a coroutine function with the values that its notes provide.
-
-        Args:
-            function: The function.
-            context: Name of its parameter for the context, if there is one.
-            injectors: Its notes, by parameter.
-            argument_names: Names of its other parameters, which are arguments of a call.
-            label: Its name in error texts.
-            names: Further names that annotations may use.
-
-        Raises:
-            TypeError: A value can't be provided.
-        """
+    def call(self, *arguments: Any) -> Any:
+        """A callable that calls a coroutine function with the values that its notes provide."""
+        raise NotImplementedError
 
 
 _asdict = msgspec.structs.asdict
@@ -127,7 +97,7 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
     def json_types(self) -> frozenset[str]:
         """The JSON types of its values; empty if all types are allowed."""
         schema = self.type.schema()
-        return type_schemas.accepts(schema, schema.get("$defs", {}))
+        return value_types.accepts(schema, schema.get("$defs", {}))
 
 
 class Signature(msgspec.Struct, frozen=True, dict=True):
@@ -154,7 +124,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
     open: bool
     returns: Any
     call: Callable[..., Awaitable[Any]]
-    dependencies: Injected | None = None
+    dependencies: Any = None
 
     NO_ANNOTATION: typing.ClassVar[Any] = _MISSING
 
@@ -301,7 +271,7 @@ def read(
         raise TypeError(f"{label}: expected one Context parameter, got {', '.join(contexts)}")
     context = contexts[0] if contexts else None
     call = function if is_coroutine_function(function) else _coroutine(function, context, threads)
-    dependencies: Injected | None = None
+    dependencies: Any = None
     if injectors:
         injector = next(iter(injectors.values()))
         dependencies = call = injector.call(
@@ -335,11 +305,7 @@ def _check_bound(function: Callable[..., Any], signature: inspect.Signature, lab
 
 
 def injector_of(annotation: Any, name: str, default: Any, label: str) -> Injector | None:
-    """The first `Injector` in the annotation of a parameter, or its default if that is one.
-
-    Raises:
-        TypeError: The injector is in an invalid place.
-    """
+    """The first `Injector` in the annotation of a parameter, or its default if that is one."""
     notes = (*_notes_in(annotation), default)
     note = next((note for note in notes if isinstance(note, Injector)), None)
     if note is not None:
@@ -359,8 +325,7 @@ def _coroutine(
 ) -> Callable[..., Awaitable[Any]]:
     """A coroutine function that calls a plain function, in a worker thread if `threads`.
 
-    In a thread, the methods of its context, the parameter `context`, need no `await`. When a
-    request is cancelled, its worker thread runs on: nothing can stop it.
+    When a request is cancelled, its worker thread runs on: nothing can stop it.
     """
 
     async def call_in_event_loop(**arguments: Any) -> Any:
@@ -403,12 +368,7 @@ def field_default(annotation: Any, default: Any) -> tuple[Any, Any, Callable[[],
     """A parameter's type, default and default factory, which a `Field` of pydantic may set.
 
     A `Field` may be the default value, or a note of the annotation; a default value becomes a note.
-
-    Args:
-        default: The default value; `inspect.Parameter.empty` for none.
-
-    Raises:
-        TypeError: The `Field` has a setting that parameters do not support.
+    Raises `TypeError` for settings of a `Field` that parameters do not support.
     """
     if _is_field_info(default):
         annotation, field = Annotated[annotation, default], default
@@ -540,11 +500,7 @@ def is_coroutine_function(function: Callable[..., Any]) -> bool:
 def resolved_hints(
     function: Callable[..., Any], label: str, names: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The annotations of a function, with strings resolved to types.
-
-    Raises:
-        TypeError: An annotation can't be resolved.
-    """
+    """The annotations of a function, with strings resolved to types; raises `TypeError`."""
     annotated: Any = function
     if "<locals>" not in getattr(function, "__qualname__", "<locals>"):
         names = None  # defined in a module: local names of whoever registers it mean other things
@@ -559,11 +515,7 @@ def resolved_hints(
 
 
 def signature_of(function: Callable[..., Any], label: str) -> inspect.Signature:
-    """The parameters of a function.
-
-    Raises:
-        TypeError: The function is not callable, or an annotation can't be resolved.
-    """
+    """The parameters of a function; raises `TypeError`."""
     try:
         return inspect.signature(function)
     except NameError as error:  # Python 3.14 evaluates annotations here

@@ -29,9 +29,10 @@ from ...skills import (
     digest_of,
     read_frontmatter,
 )
+from .cache_hints import CacheHint
 from .content import Contents, check_json, guessed_mime_type, present_members
 from .dispatcher import Dispatcher
-from .registry import CacheHint, checked_tags
+from .registry import checked_tags
 from .resources import Resource
 from .skill_requests import serve_skills
 
@@ -49,13 +50,13 @@ class SkillFile(Resource):
         path: Its path in the skill.
         data: Its bytes.
         skill: The skill.
-        cache: The cache hint of the file and of the entry.
+        hint: The cache hint of the file and of the entry.
 
     Attributes:
         skill: The skill, for its `SKILL.md`; `None` for other files.
     """
 
-    def __init__(self, path: str, data: bytes, skill: Skill, cache: CacheHint) -> None:
+    def __init__(self, path: str, data: bytes, skill: Skill, hint: Mapping[str, Any]) -> None:
         is_entry = path == SKILL_FILE
         mime_type = _MARKDOWN if path.endswith(".md") else guessed_mime_type(path)
         contents = _contents(data, mime_type)
@@ -71,8 +72,8 @@ class SkillFile(Resource):
             members=present_members(
                 description=skill.description if is_entry else None, size=len(data)
             ),
-            cache=cache,
             names=None,
+            hint=hint,
         )
         self.skill = skill if is_entry else None
 
@@ -97,7 +98,7 @@ def serve_directory(
 ) -> None:
     """Serve the skills in a directory; see `Server.skills`."""
     required, names = checked_scopes(scopes), checked_tags(tags)
-    files = read_skills(directory, CacheHint(cache.ttl_ms, "private") if required else cache)
+    files = read_skills(directory, cache.wire(private=required))
     registry = dispatcher.registries.resources
     for each in files:
         registry.check(each.uri)
@@ -107,7 +108,7 @@ def serve_directory(
         registry.add(each.uri, each)
 
 
-def read_skills(directory: str | os.PathLike[str], cache: CacheHint) -> list[SkillFile]:
+def read_skills(directory: str | os.PathLike[str], hint: Mapping[str, Any]) -> list[SkillFile]:
     """The files of all skills in a directory, or of the one skill that it is.
 
     A skill within another one is served as itself, and as files of the other one.
@@ -138,14 +139,14 @@ def read_skills(directory: str | os.PathLike[str], cache: CacheHint) -> list[Ski
             if left < 0:
                 raise _too_large(label)
         files = {path: contents[root + path] for path in inside}
-        for each in _files_of(skill_path, files, cache, label):
+        for each in _files_of(skill_path, files, hint, label):
             if each.skill is not None or each.uri not in resources:
                 resources[each.uri] = each
     return [*resources.values()]
 
 
 def _files_of(
-    skill_path: str, files: Mapping[str, bytes], cache: CacheHint, label: str
+    skill_path: str, files: Mapping[str, bytes], hint: Mapping[str, Any], label: str
 ) -> Iterator[SkillFile]:
     """The files of a skill, from the path that it is served at and the contents by path."""
     entry = files[SKILL_FILE]
@@ -163,7 +164,7 @@ def _files_of(
     )
     skill = Skill(f"{root}/{SKILL_FILE}", frontmatter, resources)
     for path, data in files.items():
-        yield SkillFile(path, data, skill, cache)
+        yield SkillFile(path, data, skill, hint)
 
 
 def _check_frontmatter(frontmatter: Mapping[str, Any], folder: str, label: str) -> None:
@@ -184,12 +185,7 @@ def _check_frontmatter(frontmatter: Mapping[str, Any], folder: str, label: str) 
 
 
 def _files_below(top: Path) -> list[str]:
-    """The files below a directory, by paths with `/`, in order.
-
-    Raises:
-        OSError: Something can't be read.
-        ValueError: There is a link, a special file, a name that leads elsewhere, or too much.
-    """
+    """The files below a directory, by paths with `/`, in order."""
     files: list[str] = []
     left = [""]
     seen = 0
@@ -219,12 +215,7 @@ def _files_below(top: Path) -> list[str]:
 
 
 def _read_file(path: Path, limit: int, label: str) -> bytes:
-    """The bytes of a file, which is neither a link nor longer than a limit.
-
-    Raises:
-        OSError: It can't be read, or became a link.
-        ValueError: The file is longer.
-    """
+    """The bytes of a file, which is neither a link nor longer than a limit."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     flags |= getattr(os, "O_NONBLOCK", 0)  # does not block if the file has become a pipe
     with os.fdopen(os.open(path, flags), "rb") as file:

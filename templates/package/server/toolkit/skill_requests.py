@@ -35,7 +35,7 @@ from ...skills import (
 )
 from .content import field_type
 from .dispatcher import Dispatcher, Handler, ItemHandler
-from .registry import NO_CACHING, CacheHint, page_bounds
+from .registry import STALE, page_bounds
 from .resources import resource_of
 
 _logger = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ async def _list(dispatcher: Dispatcher, request: RequestContext) -> Any:
             uri = entry.get("uri")
             if isinstance(uri, str) and _is_shown(dispatcher, mount, visible, uri):
                 entries.setdefault(uri, entry)
-    return _result(request, _page(dispatcher, request, "skills", entries), NO_CACHING)
+    return _result(request, _page(dispatcher, request, "skills", entries), STALE)
 
 
 async def _get(dispatcher: Dispatcher, request: RequestContext) -> Any:
@@ -119,7 +119,7 @@ async def _get(dispatcher: Dispatcher, request: RequestContext) -> Any:
     own = _own_skills(visible).get(uri)
     if own is not None:
         resource, _ = resource_of(dispatcher, request, uri)  # checks the scopes
-        return _result(request, {"skill": msgspec.to_builtins(own)}, resource.cache)
+        return _result(request, {"skill": msgspec.to_builtins(own)}, resource.hint)
     mount, result = await _request_mounted(dispatcher, request, uri, visible)
     return {**result, "skill": _with_outer_entry_uris(mount, result.get("skill"))}
 
@@ -200,11 +200,7 @@ async def _mounted_entries(mount: Any, request: RequestContext) -> list[dict[str
 async def _request_mounted(
     dispatcher: Dispatcher, request: RequestContext, uri: str, visible: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """The first mounted server that has an outer URI, and its result.
-
-    Raises:
-        InvalidParamsError: No mounted server has the URI.
-    """
+    """The first mounted server that has an outer URI, and its result."""
     for mount in _mounts(dispatcher, request):
         inner = mount.inner_uri(uri)
         if inner is not None and _is_shown(dispatcher, mount, visible, uri):
@@ -261,11 +257,7 @@ def _params(request: RequestContext) -> Mapping[str, Any]:
 
 
 def _uri_of(request: RequestContext) -> str:
-    """The URI that a request is about.
-
-    Raises:
-        InvalidParamsError: The params have no URI.
-    """
+    """The URI that a request is about."""
     uri = _params(request).get("uri")
     if not isinstance(uri, str):
         raise InvalidParamsError(f"uri: expected a text, got {safe_repr(uri)}")
@@ -273,10 +265,9 @@ def _uri_of(request: RequestContext) -> str:
 
 
 def _result(
-    request: RequestContext, members: Mapping[str, Any], cache: CacheHint | None = None
+    request: RequestContext, members: Mapping[str, Any], hint: Mapping[str, Any] = {}
 ) -> dict[str, Any]:
     """A result with those members of the cache hint that the revision has."""
-    hint = {} if cache is None else cache.wire()
     kinds = [*structs_in(request.revision.client_requests["resources/list"].result)]
     own = {name for name in hint if any(field_type(each, name) for each in kinds)}
     return {**members, **{name: hint[name] for name in own}}

@@ -28,9 +28,9 @@ from ...protocol import jsonrpc
 from ...runtime.request_context import RequestContext
 from .content import ToolAnnotations
 from .context import Context
-from .decorators import Decorators
 from .dispatcher import Dispatcher
 from .registry import Listed, checked_tags
+from .server import ServerKernel
 from .tools import Tool
 from .varying_registry import varying
 
@@ -86,7 +86,7 @@ class CallTool(Tool):
     def __init__(
         self, function: Callable[..., Any], dispatcher: Dispatcher, **options: Any
     ) -> None:
-        super().__init__(function, **options)
+        super().__init__(function, dispatcher.settings, **options)
         self._dispatcher = dispatcher
         self.respond = self._respond
 
@@ -98,13 +98,9 @@ class CallTool(Tool):
         return frozenset(name for each in others for name in each.secret_names)
 
     def _respond(self, request: RequestContext) -> Coroutine[Any, Any, Any] | None:
-        """The response of the tool that a call names; `None` if the call does not fit.
-
-        Raises:
-            InvalidParamsError: Models have no tool of this name.
-        """
+        """The response of the tool that a call names; `None` if the call does not fit."""
         try:
-            bound = self.signature.bind(request.params.arguments or {}, coerce=self.coerce)
+            bound = self.signature.bind(request.params.arguments or {}, coerce=self._coerce)
         except ValueError:
             return None  # `call_tool` itself reports the error
         name = bound["name"]
@@ -250,7 +246,7 @@ def _words(text: str) -> str:
 
 
 def add_discovery(
-    server: Decorators, dispatcher: Dispatcher, search: ToolSearch | Literal["search"]
+    server: ServerKernel, dispatcher: Dispatcher, search: ToolSearch | Literal["search"]
 ) -> None:
     """Add the search and call tools to a server, in place of the list of all its tools.
 
@@ -307,21 +303,7 @@ def add_discovery(
 
     hints = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     server.tool(structured=False, annotations=hints)(search_tools)
-    settings = dispatcher.settings
-    call = CallTool(
-        call_tool,
-        dispatcher,
-        name=CALL,
-        members={},
-        input_schema=None,
-        output_schema=None,
-        structured=False,
-        names=None,
-        coerce=settings.coerce,
-        additional_properties=settings.additional_properties,
-        show_errors=settings.show_errors,
-        validation_seconds=settings.validation_seconds,
-    )
+    call = CallTool(call_tool, dispatcher, name=CALL, members={}, structured=False, names=None)
     dispatcher.registries.tools.add(CALL, call)
 
 

@@ -7,29 +7,28 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import cache, cached_property
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import anyio
 
-from ..._wire import encode, is_object
+from ..._wire import encode
 from ...errors import InvalidParamsError, ProtocolError, ToolError
-from ...json_schema import WRAPPER, CheckedSchema, Complaint, Deadline
-from . import output_conversion, signatures
+from ...json_schema import WRAPPER
+from . import signatures
 from .content import UnfinishedResult, as_tool_result, present_members
 from .context import Context
-from .output_conversion import ContentResultBuilder, ToolResultBuilder
+from .output_conversion import ContentResultBuilder, Output, ToolResultBuilder, from_annotation
 from .registry import Respond
 
-FromSignature: TypeAlias = Literal["from signature"]
-FROM_SIGNATURE: FromSignature = "from signature"
+if TYPE_CHECKING:
+    from .dispatcher import ServerSettings
 
 SchemaForm: TypeAlias = Literal["inline", "refs"]
 """Whether listed schemas have definitions in place of references, or references to `$defs`."""
 
 _NAME = r"[A-Za-z0-9_.\-]{1,128}"
-_ADDITIONAL = "additionalProperties"
 _NO_ARGUMENTS: Mapping[str, Any] = {}
 _logger = logging.getLogger(__name__)
 
@@ -52,11 +51,12 @@ class Tool:
 
     Args:
         function: Coroutine function, or a plain function, which runs in a worker thread.
+        settings: Those of the server.
         members: Further members of the wire object, such as `title`.
         names: Further names that the annotations may use.
-        output_schema: JSON Schema of the structured result, or `None` for none.
+        runner: Runs the calls; `None` for the tasks of the requests.
 
-    `Decorators.tool` describes the other options, `ServerSettings` those of the whole server.
+    `ServerKernel.tool` describes the other options.
 
     Attributes:
         schema: JSON Schema of the arguments.
@@ -66,39 +66,34 @@ class Tool:
         tags: Names for groups of items.
         respond: `None`: the server handles the requests about it.
         dependencies: The values that other functions provide for a call, if any.
-        coerce: As passed.
-        runner: Runs the calls; `None` for the tasks of the requests.
         signature: Parameters and return type of the function.
         function: A coroutine function that gives the value of a call.
 
     Raises:
         TypeError: The signature can't be served.
         ValueError: The name, a schema or the timeout is invalid.
-        MissingExtraError: A schema was given and `jsonschema` is not installed.
     """
+
+    check_output: Callable[[Any], Awaitable[None]] | None = None
+    """Validates a structured value against a schema of the user, if there is one."""
 
     def __init__(
         self,
         function: Callable[..., Any],
+        settings: ServerSettings,
         *,
         name: str | None,
         members: Mapping[str, Any],
-        input_schema: Mapping[str, Any] | None,
-        output_schema: Mapping[str, Any] | FromSignature | None,
         structured: bool,
         names: Mapping[str, Any] | None,
-        coerce: bool,
-        additional_properties: Literal[False] | None = None,
-        schemas: SchemaForm = "inline",
-        show_errors: bool,
-        validation_seconds: float,
         timeout: float | None = None,
         threads: bool = True,
+        runner: ToolRunner | None = None,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
         self.respond: Respond | None = None
-        self.runner: ToolRunner | None = None
+        self.runner = runner
         self.param_headers: Mapping[tuple[str, ...], str] = {}
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"tool {self.name!r}"
@@ -108,18 +103,14 @@ class Tool:
         self.function: Callable[..., Awaitable[Any]] = self.signature.call
         if timeout is not None:
             self.function = _limit_time(self.function, self.label, timeout)
-        self._input_complaint: Complaint | None = None
-        self.coerce = coerce
-        self._show_errors = show_errors
-        self._validation_seconds = validation_seconds
-        schema = self._input_schema(input_schema, additional_properties)
-        self.schema = schema
-        self._output = self._output_of(output_schema, structured)
-        own_output = None if isinstance(output_schema, str) else output_schema
+        self._settings = settings
+        self._coerce = settings.coerce
+        self.schema = self._input_schema()
+        self._output = self._output_of(structured)
         self._wire = present_members(
             name=self.name,
-            inputSchema=_inline_definitions(schema, input_schema, schemas),
-            outputSchema=_inline_definitions(self._output.schema, own_output, schemas),
+            inputSchema=self._listed(self.schema),
+            outputSchema=None if self._output.schema is None else self._listed(self._output.schema),
             **{"description": self.signature.description, **members},
         )
 
@@ -153,12 +144,10 @@ class Tool:
             ProtocolError: (from the coroutine) The tool raised it.
         """
         arguments, signature = arguments or _NO_ARGUMENTS, self.signature
-        if self._input_complaint is not None:
-            return self._call_validated(arguments, context, results, self._input_complaint)
         try:
-            bound = signature.bind(arguments, coerce=self.coerce)
+            bound = signature.bind(arguments, coerce=self._coerce)
         except ValueError as error:
-            return self._refuse(error, arguments, context, results)
+            return self._refuse(str(error), arguments, context, results)
         if signature.context is not None:
             bound[signature.context] = context
         return self._run(bound, results)
@@ -186,8 +175,8 @@ class Tool:
             whole = as_tool_result(value)
             is_error = whole is not None and whole.is_error
             content, structured, meta = output.results(value if whole is None else whole)
-            if output.complaint is not None and not is_error:
-                await output.check(structured, self._deadline())
+            if self.check_output is not None and not is_error:
+                await self.check_output(structured)
             return results.full(content, structured, meta, is_error=is_error)
         except ToolError as error:
             return results.failure(str(error))
@@ -195,20 +184,19 @@ class Tool:
             raise
         except Exception as error:
             _logger.exception("%s failed", self.label)
-            if self._show_errors:
+            if self._settings.show_errors:
                 return results.failure(str(error))
             _warn_of_hidden_text()
             return results.failure(f"{self.label} failed")
 
     async def _refuse(
         self,
-        error: ValueError,
+        text: str,
         arguments: Mapping[str, Any],
         context: Context,
         results: ToolResultBuilder,
     ) -> Any:
         """Report arguments that do not fit, by a result or an error, as the revision does."""
-        text = str(error)
         if self.secret_names:
             from .argument_errors import without_values
 
@@ -218,77 +206,29 @@ class Tool:
             raise InvalidParamsError(text)
         return results.failure(text)
 
-    async def _call_validated(
-        self,
-        arguments: Mapping[str, Any],
-        context: Context,
-        results: ToolResultBuilder,
-        complaint: Complaint,
-    ) -> Any:
-        """The result of a call whose arguments are validated against the user-defined schema."""
-        from ...json_schema.checks import complaint_in_time  # loaded already
+    def _input_schema(self) -> Mapping[str, Any]:
+        if self.signature.open:
+            raise TypeError(f"{self.label}: **kwargs needs an input_schema")
+        return {**self.signature.schema(), **self._closed}
 
-        try:
-            complaint_text = await complaint_in_time(complaint, arguments, self._deadline())
-        except ValueError as error:
-            complaint_text = str(error)
-        if complaint_text:
-            return await self._refuse(ValueError(complaint_text), arguments, context, results)
-        bound = dict(arguments)
-        if self.signature.context is not None:
-            bound[self.signature.context] = context
-        return await self._run(bound, results)
+    @property
+    def _closed(self) -> Mapping[str, Any]:
+        """The keyword of schemas that refuse other arguments, if the server lists it."""
+        value = self._settings.additional_properties
+        return {} if value is None else {"additionalProperties": value}
 
-    def _deadline(self) -> Deadline:
-        return Deadline.after(self._validation_seconds, "validation_seconds of the server")
-
-    def _input_schema(
-        self, schema: Mapping[str, Any] | None, additional_properties: Literal[False] | None
-    ) -> Mapping[str, Any]:
-        signature = self.signature
-        closed = {} if additional_properties is None else {_ADDITIONAL: additional_properties}
-        if schema is None:
-            if signature.open:
-                raise TypeError(f"{self.label}: **kwargs needs an input_schema")
-            return signature.schema() | closed
-        own, root = schema, schema.get("type") if is_object(schema) else None
-        if root != "object":
-            got = f"type {root!r}" if root is not None else repr(schema)
-            raise ValueError(
-                f'{self.label}: input_schema: expected a JSON Schema with type "object", got {got}'
-            )
-        from ...json_schema.checks import validator  # few tools have schemas
-
-        schema = dict(own)
-        if isinstance(own, CheckedSchema) and not closed:  # validation checks names too
-            schema.pop(_ADDITIONAL, None)
-        self._input_complaint = validator(own, "an input_schema")
-        properties: Mapping[str, Any] = schema.get("properties", {})
-        required: Sequence[str] = schema.get("required", ())
-        parameters = signature.parameters
-        missing = [name for name in properties if name not in parameters]
-        if missing and not signature.open:
-            raise TypeError(f"{self.label}: the function takes no {', '.join(missing)}")
-        optional = [p.name for p in parameters.values() if p.required and p.name not in required]
-        if optional:
-            raise TypeError(
-                f"{self.label}: input_schema does not require {', '.join(optional)}, "
-                "the function does"
-            )
-        return schema
-
-    def _output_of(
-        self, schema: Mapping[str, Any] | FromSignature | None, structured: bool
-    ) -> output_conversion.Output:
+    def _output_of(self, structured: bool) -> Output:
         if not structured:
-            if is_object(schema):
-                raise TypeError(f"{self.label}: expected structured=True beside an output_schema")
-            return output_conversion.Output("unstructured")
-        if schema is None:
-            return output_conversion.Output("by value")
-        if isinstance(schema, str):
-            return output_conversion.from_annotation(self.signature.returns, self.label)
-        return output_conversion.from_schema(schema)
+            return Output("unstructured")
+        return from_annotation(self.signature.returns, self.label)
+
+    def _listed(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A schema as it is listed: definitions are inlined unless the server lists references."""
+        if self._settings.schemas == "refs" or "$defs" not in schema:
+            return schema
+        from ...json_schema.inlining import inline_references  # few schemas have definitions
+
+        return inline_references(schema)
 
 
 @cache
@@ -301,11 +241,7 @@ def _warn_of_hidden_text() -> None:
 
 
 def check_tool_name(name: str, label: str) -> None:
-    """Check a name.
-
-    Raises:
-        ValueError: The name is too long, or has other characters.
-    """
+    """Raise a `ValueError` if a name is too long or has other characters."""
     if not re.fullmatch(_NAME, name):
         raise ValueError(f"{label}: expected a name of 1 to 128 letters, digits, '_', '-' and '.'")
 
@@ -313,11 +249,7 @@ def check_tool_name(name: str, label: str) -> None:
 def _limit_time(
     call: Callable[..., Awaitable[Any]], label: str, seconds: float
 ) -> Callable[..., Awaitable[Any]]:
-    """A coroutine function that cancels another one after some seconds.
-
-    Raises:
-        ValueError: The seconds are not positive.
-    """
+    """A coroutine function that cancels another one after some seconds."""
     if not seconds > 0:
         raise ValueError(f"{label}: timeout: expected more than 0 seconds, got {seconds}")
 
@@ -327,15 +259,3 @@ def _limit_time(
         raise ToolError(f"{label} timed out after {seconds:g} seconds")
 
     return call_in_time
-
-
-def _inline_definitions(
-    schema: Mapping[str, Any] | None, own: Mapping[str, Any] | None, form: SchemaForm
-) -> Mapping[str, Any] | None:
-    """A schema as it is listed: definitions are inlined unless it is the user's or by `refs`."""
-    is_own = own is not None and not isinstance(own, CheckedSchema)
-    if schema is None or is_own or form == "refs" or "$defs" not in schema:
-        return schema
-    from ...json_schema.inlining import inline_references  # few schemas have definitions
-
-    return inline_references(schema)

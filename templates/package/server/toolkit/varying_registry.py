@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ...runtime.request_context import RequestContext
 from .content import check_json
 from .dispatcher import Dispatcher
-from .registry import NO_CACHING, CacheHint, Item, ItemRegistries, Listed, Registry
+from .registry import STALE, Item, ItemRegistries, Listed, Registry
 
 
 class ItemSource(Protocol):
@@ -211,8 +211,8 @@ class VaryingRegistry(Registry[Item]):
             listed = await source.listed_items(listed, request)
         return listed
 
-    def _private_hint(self) -> CacheHint:
-        return NO_CACHING if self.has_session_rules() else super()._private_hint()
+    def _private_hint(self) -> Mapping[str, Any]:
+        return STALE if self.has_session_rules() else super()._private_hint()
 
 
 class VaryingLists(Dispatcher):

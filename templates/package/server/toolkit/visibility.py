@@ -145,11 +145,7 @@ def switch_items(
 def _check_registered(
     registries: ItemRegistries, names: Collection[str], tags: Collection[str]
 ) -> None:
-    """Check that each name and each tag fits a registered item.
-
-    Raises:
-        LookupError: A name or tag fits nothing.
-    """
+    """Check that each name and each tag fits a registered item."""
     for name in names:
         if not any(registry.keys((name,), ()) for registry in varying(registries)):
             raise LookupError(f"nothing is registered with the name {name!r}")
@@ -166,13 +162,7 @@ async def _switch_in_session(
     *,
     enabled: bool,
 ) -> None:
-    """Show or hide items in the session of a request, and notify its client if lists change.
-
-    Raises:
-        LookupError: A name or tag fits nothing; nothing was changed.
-        TypeError: One string instead of a collection of tags.
-        LocalProtocolError: The request belongs to no session, or the session has too many rules.
-    """
+    """Show or hide items in the session of a request, and notify its client if lists change."""
     tags = checked_tags(tags)
     connection = _connection_of(request)
     _check_registered(registries, names, tags)
@@ -187,11 +177,7 @@ async def _switch_in_session(
 
 
 def _connection_of(request: RequestContext) -> Connection:
-    """The connection of the session that a request belongs to.
-
-    Raises:
-        LocalProtocolError: The request belongs to no session.
-    """
+    """The connection of the session that a request belongs to."""
     return connection_of_session(request, _VISIBILITY, _SCOPES_INSTEAD)
 
 

@@ -155,14 +155,7 @@ def _check_importable(pickled: bytes) -> None:
 def _worker_notes(
     workers: int, sessions: WorkerSessions, revisions: Revisions, limits: Collection[str]
 ) -> str:
-    """The limits of several processes that serve together: a line for each.
-
-    Args:
-        workers: Number of processes.
-        sessions: Whether they have sessions.
-        revisions: The revisions that they serve.
-        limits: Further limits, of features of the server.
-    """
+    """The limits of several processes that serve together: a line for each."""
     notes: list[str] = []
     with_sessions = revisions.of(Lifecycle.HANDSHAKE)
     if sessions.limited and with_sessions:
@@ -207,19 +200,6 @@ def _serve_by_processes(
 
     The supervisor of uvicorn starts the workers, replaces those that end or do not respond, and
     ends all. This process listens, so that all have one port, and accepts no connection.
-
-    Args:
-        make: Makes the application in each worker; pickled.
-        endpoint_path: The path for clients to connect to.
-        address: The host and the port.
-        workers: Number of workers.
-        drain: Seconds that requests may take to finish.
-        on_start: Called with the URL of the endpoint, once all workers serve it.
-
-    Raises:
-        MissingExtraError: uvicorn is not installed.
-        ListenFailedError: The server can't listen at the address.
-        WorkerFailedError: A worker could not start; the others were ended.
     """
     try:
         from uvicorn.config import STARTUP_FAILURE

@@ -25,7 +25,8 @@ from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import ParsedMessage
-from ...protocol.states import INITIALIZE
+from ...protocol.lifecycle import INITIALIZE
+from ...protocol.negotiation import parse_batch
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
 from .http_client import (
@@ -223,7 +224,7 @@ class HttpSse:
     def _message(self, data: bytes) -> ParsedMessage:
         """A message; the response to `initialize` sets the header field of the revision."""
         initialize = self._initialize
-        message = ParsedMessage.of(data, self._batching)
+        message = ParsedMessage.of(data, parse_batch if self._batching else None)
         if initialize is None:
             return message
         assert initialize.id is not None

@@ -30,7 +30,7 @@ from ...facts import Lifecycle, Revision, Revisions
 from ...framing.http_headers import JSON, is_visible_ascii
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
-from ...protocol.states import INITIALIZE, INITIALIZED
+from ...protocol.lifecycle import INITIALIZE, INITIALIZED
 from ...revision_facts import Facts
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import pytest
 from msgspec import UNSET
 
+from mcpgen_runtime import Server, connect
 from mcpgen_runtime._wire import ValidationError, to_builtins
-from mcpgen_runtime.json_schema import Deadline
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.toolkit import content, output_conversion
 from mcpgen_runtime.server.toolkit.content import Annotations, Image, Text, ToolResult
@@ -108,13 +108,21 @@ def test_a_value_that_is_not_what_was_promised_does_not_pass(
 
 
 @pytest.mark.requirement("tools.output-conforms", revisions=EVERY_REVISION)
-async def test_content_alone_does_not_keep_a_schema() -> None:
-    made = output_conversion.from_schema({"type": "object", "required": ["a"]})
-    with pytest.raises(output_conversion.OutputError, match="got content alone"):
-        made.results("text")
-    with pytest.raises(output_conversion.OutputError, match="'a' is a required property"):
-        await made.check(made.results({})[1], Deadline.after(5, "testing"))
-    assert made.results({"a": 1}) == ([{"type": "text", "text": '{"a":1}'}], {"a": 1}, None)
+async def test_content_alone_does_not_keep_a_schema(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("s")
+
+    @server.tool(output_schema={"type": "object", "required": ["a"]})
+    def give(value: Any) -> Any:
+        return value
+
+    async with connect(server, revision="2025-06-18") as client:
+        assert (await client.call_tool("give", {"value": "text"})).is_error
+        assert "got content alone" in caplog.text
+        assert (await client.call_tool("give", {"value": {}})).is_error
+        assert "'a' is a required property" in caplog.text
+        result = await client.call_tool("give", {"value": {"a": 1}})
+    assert result.structured_content == {"a": 1}
+    assert result.content[0].text == '{"a":1}'
 
 
 @pytest.mark.requirement("content.structured-text-fallback", revisions=EVERY_REVISION)

@@ -131,8 +131,9 @@ def test_a_result_without_json_schema_names_the_way_out() -> None:
     def opaque() -> Opaque:
         return Opaque()
 
-    with pytest.raises(TypeError, match="output_schema=None sends such values without one"):
+    with pytest.raises(TypeError, match="structured=False sends such values as content"):
         fresh().tool()(opaque)
+    fresh().tool(structured=False)(opaque)
     fresh().tool(output_schema=None)(opaque)
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mcpgen_runtime import Image, Server, Text, ToolResult, connect
 from mcpgen_runtime._wire import UNSET, to_builtins
 from mcpgen_runtime.errors import RemoteProtocolError
-from mcpgen_runtime.json_schema import MEMBERS, flat_complaint
+from mcpgen_runtime.json_schema.flat_schemas import MEMBERS, flat_complaint
 from mcpgen_runtime.json_schema.validation import validator
 from mcpgen_runtime.tool_results import structured_value
 from package.live import TEXT

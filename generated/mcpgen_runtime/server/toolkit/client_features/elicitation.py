@@ -39,7 +39,7 @@ from ....foreign_text import LOOPBACK, WEB_SCHEMES, safe_repr, safe_text, url_co
 from ....protocol.client_features import FORMATS, content_complaint, field_complaint
 from ....runtime.request_context import RequestContext
 from ....values import value_types
-from ....values.type_schemas import is_pydantic_class
+from ....values.value_types import is_pydantic_class
 from ..content import field_type, present_members, struct_with
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
 from .multi_round_trip import MultiRoundTrip, Question, askable_method, mismatch
@@ -269,13 +269,7 @@ def url_question(
 
 
 def _url_method(request: RequestContext) -> Method:
-    """The row of a URL elicitation in the method table of a request's revision.
-
-    Raises:
-        MissingCapabilityError: The client did not declare URL elicitation, or the revision has
-            forms alone.
-        LocalProtocolError: The server keeps no sessions, and the revision needs one to ask.
-    """
+    """The row of a URL elicitation in the method table of a request's revision."""
     row = askable_method(request, METHOD, _CAPABILITY, {"mode": "url"})
     if not any(field_type(each, "url") for each in structs_in(row.params)):
         raise MissingCapabilityError((_CAPABILITY, "url"), f"{METHOD} in {request.revision.name}")
@@ -505,12 +499,7 @@ def _number_of(nodes: Sequence[inspect.Type]) -> inspect.Type:
 
 
 def _schemas(plain: _PlainType, literals: Sequence[Any]) -> list[FieldSchema]:
-    """The equivalent schemas of a field, best first.
-
-    Args:
-        plain: Its type.
-        literals: Its literal values in the order of the source, which msgspec does not keep.
-    """
+    """The equivalent schemas of a field, best first."""
     format_ = plain.notes.get("format")
     if format_ is not None and not isinstance(plain.node, inspect.StrType):
         raise _FieldTypeError("a format is for text alone")

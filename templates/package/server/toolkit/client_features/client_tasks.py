@@ -197,13 +197,7 @@ class _AsTask(ClientQuestions):
         key: str | None,
         timeout: float | None,
     ) -> Any:
-        """The handle of the task that the client creates for a question.
-
-        Raises:
-            MissingCapabilityError: The client does not answer this question by tasks, or the
-                revision has none.
-            RemoteProtocolError: The client answered without a task.
-        """
+        """The handle of the task that the client creates for a question."""
         from ....runtime.task_handle import GET, RESULT, TaskFollower, TaskHandle  # for few tools
 
         request = self.request_context

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcpgen_runtime.channel import TooLong
 from mcpgen_runtime.errors import INVALID_REQUEST, LocalProtocolError
-from mcpgen_runtime.framing.line_framing import LineReader, frame_line
+from mcpgen_runtime.transports.line_channel import LineReader, frame_line
 from requirements import EVERY_REVISION
 
 MESSAGES = [b'{"a":1}', '{"text":"\u00e9\U0001f600"}'.encode(), b"[1,2]", b'"\\n"']

@@ -1,0 +1,168 @@
+"""Both ends of a session in one process, for tests: a client, its server, and what they sent."""
+
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found"
+# pyright: reportMissingImports=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypedDict, TypeVar
+
+import anyio
+
+from ..channel import Channel, OutgoingMessage, RequestId
+from ..runtime.eager_tasks import on_asyncio
+from ..runtime.request_context import PRINCIPAL, Principal
+from .application import Handlers
+from .base import ClientBase
+from .connect import SessionOpening
+from .opening import Servable
+
+AnyClient = TypeVar("AnyClient", bound=ClientBase)
+
+
+@dataclass(frozen=True)
+class PairOf(Generic[AnyClient]):
+    """A client of some class and the server that it talks to.
+
+    Attributes:
+        client: The open session.
+        server: The server.
+        sent: The messages that the client sent so far, as JSON objects.
+        received: The messages that the server sent so far.
+    """
+
+    client: AnyClient
+    server: Servable
+    sent: list[Any]
+    received: list[Any]
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """A server that records the messages of its channel."""
+
+    server: Servable
+    principal: Principal | None
+    incoming: list[Any] = field(default_factory=list[Any])
+    outgoing: list[Any] = field(default_factory=list[Any])
+
+    async def serve(self, channel: Channel) -> None:
+        if self.principal is not None:
+            PRINCIPAL.set(self.principal)
+        await self.server.serve(_RecordingChannel(channel, self.incoming, self.outgoing))
+
+
+@dataclass(frozen=True)
+class _RecordingChannel(Channel):
+    channel: Channel
+    incoming: list[Any]
+    outgoing: list[Any]
+
+    async def receive(self) -> bytes:
+        message = await self.channel.receive()
+        self.incoming.append(json.loads(message))
+        return message
+
+    async def send(self, message: OutgoingMessage) -> None:
+        self.outgoing.append(json.loads(message.data))
+        await self.channel.send(message)
+
+    async def close(self) -> None:
+        await self.channel.close()
+
+    def close_request_stream(self, identifier: RequestId) -> bool:
+        return self.channel.close_request_stream(identifier)
+
+    async def close_sse_stream(self, identifier: RequestId) -> bool:
+        return await self.channel.close_sse_stream(identifier)
+
+
+class PairOptions(TypedDict, total=False):
+    """Options of `connected` and `pair_fixture`.
+
+    Attributes:
+        handlers: The client's handlers for requests of the server.
+        capabilities: Further capabilities that the client declares, as wire object.
+        extra: Whether the objects of results keep members that the revision does not define.
+        principal: The principal of the client, as if it had a token.
+    """
+
+    handlers: Handlers | None
+    capabilities: Mapping[str, Any] | None
+    extra: bool
+    principal: Principal | None
+
+
+def open_pair(
+    connect: Callable[..., Any],
+    pair: Callable[..., Any],
+    server: Servable,
+    revision: str | None,
+    options: Mapping[str, Any],
+) -> AbstractAsyncContextManager[Any]:
+    """The pair of a server and a client that `connect` makes; both end with the block."""
+
+    @asynccontextmanager
+    async def connected() -> AsyncGenerator[Any]:
+        own = dict(options)
+        recorded = _Recorded(server, own.pop("principal", None))
+        async with connect(recorded, revision=revision, **own) as client:
+            yield pair(client, server, recorded.incoming, recorded.outgoing)
+
+    return SessionOpening("connected", connected())
+
+
+def fixture_of(
+    open_one: Callable[[Servable], AbstractAsyncContextManager[Any]],
+    server: Servable | Callable[[], Servable],
+    fixture: Callable[..., Any] | None,
+) -> Any:
+    """The fixture that opens a pair for each test; see `testing.pair_fixture`."""
+    import pytest  # only tests have it
+
+    async def pair() -> AsyncGenerator[Any]:
+        one = server if isinstance(server, Servable) else server()
+        async with _in_one_task(open_one(one)) as both:
+            yield both
+
+    return (fixture or pytest.fixture)(pair)
+
+
+@asynccontextmanager
+async def _in_one_task(opening: AbstractAsyncContextManager[Any]) -> AsyncGenerator[Any]:
+    """Enter and exit a context manager in one task, as its cancel scopes require.
+
+    pytest-asyncio runs setup and teardown of a fixture in two tasks. The plugin of anyio, the only
+    one for trio, runs both in one task.
+    """
+    if not on_asyncio():
+        async with opening as pair:
+            yield pair
+        return
+    import asyncio
+
+    opened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    over = anyio.Event()
+
+    async def hold() -> None:
+        try:
+            async with opening as pair:
+                opened.set_result(pair)
+                await over.wait()
+        except BaseException as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
+
+    task = asyncio.create_task(hold())
+    try:
+        yield await opened
+    finally:
+        over.set()
+        await task

@@ -1,0 +1,294 @@
+"""`--models pydantic`: every definition of every revision, as users of pydantic use models."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from random import Random
+from typing import Any
+
+import jsonschema
+import pydantic
+import pytest
+
+import mcpgen_runtime
+import mcpgen_runtime.models as merged_structs
+from decoding.instances import Instances
+from generator.command_line import run
+from generator.selections import NAMES, NEWEST
+from mcpgen import names, schema
+from mcpgen_runtime import _wire
+
+CASES = 4
+"""Values of each definition."""
+REVISION = pytest.mark.parametrize("revision", NAMES)
+
+
+class Package:
+    """A package of types with all revisions, on pydantic, beside the same types as Structs."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.structs = importlib.import_module(f"{module.__name__}._structs")
+        self.merged = importlib.import_module(f"{module.__name__}.models")
+
+    def models(self, revision: str) -> Any:
+        """The models of a revision."""
+        return importlib.import_module(f"{self.module.__name__}.{names.folder(revision)}.models")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Package]:
+    folder = tmp_path_factory.mktemp("pydantic_values")
+    words = ("-q", "--revision", "all", "--models", "pydantic", "--parts", "types")
+    assert run(*words, "-o", str(folder / "pydantic_values")).code == 0
+    sys.path.insert(0, str(folder))
+    yield Package(importlib.import_module("pydantic_values"))
+    sys.path.remove(str(folder))
+
+
+def structs(revision: str) -> Any:
+    """The Structs of a revision."""
+    return importlib.import_module(f"{mcpgen_runtime.__name__}.{names.folder(revision)}.models")
+
+
+@cache
+def values_of(revision: str) -> Mapping[str, list[Any]]:
+    """JSON values of each definition of a revision that are valid, the same in each run."""
+    definitions = schema.load(revision).definitions
+    instances = Instances(definitions, Random(revision))
+    values: dict[str, list[Any]] = {}
+    for name in definitions:
+        if hasattr(structs(revision), name):
+            decode = _wire.decoder(getattr(structs(revision), name))
+            made = [instances.valid(name) for _ in range(CASES)]
+            values[name] = [
+                each for each in made if outcome(decode, _wire.encode, each) is not None
+            ]
+    return values
+
+
+def outcome(decode: Any, encode: Any, value: Any) -> Any:
+    """A value after it was decoded and encoded again; `None` if it is refused."""
+    try:
+        return json.loads(encode(decode(json.dumps(value).encode())))
+    except ValueError:
+        return None
+
+
+def with_floats(value: Any) -> Any:
+    """A JSON value with `1.0` in place of each `1`."""
+    if isinstance(value, dict):
+        return {name: with_floats(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [with_floats(each) for each in value]
+    return float(value) if type(value) is int else value
+
+
+def without_tags(value: Any) -> Any:
+    """A JSON value without `type` and `method` in any object."""
+    if isinstance(value, dict):
+        kept = {name: each for name, each in value.items() if name not in ("type", "method")}
+        return {name: without_tags(each) for name, each in kept.items()}
+    return [without_tags(each) for each in value] if isinstance(value, list) else value
+
+
+def changed(revision: str) -> Callable[[Any], Any]:
+    """A change of one random thing in a value."""
+    return Instances(schema.load(revision).definitions, Random(revision)).changed
+
+
+@REVISION
+@pytest.mark.parametrize("change", ["none", "with_floats", "without_tags", "changed"])
+def test_models_accept_and_refuse_each_value_as_structs_do(
+    package: Package, revision: str, change: str
+) -> None:
+    changes: Mapping[str, Callable[[Any], Any]] = {
+        "none": lambda value: value,
+        "with_floats": with_floats,
+        "without_tags": without_tags,
+        "changed": changed(revision),
+    }
+    refused = 0
+    for name, values in values_of(revision).items():
+        decode = package.module.decoder(getattr(package.models(revision), name))
+        decode_struct = _wire.decoder(getattr(structs(revision), name))
+        for value in map(changes[change], values):
+            expected = outcome(decode_struct, _wire.encode, value)
+            refused += expected is None
+            assert outcome(decode, package.module.encode, value) == expected, (name, value)
+    assert (refused > 0) is (change in ("without_tags", "changed"))
+
+
+def decoded(package: Package, revision: str) -> Iterator[tuple[str, Any]]:
+    """Values of all models of a revision, with the name of the definition."""
+    models = package.models(revision)
+    for name, values in values_of(revision).items():
+        kind = getattr(models, name)
+        if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
+            decode = package.module.decoder(kind)
+            for value in values:
+                yield name, decode(json.dumps(value).encode())
+
+
+@REVISION
+def test_each_model_is_copied_pickled_and_dumped(package: Package, revision: str) -> None:
+    count = 0
+    for name, value in decoded(package, revision):
+        kind = type(value)
+        assert value == copy.copy(value) == copy.deepcopy(value) == value.model_copy(), name
+        assert pickle.loads(pickle.dumps(value)) == value
+        wire = package.module.to_builtins(value)
+        assert value.model_dump(mode="json") == value.model_dump(mode="json", by_alias=True) == wire
+        assert json.loads(value.model_dump_json()) == wire
+        assert kind.model_validate(value.model_dump()) == value, name
+        assert kind.model_validate(value.model_dump(by_alias=False)) == value, name
+        assert kind.model_validate_json(value.model_dump_json()) == value, name
+        count += 1
+    assert count > 200
+
+
+def described(package: Package, revision: str) -> Iterator[tuple[str, Any]]:
+    """The definitions of a revision that have a type, with it."""
+    for name in values_of(revision):
+        yield name, getattr(package.models(revision), name)
+
+
+@REVISION
+@pytest.mark.parametrize("mode", ["validation", "serialization"])
+def test_each_type_has_a_json_schema_that_its_values_fit(
+    package: Package, revision: str, mode: Any
+) -> None:
+    for name, kind in described(package, revision):
+        text = pydantic.TypeAdapter(kind).json_schema(mode=mode)
+        if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
+            assert kind.model_json_schema(mode=mode) == text
+        jsonschema.Draft202012Validator.check_schema(text)
+        validator = jsonschema.Draft202012Validator(text)
+        decode = package.module.decoder(kind)
+        for value in values_of(revision)[name]:
+            wire = package.module.to_builtins(decode(json.dumps(value).encode()))
+            validator.validate(wire)
+
+
+@REVISION
+def test_isinstance_tells_the_members_of_each_union(package: Package, revision: str) -> None:
+    models = package.models(revision)
+    unions = (package.structs.Tagged, package.structs.Untagged)
+    count = 0
+    for name, kind in described(package, revision):
+        if not isinstance(kind, type) or not issubclass(kind, unions):
+            continue
+        decode = package.module.decoder(kind)
+        for value in values_of(revision)[name]:
+            assert isinstance(decode(json.dumps(value).encode()), kind), (name, value)
+        assert not isinstance(models.Implementation(name="a", version="1"), kind), name
+        count += 1
+    assert count > 3
+
+
+@REVISION
+def test_another_name_of_an_object_is_its_class(package: Package, revision: str) -> None:
+    models = package.models(revision)
+    assert models.EmptyResult is models.Result
+    empty: Any = models.EmptyResult()
+    assert package.module.encode(empty) in (b"{}", b'{"resultType":"complete"}')
+
+
+MERGED = [
+    name
+    for name, value in vars(merged_structs).items()
+    if isinstance(value, type) and value.__module__ == merged_structs.__name__
+    if not name.startswith("_")
+]
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_a_class_of_all_revisions_is_like_a_model(package: Package, name: str) -> None:
+    kind = getattr(package.merged, name)
+    decode = package.module.decoder(kind)
+    whole = pydantic.TypeAdapter(kind).json_schema()
+    assert kind.model_json_schema() == whole
+    jsonschema.Draft202012Validator.check_schema(whole)
+    assert kind.model_fields == next(kind.structs()).model_fields
+    for revision in NAMES:
+        for value in values_of(revision).get(name, ()):
+            if not isinstance(value, dict):
+                continue
+            text = json.dumps(value).encode()
+            read = decode(text)
+            assert isinstance(read, kind)
+            assert kind.model_validate_json(text) == read
+            assert kind.model_validate(read) is read
+            assert type(kind.model_validate(read.model_dump())) is type(read)
+    derived = type("Derived", (kind,), {"__module__": __name__})
+    assert issubclass(derived, kind)
+    assert issubclass(derived, next(kind.structs()))
+
+
+def test_an_object_is_of_the_newest_fitting_revision(package: Package) -> None:
+    decode = package.module.decoder(package.merged.Tool)
+    schema_text = '"inputSchema": {"type": "object"}'
+    plain = decode(f'{{"name": "a", {schema_text}}}'.encode())
+    old = decode(f'{{"name": "a", {schema_text}, "execution": {{}}}}'.encode())
+    assert type(plain) is package.models(NEWEST).Tool
+    assert type(old) is package.models("2025-11-25").Tool
+    with pytest.raises(package.module.ValidationError, match="missing required field `name`"):
+        decode(f"{{{schema_text}}}".encode())
+
+
+class Priced(pydantic.BaseModel):
+    """A model of a user with models of all revisions and of one within."""
+
+    tool: Any
+    price: int
+
+
+def test_users_derive_from_a_class_of_all_revisions(package: Package) -> None:
+    class PricedTool(package.merged.Tool):  # type: ignore[misc, name-defined]  # made at run time
+        price: int
+
+    tool = PricedTool(name="a", inputSchema={"type": "object"}, price=5)
+    assert isinstance(tool, package.merged.Tool)
+    assert tool.model_dump() == {"name": "a", "inputSchema": {"type": "object"}, "price": 5}
+    result = package.merged.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="private")
+    assert b'"price":5' in package.module.encode(result)
+
+
+HALF = "\ud83d"
+
+
+@REVISION
+def test_half_of_a_surrogate_pair_has_no_json_form(package: Package, revision: str) -> None:
+    models = package.models(revision)
+    text = models.TextContent(text=HALF)
+    message = models.SamplingMessage(role="user", content={"type": "text", "text": HALF})
+    assert message.content == text
+    resource = {"type": "resource", "resource": {"uri": "a:b", "text": HALF}}
+    prompt = models.PromptMessage.model_validate({"role": "user", "content": resource})
+    assert prompt.content.resource.text == HALF
+    for value in (text, message, prompt):
+        with pytest.raises(package.module.EncodingError, match="no JSON form"):
+            package.module.encode(value)
+
+
+def test_meta_is_typed_on_demand_and_keeps_other_members(package: Package) -> None:
+    models = package.models(NEWEST)
+    meta = {
+        "progressToken": 1,
+        "io.modelcontextprotocol/protocolVersion": NEWEST,
+        "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "com.example/other": {"a": [1]},
+    }
+    typed = package.module.convert(meta, models.RequestMetaObject, extra=True)
+    assert typed.progress_token == 1
+    assert isinstance(typed.client_info, models.Implementation)
+    assert typed.extra == {"com.example/other": {"a": [1]}}
+    assert package.module.to_builtins(typed) == meta
+    assert pickle.loads(pickle.dumps(typed)) == copy.deepcopy(typed) == typed
