@@ -202,15 +202,15 @@ def _array_near(random_: random.Random, of: dict[str, Any], depth: int) -> list[
 
 def _object_near(random_: random.Random, of: dict[str, Any], depth: int) -> dict[str, Any]:
     required = of.get("required", [])
-    found = {
+    members = {
         name: _near(random_, term, depth - 1)
         for name, term in of.get("properties", {}).items()
         if name in required or random_.random() < 0.5
     }
     others = of.get("additionalProperties", True)
     if others is not False and random_.random() < 0.3:
-        found[random_.choice(["q", "x1", "a", "z"])] = _near(random_, others, depth - 1)
-    return found
+        members[random_.choice(["q", "x1", "a", "z"])] = _near(random_, others, depth - 1)
+    return members
 
 
 def _anything(random_: random.Random, depth: int) -> Any:

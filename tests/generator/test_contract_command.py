@@ -156,7 +156,7 @@ def test_a_file_of_a_registry_names_its_url(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fail_on", "code"), [("breaking", 1), ("warning", 1), ("any", 1), ("never", 0)]
 )
-def test_what_fails_is_chosen(fail_on: str, code: int, files: Path) -> None:
+def test_the_severity_that_fails_is_chosen(fail_on: str, code: int, files: Path) -> None:
     assert diff(files, "--fail-on", fail_on).code == code
 
 
@@ -165,7 +165,7 @@ def test_a_compatible_change_does_not_fail(files: Path) -> None:
     assert run("contract", "diff", "new.json", "old.json", "--fail-on", "any", cwd=files).code == 1
 
 
-def test_an_allowed_change_is_shown_with_its_reason_and_does_not_fail(files: Path) -> None:
+def test_an_allowed_change_is_shown_and_does_not_fail(files: Path) -> None:
     allow = "[[allow]]\nrule = 'ARGUMENT_NARROWED'\nitem = 'tool order'\nreason = 'Sold out.'\n"
     (files / "contract.toml").write_text(allow)
     done = diff(files, "--allow", "contract.toml")
@@ -251,7 +251,7 @@ def test_one_file_is_compared_with_what_it_was_in_a_commit(files: Path) -> None:
     assert run("contract", "diff", FILE, "--against", "nowhere", cwd=files).code == 2
 
 
-def test_a_contract_of_several_revisions_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_contract_of_two_revisions_is_read_back(tmp_path: Path) -> None:
     old = contract(SHOP, CAPABILITIES, "2025-11-25", "2025-06-18")
     newest, _ = contract(SMALLER, {}, "2025-11-25", "2025-06-18").surfaces
     both = type(old)("shop", (newest, old.surfaces[1]))

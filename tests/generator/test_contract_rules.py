@@ -132,7 +132,7 @@ REVISION_CHANGES: dict[str, tuple[Contract, Contract]] = {
 }
 
 
-def found(changes: list[Change]) -> list[tuple[str, str]]:
+def rows(changes: list[Change]) -> list[tuple[str, str]]:
     """The rules and items of changes."""
     return [(change.rule.id, change.item) for change in changes]
 
@@ -141,7 +141,7 @@ def found(changes: list[Change]) -> list[tuple[str, str]]:
 def test_a_change_of_a_list_is_named_by_its_rule(
     rule: str, lists: dict[str, Any], item: str
 ) -> None:
-    assert found(compare(contract(), contract(lists))) == [(rule, item)]
+    assert rows(compare(contract(), contract(lists))) == [(rule, item)]
 
 
 @pytest.mark.parametrize(("rule", "capabilities"), CAPABILITY_CHANGES.items())
@@ -149,21 +149,21 @@ def test_a_change_of_capabilities_is_named_by_its_rule(
     rule: str, capabilities: dict[str, Any]
 ) -> None:
     changes = compare(contract(), contract(SHOP, capabilities))
-    assert found(changes) == [(rule, "server")]
+    assert rows(changes) == [(rule, "server")]
 
 
 @pytest.mark.parametrize(("rule", "pair"), REVISION_CHANGES.items())
 def test_a_change_of_revisions_is_named_by_its_rule(
     rule: str, pair: tuple[Contract, Contract]
 ) -> None:
-    assert found(compare(*pair)) == [(rule, "server")]
+    assert rows(compare(*pair)) == [(rule, "server")]
 
 
 def test_a_required_argument_of_a_tool_and_of_a_prompt_is_named() -> None:
     gift = changed(f"{INPUT}/properties/gift", TEXT)
     gift["tools"][0]["inputSchema"]["required"] = ["item", "gift"]
     gift["prompts"][0]["arguments"].append({"name": "length", "required": True})
-    assert found(compare(contract(), contract(gift))) == [
+    assert rows(compare(contract(), contract(gift))) == [
         ("ARGUMENT_ADDED_REQUIRED", "prompt advise"),
         ("ARGUMENT_ADDED_REQUIRED", "tool order"),
     ]

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from generator.schema_pairs import Schema, pair, values
-from mcpgen.contract.inclusion import included
+from mcpgen.contract.inclusion import inclusion_of
 
 BLOCK, BLOCKS, TRIED = 100, 10, 200
 FORMATS = jsonschema.FormatChecker()
@@ -158,31 +158,29 @@ UNDECIDED: dict[str, tuple[Schema, Schema, str]] = {
 
 @pytest.mark.parametrize(("old", "new"), INCLUDED.values(), ids=INCLUDED)
 def test_every_value_is_a_value_of_the_other(old: Schema, new: Schema) -> None:
-    assert included(old, new).verdict == "included"
+    assert inclusion_of(old, new).verdict == "included"
 
 
 @pytest.mark.parametrize(("old", "new"), EXCLUDED.values(), ids=EXCLUDED)
 def test_a_value_shows_that_the_other_is_narrower(old: Schema, new: Schema) -> None:
-    found = included(old, new)
-    assert found.verdict == "excluded"
-    (witness,) = found.witness
+    inclusion = inclusion_of(old, new)
+    assert inclusion.verdict == "excluded"
+    (witness,) = inclusion.witness
     assert judge(old).is_valid(witness)
     assert not judge(new).is_valid(witness)
 
 
 @pytest.mark.parametrize(("old", "new", "reason"), UNDECIDED.values(), ids=UNDECIDED)
-def test_what_has_neither_proof_nor_value_is_undecided(
-    old: Schema, new: Schema, reason: str
-) -> None:
-    found = included(old, new)
-    assert (found.verdict, found.reason) == ("undecided", reason)
+def test_neither_proof_nor_value_is_undecided(old: Schema, new: Schema, reason: str) -> None:
+    inclusion = inclusion_of(old, new)
+    assert (inclusion.verdict, inclusion.reason) == ("undecided", reason)
 
 
 def test_the_place_of_a_narrower_member_is_named() -> None:
     old, new = EXCLUDED["far down"]
-    found = included(old, new)
+    inclusion = inclusion_of(old, new)
     place = "/properties/a/items/properties/b"
-    assert (found.old, found.new) == (place, place)
+    assert (inclusion.old, inclusion.new) == (place, place)
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
@@ -190,14 +188,14 @@ def test_no_verdict_on_seeded_pairs_is_wrong(block: int) -> None:
     verdicts: Counter[str] = Counter()
     for seed in range(block * BLOCK, (block + 1) * BLOCK):
         old, new = pair(seed)
-        found = included(old, new)
-        verdicts[found.verdict] += 1
+        inclusion = inclusion_of(old, new)
+        verdicts[inclusion.verdict] += 1
         old_judge, new_judge = judge(old), judge(new)
-        if found.verdict == "excluded":
-            (witness,) = found.witness
+        if inclusion.verdict == "excluded":
+            (witness,) = inclusion.witness
             assert old_judge.is_valid(witness), (seed, witness)
             assert not new_judge.is_valid(witness), (seed, witness)
-        if found.verdict == "included":
+        if inclusion.verdict == "included":
             random_ = random.Random(seed)
             for value in (
                 *values(old, random_, TRIED // 2),

@@ -126,11 +126,11 @@ def write(
     from mcpgen.contract import command, document
 
     with console.progress(f"asking {target}"):
-        found = command.of_server(target, Path.cwd(), revisions)
-    found = command.Selection(include, exclude).applied(found)
-    output.write_text(document.text_of(found), encoding="utf-8", newline="\n")
-    console.record({"file": str(output), "revisions": list(found.revisions)})
-    console.summary(f"wrote {output}: {', '.join(found.revisions)}")
+        written = command.of_server(target, Path.cwd(), revisions)
+    written = command.Selection(include, exclude).apply(written)
+    output.write_text(document.text_of(written), encoding="utf-8", newline="\n")
+    console.record({"file": str(output), "revisions": list(written.revisions)})
+    console.summary(f"wrote {output}: {', '.join(written.revisions)}")
 
 
 @contract.command("check")
@@ -164,7 +164,7 @@ def check(
     old = document.read(file)
     with console.progress(f"asking {target}"):
         new = command.of_server(target, Path.cwd())
-    _report(console, selection.applied(old), selection.applied(new), file, allow, fail_on, form)
+    _report(console, selection.apply(old), selection.apply(new), file, allow, fail_on, form)
 
 
 @contract.command("diff")
@@ -204,7 +204,7 @@ def diff(
     old = document.read(files[0]) if against is None else command.of_reference(file, against)
     selection = command.Selection(include, exclude)
     new = document.read(file)
-    _report(console, selection.applied(old), selection.applied(new), file, allow, fail_on, form)
+    _report(console, selection.apply(old), selection.apply(new), file, allow, fail_on, form)
 
 
 @contract.command("rules")

@@ -44,7 +44,7 @@ class Selection:
 
         return (not self.include or matched(self.include)) and not matched(self.exclude)
 
-    def applied(self, contract: Contract) -> Contract:
+    def apply(self, contract: Contract) -> Contract:
         """A contract with the items that count."""
         return replace(contract, surfaces=tuple(map(self._surface, contract.surfaces)))
 

@@ -63,15 +63,15 @@ class Change:
 
 def compare(old: Contract, new: Contract) -> list[Change]:
     """The changes from one contract to another, gravest first."""
-    found: dict[Change, list[str]] = {}
+    by_change: dict[Change, list[str]] = {}
     common = [each for each in new.revisions if each in old.revisions]
     for revision in common:
         before, after = old.surface(revision), new.surface(revision)
         if before is not None and after is not None:
             for change in _surface_changes(before, after):
-                found.setdefault(change, []).append(revision)
+                by_change.setdefault(change, []).append(revision)
     changes = [*_revision_changes(old, new)]
-    for change, revisions in found.items():
+    for change, revisions in by_change.items():
         shown = () if len(revisions) == len(common) else tuple(revisions)
         changes.append(
             Change(change.rule, change.item, change.text, change.pointer, change.witness, shown)
@@ -156,20 +156,20 @@ def _list_changes(kind: str, old: Mapping[str, Node], new: Mapping[str, Node]) -
         ]
     for name in removed:
         if name not in {one for one, _ in renamed}:
-            yield _change(f"{noun}_REMOVED", f"{word} {name}", f"/{kind}/{_escaped(name)}")
+            yield _change(f"{noun}_REMOVED", f"{word} {name}", f"/{kind}/{_escape(name)}")
     for name in added:
         if name not in {other for _, other in renamed}:
-            yield _change(f"{noun}_ADDED", f"{word} {name}", f"/{kind}/{_escaped(name)}")
+            yield _change(f"{noun}_ADDED", f"{word} {name}", f"/{kind}/{_escape(name)}")
     for one, other in renamed:
-        pointer = f"/{kind}/{_escaped(other)}"
+        pointer = f"/{kind}/{_escape(other)}"
         yield _change(f"{noun}_RENAMED", f"{word} {other}", pointer, old=one)
     for one, other in (*((name, name) for name in old if name in new), *renamed):
-        pointer = f"/{kind}/{_escaped(other)}"
+        pointer = f"/{kind}/{_escape(other)}"
         if canonical(old[one]) != canonical(new[other]):
             yield from _entry_changes(kind, f"{word} {other}", pointer, old[one], new[other])
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
@@ -208,9 +208,9 @@ def _resource_changes(item: str, pointer: str, old: Node, new: Node) -> Iterator
     ):
         one, other = old.get(key), new.get(key)
         if one != other:
-            yield _change(rule, item, f"{pointer}/{key}", _shown(one), _shown(other))
+            yield _change(rule, item, f"{pointer}/{key}", _short_json(one), _short_json(other))
     if canonical(old.get("annotations")) != canonical(new.get("annotations")):
-        texts = (_shown(old.get("annotations")), _shown(new.get("annotations")))
+        texts = (_short_json(old.get("annotations")), _short_json(new.get("annotations")))
         yield _change("ANNOTATION_CHANGED", item, f"{pointer}/annotations", *texts)
 
 
@@ -271,7 +271,7 @@ def _task_changes(item: str, pointer: str, old: Node, new: Node) -> Iterator[Cha
         yield _change("TASK_ALLOWED", item, pointer, ours, theirs)
 
 
-def _shown(value: Json) -> str:
+def _short_json(value: Json) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
@@ -292,13 +292,13 @@ class _Schemas:
         whole = self._inclusion(self.old.root, self.new.root, self.old, self.new)
         grave = {change.rule.severity for change in changes}
         if whole.verdict == "excluded" and "breaking" not in grave:
-            yield self._found("INPUT_NARROWED", whole)
+            yield self._by_inclusion("INPUT_NARROWED", whole)
         elif whole.verdict == "undecided" and not {"breaking", "warning"} & grave:
-            yield self._found("INPUT_UNDECIDED", whole, new=_why(whole))
+            yield self._by_inclusion("INPUT_UNDECIDED", whole, new=_why(whole))
 
     def _argument_changes(self) -> Iterator[Change]:
         before, after = _members(self.old), _members(self.new)
-        was, is_now = _required(self.old), _required(self.new)
+        was, is_now = _required_names(self.old), _required_names(self.new)
         renamed = [
             (one, other)
             for one, other, _ in similarity.pairs(
@@ -312,17 +312,17 @@ class _Schemas:
         pairs = [(name, name) for name in before if name in after] + renamed
         for name in before:
             if name not in {one for one, _ in pairs}:
-                yield self._named("ARGUMENT_REMOVED", old=name)
+                yield self._by_name("ARGUMENT_REMOVED", old=name)
         for name in after:
             if name not in {other for _, other in pairs}:
                 rule = "ARGUMENT_ADDED_REQUIRED" if name in is_now else "ARGUMENT_ADDED"
-                yield self._named(rule, new=name)
+                yield self._by_name(rule, new=name)
         for one, other in renamed:
-            yield self._named("ARGUMENT_RENAMED", old=one, new=other)
+            yield self._by_name("ARGUMENT_RENAMED", old=one, new=other)
         for one, other in pairs:
             if (one in was) != (other in is_now):
                 rule = "ARGUMENT_MADE_REQUIRED" if other in is_now else "ARGUMENT_MADE_OPTIONAL"
-                yield self._named(rule, old=other)
+                yield self._by_name(rule, old=other)
             yield from self._argument(one, other, before[one], after[other])
 
     def _argument_likeness(
@@ -335,20 +335,20 @@ class _Schemas:
         ours, theirs = old.schema, new.schema
         narrowed = self._inclusion(frozenset({old}), frozenset({new}), self.old, self.new)
         if narrowed.verdict == "excluded":
-            yield self._found("ARGUMENT_NARROWED", narrowed, old=other)
+            yield self._by_inclusion("ARGUMENT_NARROWED", narrowed, old=other)
         elif narrowed.verdict == "undecided":
-            yield self._found("ARGUMENT_UNDECIDED", narrowed, old=other, new=_why(narrowed))
+            yield self._by_inclusion("ARGUMENT_UNDECIDED", narrowed, old=other, new=_why(narrowed))
         else:
             widened = self._inclusion(frozenset({new}), frozenset({old}), self.new, self.old)
             if widened.verdict == "excluded":
-                yield self._found("ARGUMENT_WIDENED", widened, old=other)
+                yield self._by_inclusion("ARGUMENT_WIDENED", widened, old=other)
         if is_object(ours) and is_object(theirs):
             if canonical(ours.get("default")) != canonical(theirs.get("default")):
-                texts = _shown(ours.get("default")), _shown(theirs.get("default"))
-                place = f"{self.pointer}/properties/{_escaped(other)}/default"
+                texts = _short_json(ours.get("default")), _short_json(theirs.get("default"))
+                place = f"{self.pointer}/properties/{_escape(other)}/default"
                 yield _change("ARGUMENT_DEFAULT_CHANGED", self.item, place, *texts)
             if _texts(ours) != _texts(theirs):
-                yield self._named("ARGUMENT_DESCRIPTION_CHANGED", old=other)
+                yield self._by_name("ARGUMENT_DESCRIPTION_CHANGED", old=other)
 
     def output_changes(self) -> Iterator[Change]:
         """The changes of results; new results are judged by the old schema."""
@@ -357,32 +357,32 @@ class _Schemas:
         whole = self._inclusion(self.new.root, self.old.root, self.new, self.old)
         grave = {change.rule.severity for change in changes}
         if whole.verdict == "excluded" and "breaking" not in grave:
-            yield self._found("OUTPUT_WIDENED", whole)
+            yield self._by_inclusion("OUTPUT_WIDENED", whole)
         elif whole.verdict == "undecided" and not {"breaking", "warning"} & grave:
-            yield self._found("OUTPUT_UNDECIDED", whole, new=_why(whole))
+            yield self._by_inclusion("OUTPUT_UNDECIDED", whole, new=_why(whole))
 
     def _member_changes(self) -> Iterator[Change]:
         before, after = _members(self.old), _members(self.new)
-        was, is_now = _required(self.old), _required(self.new)
+        was, is_now = _required_names(self.old), _required_names(self.new)
         for name, old in before.items():
             if name not in after:
-                yield self._named("OUTPUT_MEMBER_REMOVED", old=name)
+                yield self._by_name("OUTPUT_MEMBER_REMOVED", old=name)
                 continue
             if name in was and name not in is_now:
-                yield self._named("OUTPUT_MEMBER_MADE_OPTIONAL", old=name)
+                yield self._by_name("OUTPUT_MEMBER_MADE_OPTIONAL", old=name)
             elif name in is_now and name not in was:
-                yield self._named("OUTPUT_MEMBER_MADE_REQUIRED", old=name)
+                yield self._by_name("OUTPUT_MEMBER_MADE_REQUIRED", old=name)
             new = after[name]
             widened = self._inclusion(frozenset({new}), frozenset({old}), self.new, self.old)
             if widened.verdict == "excluded":
-                yield self._found("OUTPUT_MEMBER_WIDENED", widened, old=name)
+                yield self._by_inclusion("OUTPUT_MEMBER_WIDENED", widened, old=name)
             elif widened.verdict == "included":
                 narrowed = self._inclusion(frozenset({old}), frozenset({new}), self.old, self.new)
                 if narrowed.verdict == "excluded":
-                    yield self._found("OUTPUT_MEMBER_NARROWED", narrowed, old=name)
+                    yield self._by_inclusion("OUTPUT_MEMBER_NARROWED", narrowed, old=name)
         for name in after:
             if name not in before:
-                yield self._named("OUTPUT_MEMBER_ADDED", new=name)
+                yield self._by_name("OUTPUT_MEMBER_ADDED", new=name)
 
     def _inclusion(self, one: Term, other: Term, old: Document, new: Document) -> Inclusion:
         try:
@@ -392,18 +392,20 @@ class _Schemas:
             return Inclusion("undecided", (), error.pointer, error.pointer, error.reason)
         return terms_included(one, other, named_only=True)
 
-    def _named(self, rule: str, old: str = "", new: str = "") -> Change:
+    def _by_name(self, rule: str, old: str = "", new: str = "") -> Change:
         name = new if rule.endswith(("_ADDED", "_ADDED_REQUIRED", "_RENAMED")) else old
-        pointer = f"{self.pointer}/properties/{_escaped(name)}"
+        pointer = f"{self.pointer}/properties/{_escape(name)}"
         return _change(rule, self.item, pointer, old, new)
 
-    def _found(self, rule: str, found: Inclusion, old: str = "", new: str = "") -> Change:
-        witness = _shown(found.witness[0]) if found.witness else ""
-        return _change(rule, self.item, f"{self.pointer}{found.new}", old, new, witness)
+    def _by_inclusion(
+        self, rule: str, inclusion: Inclusion, old: str = "", new: str = ""
+    ) -> Change:
+        witness = _short_json(inclusion.witness[0]) if inclusion.witness else ""
+        return _change(rule, self.item, f"{self.pointer}{inclusion.new}", old, new, witness)
 
 
-def _why(found: Inclusion) -> str:
-    return f"{found.reason} (old {found.old or '/'}, new {found.new or '/'})"
+def _why(inclusion: Inclusion) -> str:
+    return f"{inclusion.reason} (old {inclusion.old or '/'}, new {inclusion.new or '/'})"
 
 
 def _texts(schema: Node) -> tuple[Json, Json]:
@@ -432,7 +434,7 @@ def _members(document: Document) -> dict[str, Place]:
     return {name: place.below("properties", name) for name in names}
 
 
-def _required(document: Document) -> frozenset[str]:
+def _required_names(document: Document) -> frozenset[str]:
     try:
         schema = _top(document).schema
     except UndecidedError:

@@ -34,7 +34,7 @@ class ContractError(InputError):
 
 @dataclass(frozen=True)
 class Contract:
-    """What a server shows, by revision.
+    """The surface of a server, by revision.
 
     Attributes:
         name: The server's name.
@@ -50,7 +50,7 @@ class Contract:
         return tuple(each.revision for each in self.surfaces)
 
     def surface(self, revision: str) -> Surface | None:
-        """What the server shows in a revision."""
+        """The surface in a revision."""
         return next((each for each in self.surfaces if each.revision == revision), None)
 
 
@@ -125,9 +125,9 @@ def _entries(surface: Surface, kind: str) -> list[tuple[str, Node]]:
 
 
 def _difference(newest: Surface, earlier: Surface) -> Node:
-    """What an earlier revision has otherwise; `null` stands for what it lacks."""
+    """The members of an earlier revision that differ; `null` stands for what it lacks."""
     whole, other = _surface_document(newest), _surface_document(earlier)
-    found: Node = {}
+    differing: Node = {}
     for kind in KINDS:
         names = {*whole[kind], *other[kind]}
         changed = {
@@ -136,11 +136,11 @@ def _difference(newest: Surface, earlier: Surface) -> Node:
             if whole[kind].get(name) != other[kind].get(name)
         }
         if changed:
-            found[kind] = changed
+            differing[kind] = changed
     for key in ("capabilities", "instructions"):
         if whole[key] != other[key]:
-            found[key] = other[key]
-    return found
+            differing[key] = other[key]
+    return differing
 
 
 def digest(entry: Mapping[str, Any]) -> str:

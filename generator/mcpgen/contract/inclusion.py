@@ -68,7 +68,7 @@ class Inclusion:
     reason: str = ""
 
 
-def included(old: Json, new: Json) -> Inclusion:
+def inclusion_of(old: Json, new: Json) -> Inclusion:
     """Whether every value of a schema is a value of another; formats count as constraints.
 
     Args:
@@ -236,7 +236,7 @@ class _Decision:
         return _Failure("", "", "named values")
 
     def _numbers(self, shape: Numbers, other: Numbers) -> _Failure | None:
-        shape = _closed(shape) if shape.is_integer else shape
+        shape = _with_closed_bounds(shape) if shape.is_integer else shape
         is_low = other.low is None or (
             shape.low is not None
             and (shape.low, shape.is_low_open) >= (other.low, other.is_low_open)
@@ -404,8 +404,8 @@ class _Decision:
     ) -> _Failure:
         """The failure with a value that the judge confirms, where one is found."""
         tried = [*failure.witness]
-        found = self._candidates.near(shape, others, old, new)
-        for value in (*tried, *islice(found, _MOST_CANDIDATES)):
+        near = self._candidates.near(shape, others, old, new)
+        for value in (*tried, *islice(near, _MOST_CANDIDATES)):
             if allows(old, value) and not allows(new, value):
                 return _Failure(
                     failure.old or pointer_of(old),
@@ -435,7 +435,7 @@ def _whole_numbers(shape: Numbers) -> list[int] | None:
     return [each for each in numbers if _is_within(Fraction(each), shape)]
 
 
-def _closed(shape: Numbers) -> Numbers:
+def _with_closed_bounds(shape: Numbers) -> Numbers:
     """Whole numbers with bounds that are whole numbers of the shape."""
     low, high = shape.low, shape.high
     if low is not None:
@@ -479,4 +479,4 @@ def _lengths(others: Sequence[Shape]) -> Iterator[int]:
                 yield other.most + 1
 
 
-__all__ = ["Inclusion", "Verdict", "included", "matches", "terms_included"]
+__all__ = ["Inclusion", "Verdict", "inclusion_of", "matches", "terms_included"]

@@ -1,4 +1,4 @@
-"""What a term allows, as alternatives of one shape for each type of JSON.
+"""The values of a term as alternatives of one shape for each type of JSON.
 
 Members and items stay terms, so schemas that contain themselves end. A constraint that has no form
 here is kept as a text (`others`): only the same text in another shape implies it.
@@ -218,7 +218,7 @@ def shapes(term: Term) -> list[tuple[str, Shape]]:
     Raises:
         UndecidedError: There are too many, or a reference can't be followed.
     """
-    found: list[tuple[str, Shape]] = []
+    alternatives: list[tuple[str, Shape]] = []
     for form in _forms_of(term, frozenset()):
         for kind, shape in form.items():
             if isinstance(shape, Values):
@@ -226,9 +226,9 @@ def shapes(term: Term) -> list[tuple[str, Shape]]:
                 shape = replace(shape, values=kept, opaque=frozenset())
                 if not kept:
                     continue
-            if not is_empty(shape) and (kind, shape) not in found:
-                found.append((kind, shape))
-    return found
+            if not is_empty(shape) and (kind, shape) not in alternatives:
+                alternatives.append((kind, shape))
+    return alternatives
 
 
 def _forms_of(term: Term, seen: frozenset[Place]) -> list[Form]:
@@ -253,28 +253,28 @@ def _forms(place: Place, seen: frozenset[Place]) -> list[Form]:
         if not place.document.follows_siblings:
             return forms
     forms = _both(forms, [_own(place, schema)])
-    for number in range(len(_listed(schema, "allOf"))):
+    for number in range(len(_array_at(schema, "allOf"))):
         forms = _both(forms, _forms(place.below("allOf", number), seen))
     for keyword in ("anyOf", "oneOf"):
         if keyword in schema:
             branches = [
                 _forms(place.below(keyword, number), seen)
-                for number in range(len(_listed(schema, keyword)))
+                for number in range(len(_array_at(schema, keyword)))
             ]
             union = [form for branch in branches for form in branch]
             if keyword == "oneOf" and not _are_disjoint(branches):
-                union = [_marked(form, TYPES, _text(place, schema, keyword)) for form in union]
+                union = [_with_mark(form, TYPES, _text(place, schema, keyword)) for form in union]
             forms = _both(forms, union)
     return forms
 
 
-def _listed(schema: Node, keyword: str) -> Sequence[Json]:
+def _array_at(schema: Node, keyword: str) -> Sequence[Json]:
     value = schema.get(keyword, [])
     return value if is_array(value) else []
 
 
 def _own(place: Place, schema: Node) -> Form:
-    """What the keywords of one schema object allow, without its applicators."""
+    """The values that the keywords of one schema object allow, without its applicators."""
     named = schema.get("type", list(TYPES))
     types = {each for each in (named if is_array(named) else [named]) if isinstance(each, str)}
     numbers = _numbers(schema)
@@ -299,7 +299,7 @@ def _own(place: Place, schema: Node) -> Form:
         form = {kind: Values(tuple(by_type[kind])) for kind in form if kind in by_type}
     for keyword, restricted in _OPAQUE.items():
         if keyword in schema:
-            form = dict(_marked(form, restricted, _text(place, schema, keyword)))
+            form = dict(_with_mark(form, restricted, _text(place, schema, keyword)))
     return form
 
 
@@ -316,7 +316,7 @@ def _text(place: Place, schema: Node, keyword: str) -> str:
     return text + canonical([root.get("$defs"), root.get("definitions")])
 
 
-def _marked(form: Form, types: Sequence[str], text: str) -> Form:
+def _with_mark(form: Form, types: Sequence[str], text: str) -> Form:
     return {
         kind: replace(shape, opaque=shape.opaque | {text}) if kind in types else shape
         for kind, shape in form.items()
@@ -359,7 +359,7 @@ def _strings(schema: Node) -> Strings:
 
 
 def _arrays(place: Place, schema: Node) -> Arrays:
-    first, rest = _listed(schema, "prefixItems"), "items"
+    first, rest = _array_at(schema, "prefixItems"), "items"
     words = "prefixItems"
     if is_array(schema.get("items")):
         first, words, rest = schema["items"], "items", "additionalItems"
@@ -386,7 +386,7 @@ def _objects(place: Place, schema: Node) -> Objects:
     return Objects(
         _length(schema, "minProperties") or 0,
         _length(schema, "maxProperties"),
-        frozenset(each for each in _listed(schema, "required") if isinstance(each, str)),
+        frozenset(each for each in _array_at(schema, "required") if isinstance(each, str)),
         terms("properties"),
         terms("patternProperties"),
         one("additionalProperties"),
