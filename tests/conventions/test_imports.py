@@ -40,6 +40,7 @@ GENERATOR_LAYERS: Layers = (
     ("explain",),
     ("package",),
     ("adding", "project"),
+    ("contract",),
     ("check_server",),
     ("cli",),
     ("__main__",),

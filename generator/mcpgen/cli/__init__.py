@@ -478,6 +478,7 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(completion_class(cli, {}, "mcpgen", "_MCPGEN_COMPLETE").source())
 
 
+cli.add_lazy("mcpgen.cli.contract", "contract")
 cli.add_lazy("mcpgen.cli.project", "generate", "new", "publish")
 cli.add_lazy("mcpgen.cli.rendering", "render")
 cli.add_lazy("mcpgen.cli.protocol", "diff", "explain", "validate")

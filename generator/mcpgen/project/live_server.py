@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+import re
 import secrets
 import shlex
 import sys
@@ -38,6 +39,16 @@ MAX_PAGES = 100
 MAX_ENTRIES = 5000
 """Limit of the entries of one list."""
 
+_IN_MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_RUN = """
+import functools, importlib, sys
+
+sys.path.insert(0, "")
+module, name = sys.argv[1:]
+functools.reduce(getattr, name.split("."), importlib.import_module(module)).run()
+"""
+"""Runs a server that an attribute of a module is, over stdio."""
+
 _SHOWN = 5
 """Limit of the entries with the same difference in one line."""
 
@@ -64,8 +75,9 @@ def target(words: str, directory: Path) -> Target:
     """The server that a user names.
 
     Args:
-        words: A URL; a file with `mcpServers`, with `#` and a name if it has several; or the
-            command that starts the server.
+        words: A URL; a file with `mcpServers`, with `#` and a name if it has several; the
+            `server.json` of a registry; `module:server`, a server in a module of this Python; or
+            the command that starts the server.
         directory: The working directory of the command, and the folder of the file.
 
     Raises:
@@ -74,6 +86,10 @@ def target(words: str, directory: Path) -> Target:
     """
     if words.startswith(("http://", "https://")):
         return Target(safe_text(words), words)
+    if _IN_MODULE.fullmatch(words):
+        module, _, name = words.partition(":")
+        command = [sys.executable, "-c", _RUN, module, name]
+        return Target(safe_text(words), command, {"cwd": str(directory)})
     file, _, name = words.partition("#")
     path = directory / file
     if file.endswith(".json") and path.is_file():
@@ -91,6 +107,8 @@ def _configured_target(path: Path, name: str, words: str, directory: Path) -> Ta
     document = read_jsonc(path, MirrorError)
     source = str(path)
     members = document if is_object(document) else {}
+    if "mcpServers" not in members and ("remotes" in members or "packages" in members):
+        return _registered_target(members, source, words)
     servers = members.get("mcpServers", members.get("servers"))  # VS Code has the latter
     if not is_object(servers) or not servers:
         raise MirrorError(source, "/mcpServers", "an object with servers", "none")
@@ -115,6 +133,34 @@ def _configured_target(path: Path, name: str, words: str, directory: Path) -> Ta
     if environment := _texts(entry.get("env"), source, "env"):
         options["env"] = environment
     return Target(shown, [command, *map(str, arguments)], options)
+
+
+_STARTERS: Mapping[str, tuple[Sequence[str], str]] = {
+    "npm": (("npx", "-y"), "@"),
+    "pypi": (("uvx",), "=="),
+}
+"""How a package of a registry is started, by its kind: words before its name and its version."""
+
+
+def _registered_target(document: Mapping[str, Any], source: str, words: str) -> Target:
+    """The server of a `server.json`: its first remote over HTTP, else its first package."""
+    for remote in document.get("remotes") or ():
+        if is_object(remote) and remote.get("type") == "streamable-http":
+            return Target(safe_text(words), str(remote.get("url")))
+    for package in document.get("packages") or ():
+        if is_object(package) and package.get("registryType") in _STARTERS:
+            start, between = _STARTERS[package["registryType"]]
+            version = package.get("version")
+            name = str(package.get("identifier"))
+            pinned = f"{name}{between}{version}" if version else name
+            more = [
+                str(each["value"])
+                for each in package.get("packageArguments") or ()
+                if is_object(each) and each.get("type") == "positional" and "value" in each
+            ]
+            return Target(safe_text(words), [*start, pinned, *more])
+    expected = "a remote of streamable-http, or a package of npm or pypi"
+    raise MirrorError(source, "/packages", expected, "neither")
 
 
 def _texts(value: object, source: str, member: str) -> dict[str, str]:
@@ -230,6 +276,67 @@ def _page(answer: bytes, kind: str, method: str, server: Target) -> dict[str, An
     if not is_object(page) or not is_array(page.get(kind)):
         raise MirrorError(server.shown, f"/{kind}", f"an array in the result of {method}", "none")
     return page
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What a server shows in one revision.
+
+    Attributes:
+        revision: The revision.
+        name: The server's name.
+        capabilities: Its capabilities, by name.
+        lists: Its lists and its instructions.
+    """
+
+    revision: str
+    name: str
+    capabilities: Mapping[str, Any]
+    lists: ServerLists
+
+
+def surfaces(package: Any, server: Target, revisions: Sequence[str] = ()) -> list[Surface]:
+    """What a server shows in each revision that it speaks, newest first.
+
+    Args:
+        package: A generated package with a client of all revisions.
+        server: The server. It is connected to once for each revision.
+        revisions: The revisions to ask for; all of the package if there are none.
+
+    Raises:
+        MirrorError: The server does not start or answer, its answers are malformed, or it speaks
+            none of the revisions.
+    """
+    import anyio  # only to talk to servers
+
+    known = [*package.REVISIONS]
+    shown: list[Surface] = []
+    for revision in reversed([each for each in known if not revisions or each in revisions]):
+        try:
+            shown.append(anyio.run(_fetch_surface, package, server, revision))
+        except package.RevisionError:
+            continue
+        except (package.McpError, OSError) as error:
+            text = safe_text(" ".join(str(error).split()), 500)
+            raise MirrorError(server.shown, "", "a server that answers", text) from error
+    if not shown:
+        expected = f"a server of {', '.join(revisions or known)}"
+        raise MirrorError(server.shown, "", expected, "one of other revisions")
+    return shown
+
+
+async def _fetch_surface(package: Any, server: Target, revision: str) -> Surface:
+    options = {"name": "mcpgen", "version": __version__, "revision": revision, **server.options}
+    timeouts = package.Timeouts(opening=SECONDS)
+    async with package.connect(server.address, timeouts=timeouts, **options) as client:
+        document = await _lists_of(client, server, package)
+        name = client.server_info.get("name")
+        return Surface(
+            revision,
+            name if isinstance(name, str) else "",
+            dict(client.server_capabilities),
+            parse(document, server.shown),
+        )
 
 
 def limits(package: Any, listed: ServerLists) -> Limits:

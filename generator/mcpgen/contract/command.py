@@ -1,0 +1,125 @@
+"""Writes contracts of running servers, and compares them."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from mcpgen.contract import document
+from mcpgen.contract.compare import Change, compare
+from mcpgen.contract.document import Contract, ContractError
+from mcpgen.contract.rules import Exemption
+from mcpgen.errors import UsageError, safe_text
+from mcpgen.model import schema_sources
+from mcpgen.model.choice import selection
+from mcpgen.package import package_cache
+from mcpgen.package.build_request import BuildRequest
+from mcpgen.project import live_server
+from mcpgen.project.live_server import Surface
+from mcpgen.project.server_lists import KINDS, WORDS, ServerLists
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The items of a contract that count.
+
+    Attributes:
+        include: Patterns of names; everything if there are none.
+        exclude: Patterns of names.
+    """
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether an item counts; `tool add` and `add` stand for the tool `add`."""
+        words = (name, f"{WORDS[kind]} {name}")
+
+        def matched(patterns: Sequence[str]) -> bool:
+            return any(fnmatchcase(word, pattern) for word in words for pattern in patterns)
+
+        return (not self.include or matched(self.include)) and not matched(self.exclude)
+
+    def apply(self, contract: Contract) -> Contract:
+        """A contract with the items that count."""
+        return replace(contract, surfaces=tuple(map(self._surface, contract.surfaces)))
+
+    def _surface(self, surface: Surface) -> Surface:
+        entries = {
+            kind: tuple(
+                entry for entry in surface.lists.entries[kind] if self.has(kind, entry[key])
+            )
+            for kind, key in KINDS.items()
+        }
+        lists = ServerLists(entries, surface.lists.notes, surface.lists.instructions)
+        return replace(surface, lists=lists)
+
+
+def of_server(words: str, directory: Path, revisions: Sequence[str] = ()) -> Contract:
+    """The contract of a running server, in each revision that it speaks.
+
+    Args:
+        words: The server, as a user names it.
+        directory: The working directory of a command.
+        revisions: The revisions to ask for; all if there are none.
+
+    Raises:
+        UsageError: The words name no server, or a revision is unknown.
+        MirrorError: The server does not answer as it should.
+    """
+    server = live_server.target(words, directory)
+    every = schema_sources.by_name(("all",))
+    request = BuildRequest("peer", every, selection=selection(("client",), features=("none",)))
+    files = package_cache.build_package(request, lambda note: None)
+    with live_server.import_package(files) as package:
+        unknown = [each for each in revisions if each not in package.REVISIONS]
+        if unknown:
+            known = ", ".join(package.REVISIONS)
+            raise UsageError(f"expected --revision of {known}, got {safe_text(unknown[0])}")
+        return document.contract_of(live_server.surfaces(package, server, revisions), server)
+
+
+def of_reference(path: Path, reference: str) -> Contract:
+    """The contract in a file of another commit.
+
+    Args:
+        path: The file.
+        reference: The commit, as git names it.
+
+    Raises:
+        UsageError: There is no such commit, or it lacks the file.
+        ContractError: The file is no contract.
+    """
+    command = ["git", "show", f"{reference}:./{path.name}"]
+    try:
+        shown = subprocess.run(
+            command, cwd=path.parent, capture_output=True, text=True, encoding="utf-8", check=True
+        )
+    except OSError as error:
+        raise UsageError(f"--against needs git: {error.strerror}") from error
+    except subprocess.CalledProcessError as error:
+        reason = safe_text(" ".join(error.stderr.split()), 300)
+        raise UsageError(f"--against {reference}: {reason}") from error
+    return document.read_text(shown.stdout, f"{reference}:{path.name}")
+
+
+def changes(old: Contract, new: Contract, exemptions: Sequence[Exemption] = ()) -> list[Change]:
+    """The changes from one contract to another; those that a user allows have the reason."""
+    today = datetime.datetime.now(datetime.UTC).date()
+    return [
+        replace(change, allowed=_reason(change, exemptions, today)) for change in compare(old, new)
+    ]
+
+
+def _reason(change: Change, exemptions: Sequence[Exemption], today: datetime.date) -> str:
+    return next(
+        (each.reason for each in exemptions if each.applies(change.rule.id, change.item, today)),
+        "",
+    )
+
+
+__all__ = ["ContractError", "Selection", "changes", "of_reference", "of_server"]

@@ -1,0 +1,94 @@
+"""Surfaces of a server for tests of contracts, and pairs that differ by one rule each."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from mcpgen.contract.document import Contract
+from mcpgen.project.live_server import Surface
+from mcpgen.project.server_lists import parse
+
+REVISION = "2025-11-25"
+TEXT: dict[str, Any] = {"type": "string"}
+WHOLE: dict[str, Any] = {"type": "integer", "minimum": 0}
+
+SHOP: dict[str, Any] = {
+    "tools": [
+        {
+            "name": "order",
+            "title": "Order",
+            "description": "Orders an item.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "item": {**TEXT, "description": "Its name."},
+                    "count": {**WHOLE, "default": 1},
+                    "size": {"enum": ["s", "m", "l"]},
+                    "code": {**TEXT, "pattern": "^[ab]{40}$"},
+                },
+                "required": ["item"],
+            },
+            "outputSchema": {
+                "type": "object",
+                "properties": {"price": {"type": "integer"}, "note": TEXT},
+                "required": ["price"],
+            },
+            "annotations": {"readOnlyHint": True},
+            "execution": {"taskSupport": "optional"},
+        },
+        {"name": "plain", "inputSchema": {"type": "object", "properties": {"a": TEXT, "b": TEXT}}},
+        {"name": "tasked", "inputSchema": {"type": "object"}},
+    ],
+    "resources": [
+        {"uri": "shop://terms", "name": "terms", "mimeType": "text/plain", "size": 3},
+    ],
+    "resourceTemplates": [{"uriTemplate": "shop://{item}", "name": "item"}],
+    "prompts": [
+        {
+            "name": "advise",
+            "description": "Asks for advice.",
+            "arguments": [{"name": "about"}, {"name": "tone", "required": True}],
+        }
+    ],
+    "instructions": "Order sparingly.",
+}
+CAPABILITIES: dict[str, Any] = {
+    "tools": {"listChanged": True},
+    "logging": {},
+    "extensions": {"io.example/a": {"level": 1}},
+}
+
+
+def contract(
+    lists: Mapping[str, Any] = SHOP,
+    capabilities: Mapping[str, Any] = CAPABILITIES,
+    *revisions: str,
+) -> Contract:
+    """A contract that is the same in all of its revisions."""
+    named = revisions or (REVISION,)
+    surfaces = (
+        Surface(
+            each, "shop", copy.deepcopy(dict(capabilities)), parse(copy.deepcopy(lists), "shop")
+        )
+        for each in named
+    )
+    return Contract("shop", tuple(surfaces))
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    """The lists of the shop with another value at a path of names and indices; `...` removes it."""
+    lists = copy.deepcopy(SHOP)
+    *words, last = path.split("/")
+    part: Any = lists
+    for word in words:
+        part = part[int(word)] if isinstance(part, list) else part[word]
+    key: Any = int(last) if isinstance(part, list) else last
+    if value is ...:
+        del part[key]
+    elif isinstance(part, list):
+        part[key : key + (key < len(part))] = [value]
+    else:
+        part[key] = value
+    return lists

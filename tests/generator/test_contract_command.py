@@ -1,0 +1,291 @@
+"""`mcpgen contract` on running servers and on files: what it writes, says and exits with."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import mcpgen_runtime
+from generator.command_line import Done, run
+from generator.contract_surfaces import CAPABILITIES, SHOP, changed, contract
+from mcpgen.contract.document import text_of
+
+PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
+SHOP_SERVER = f"""
+import os, sys
+sys.path.insert(0, {PACKAGE!r})
+from typing import Literal
+from mcpgen_runtime import Server
+
+server = Server("shop", instructions=f"Key: {{os.environ.get('SHOP_KEY')}}")
+
+@server.tool()
+def order(item: str, size: Literal["s", "m", "l"] = "m") -> dict[str, int]:
+    return {{}}
+
+@server.prompt()
+def advise(about: str) -> str:
+    return about
+
+if __name__ == "__main__":
+    server.run()
+"""
+SMALLER = changed("tools/0/inputSchema/properties/size", {"enum": ["s", "m"]})
+SECRET = "a-key-that-nobody-may-read"
+FILE = "server.contract.json"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the server `shop`, a smaller one, and the contract of the first."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.py").write_text(SHOP_SERVER)
+    (folder / "smaller.py").write_text(SHOP_SERVER.replace('"s", "m", "l"', '"s", "m"'))
+    written = run("contract", "write", "shop:server", "-o", FILE, cwd=folder)
+    assert written.code == 0, written.err
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with two contracts, `old.json` and `new.json`, of which the second is narrower."""
+    (tmp_path / "old.json").write_text(text_of(contract()))
+    (tmp_path / "new.json").write_text(text_of(contract(SMALLER)))
+    return tmp_path
+
+
+def diff(folder: Path, *words: str) -> Done:
+    """The differences of the two contracts."""
+    return run("contract", "diff", "old.json", "new.json", *words, cwd=folder)
+
+
+def command(script: str) -> str:
+    """The command that starts a script."""
+    return shlex.join([sys.executable, script])
+
+
+def test_the_same_server_gives_the_same_bytes(shop: Path, tmp_path: Path) -> None:
+    other = tmp_path / "again.json"
+    assert run("contract", "write", command("shop.py"), "-o", other, cwd=shop).code == 0
+    assert other.read_bytes() == (shop / FILE).read_bytes()
+
+
+def test_a_contract_has_all_revisions_that_the_server_speaks(shop: Path) -> None:
+    document = json.loads((shop / FILE).read_text())
+    assert document["revisions"] == [*reversed([*mcpgen_runtime.REVISIONS])]
+    assert "outputSchema" in document["tools"]["order"]
+    assert "outputSchema" not in document["earlier"]["2024-11-05"]["tools"]["order"]
+
+
+def test_an_unchanged_server_passes(shop: Path) -> None:
+    done = run("contract", "check", command("shop.py"), FILE, cwd=shop)
+    assert (done.code, done.out) == (0, "nothing changed\n")
+
+
+def test_a_server_that_takes_less_fails_with_a_value(shop: Path) -> None:
+    done = run("contract", "check", "smaller:server", FILE, cwd=shop)
+    assert done.code == 1
+    assert "breaking: ARGUMENT_NARROWED: tool order: the argument size is narrower" in done.out
+    assert 'for example "l"' in done.out
+
+
+def test_a_server_that_does_not_start_exits_with_two(shop: Path) -> None:
+    done = run("contract", "check", command("nothing.py"), FILE, cwd=shop)
+    assert done.code == 2
+    assert "expected a server that answers" in done.err
+
+
+def test_a_revision_that_the_server_lacks_exits_with_two(shop: Path) -> None:
+    words = ("contract", "write", "shop:server", "-o", "x.json", "-r", "2020-01-01")
+    done = run(*words, cwd=shop)
+    assert done.code == 2
+    assert "expected --revision of 2024-11-05" in done.err
+    assert not (shop / "x.json").exists()
+
+
+def test_a_secret_of_the_environment_is_masked(shop: Path, tmp_path: Path) -> None:
+    entry = {"command": sys.executable, "args": ["shop.py"], "env": {"SHOP_KEY": SECRET}}
+    (shop / "servers.json").write_text(json.dumps({"mcpServers": {"shop": entry}}))
+    output = tmp_path / "masked.json"
+    words = ("contract", "write", "servers.json#shop", "-o", output, "-r", "2025-06-18")
+    assert run(*words, cwd=shop).code == 0
+    assert SECRET not in output.read_text()
+    assert json.loads(output.read_text())["instructions"] == "Key: ***"
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"registryType": "npm", "identifier": "@a/b", "version": "1.2"}, "npx -y @a/b@1.2"),
+        ({"registryType": "pypi", "identifier": "a-b", "version": "1.2"}, "uvx a-b==1.2"),
+        (
+            {
+                "registryType": "pypi",
+                "identifier": "a",
+                "packageArguments": [{"type": "positional", "value": "x"}],
+            },
+            "uvx a x",
+        ),
+    ],
+)
+def test_a_file_of_a_registry_names_its_command(
+    entry: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    from mcpgen.project.live_server import target
+
+    (tmp_path / "server.json").write_text(json.dumps({"name": "a", "packages": [entry]}))
+    assert target("server.json", tmp_path).address == words.split()
+
+
+def test_a_file_of_a_registry_names_its_url(tmp_path: Path) -> None:
+    from mcpgen.project.live_server import target
+
+    remotes = [{"type": "sse", "url": "x"}, {"type": "streamable-http", "url": "https://a/mcp"}]
+    (tmp_path / "server.json").write_text(json.dumps({"name": "a", "remotes": remotes}))
+    assert target("server.json", tmp_path).address == "https://a/mcp"
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "code"), [("breaking", 1), ("warning", 1), ("any", 1), ("never", 0)]
+)
+def test_the_severity_that_fails_is_chosen(fail_on: str, code: int, files: Path) -> None:
+    assert diff(files, "--fail-on", fail_on).code == code
+
+
+def test_a_compatible_change_does_not_fail(files: Path) -> None:
+    assert run("contract", "diff", "new.json", "old.json", cwd=files).code == 0
+    assert run("contract", "diff", "new.json", "old.json", "--fail-on", "any", cwd=files).code == 1
+
+
+def test_an_allowed_change_is_shown_and_does_not_fail(files: Path) -> None:
+    allow = "[[allow]]\nrule = 'ARGUMENT_NARROWED'\nitem = 'tool order'\nreason = 'Sold out.'\n"
+    (files / "contract.toml").write_text(allow)
+    done = diff(files, "--allow", "contract.toml")
+    assert done.code == 0
+    assert "allowed: Sold out." in done.out
+    assert done.out.endswith("1 change: 1 allowed\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--include", "order"), 1),
+        (("--include", "tool o*"), 1),
+        (("--include", "plain"), 0),
+        (("--exclude", "order"), 0),
+        (("--exclude", "prompt *"), 1),
+    ],
+)
+def test_patterns_choose_what_counts(words: tuple[str, ...], code: int, files: Path) -> None:
+    assert diff(files, *words).code == code
+
+
+def test_json_has_every_change_with_its_value(files: Path) -> None:
+    (change,) = json.loads(diff(files, "--format", "json").out)
+    assert (change["rule"], change["item"], change["example"]) == (
+        "ARGUMENT_NARROWED",
+        "tool order",
+        "l",
+    )
+
+
+def test_junit_has_a_failure_for_what_breaks(files: Path) -> None:
+    suite = ElementTree.fromstring(diff(files, "--format", "junit").out)
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    assert suite.find("testcase/failure") is not None
+
+
+def test_sarif_has_the_rule_and_the_place(files: Path) -> None:
+    (ran,) = json.loads(diff(files, "--format", "sarif").out)["runs"]
+    (result,) = ran["results"]
+    (location,) = result["locations"]
+    assert (result["ruleId"], result["level"]) == ("ARGUMENT_NARROWED", "error")
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "new.json"
+    assert [rule["id"] for rule in ran["tool"]["driver"]["rules"]] == ["ARGUMENT_NARROWED"]
+
+
+def test_an_annotation_is_one_line_whatever_the_text_has(tmp_path: Path) -> None:
+    lists = changed("tools/1/name", "a\n::error::b")
+    (tmp_path / "old.json").write_text(text_of(contract(lists)))
+    (tmp_path / "new.json").write_text(text_of(contract()))
+    out = diff(tmp_path, "--format", "github").out
+    lines = out.splitlines()
+    assert all(line.split()[0] in ("::error", "::warning", "::notice") for line in lines)
+    assert not [line for line in lines if line.startswith("::error::")]
+
+
+def test_markdown_is_a_table(files: Path) -> None:
+    out = diff(files, "--format", "markdown").out
+    assert "| breaking | ARGUMENT_NARROWED | tool order: the argument size is narrower |" in out
+
+
+def test_many_items_with_one_change_are_one_line(tmp_path: Path) -> None:
+    many = [{"uri": f"shop://{number}", "name": "x"} for number in range(40)]
+    (tmp_path / "old.json").write_text(text_of(contract({**SHOP, "resources": many})))
+    (tmp_path / "new.json").write_text(text_of(contract({**SHOP, "resources": []})))
+    done = diff(tmp_path)
+    assert done.out.count("RESOURCE_REMOVED") == 1
+    assert "and 35 more" in done.out
+    assert len(json.loads(diff(tmp_path, "--json").out)) == 40
+
+
+def test_one_file_is_compared_with_what_it_was_in_a_commit(files: Path) -> None:
+    git = shutil.which("git")
+    assert git is not None
+    shutil.copy(files / "old.json", files / FILE)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("init", "-q"), ("add", FILE), (*identity, "commit", "-qm", "a")):
+        subprocess.run([git, *words], cwd=files, check=True)
+    shutil.copy(files / "new.json", files / FILE)
+    done = run("contract", "diff", FILE, "--against", "HEAD", cwd=files)
+    assert done.code == 1
+    assert "ARGUMENT_NARROWED" in done.out
+    assert run("contract", "diff", FILE, "--against", "nowhere", cwd=files).code == 2
+
+
+def test_a_contract_of_two_revisions_is_read_back(tmp_path: Path) -> None:
+    old = contract(SHOP, CAPABILITIES, "2025-11-25", "2025-06-18")
+    newest, _ = contract(SMALLER, {}, "2025-11-25", "2025-06-18").surfaces
+    both = type(old)("shop", (newest, old.surfaces[1]))
+    (tmp_path / "old.json").write_text(text_of(both))
+    (tmp_path / "new.json").write_text(text_of(both))
+    assert json.loads((tmp_path / "old.json").read_text())["earlier"].keys() == {"2025-06-18"}
+    assert diff(tmp_path, "--fail-on", "any").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{}", "expected a file of mcpgen contract write"),
+        ('{"contract": 2}', "#/contract: expected 1, got 2"),
+        ('{"contract": 1, "revisions": []}', "#/revisions: expected revisions, newest first"),
+        ("[", "expected JSON"),
+    ],
+)
+def test_a_file_that_is_no_contract_exits_with_two(text: str, expected: str, files: Path) -> None:
+    (files / "new.json").write_text(text)
+    done = diff(files)
+    assert done.code == 2
+    assert expected in done.err
+
+
+def test_an_entry_that_was_changed_by_hand_is_refused(files: Path) -> None:
+    text = (files / "new.json").read_text()
+    (files / "new.json").write_text(text.replace("Orders an item.", "Steals an item."))
+    done = diff(files)
+    assert done.code == 2
+    assert "#/tools/order: expected the digest sha256:" in done.err
+    assert "got an entry changed by hand" in done.err
+
+
+def test_the_rules_are_listed() -> None:
+    rows = json.loads(run("contract", "rules", "--json").out)
+    assert {"rule": "TOOL_REMOVED", "severity": "breaking"}.items() <= rows[0].items()

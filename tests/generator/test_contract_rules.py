@@ -1,0 +1,250 @@
+"""Every rule of contracts, by a change of a small server."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.contract_surfaces import CAPABILITIES, SHOP, TEXT, changed, contract
+from mcpgen.contract import command
+from mcpgen.contract.compare import Change, compare
+from mcpgen.contract.document import Contract
+from mcpgen.contract.rules import RULES, Exemption, read_exemptions
+from mcpgen.errors import SettingsError, UsageError
+
+INPUT = "tools/0/inputSchema"
+OUTPUT = "tools/0/outputSchema"
+NEW_TOOL = {"name": "refund", "inputSchema": {"type": "object"}}
+ANY_ICON = {"src": "https://example.com/icon.png"}
+BOTH: dict[str, Any] = {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+HARD: dict[str, Any] = {"$ref": "https://example.com/schema.json"}
+RENAMED_ARGUMENT = changed(
+    f"{INPUT}/properties",
+    {
+        **{k: v for k, v in SHOP["tools"][0]["inputSchema"]["properties"].items() if k != "count"},
+        "counts": {"type": "integer", "minimum": 0, "default": 1},
+    },
+)
+
+CHANGES: dict[str, tuple[Any, str]] = {
+    "TOOL_REMOVED": (changed("tools/1", ...), "tool plain"),
+    "TOOL_RENAMED": (changed("tools/0/name", "order_item"), "tool order_item"),
+    "TOOL_ADDED": (changed("tools/3", NEW_TOOL), "tool refund"),
+    "ARGUMENT_REMOVED": (changed(f"{INPUT}/properties/size", ...), "tool order"),
+    "ARGUMENT_RENAMED": (RENAMED_ARGUMENT, "tool order"),
+    "ARGUMENT_ADDED": (changed(f"{INPUT}/properties/gift", {"type": "boolean"}), "tool order"),
+    "ARGUMENT_MADE_REQUIRED": (changed(f"{INPUT}/required", ["item", "count"]), "tool order"),
+    "ARGUMENT_MADE_OPTIONAL": (changed(f"{INPUT}/required", []), "tool order"),
+    "ARGUMENT_NARROWED": (
+        changed(f"{INPUT}/properties/size", {"enum": ["s", "m"]}),
+        "tool order",
+    ),
+    "ARGUMENT_WIDENED": (
+        changed(f"{INPUT}/properties/size", {"enum": ["s", "m", "l", "xl"]}),
+        "tool order",
+    ),
+    "ARGUMENT_UNDECIDED": (
+        changed(f"{INPUT}/properties/code", {**TEXT, "pattern": "^(a|b){40}$"}),
+        "tool order",
+    ),
+    "ARGUMENT_DEFAULT_CHANGED": (changed(f"{INPUT}/properties/count/default", 2), "tool order"),
+    "ARGUMENT_DESCRIPTION_CHANGED": (
+        changed(f"{INPUT}/properties/item/description", "Its number."),
+        "tool order",
+    ),
+    "INPUT_NARROWED": (
+        changed("tools/1/inputSchema", {**SHOP["tools"][1]["inputSchema"], **BOTH}),
+        "tool plain",
+    ),
+    "INPUT_UNDECIDED": (changed("tools/1/inputSchema/allOf", [HARD]), "tool plain"),
+    "OUTPUT_ADDED": (changed("tools/1/outputSchema", {"type": "object"}), "tool plain"),
+    "OUTPUT_REMOVED": (changed(OUTPUT, ...), "tool order"),
+    "OUTPUT_MEMBER_REMOVED": (changed(f"{OUTPUT}/properties/note", ...), "tool order"),
+    "OUTPUT_MEMBER_ADDED": (changed(f"{OUTPUT}/properties/tax", TEXT), "tool order"),
+    "OUTPUT_MEMBER_MADE_OPTIONAL": (changed(f"{OUTPUT}/required", []), "tool order"),
+    "OUTPUT_MEMBER_MADE_REQUIRED": (
+        changed(f"{OUTPUT}/required", ["price", "note"]),
+        "tool order",
+    ),
+    "OUTPUT_MEMBER_WIDENED": (
+        changed(f"{OUTPUT}/properties/price/type", "number"),
+        "tool order",
+    ),
+    "OUTPUT_MEMBER_NARROWED": (
+        changed(f"{OUTPUT}/properties/price/minimum", 0),
+        "tool order",
+    ),
+    "OUTPUT_WIDENED": (changed(f"{OUTPUT}/type", ["object", "null"]), "tool order"),
+    "OUTPUT_UNDECIDED": (changed(f"{OUTPUT}/properties/note", HARD), "tool order"),
+    "TASK_REQUIRED": (changed("tools/0/execution/taskSupport", "required"), "tool order"),
+    "TASK_REFUSED": (changed("tools/0/execution/taskSupport", "forbidden"), "tool order"),
+    "TASK_ALLOWED": (
+        changed("tools/2/execution", {"taskSupport": "optional"}),
+        "tool tasked",
+    ),
+    "TITLE_CHANGED": (changed("tools/0/title", "Buy"), "tool order"),
+    "DESCRIPTION_CHANGED": (changed("tools/0/description", "Buys an item."), "tool order"),
+    "ANNOTATION_CHANGED": (changed("tools/0/annotations/readOnlyHint", False), "tool order"),
+    "META_CHANGED": (changed("tools/0/_meta", {"a": 1}), "tool order"),
+    "ICONS_CHANGED": (changed("tools/0/icons", [ANY_ICON]), "tool order"),
+    "RESOURCE_REMOVED": (changed("resources/0", ...), "resource shop://terms"),
+    "RESOURCE_ADDED": (
+        changed("resources/1", {"uri": "shop://news", "name": "news"}),
+        "resource shop://news",
+    ),
+    "RESOURCE_NAME_CHANGED": (changed("resources/0/name", "rules"), "resource shop://terms"),
+    "RESOURCE_SIZE_CHANGED": (changed("resources/0/size", 4), "resource shop://terms"),
+    "MIME_TYPE_CHANGED": (changed("resources/0/mimeType", "text/html"), "resource shop://terms"),
+    "TEMPLATE_REMOVED": (changed("resourceTemplates/0", ...), "resource template shop://{item}"),
+    "TEMPLATE_ADDED": (
+        changed("resourceTemplates/1", {"uriTemplate": "shop://{a}/{b}", "name": "b"}),
+        "resource template shop://{a}/{b}",
+    ),
+    "PROMPT_REMOVED": (changed("prompts/0", ...), "prompt advise"),
+    "PROMPT_RENAMED": (changed("prompts/0/name", "advice"), "prompt advice"),
+    "PROMPT_ADDED": (changed("prompts/1", {"name": "greet"}), "prompt greet"),
+    "INSTRUCTIONS_CHANGED": (changed("instructions", "Order freely."), "server"),
+}
+"""Changed lists by the rule that names the change, and the item that it names."""
+
+CAPABILITY_CHANGES: dict[str, dict[str, Any]] = {
+    "CAPABILITY_REMOVED": {**CAPABILITIES, "tools": {}},
+    "CAPABILITY_ADDED": {**CAPABILITIES, "completions": {}},
+    "EXTENSION_REMOVED": {**CAPABILITIES, "extensions": {}},
+    "EXTENSION_ADDED": {
+        **CAPABILITIES,
+        "extensions": {"io.example/b": {}, "io.example/a": {"level": 1}},
+    },
+    "EXTENSION_CHANGED": {**CAPABILITIES, "extensions": {"io.example/a": {"level": 2}}},
+}
+REVISION_CHANGES: dict[str, tuple[Contract, Contract]] = {
+    "REVISION_REMOVED": (
+        contract(SHOP, CAPABILITIES, "2025-11-25", "2025-06-18"),
+        contract(SHOP, CAPABILITIES, "2025-11-25"),
+    ),
+    "REVISION_ADDED": (
+        contract(SHOP, CAPABILITIES, "2025-11-25"),
+        contract(SHOP, CAPABILITIES, "2026-07-28", "2025-11-25"),
+    ),
+}
+
+
+def rows(changes: list[Change]) -> list[tuple[str, str]]:
+    """The rules and items of changes."""
+    return [(change.rule.id, change.item) for change in changes]
+
+
+@pytest.mark.parametrize(("rule", "lists", "item"), [(k, *v) for k, v in CHANGES.items()])
+def test_a_change_of_a_list_is_named_by_its_rule(
+    rule: str, lists: dict[str, Any], item: str
+) -> None:
+    assert rows(compare(contract(), contract(lists))) == [(rule, item)]
+
+
+@pytest.mark.parametrize(("rule", "capabilities"), CAPABILITY_CHANGES.items())
+def test_a_change_of_capabilities_is_named_by_its_rule(
+    rule: str, capabilities: dict[str, Any]
+) -> None:
+    changes = compare(contract(), contract(SHOP, capabilities))
+    assert rows(changes) == [(rule, "server")]
+
+
+@pytest.mark.parametrize(("rule", "pair"), REVISION_CHANGES.items())
+def test_a_change_of_revisions_is_named_by_its_rule(
+    rule: str, pair: tuple[Contract, Contract]
+) -> None:
+    assert rows(compare(*pair)) == [(rule, "server")]
+
+
+def test_a_required_argument_of_a_tool_and_of_a_prompt_is_named() -> None:
+    gift = changed(f"{INPUT}/properties/gift", TEXT)
+    gift["tools"][0]["inputSchema"]["required"] = ["item", "gift"]
+    gift["prompts"][0]["arguments"].append({"name": "length", "required": True})
+    assert rows(compare(contract(), contract(gift))) == [
+        ("ARGUMENT_ADDED_REQUIRED", "prompt advise"),
+        ("ARGUMENT_ADDED_REQUIRED", "tool order"),
+    ]
+
+
+def test_every_rule_has_an_example() -> None:
+    assert {*CHANGES, *CAPABILITY_CHANGES, *REVISION_CHANGES, "ARGUMENT_ADDED_REQUIRED"} == {*RULES}
+
+
+def test_nothing_changed_is_nothing() -> None:
+    assert compare(contract(), contract()) == []
+
+
+def test_the_order_of_lists_and_of_members_does_not_count() -> None:
+    other = changed("tools/0/inputSchema/required", ["item"])
+    other["tools"].reverse()
+    properties = other["tools"][-1]["inputSchema"]["properties"]
+    other["tools"][-1]["inputSchema"]["properties"] = dict(reversed(properties.items()))
+    assert compare(contract(), contract(other)) == []
+
+
+def test_a_narrower_argument_shows_a_value_that_was_accepted() -> None:
+    lists, _ = CHANGES["ARGUMENT_NARROWED"]
+    (change,) = compare(contract(), contract(lists))
+    assert change.witness == '"l"'
+    assert change.pointer == "/tools/order/inputSchema/properties/size"
+
+
+def test_a_change_of_some_revisions_names_them() -> None:
+    old = contract(SHOP, CAPABILITIES, "2025-11-25", "2025-06-18")
+    lists, _ = CHANGES["TITLE_CHANGED"]
+    newest, _ = contract(lists, CAPABILITIES, "2025-11-25", "2025-06-18").surfaces
+    new = Contract("shop", (newest, old.surfaces[1]))
+    (change,) = compare(old, new)
+    assert change.revisions == ("2025-11-25",)
+
+
+TODAY = datetime.datetime.now(datetime.UTC).date()
+DAY = datetime.timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("exemption", "counts"),
+    [
+        (Exemption("TOOL_REMOVED", "tool plain", "moved"), False),
+        (Exemption("TOOL_REMOVED", "*", "moved"), False),
+        (Exemption("TOOL_REMOVED", "tool plain", "moved", TODAY + DAY), False),
+        (Exemption("TOOL_REMOVED", "tool plain", "moved", TODAY - DAY), True),
+        (Exemption("TOOL_REMOVED", "tool order", "moved"), True),
+        (Exemption("TOOL_ADDED", "tool plain", "moved"), True),
+    ],
+)
+def test_an_exemption_counts_for_its_rule_and_item_until_its_day(
+    exemption: Exemption, counts: bool
+) -> None:
+    lists, _ = CHANGES["TOOL_REMOVED"]
+    (change,) = command.changes(contract(), contract(lists), [exemption])
+    assert (change.allowed == "") is counts
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("[[allow]]\nrule = 'NO_RULE'\nitem = 'a'\nreason = 'b'", "/allow/0/rule"),
+        ("[[allow]]\nrule = 'TOOL_REMOVED'\nitem = 'a'", "/allow/0/reason"),
+        ("[[allow]]\nrule = 'TOOL_REMOVED'\nitem = 'a'\nreason = ' '", "/allow/0/reason"),
+        ("[[allow]]\nrule = 'TOOL_REMOVED'\nitem = 'a'\nreason = 'b'\nuntil = 'x'", "/0/until"),
+        ("[[allow]]\nrule = 'TOOL_REMOVED'\nitem = 'a'\nreason = 'b'\nwho = 'x'", "/allow/0"),
+        ("[[deny]]\nrule = 'TOOL_REMOVED'", "#:"),
+        ("not TOML", "expected TOML"),
+    ],
+)
+def test_a_malformed_exemption_is_refused_with_its_place(
+    text: str, place: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "contract.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=place):
+        read_exemptions(file)
+
+
+def test_a_file_of_exemptions_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        read_exemptions(tmp_path / "none.toml")

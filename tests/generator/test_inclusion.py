@@ -1,0 +1,207 @@
+"""Whether every value of one schema is a value of another: examples, and seeded pairs."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import jsonschema
+import pytest
+
+from generator.schema_pairs import Schema, pair, values
+from mcpgen.contract.inclusion import inclusion_of
+
+BLOCK, BLOCKS, TRIED = 100, 10, 200
+FORMATS = jsonschema.FormatChecker()
+TEXT: dict[str, Any] = {"type": "string"}
+WHOLE: dict[str, Any] = {"type": "integer"}
+
+
+def judge(schema: Schema) -> Any:
+    """The judge of the values of a schema."""
+    return jsonschema.Draft202012Validator(schema, format_checker=FORMATS)
+
+
+def objects(required: str = "", **members: Schema) -> dict[str, Any]:
+    """The schema of an object."""
+    return {"type": "object", "properties": members, "required": required.split()}
+
+
+def closed(required: str = "", **members: Schema) -> dict[str, Any]:
+    """The schema of an object without other members."""
+    return {**objects(required, **members), "additionalProperties": False}
+
+
+def tagged(**members: dict[str, Any]) -> dict[str, Any]:
+    """A union of objects told apart by `kind`."""
+    return {
+        "oneOf": [objects("kind v", kind={"const": tag}, v=term) for tag, term in members.items()]
+    }
+
+
+def tree(**members: Schema) -> dict[str, Any]:
+    """A schema that contains itself."""
+    node = objects("value", children={"type": "array", "items": {"$ref": "#/$defs/Node"}})
+    node["properties"] |= {"value": TEXT, **members}
+    return {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
+
+
+INCLUDED: dict[str, tuple[Schema, Schema]] = {
+    "anything": (TEXT, True),
+    "nothing": (False, TEXT),
+    "whole numbers are numbers": (WHOLE, {"type": "number"}),
+    "a closer bound": ({"type": "number", "minimum": 3}, {"type": "number", "minimum": 2}),
+    "a bound that is left out": (
+        {"type": "number", "exclusiveMinimum": 2},
+        {"type": "number", "minimum": 2},
+    ),
+    "whole numbers beside a bound": (
+        {"type": "integer", "exclusiveMaximum": 6},
+        {"type": "integer", "maximum": 5},
+    ),
+    "multiples of multiples": ({"multipleOf": 6}, {"multipleOf": 3}),
+    "all named": (
+        {"type": "integer", "minimum": 1, "maximum": 3},
+        {"enum": [3, 2, 1.0]},
+    ),
+    "halves of a range": (
+        {"type": "number", "minimum": 0, "maximum": 10},
+        {"anyOf": [{"maximum": 5}, {"type": "number", "exclusiveMinimum": 5}]},
+    ),
+    "lengths in two parts": (
+        {**TEXT, "maxLength": 9},
+        {"anyOf": [{**TEXT, "maxLength": 4}, {**TEXT, "minLength": 5}]},
+    ),
+    "a list of types": ({"type": ["string", "null"]}, {"anyOf": [TEXT, {"type": "null"}]}),
+    "an optional member fewer": (closed("a", a=TEXT), closed("a", a=TEXT, b=TEXT)),
+    "members that nobody checks": (objects(a=TEXT), {"type": "object"}),
+    "a choice in a member": (
+        objects("a", a={"type": ["string", "integer"]}),
+        {"anyOf": [objects("a", a=TEXT), objects("a", a=WHOLE)]},
+    ),
+    "a tag more": (tagged(x=TEXT), tagged(x=TEXT, y=WHOLE)),
+    "the same tags in another order": (tagged(x=TEXT, y=WHOLE), tagged(y=WHOLE, x=TEXT)),
+    "a member of values, each with an object": (
+        objects("kind", kind={"enum": ["x", "y"]}),
+        {"anyOf": [objects("kind", kind={"const": tag}) for tag in "xy"]},
+    ),
+    "recursion": (tree(), tree()),
+    "recursion with a wider member": (tree(size=WHOLE), tree(size={"type": "number"})),
+    "pairs": (
+        {"type": "array", "prefixItems": [TEXT, WHOLE], "maxItems": 2},
+        {"type": "array", "items": {"type": ["string", "integer"]}},
+    ),
+    "unlike items of one": (
+        {"type": "array", "maxItems": 1},
+        {"type": "array", "uniqueItems": True},
+    ),
+    "all of": ({"allOf": [TEXT, {"maxLength": 3}]}, {**TEXT, "maxLength": 3}),
+    "names of a pattern": (
+        {"type": "object", "patternProperties": {"^x": WHOLE}},
+        {"type": "object", "patternProperties": {"^x": {"type": "number"}}},
+    ),
+    "a condition on both sides": (
+        {"if": {"required": ["a"]}, "then": {"required": ["b"]}, **objects(a=TEXT)},
+        {"if": {"required": ["a"]}, "then": {"required": ["b"]}},
+    ),
+    "an old dialect": (
+        {"$schema": "http://json-schema.org/draft-07/schema#", "items": [TEXT], "type": "array"},
+        {"type": "array", "prefixItems": [TEXT]},
+    ),
+}
+EXCLUDED: dict[str, tuple[Schema, Schema]] = {
+    "a value fewer": ({"enum": ["s", "m", "l"]}, {"enum": ["s", "m"]}),
+    "numbers are not whole": ({"type": "number"}, WHOLE),
+    "a pattern": (TEXT, {**TEXT, "pattern": "^[0-9]{5}$"}),
+    "a format": (TEXT, {**TEXT, "format": "ipv4"}),
+    "a length": (TEXT, {**TEXT, "maxLength": 20}),
+    "a required member": (objects(a=TEXT), objects("a", a=TEXT)),
+    "a closed object": (objects(a=TEXT), closed(a=TEXT)),
+    "far down": (
+        objects("a", a={"type": "array", "items": objects("b", b={"type": "number"})}),
+        objects("a", a={"type": "array", "items": objects("b", b=WHOLE)}),
+    ),
+    "a tag fewer": (tagged(x=TEXT, y=WHOLE), tagged(x=TEXT)),
+    "recursion with a narrower member": (tree(size={"type": "number"}), tree(size=WHOLE)),
+    "a gap": (
+        {"type": "number"},
+        {"anyOf": [{"maximum": 5}, {"type": "number", "exclusiveMinimum": 6}]},
+    ),
+    "unlike items": ({"type": "array"}, {"type": "array", "uniqueItems": True}),
+    "fewer items": ({"type": "array", "items": TEXT}, {"type": "array", "maxItems": 3}),
+    "true is not one": ({"enum": [1, True]}, {"const": 1}),
+    "no such value": (True, False),
+    "a condition": ({"type": "object"}, {"if": {"required": ["a"]}, "then": {"required": ["b"]}}),
+    "not": (TEXT, {"not": {"const": "a"}}),
+}
+UNDECIDED: dict[str, tuple[Schema, Schema, str]] = {
+    "patterns": (
+        {**TEXT, "pattern": "^[ab]{40}$"},
+        {**TEXT, "pattern": "^(a|b){40}$"},
+        "the keyword pattern",
+    ),
+    "a schema elsewhere": (
+        TEXT,
+        {"$ref": "https://example.com/schema.json"},
+        "a reference out of the schema",
+    ),
+    "no schema": (TEXT, {"type": "text"}, "a schema that is not valid"),
+    "itself alone": (TEXT, {"$ref": "#"}, "a schema that refers to itself and nothing else"),
+    "a format that nobody checks": (
+        {**TEXT, "minLength": 1},
+        {**TEXT, "format": "phone"},
+        "the format phone",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), INCLUDED.values(), ids=INCLUDED)
+def test_every_value_is_a_value_of_the_other(old: Schema, new: Schema) -> None:
+    assert inclusion_of(old, new).verdict == "included"
+
+
+@pytest.mark.parametrize(("old", "new"), EXCLUDED.values(), ids=EXCLUDED)
+def test_a_value_shows_that_the_other_is_narrower(old: Schema, new: Schema) -> None:
+    inclusion = inclusion_of(old, new)
+    assert inclusion.verdict == "excluded"
+    (witness,) = inclusion.witness
+    assert judge(old).is_valid(witness)
+    assert not judge(new).is_valid(witness)
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), UNDECIDED.values(), ids=UNDECIDED)
+def test_neither_proof_nor_value_is_undecided(old: Schema, new: Schema, reason: str) -> None:
+    inclusion = inclusion_of(old, new)
+    assert (inclusion.verdict, inclusion.reason) == ("undecided", reason)
+
+
+def test_the_place_of_a_narrower_member_is_named() -> None:
+    old, new = EXCLUDED["far down"]
+    inclusion = inclusion_of(old, new)
+    place = "/properties/a/items/properties/b"
+    assert (inclusion.old, inclusion.new) == (place, place)
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_no_verdict_on_seeded_pairs_is_wrong(block: int) -> None:
+    verdicts: Counter[str] = Counter()
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        old, new = pair(seed)
+        inclusion = inclusion_of(old, new)
+        verdicts[inclusion.verdict] += 1
+        old_judge, new_judge = judge(old), judge(new)
+        if inclusion.verdict == "excluded":
+            (witness,) = inclusion.witness
+            assert old_judge.is_valid(witness), (seed, witness)
+            assert not new_judge.is_valid(witness), (seed, witness)
+        if inclusion.verdict == "included":
+            random_ = random.Random(seed)
+            for value in (
+                *values(old, random_, TRIED // 2),
+                *values(new, random_, TRIED // 2),
+            ):
+                assert not old_judge.is_valid(value) or new_judge.is_valid(value), (seed, value)
+    assert verdicts["included"] >= BLOCK // 3
+    assert verdicts["excluded"] >= BLOCK // 10
+    assert verdicts["undecided"] <= BLOCK // 10
