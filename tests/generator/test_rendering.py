@@ -551,7 +551,9 @@ def test_the_small_example_of_the_page_is_a_table_of_methods(folder: Path) -> No
     assert heads == "| Method | Sent by | Params | Result |"
     methods = mcpgen.spec.load("2025-11-25").latest.methods.all
     assert [row.split("`")[1] for row in rows] == [method.name for method in methods]
-    assert "| `tools/call` | client | CallToolRequestParams | CallToolResultResponseResult |" in rows
+    assert (
+        "| `tools/call` | client | CallToolRequestParams | CallToolResultResponseResult |" in rows
+    )
 
 
 def test_the_typed_dicts_of_the_page_are_types(folder: Path) -> None:

@@ -83,6 +83,8 @@ def job(
         extra[name]["lacking"] = lacking.get(name, ())
         extra[name]["has_value"] = name in values
         extra[name]["runtime"] = runtime
+        if name in templates.types:
+            extra[name]["spec"] = templates.types[name]
     used = {each for name in definitions for each in targets(normal.definitions[name].node)}
     return Job(
         definitions=definitions,
