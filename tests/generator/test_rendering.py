@@ -439,6 +439,11 @@ def test_check_tells_what_changed(folder: Path) -> None:
     assert (done.code, done.out.splitlines()[0]) == (1, "the template changed: a.txt.jinja")
     assert "\n-one\n+two\n" in done.out
     assert json.loads(run("check", "out", "--json").out)["differing"] == ["a.txt"]
+    save(folder, **{"b.txt": "new\n"})
+    assert run("check", "out").out.splitlines()[:2] == [
+        "the template changed: a.txt.jinja",
+        "the template changed: b.txt",
+    ]
     assert run("update", "-q", "out").code == 0
     save(folder.parent / "out", **{"a.txt": "mine\n"})
     done = run("check", "out")
@@ -536,6 +541,19 @@ def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
     save(project / "pages", **{"{revision}.txt.jinja": "new"})
     assert run("check", "-q").code == 1
     assert run("update", "-q").code == 0
+    assert run("check", "-q").code == 0
+    save(project / "pages", **{"{revision}.txt.jinja": "x", "a.txt": "x"})
+    (project / "pages" / "{revision}.txt.jinja").unlink()
+    assert run("-q").code == 0
+    save(
+        project, **{"pyproject.toml": text.replace('revisions = ["latest"]', 'revisions = ["all"]')}
+    )
+    done = run("check")
+    assert (done.code, done.out.splitlines()[0]) == (
+        1,
+        "the settings changed: revisions; run mcpgen",
+    )
+    assert run("-q").code == 0
     assert run("check", "-q").code == 0
     save(project, **{"pyproject.toml": text.replace('"docs/methods"', '"../methods"')})
     assert "#/tool/mcpgen/render/0/output" in run("check").err
