@@ -147,6 +147,33 @@ def test_a_naming_policy_holds_everywhere(folder: Path) -> None:
     assert names["annotations"] == "annotations_"
 
 
+CASES = {"snake": "mime_type", "camel": "mimeType", "pascal": "MimeType", "wire": "mimeType"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_attributes_have_the_case_of_the_policy(folder: Path, case: str) -> None:
+    template = (
+        "{% for each in revision.types_by_name.TextResourceContents.members %}"
+        "{{ each.name }} {{ each.python_name }}\n{% endfor %}"
+    )
+    save(folder, **{"render.toml": f'[naming]\nattributes = "{case}"\n', "a.txt.jinja": template})
+    rows = dict(line.split() for line in rendered(folder)["a.txt"].splitlines())
+    assert rows["mimeType"] == CASES[case]
+
+
+def test_inline_types_have_the_names_of_the_table_and_others_their_suffix(folder: Path) -> None:
+    settings = (
+        '[naming.types]\nEmbeddedResourceResource = "Contents"\n'
+        '[naming.suffixes]\nobject = "Model"\nalias = "Alias"\ninline = "Inline"\n'
+    )
+    template = "{% for each in revision.types %}{{ each.name }} {{ each.is_inline }}\n{% endfor %}"
+    save(folder, **{"render.toml": settings, "a.txt.jinja": template})
+    names = rendered(folder)["a.txt"].splitlines()
+    assert "Contents True" in names
+    assert {"ToolModel False", "RoleAlias False"} <= {*names}
+    assert all(name.endswith(("Inline True", "False")) for name in {*names} - {"Contents True"})
+
+
 def test_a_revision_may_have_names_of_its_own(folder: Path) -> None:
     settings = '[naming.types]\nTool = "Every"\n[naming.revisions.2025-06-18]\nTool = "Old"\n'
     template = "{% for type in revision.types %}{{ type.name }} {% endfor %}"
