@@ -381,9 +381,10 @@ def matches(console: Console, request: RenderRequest) -> bool:
     if record is None:
         raise OutputError(f"{directory}: expected a rendered directory, got no {NAME}")
     files = build(request)
-    reasons = [*_reasons(request, record)]
     diffs = check.differences(directory, {*files, *record.files} - {NAME}, files)
     settings = _changed_settings(request, record)
+    reasons = [f"the settings changed: {', '.join(settings)}; run mcpgen"] if settings else []
+    reasons += _reasons(request, record)
     current = not diffs and not settings
     console.record(
         {
@@ -399,18 +400,16 @@ def matches(console: Console, request: RenderRequest) -> bool:
         return True
     for reason in reasons:
         console.text(reason)
-    if settings:
-        console.text(f"the settings changed: {', '.join(settings)}; run mcpgen")
     console.diff("".join(diffs.values()))
     return False
 
 
 def _changed_settings(request: RenderRequest, record: Record) -> Sequence[str]:
     """The settings of a project that differ from those of a record."""
-    names = [source.revision for source in request.sources]
+    names = sorted(source.revision for source in request.sources)
     extensions = [each.identifier for each in request.extensions]
     pairs = {
-        "revisions": (names, [*record.revisions]),
+        "revisions": (names, sorted(record.revisions)),
         "extensions": (extensions, [*record.extensions]),
         "errata": (request.errata, record.errata),
     }
