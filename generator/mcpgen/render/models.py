@@ -84,6 +84,8 @@ def job(
         extra[name]["has_value"] = name in values
         extra[name]["is_plain"] = _is_plain(definition, normal)
         extra[name]["runtime"] = runtime
+        if name in templates.types:
+            extra[name]["spec"] = templates.types[name]
     used = {each for name in definitions for each in targets(normal.definitions[name].node)}
     return Job(
         definitions=definitions,

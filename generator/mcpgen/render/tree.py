@@ -27,6 +27,7 @@ from mcpgen.render.own_templates import (
     read_models,
 )
 from mcpgen.spec.building import package
+from mcpgen.spec.loading import specification
 from mcpgen.spec.packages import ExtensionSpec, PackageSpec, RevisionSpec
 
 _SUFFIX = ".jinja"
@@ -71,16 +72,22 @@ def render_package(
     """
     spec = package(revisions, package_name, selection, old_names, renamed_types)
     own = NO_TEMPLATES if overrides is None else read_models(overrides)
+    public = None if overrides is None else specification(spec.revisions)
+
+    def own_for(revision: RevisionSpec) -> OwnTemplates:
+        return own.for_revision(public.revision(revision.name) if public and own.texts else None)
+
     jobs = {
-        f"{revision.folder}/models.py": _models_job(spec, revision, own)
+        f"{revision.folder}/models.py": _models_job(spec, revision, own_for(revision))
         for revision in spec.revisions
     }
     for revision, extension, folder in _extensions(spec):
-        jobs[f"{folder}/models.py"] = _extension_job(spec, revision, extension, own)
+        jobs[f"{folder}/models.py"] = _extension_job(spec, revision, extension, own_for(revision))
     if worker is not None:
         worker.start(jobs)
-    makers = _makers(spec, jobs, worker, overrides)
-    added = {} if overrides is None else _added_makers(spec, overrides)
+    values = {"package": spec} if public is None else {"package": spec, "spec": public}
+    makers = _makers(spec, jobs, worker, overrides, values)
+    added = {} if overrides is None else _added_makers(spec, overrides, values)
     _check_added(added, makers, overrides)
     makers |= added
 
@@ -111,14 +118,26 @@ def is_copied(path: str) -> bool:
 
 
 def _makers(
-    spec: PackageSpec, jobs: Mapping[str, Job], worker: Worker | None, overrides: Path | None
+    spec: PackageSpec,
+    jobs: Mapping[str, Job],
+    worker: Worker | None,
+    overrides: Path | None,
+    every: Mapping[str, object],
 ) -> dict[str, Callable[[], str]]:
-    """The function that makes the text of each possible file of a package, by the file's path."""
+    """The function that makes the text of each possible file of a package, by the file's path.
+
+    Args:
+        spec: The package.
+        jobs: The jobs of the models.
+        worker: The process that makes the models.
+        overrides: A directory with templates that replace mcpgen's.
+        every: The values for every template.
+    """
     makers: dict[str, Callable[[], str]] = {}
 
     def add(path: str, source: str, **values: object) -> None:
-        values |= _runtime_names(spec, path)
-        makers[path] = partial(templates.render, source, overrides, package=spec, **values)
+        values |= {**every, **_runtime_names(spec, path)}
+        makers[path] = partial(templates.render, source, overrides, **values)
 
     for file in _verbatim():
         makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
@@ -144,7 +163,9 @@ def _makers(
     return {path: make for path, make in makers.items() if runtime.has_file(path, folders)}
 
 
-def _added_makers(spec: PackageSpec, overrides: Path) -> dict[str, Callable[[], str]]:
+def _added_makers(
+    spec: PackageSpec, overrides: Path, every: Mapping[str, object]
+) -> dict[str, Callable[[], str]]:
     """The function that makes the text of each file that the user adds, by the file's path."""
     root = overrides / ADDED
     makers: dict[str, Callable[[], str]] = {}
@@ -157,7 +178,7 @@ def _added_makers(spec: PackageSpec, overrides: Path) -> dict[str, Callable[[], 
         for path, values in _places_of(spec, inner.as_posix()):
             if file.suffix == _SUFFIX:
                 path = path.removesuffix(_SUFFIX)
-                values |= {"package": spec, **_runtime_names(spec, path)}
+                values |= {**every, **_runtime_names(spec, path)}
                 name = f"{ADDED}/{inner.as_posix()}"
                 makers[path] = partial(templates.render, name, overrides, **values)
             else:
