@@ -39,14 +39,14 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("94f76df6b820fc4a",)
+_INTERFACES = ("732a9360f57463fb",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
     "._wire": (
-        "UNSET UnsetType DecodeError EncodingError ValidationError convert decoder encode replace "
-        "to_builtins"
+        "UNSET UnsetType DecodeError EncodingError ValidationError encode replace " "to_builtins"
     ),
+    "._decoding": "convert decoder",
     ".apps": "Csp ToolUi UI_EXTENSION UiResource ui_of",
     ".skills": "Skill SkillResource",
     ".framing.http_hosts": "AddressRules",

@@ -48,6 +48,8 @@ PACKAGE_LAYERS: Layers = (
     ("sdk_names", "absence"),
     ("foreign_text", "method_facts", "_unions"),
     ("_structs",),
+    ("_extra_members",),
+    ("_decoding",),
     ("revision_facts",),
     ("command_masking",),
     ("errors", "channel", "facts", "_wire"),

@@ -43,7 +43,7 @@ AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
 TELEMETRY = "opentelemetry"
 """An optional library that a client or a server uses if it is installed."""
 
-CODEC = ("_structs.py", "_unions.py", "_wire.py")
+CODEC = ("_decoding.py", "_extra_members.py", "_structs.py", "_unions.py", "_wire.py")
 
 ALWAYS = ("msgspec",)
 TO_CONNECT = ("msgspec", "anyio", "sniffio", "idna", "typing_extensions")

@@ -58,6 +58,7 @@ class PackageOptions:
         keeps_old_modules: Whether modules of removed revisions stay until the next update.
         sources: Files and folders of the program whose used features `used` stands for; by default
             the folder of the package.
+        decoding: The word of `--decoding`; empty unless it was given.
     """
 
     revisions: tuple[str, ...] = ()
@@ -75,6 +76,7 @@ class PackageOptions:
     runtime: str = ""
     keeps_old_modules: bool = False
     sources: tuple[Path, ...] = ()
+    decoding: str = ""
 
 
 def new_request(
@@ -88,7 +90,14 @@ def new_request(
     package = build_request.package_name(directory)
     used_by = _used_by(options.features, options.sources, directory, package)
     words = options.features if used_by is None else _words_of(used_by)
-    chosen = selection(options.parts, options.transports, options.models, words, options.runtime)
+    chosen = selection(
+        options.parts,
+        options.transports,
+        options.models,
+        words,
+        options.runtime,
+        options.decoding,
+    )
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(options, directory, before)
     if not sources:
@@ -237,6 +246,7 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
         options.models or before.models,
         words if used_by is None else _words_of(used_by),
         options.runtime or before.runtime,
+        options.decoding or before.decoding,
     )
     sources = _sources(options, directory, record)
     if not options.revisions:

@@ -431,6 +431,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.runtime,
         package.keep_old_modules,
         tuple(settings.root / path for path in package.sources),
+        package.decoding,
     )
     directory = settings.directory(package)
     return commands.new_request(options, directory, errata=package.errata, strict=package.strict)
@@ -518,6 +519,7 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "sources": (request.options.sources, record.options.sources),
         "models": (request.options.models, record.options.models),
         "runtime": (request.options.runtime, record.options.runtime),
+        "decoding": (request.options.decoding, record.options.decoding),
         "transports": (request.options.transports, record.options.transports),
         "gitattributes": (request.options.gitattributes, record.options.gitattributes),
         "errata": (request.options.errata, record.options.errata),

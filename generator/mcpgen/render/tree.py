@@ -161,6 +161,7 @@ def _extension_job(spec: PackageSpec, revision: RevisionSpec, extension: Extensi
         core=extension.core,
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/{extension.module}/models.py"),
+        decoding=spec.has.decoding,
     )
 
 
@@ -179,6 +180,7 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
         values=values,
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/models.py"),
+        decoding=spec.has.decoding,
     )
 
 
@@ -205,13 +207,14 @@ def _verbatim() -> Iterator[Path]:
 
 
 def _in_place(has: Features) -> Iterator[tuple[str, str]]:
-    """Templates that replace modules of `templates/package`, in the form of `_templates`.
+    """Files that replace modules of `templates/package`, in the form of `_templates`.
 
-    The replaced modules are for msgspec, and for a vendored package.
+    The replaced modules are for msgspec, lenient decoding, and for a vendored package.
     """
-    for name in (f"for_{has.models}", *((runtime.FOLDER,) if has.installed else ())):
+    installed = (runtime.FOLDER,) if has.installed else ()
+    for name in (f"for_{has.models}", f"for_{has.decoding}", *installed):
         folder = paths.templates_dir() / name
-        for path in sorted(folder.rglob(f"*{_SUFFIX}")):
+        for path in sorted((*folder.rglob("*.py"), *folder.rglob(f"*{_SUFFIX}"))):
             inner = path.relative_to(folder).as_posix()
             yield inner.removesuffix(_SUFFIX), f"{name}/{inner}"
 
