@@ -110,16 +110,16 @@ def _makers(
         makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
     for name in _SHARED:
         makers[name] = partial((paths.PACKAGE / "schema" / name).read_text, encoding="utf-8")
-    for path, source in (*_templates(""), *_in_place(spec.has)):
+    for path, source in (*_templates(), *_in_place(spec.has)):
         add(path, source)
     for revision in spec.revisions:
-        for path, source in _templates(_PER_REVISION):
+        for path, source in _templates_per(_PER_REVISION, spec.has):
             add(f"{revision.folder}/{path}", source, revision=revision)
         path = f"{revision.folder}/models.py"
         normal = revision.models.normal
         makers[path] = partial(models.render, normal, jobs[path], worker, path)
     for revision, extension, folder in _extensions(spec):
-        for path, source in _templates(_PER_EXTENSION):
+        for path, source in _templates_per(_PER_EXTENSION, spec.has):
             add(f"{folder}/{path}", source, revision=revision, extension=extension)
         path = f"{folder}/models.py"
         normal = extension.models.normal
@@ -216,13 +216,21 @@ def _in_place(has: Features) -> Iterator[tuple[str, str]]:
         folder = paths.templates_dir() / name
         for path in sorted((*folder.rglob("*.py"), *folder.rglob(f"*{_SUFFIX}"))):
             inner = path.relative_to(folder).as_posix()
-            yield inner.removesuffix(_SUFFIX), f"{name}/{inner}"
+            if path.parent.name not in (_PER_REVISION, _PER_EXTENSION):
+                yield inner.removesuffix(_SUFFIX), f"{name}/{inner}"
 
 
-def _templates(folder: str) -> Iterator[tuple[str, str]]:
-    """Templates of a folder: the path of the rendered file, below that folder, and the name."""
-    for path in (_root() / folder).rglob(f"*{_SUFFIX}"):
-        inner = path.relative_to(_root() / folder)
-        if folder or inner.parts[0] not in (_PER_REVISION, _PER_EXTENSION):
-            source = path.relative_to(paths.templates_dir()).as_posix()
-            yield inner.as_posix().removesuffix(_SUFFIX), source
+def _templates() -> Iterator[tuple[str, str]]:
+    """Templates of a package: the path of the rendered file, and the name of the template."""
+    for path in _root().rglob(f"*{_SUFFIX}"):
+        inner = path.relative_to(_root())
+        if inner.parts[0] not in (_PER_REVISION, _PER_EXTENSION):
+            yield inner.as_posix().removesuffix(_SUFFIX), f"package/{inner.as_posix()}"
+
+
+def _templates_per(folder: str, has: Features) -> Iterator[tuple[str, str]]:
+    """Templates of each revision or extension, in the same form; paths are below its folder."""
+    for room in ("package", f"for_{has.decoding}"):
+        for path in (paths.templates_dir() / room / folder).rglob(f"*{_SUFFIX}"):
+            inner = path.relative_to(paths.templates_dir() / room / folder).as_posix()
+            yield inner.removesuffix(_SUFFIX), f"{room}/{folder}/{inner}"
