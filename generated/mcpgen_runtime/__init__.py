@@ -47,6 +47,7 @@ _NAMES = {
         "UNSET UnsetType DecodeError EncodingError ValidationError encode replace " "to_builtins"
     ),
     "._decoding": "convert decoder",
+    ".messages": "ErrorResponse MessageError Notification Request Response",
     ".apps": "Csp ToolUi UI_EXTENSION UiResource ui_of",
     ".skills": "Skill SkillResource",
     ".framing.http_hosts": "AddressRules",

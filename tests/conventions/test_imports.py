@@ -53,6 +53,7 @@ PACKAGE_LAYERS: Layers = (
     ("revision_facts",),
     ("command_masking",),
     ("errors", "channel", "facts", "_wire"),
+    ("messages",),
     ("json_schema", "values", "yaml_text"),
     ("apps", "skills", "server_card", "tool_results"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),

@@ -43,6 +43,8 @@ EXPORTS = (
     _export("._decoding", "types", "convert", "decoder"),
     _export("._wire", "types", "DecodeError", "EncodingError", "ValidationError", "encode"),
     _export("._wire", "types", "replace", "to_builtins"),
+    _export(".messages", "types", "ErrorResponse", "MessageError", "Notification", "Request"),
+    _export(".messages", "types", "Response"),
     _export(".apps", "apps", "Csp"),
     _export(".apps", "apps+client", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     _export(".skills", "skills+client", "Skill", "SkillResource"),
