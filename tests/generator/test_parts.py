@@ -35,7 +35,7 @@ from mcpgen.schema import facts
 TYPES_MODULES, TYPES_LINES = 13, 3_700
 """The most that the types of one revision may come to, headers included."""
 
-PROTOCOL_MODULES = 31
+PROTOCOL_MODULES = 34
 
 AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
 """Optional libraries that a client over HTTP uses if they are installed."""
