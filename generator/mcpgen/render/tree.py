@@ -143,16 +143,16 @@ def _makers(
         makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
     for name in _SHARED:
         makers[name] = partial((paths.PACKAGE / "schema" / name).read_text, encoding="utf-8")
-    for path, source in (*_templates(""), *_in_place(spec.has)):
+    for path, source in (*_templates(), *_in_place(spec.has)):
         add(path, source)
     for revision in spec.revisions:
-        for path, source in _templates(_PER_REVISION):
+        for path, source in _templates_per(_PER_REVISION, spec.has):
             add(f"{revision.folder}/{path}", source, revision=revision)
         path = f"{revision.folder}/models.py"
         normal = revision.models.normal
         makers[path] = partial(models.render, normal, jobs[path], worker, path)
     for revision, extension, folder in _extensions(spec):
-        for path, source in _templates(_PER_EXTENSION):
+        for path, source in _templates_per(_PER_EXTENSION, spec.has):
             add(f"{folder}/{path}", source, revision=revision, extension=extension)
         path = f"{folder}/models.py"
         normal = extension.models.normal
@@ -248,6 +248,7 @@ def _extension_job(
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/{extension.module}/models.py"),
         templates=own,
+        decoding=spec.has.decoding,
     )
 
 
@@ -267,6 +268,7 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec, own: OwnTemplates) ->
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/models.py"),
         templates=own,
+        decoding=spec.has.decoding,
     )
 
 
@@ -293,21 +295,30 @@ def _verbatim() -> Iterator[Path]:
 
 
 def _in_place(has: Features) -> Iterator[tuple[str, str]]:
-    """Templates that replace modules of `templates/package`, in the form of `_templates`.
+    """Files that replace modules of `templates/package`, in the form of `_templates`.
 
-    The replaced modules are for msgspec, and for a vendored package.
+    The replaced modules are for msgspec, lenient decoding, and for a vendored package.
     """
-    for name in (f"for_{has.models}", *((runtime.FOLDER,) if has.installed else ())):
+    installed = (runtime.FOLDER,) if has.installed else ()
+    for name in (f"for_{has.models}", f"for_{has.decoding}", *installed):
         folder = paths.templates_dir() / name
-        for path in sorted(folder.rglob(f"*{_SUFFIX}")):
+        for path in sorted((*folder.rglob("*.py"), *folder.rglob(f"*{_SUFFIX}"))):
             inner = path.relative_to(folder).as_posix()
-            yield inner.removesuffix(_SUFFIX), f"{name}/{inner}"
+            if path.parent.name not in (_PER_REVISION, _PER_EXTENSION):
+                yield inner.removesuffix(_SUFFIX), f"{name}/{inner}"
 
 
-def _templates(folder: str) -> Iterator[tuple[str, str]]:
-    """Templates of a folder: the path of the rendered file, below that folder, and the name."""
-    for path in (_root() / folder).rglob(f"*{_SUFFIX}"):
-        inner = path.relative_to(_root() / folder)
-        if folder or inner.parts[0] not in (_PER_REVISION, _PER_EXTENSION):
-            source = path.relative_to(paths.templates_dir()).as_posix()
-            yield inner.as_posix().removesuffix(_SUFFIX), source
+def _templates() -> Iterator[tuple[str, str]]:
+    """Templates of a package: the path of the rendered file, and the name of the template."""
+    for path in _root().rglob(f"*{_SUFFIX}"):
+        inner = path.relative_to(_root())
+        if inner.parts[0] not in (_PER_REVISION, _PER_EXTENSION):
+            yield inner.as_posix().removesuffix(_SUFFIX), f"package/{inner.as_posix()}"
+
+
+def _templates_per(folder: str, has: Features) -> Iterator[tuple[str, str]]:
+    """Templates of each revision or extension, in the same form; paths are below its folder."""
+    for room in ("package", f"for_{has.decoding}"):
+        for path in (paths.templates_dir() / room / folder).rglob(f"*{_SUFFIX}"):
+            inner = path.relative_to(paths.templates_dir() / room / folder).as_posix()
+            yield inner.removesuffix(_SUFFIX), f"{room}/{folder}/{inner}"
