@@ -39,7 +39,6 @@ PATH = os.environ.get("PATH", "")
 UV = shutil.which("uv", path=os.pathsep.join((f"{Path(sys.executable).parent}", PATH)))
 ENVIRONMENTS = ("test", "interop", "lint", "proxies")
 """Groups of dependencies with an environment each, which sessions share."""
-
 REPEATED = ("--reruns=2", "--reruns-delay=1", "-rR")
 """Repeats failed tests, and names them: a busy machine may miss the time limits of some tests."""
 IN_ONE_PROCESS = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") == "1"
@@ -639,6 +638,7 @@ def official_sdk(session: nox.Session) -> None:
     enter(session, "test")
     work = session.cache_dir / "official-sdk"
     session.run("python", "tests/interop/official_sdk.py", f"{work}", *session.posargs)
+    session.run("python", "tests/interop/official_types.py", f"{work}-1")
 
 
 def peers(session: nox.Session) -> dict[str, str]:
