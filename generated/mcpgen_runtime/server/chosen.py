@@ -8,7 +8,7 @@ Each feature is a base of the classes that it adds members or options to.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from ..protocol.batches import parse_batch
+from ..protocol.batch_parsing import parse_batch
 from ..protocol.server_connection import ServerConnection
 from ..apps import UiToolOptions
 from ..proxy.proxying_server import ProxyingServer
@@ -97,15 +97,14 @@ class Context(
 
 def new_connection(service: Service) -> ServerConnection:
     """The connection to a client, which may use any revision of the server."""
-    connection = ServerConnection(
+    return ServerConnection(
         service.revisions,
         service.describe,
         service.extensions,
         admit=service.admit,
         on_subscription=service.on_subscription,
+        parse_batch=parse_batch,
     )
-    connection.state.parse_batch = parse_batch
-    return connection
 
 
 class ServerDispatcher(VaryingLists, MountingDispatcher, Dispatcher):
