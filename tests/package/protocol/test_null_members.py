@@ -154,7 +154,7 @@ def test_each_received_result_may_have_null(revision: str, role: Role) -> None:
             end = end_of(revision, role)
             identifier, _ = sent_request(end.connection.send(SendRequest(name, PARAMS[name])))
             result = {**(RESULTS[name] or {})}
-            typed = end.connection.result_decoder(methods[name])(json.dumps(result).encode())
+            typed = end.connection.state.result_decoder(methods[name])(json.dumps(result).encode())
             response: dict[str, Any] = {"jsonrpc": "2.0", "id": identifier, "result": result}
             if is_null:
                 response |= {"result": with_null(typed), "error": None, "method": None}

@@ -197,7 +197,8 @@ def test_the_deadline_of_a_request_is_counted_from_now(
 ) -> None:
     connection = ClientEnd(revision).connection
     how: dict[str, Any] = dict(limits)
-    id, _ = sent_request(connection.send(SendRequest("tools/list", **how)))
+    now = how.pop("now", 0.0)
+    id, _ = sent_request(connection.send(SendRequest("tools/list", **how), now))
     assert connection.state.outbound.deadline(id) == deadline
     assert connection.state.outbound.ids() == (id,)
 
