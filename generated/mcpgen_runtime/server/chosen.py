@@ -26,7 +26,7 @@ from .features.variant_server import VariantServer
 from .request_head import HttpContext
 from .toolkit.any_hosting import AnyHosting
 from .toolkit.app_decorators import AppServer
-from .toolkit.cache_hints import CacheOptions, CachingServer, ResourceCacheOptions
+from .toolkit.cache_hints import CacheHintOptions, CachingServer, ResourceCacheOptions
 from .toolkit.card_publishing import CardPublishing
 from .toolkit.client_features.client_tasks import TaskQuestions
 from .toolkit.client_features.questions import ClientQuestions, ElicitationOptions, ElicitingServer
@@ -65,7 +65,7 @@ class ServerOptions(
     ValidationOptions,
     ElicitationOptions,
     SubscriptionOptions,
-    CacheOptions,
+    CacheHintOptions,
     total=False,
 ):
     """Options of `Server` that features add."""

@@ -58,7 +58,7 @@ NO_CACHING = CacheHint()
 """Stale at once, and private."""
 
 
-class CacheOptions(TypedDict, total=False):
+class CacheHintOptions(TypedDict, total=False):
     """Cache hints of a server.
 
     Attributes:
