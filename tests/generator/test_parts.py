@@ -504,11 +504,11 @@ def test_bases_are_those_of_chosen_features_and_transports() -> None:
     assert names == {
         ("stdio", "Server"): f"{of_server} CachingServer StdioHosting",
         ("stdio", "Context"): "SessionVisibility",
-        ("stdio", "ServerOptions"): "SubscriptionOptions CacheOptions",
+        ("stdio", "ServerOptions"): "SubscriptionOptions CacheHintOptions",
         ("stdio", "ResourceOptions"): "ResourceCacheOptions",
         ("http", "Server"): f"{of_server} CachingServer ParamHeaderServer HttpHosting",
         ("http", "Context"): "SessionVisibility HttpContext",
-        ("http", "ServerOptions"): "SubscriptionOptions CacheOptions",
+        ("http", "ServerOptions"): "SubscriptionOptions CacheHintOptions",
         ("http", "ResourceOptions"): "ResourceCacheOptions",
     }
 

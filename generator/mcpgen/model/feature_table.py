@@ -468,7 +468,7 @@ BASES = (
     Base("ConnectOptions", "client.server_url.HttpOptions", "client+http"),
     Base("ConnectOptions", "client.server_process.CommandOptions", "client+stdio"),
     Base("Server", "server.toolkit.cache_hints.CachingServer", "cache_hints"),
-    Base("ServerOptions", "server.toolkit.cache_hints.CacheOptions", "cache_hints"),
+    Base("ServerOptions", "server.toolkit.cache_hints.CacheHintOptions", "cache_hints"),
     Base("ResourceOptions", "server.toolkit.cache_hints.ResourceCacheOptions", "cache_hints"),
 )
 """Bases that come with a revision or a transport instead of a feature."""
