@@ -269,6 +269,7 @@ class Features:
             "http": self.any_http,
             "stdio": self.stdio,
             "client+http": self.client and self.any_http,
+            "client+per_request": self.client and self.per_request,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
             "draft_headers": self.server and self.draft_headers and self.http_sessions,
