@@ -266,7 +266,7 @@ def test_generating_says_what_was_written_and_what_to_do_next(tmp_path: Path) ->
     assert first.out == (
         f"out/pkg: {files} files created ({OLDEST})\n"
         "install: pip install msgspec anyio uritemplate\n"
-        "for HTTP also: pip install aiohttp httpx2 uvicorn\n"
+        "for HTTP also: pip install httpx2 uvicorn\n"
         "next: cd out && python -m pkg --help\n"
     )
     assert first.err == f"generating pkg ({OLDEST}) ...\n"

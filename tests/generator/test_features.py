@@ -413,7 +413,7 @@ ALWAYS = KEPT - {*OF_SERVERS}
         ("all", None, {*NAMES}),
         ("all", ["all", "-auth"], {*NAMES} - {"auth"}),
         ("client", [], ALWAYS - {"resume"}),
-        ("server", [], KEPT - {"sync"}),
+        ("server", [], KEPT - {"aiohttp", "callbacks", "sync"}),
     ],
 )
 def test_packages_of_earlier_versions_keep_their_features(

@@ -191,7 +191,7 @@ def foreign_imports(text: str) -> Iterator[str]:
             "server",
             "http",
             {
-                *("msgspec", "anyio", "uvicorn", "aiohttp", "httpx2", "joserfc", "watchfiles"),
+                *("msgspec", "anyio", "uvicorn", "httpx2", "joserfc", "watchfiles"),
                 *("cryptography", "rich", "valkey", TELEMETRY),
             },
         ),
@@ -401,7 +401,10 @@ def test_the_contents_of_a_package_follow_from_its_choice(
         (
             Selection(("client",), ("stdio",), features=("trace",)),
             (MIDDLE, NEWEST),
-            "client client+stdio partial peer protocol several stdio trace trace+client types",
+            (
+                "client client+per_request client+stdio partial peer protocol several stdio trace "
+                "trace+client types"
+            ),
         ),
         (
             Selection(("server",), ("http",), features=("tasks",)),
@@ -525,7 +528,8 @@ def test_an_installed_runtime_has_all_but_rendered_features() -> None:
 
 def test_a_feature_brings_those_of_the_features_that_it_brings() -> None:
     chosen = features(selection(features=("none", "inspector")), [facts.load(NEWEST)]).chosen
-    assert chosen == {"apps", "commands", "inspector", "resources", "subscriptions", "trace"}
+    brought = {"apps", "callbacks", "commands", "resources", "subscriptions", "trace"}
+    assert chosen == {"inspector", *brought}
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,7 @@ EXPORTS = (
     ),
     _export(".client.auth.oauth", "auth+client", "OAuth", "PendingAuthorization"),
     _export(".client.auth.stores", "auth+client", "FileStore", "MemoryStore", "Store"),
-    _export(".client.callbacks", "client", "Callback", "LogMessage"),
-    _export(".client.callbacks", "client", "StartedCall"),
+    _export(".client.callbacks", "callbacks", "Callback", "LogMessage", "StartedCall"),
     _export(".client.group", "groups", "ClientGroup"),
     _export(".client.host", "groups", "DeclaredTools", "safe_icons"),
     _export(

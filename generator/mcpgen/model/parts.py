@@ -275,6 +275,7 @@ class Features:
             "http": self.any_http,
             "stdio": self.stdio,
             "client+http": self.client and self.any_http,
+            "client+per_request": self.client and self.per_request,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
             "cache_hints": self.server and self.cache_hints,

@@ -435,12 +435,12 @@ class PackageSpec:
     @property
     def blocking_methods(self) -> tuple[BlockingMethod, ...]:
         """Methods of the blocking client that do not depend on a schema."""
-        return blocking.blocking_methods(self.has.chosen)
+        return blocking.blocking_methods(self.has.parts)
 
     @property
     def blocking_group_methods(self) -> tuple[BlockingMethod, ...]:
         """Methods of the blocking client of several servers, likewise."""
-        return blocking.blocking_group_methods(self.has.chosen)
+        return blocking.blocking_group_methods(self.has.parts)
 
     @property
     def group_imports(self) -> Imports:
