@@ -470,7 +470,7 @@ def _package_options(settings: Settings, package: PackageSettings) -> PackageOpt
         package.runtime,
         package.keep_old_modules,
         tuple(settings.root / path for path in package.sources),
-        package.decoding,
+        decoding=package.decoding,
     )
 
 
