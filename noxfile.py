@@ -633,6 +633,7 @@ def official_sdk(session: nox.Session) -> None:
     enter(session, "interop")
     work = session.cache_dir.resolve() / "official-sdk"
     session.run("python", "tests/interop/official_sdk.py", f"{work}", *session.posargs)
+    session.run("python", "tests/interop/official_types.py", f"{work}-1")
     values = "2000" if session.posargs else "100"
     judged = {"MCP_JUDGED_FIGURES": f"{work}", "MCP_JUDGED_VALUES": values}
     run_tests(session, "-m", "interop", OFFICIAL, *WHILE_WAITING, repeated=(), env=judged)

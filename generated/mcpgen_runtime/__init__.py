@@ -44,9 +44,10 @@ _INTERFACES = ("b538a6f37c094080",)
 
 _NAMES = {
     "._wire": (
-        "UNSET UnsetType DecodeError EncodingError ValidationError convert decoder encode replace "
-        "to_builtins"
+        "UNSET UnsetType DecodeError EncodingError ValidationError encode replace " "to_builtins"
     ),
+    "._decoding": "convert decoder",
+    ".messages": "ErrorResponse MessageError Notification Request Response",
     ".apps": "Csp ToolUi UI_EXTENSION UiResource ui_of",
     ".skills": "Skill SkillResource",
     ".framing.http_hosts": "AddressRules",

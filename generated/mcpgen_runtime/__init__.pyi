@@ -2,8 +2,10 @@
 # fmt: off
 from ._wire import UNSET as UNSET, UnsetType as UnsetType, DecodeError as DecodeError
 from ._wire import EncodingError as EncodingError, ValidationError as ValidationError
-from ._wire import convert as convert, decoder as decoder, encode as encode, replace as replace
-from ._wire import to_builtins as to_builtins
+from ._wire import encode as encode, replace as replace, to_builtins as to_builtins
+from ._decoding import convert as convert, decoder as decoder
+from .messages import ErrorResponse as ErrorResponse, MessageError as MessageError
+from .messages import Notification as Notification, Request as Request, Response as Response
 from .apps import Csp as Csp, ToolUi as ToolUi, UI_EXTENSION as UI_EXTENSION
 from .apps import UiResource as UiResource, ui_of as ui_of
 from .skills import Skill as Skill, SkillResource as SkillResource

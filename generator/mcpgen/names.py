@@ -23,6 +23,12 @@ Library: TypeAlias = Literal["msgspec", "pydantic"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
 """The libraries that models can be written for; the first is the default."""
 
+Decoding: TypeAlias = Literal["lenient", "strict"]
+"""Whether what decodes is more than what the schema allows."""
+
+DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
+"""The kinds of decoding; the first is the default."""
+
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _CLASS = re.compile(r"[A-Z][A-Za-z0-9]*")

@@ -1,28 +1,22 @@
 """The base of the modules of a revision: models, JSON encoding, rows of method tables.
 
-`_structs` has the code that depends on the library of the models; `_unions` selects the member of a
-union without a tag.
+`_structs` has the code that depends on the library of the models, `_decoding` that of what decodes;
+`_unions` selects the member of a union without a tag.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Generic,
-    Literal,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-)
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
+from ._decoding import Untagged as Untagged
+from ._decoding import convert_leniently
+from ._decoding import decoder as decoder
+from ._extra_members import members_with_structs as members_with_structs
+from ._extra_members import structs_in as structs_in
+from ._extra_members import with_kept_members as with_kept_members
 from ._structs import STRUCTS as STRUCTS
 from ._structs import UNREADABLE as UNREADABLE
 from ._structs import UNSET as UNSET
@@ -33,17 +27,13 @@ from ._structs import Raw as Raw
 from ._structs import Struct as Struct
 from ._structs import StructType as StructType
 from ._structs import UnsetType as UnsetType
-from ._structs import Untagged as Untagged
 from ._structs import ValidationError as ValidationError
 from ._structs import always_sent as always_sent
 from ._structs import asdict as asdict
-from ._structs import convert as _convert
 from ._structs import create as create
-from ._structs import decoder as _decoder
 from ._structs import encode as encode
 from ._structs import error_text as error_text
 from ._structs import fields as fields
-from ._structs import known_names, with_extra_members
 from ._structs import replace as _replace
 from ._structs import tag_of as tag_of
 from ._structs import to_builtins as to_builtins
@@ -54,14 +44,14 @@ from ._unions import is_object as is_object
 from .method_facts import UNSTATED, MethodFacts
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeForm
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
+
+convert = convert_leniently
 
 Role: TypeAlias = Literal["client", "server"]
 """The two ends of a connection."""
 
 Message = TypeVar("Message")
-T = TypeVar("T")
 
 if TYPE_CHECKING:
     Params = TypeVarWithDefault("Params", default=Any)
@@ -104,112 +94,6 @@ def _type_name(value: object) -> str:
 def _member_names(kind: StructType) -> dict[str, None]:
     """The Python names of the members of a type, in order."""
     return dict.fromkeys(field.name for field in fields(kind))
-
-
-_decode_any = _decoder(Any)
-
-
-def decoder(kind: TypeForm[T], *, extra: bool = False) -> Callable[[bytes | Raw], T]:
-    """The decoder of a type, created once.
-
-    Args:
-        kind: The type: a model, a union of models, or any type of JSON data.
-        extra: Whether objects keep the members that their types do not have, as `extra`.
-
-    Raises:
-        ValidationError: (from the decoder) The JSON has another shape; the text has the path.
-        DecodeError: (from the decoder) The bytes are not JSON.
-    """
-    any_kind: Any = kind  # a type is a key
-    decode: Callable[[bytes | Raw], T] = _decoder(any_kind)
-    if not extra:
-        return decode
-
-    def decode_with_extra(data: bytes | Raw) -> T:
-        kept: T = with_kept_members(decode(data), _decode_any(data), _all_members)
-        return kept
-
-    return decode_with_extra
-
-
-def convert(value: Any, kind: TypeForm[T], *, extra: bool = False) -> T:
-    """Turn decoded JSON (dicts, lists, scalars) into a type.
-
-    Args:
-        value: The JSON value.
-        kind: The type.
-        extra: Whether objects keep the members that their types do not have, as `extra`; otherwise
-            these are dropped.
-
-    Raises:
-        ValidationError: The value has another shape; the text has the path.
-    """
-    converted: T = _convert(value, kind)
-    if not extra:
-        return converted
-    kept: T = with_kept_members(converted, value, _all_members)
-    return kept
-
-
-def _all_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
-    return wire
-
-
-def structs_in(kind: Any) -> Iterator[StructType]:
-    """The Structs of a type: the type itself, or the members of its unions and lists."""
-    origin = get_origin(kind)
-    if hasattr(kind, "__value__"):  # a named alias
-        yield from structs_in(kind.__value__)
-    elif origin is Annotated:
-        yield from structs_in(get_args(kind)[0])
-    elif origin in (Union, UnionType, list):
-        for part in get_args(kind):
-            yield from structs_in(part)
-    elif isinstance(kind, UntaggedType):
-        for variant in kind.variants:
-            yield from structs_in(variant.type)
-    elif isinstance(kind, type) and issubclass(kind, STRUCTS):
-        yield kind
-
-
-def with_kept_members(
-    value: Any, wire: Any, extra_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-) -> Any:
-    """Add members that their types do not have to the objects of a typed value.
-
-    Args:
-        value: The value.
-        wire: The JSON data that the value was decoded from.
-        extra_of: Selects the members of a JSON object to keep.
-    """
-    if isinstance(value, Struct) and is_object(wire):
-        kind = type(value)
-        changed: dict[str, Any] = {}
-        for name, wire_name in members_with_structs(kind).items():
-            member = getattr(value, name)
-            kept = with_kept_members(member, wire.get(wire_name), extra_of)
-            if kept is not member:
-                changed[name] = kept
-        known = known_names(kind)
-        extra = {name: member for name, member in extra_of(wire).items() if name not in known}
-        if not extra:
-            return replace(value, **changed) if changed else value
-        return with_extra_members(value, changed, extra)
-    if is_many(value):
-        return [with_kept_members(item, wire[at], extra_of) for at, item in enumerate(value)]
-    if is_object(value):
-        return {name: with_kept_members(item, wire[name], extra_of) for name, item in value.items()}
-    return value
-
-
-@cache
-def members_with_structs(kind: StructType) -> Mapping[str, str]:
-    """Python name to wire name of each member of a Struct that may hold Structs."""
-    return {each.name: each.encode_name for each in fields(kind) if _holds_structs(each.type)}
-
-
-def _holds_structs(kind: Any) -> bool:
-    return any(structs_in(kind)) or any(map(_holds_structs, get_args(kind)))
 
 
 def extend_union(kind: Any, *variants: Variant) -> Any:

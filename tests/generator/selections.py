@@ -52,11 +52,13 @@ def render_selection(
     models: str = "",
     features: tuple[str, ...] = ("all",),
     form: tree.Form = format_modules,
+    runtime: str = "",
+    decoding: str = "",
 ) -> Mapping[str, str]:
     """A package of a selection."""
     words = () if transports == "all" else (transports,)
     specs = [spec_of(name) for name in revisions]
-    parts = selection((chosen,), words, models, features)
+    parts = selection((chosen,), words, models, features, runtime, decoding)
     return tree.render_package(specs, "pkg", parts, form=form)
 
 

@@ -42,6 +42,7 @@ def test_a_manifest_is_ordered_and_has_no_time_and_no_place() -> None:
         ({"gitattributes": False}, {"gitattributes"}),
         ({"sources": ("../src",), "words": ("used",)}, {"sources", "words"}),
         ({"runtime": "installed"}, {"runtime"}),
+        ({"decoding": "strict"}, {"decoding"}),
     ],
 )
 def test_a_manifest_names_options_that_are_not_the_default(
@@ -68,6 +69,7 @@ FULL = manifest.new(
         "installed",
         ("../src",),
         ("used",),
+        "strict",
     ),
     {"2031-02-03": manifest.Origin("file", "structure", "inputs", "../a.json", "../b.toml")},
     FILES,

@@ -13,6 +13,7 @@ import pydantic
 import pytest
 
 from generator.schemas import OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
+from generator.test_parts import CODEC
 from mcpgen import paths
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
@@ -72,7 +73,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     package = folder / f"for_{library}"
     (package / "r").mkdir(parents=True)
     (package / "r" / "models.py").write_text(render_models(library), encoding="utf-8")
-    for name in ("_structs.py", "_unions.py", "_wire.py"):
+    for name in CODEC:
         shutil.copy(paths.templates_dir() / "package" / name, package)
     shutil.copy(paths.PACKAGE / "schema" / "method_facts.py", package)
     if library == "pydantic":

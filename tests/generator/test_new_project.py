@@ -519,9 +519,9 @@ def test_a_project_has_what_its_transports_need(
     targets = "URL | COMMAND [ARGUMENT...]" if http else "COMMAND [ARGUMENT...]"
     assert client.usage == f"usage: python -m my_weather {targets}"
     tools = [line.partition(">")[0] for line in projects.TOOLS]
-    assert named(client.dev_requirements) == [*(["aiohttp", "httpx2"] if http else []), *tools]
+    assert named(client.dev_requirements) == [*(["httpx2"] if http else []), *tools]
     assert named(server.dev_requirements) == tools
-    assert named(client.http_requirements) == ["aiohttp", "httpx2"]
+    assert named(client.http_requirements) == ["httpx2"]
     assert named(server.http_requirements) == ["uvicorn"]
 
 

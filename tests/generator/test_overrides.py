@@ -95,7 +95,10 @@ def test_added_templates_make_further_files(project: Path) -> None:
     added = project / "own" / "added"
     (added / "revision" / "tables").mkdir(parents=True)
     (added / "names.py.jinja").write_text(
-        "from .{{ package.revisions[0].folder }} import models\nTYPES=models.__all__\n", "utf-8"
+        "from .{{ package.revisions[0].folder }} import models\nTYPES=models.__all__\n"
+        "{% for each in spec.latest.methods.client_requests %}\n"
+        "{{ each.constant }} = {{ each.name | literal }}\n{% endfor %}\n",
+        "utf-8",
     )
     (added / "revision" / "tables" / "page.md.jinja").write_text("# {{ revision.name }}\n", "utf-8")
     (added / "revision" / "tables" / "notes.txt").write_text("as it is {{ x }}\n", "utf-8")
@@ -103,7 +106,9 @@ def test_added_templates_make_further_files(project: Path) -> None:
     folder = project / "pkg" / MODULE.partition("/")[0] / "tables"
     assert (folder / "page.md").read_text() == f"# {NEWEST}\n"
     assert (folder / "notes.txt").read_text() == "as it is {{ x }}\n"
-    assert "\nTYPES = models.__all__\n" in (project / "pkg" / "names.py").read_text()
+    written = (project / "pkg" / "names.py").read_text()
+    assert "\nTYPES = models.__all__\n" in written
+    assert '\nCALL_TOOL = "tools/call"\n' in written
     assert run("check", "pkg") == (0, "pkg: up to date\n", "")
     (added / "names.py.jinja").rename(added / "__init__.py.jinja")
     assert generate().err == "mcpgen: error: own: expected a new file in added, got __init__.py\n"
@@ -125,6 +130,8 @@ def of_models(project: Path) -> Path:
 
 def test_model_classes_have_a_base_of_the_users(project: Path, of_models: Path) -> None:
     text = of_models.read_text("utf-8").replace("(Struct,", "(Struct, Mixin,")
+    names = "{{ literal(spec.members | map(attribute='name') | list) }}"
+    text = text.replace("    {{ doc }}\n", f"    {{{{ doc }}}}\n    wire: ClassVar = {names}\n", 1)
     front = '{#---\nimports = ["mine.Mixin"]\n---#}\n'
     of_models.write_text(f"{front}{text}", "utf-8")
     (project / "mine.py").write_text("class Mixin:\n    __slots__ = ()\n", "utf-8")
@@ -134,7 +141,8 @@ def test_model_classes_have_a_base_of_the_users(project: Path, of_models: Path) 
     assert generate("--trusted").err == ""
     program = (
         f"from pkg.{MODULE.partition('/')[0]}.models import Tool; import mine;"
-        "assert issubclass(Tool, mine.Mixin)"
+        "assert issubclass(Tool, mine.Mixin);"
+        "assert 'inputSchema' in Tool.wire"
     )
     subprocess.run([sys.executable, "-c", program], cwd=project, check=True)
     assert run("check", "pkg") == (0, "pkg: up to date\n", "")  # which runs no template
@@ -318,6 +326,7 @@ OUTSIDE = {
     "the frame of a generator": "{{ (package.revisions | map(attribute='x')).gi_frame }}",
     "a format of attributes": "{{ '{0.__class__}'.format(revision) | literal }}",
     "another name of an attribute": "{{ (revision | attr('__class__')).__mro__ | length }}",
+    "the schema that values were made from": "{{ revision.models.normal.definitions | length }}",
     "a list of its own": "{% set _ = [].append(1) %}",
 }
 

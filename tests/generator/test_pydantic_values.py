@@ -6,12 +6,15 @@ import copy
 import importlib
 import json
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx2
 import jsonschema
 import pydantic
 import pytest
@@ -21,6 +24,7 @@ import mcpgen_runtime.models as merged_structs
 from decoding.instances import Instances
 from generator.command_line import run
 from generator.selections import NAMES, NEWEST
+from generator.test_pydantic_models import echoing
 from mcpgen import names, schema
 from mcpgen_runtime import _wire
 
@@ -176,6 +180,36 @@ def test_each_type_has_a_json_schema_that_its_values_fit(
             validator.validate(wire)
 
 
+FIELDS = """
+import json
+{imports}
+kinds = [(m.__name__.split(".")[1], k) for m in modules for k in list(vars(m).values())]
+print(json.dumps({{
+    f"{{folder}} {{kind.__name__}}": [row.alias or name for name, row in kind.model_fields.items()]
+    for folder, kind in kinds if hasattr(kind, "model_fields")
+}}))
+"""
+
+
+def test_each_model_has_fields_by_wire_name_before_its_first_use(package: Package) -> None:
+    modules = {names.folder(each): package.models(each).__name__ for each in NAMES}
+    imports = "\n".join(f"import {module} as {folder}" for folder, module in modules.items())
+    code = FIELDS.format(imports=f"{imports}\nmodules = [{', '.join(modules)}]")
+    folder = Path(package.module.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
+    )
+    fields = json.loads(done.stdout)
+    for revision in NAMES:
+        for name, kind in described(package, revision):
+            if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
+                struct = getattr(structs(revision), name)
+                tag = _wire.tag_of(struct)
+                expected = [row.encode_name for row in _wire.fields(struct)] + [*(tag or ())[:1]]
+                named = f"{names.folder(revision)} {kind.__name__}"  # perhaps another name of it
+                assert {*fields[named]} == {*expected}, name
+
+
 @REVISION
 def test_isinstance_tells_the_members_of_each_union(package: Package, revision: str) -> None:
     models = package.models(revision)
@@ -242,13 +276,6 @@ def test_an_object_is_of_the_newest_fitting_revision(package: Package) -> None:
         decode(f"{{{schema_text}}}".encode())
 
 
-class Priced(pydantic.BaseModel):
-    """A model of a user with models of all revisions and of one within."""
-
-    tool: Any
-    price: int
-
-
 def test_users_derive_from_a_class_of_all_revisions(package: Package) -> None:
     class PricedTool(package.merged.Tool):  # type: ignore[misc, name-defined]  # made at run time
         price: int
@@ -258,6 +285,23 @@ def test_users_derive_from_a_class_of_all_revisions(package: Package) -> None:
     assert tool.model_dump() == {"name": "a", "inputSchema": {"type": "object"}, "price": 5}
     result = package.merged.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="private")
     assert b'"price":5' in package.module.encode(result)
+
+
+async def test_fastapi_serves_classes_of_all_revisions(package: Package) -> None:
+    application = echoing({"tool": package.merged.Tool, "tools": list[package.merged.Tool]})
+    tool = {
+        "name": "a",
+        "inputSchema": {"type": "object"},
+        "execution": {"taskSupport": "optional"},
+    }
+    assert application.openapi()["paths"].keys() == {"/tool", "/tools"}
+    transport = httpx2.ASGITransport(application)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+        for path, body in (("/tool", tool), ("/tools", [tool, tool])):
+            answer = await client.post(path, json=body)
+            assert (answer.status_code, answer.json()) == (200, body)
+        wrong = await client.post("/tool", json={"name": "a"})
+    assert wrong.status_code == 422
 
 
 HALF = "\ud83d"

@@ -147,6 +147,33 @@ def test_a_naming_policy_holds_everywhere(folder: Path) -> None:
     assert names["annotations"] == "annotations_"
 
 
+CASES = {"snake": "mime_type", "camel": "mimeType", "pascal": "MimeType", "wire": "mimeType"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_attributes_have_the_case_of_the_policy(folder: Path, case: str) -> None:
+    template = (
+        "{% for each in revision.types_by_name.TextResourceContents.members %}"
+        "{{ each.name }} {{ each.python_name }}\n{% endfor %}"
+    )
+    save(folder, **{"render.toml": f'[naming]\nattributes = "{case}"\n', "a.txt.jinja": template})
+    rows = dict(line.split() for line in rendered(folder)["a.txt"].splitlines())
+    assert rows["mimeType"] == CASES[case]
+
+
+def test_inline_types_have_the_names_of_the_table_and_others_their_suffix(folder: Path) -> None:
+    settings = (
+        '[naming.types]\nEmbeddedResourceResource = "Contents"\n'
+        '[naming.suffixes]\nobject = "Model"\nalias = "Alias"\ninline = "Inline"\n'
+    )
+    template = "{% for each in revision.types %}{{ each.name }} {{ each.is_inline }}\n{% endfor %}"
+    save(folder, **{"render.toml": settings, "a.txt.jinja": template})
+    names = rendered(folder)["a.txt"].splitlines()
+    assert "Contents True" in names
+    assert {"ToolModel False", "RoleAlias False"} <= {*names}
+    assert all(name.endswith(("Inline True", "False")) for name in {*names} - {"Contents True"})
+
+
 def test_a_revision_may_have_names_of_its_own(folder: Path) -> None:
     settings = '[naming.types]\nTool = "Every"\n[naming.revisions.2025-06-18]\nTool = "Old"\n'
     template = "{% for type in revision.types %}{{ type.name }} {% endfor %}"
@@ -439,6 +466,11 @@ def test_check_tells_what_changed(folder: Path) -> None:
     assert (done.code, done.out.splitlines()[0]) == (1, "the template changed: a.txt.jinja")
     assert "\n-one\n+two\n" in done.out
     assert json.loads(run("check", "out", "--json").out)["differing"] == ["a.txt"]
+    save(folder, **{"b.txt": "new\n"})
+    assert run("check", "out").out.splitlines()[:2] == [
+        "the template changed: a.txt.jinja",
+        "the template changed: b.txt",
+    ]
     assert run("update", "-q", "out").code == 0
     save(folder.parent / "out", **{"a.txt": "mine\n"})
     done = run("check", "out")
@@ -536,6 +568,19 @@ def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
     save(project / "pages", **{"{revision}.txt.jinja": "new"})
     assert run("check", "-q").code == 1
     assert run("update", "-q").code == 0
+    assert run("check", "-q").code == 0
+    save(project / "pages", **{"{revision}.txt.jinja": "x", "a.txt": "x"})
+    (project / "pages" / "{revision}.txt.jinja").unlink()
+    assert run("-q").code == 0
+    save(
+        project, **{"pyproject.toml": text.replace('revisions = ["latest"]', 'revisions = ["all"]')}
+    )
+    done = run("check")
+    assert (done.code, done.out.splitlines()[0]) == (
+        1,
+        "the settings changed: revisions; run mcpgen",
+    )
+    assert run("-q").code == 0
     assert run("check", "-q").code == 0
     save(project, **{"pyproject.toml": text.replace('"docs/methods"', '"../methods"')})
     assert "#/tool/mcpgen/render/0/output" in run("check").err

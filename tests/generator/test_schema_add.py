@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -28,9 +29,11 @@ from mcpgen.adding import command, facts_text
 from mcpgen.adding import folder as folders
 from mcpgen.adding.reviews import Review, by_pages
 from mcpgen.adding.revision import addition
+from mcpgen.adding.work import Work
 from mcpgen.errors import OutputError, UsageError
 from mcpgen.schema import docs, facts
 from mcpgen.schema.revisions import RevisionEntry, read_revisions
+from mcpgen.spec import stages
 
 NAME = "2027-01-15"
 BASE = schema.latest().name
@@ -414,6 +417,12 @@ def leaves(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[s
     return values
 
 
+def described(revision: str) -> Mapping[str, Any]:
+    """The definitions of a revision, inline objects among them, by the names that docs.toml has."""
+    built = stages.revision_spec(schema.load(revision), facts.load(revision), docs.load())
+    return built.models.normal.definitions
+
+
 class Checkout:
     """A copy of what mcpgen runs from, without its newest revision.
 
@@ -433,14 +442,38 @@ class Checkout:
         text = path.read_text()
         path.write_text(text[: text.index(f'[[revision]]\nname = "{BASE}"')].rstrip() + "\n")
 
-    def run(self, *words: str) -> None:
-        """Run the copy of mcpgen."""
-        subprocess.run(
+    def run(self, *words: str) -> str:
+        """What the copy of mcpgen prints."""
+        return subprocess.run(
             [sys.executable, "-P", "-m", "mcpgen", "-q", *words],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(self.folder / "generator")},
+            stdout=subprocess.PIPE,
+            text=True,
             check=True,
-        )
+        ).stdout
+
+    def forget_descriptions(self) -> int:
+        """Remove what documents the removed revision alone, and count the lines."""
+        known = {
+            (name, wire)
+            for row in schema.revisions()
+            if row.name != BASE
+            for name, definition in described(row.name).items()
+            for wire in ("", *definition.properties)
+        }
+        path = self.folder / "schema/docs.toml"
+        kept, current, table = list[str](), "", ""
+        lines = path.read_text().splitlines(keepends=True)
+        for line in lines:
+            if match := re.match(r"\[(?:types\.(\w+)|pages)(.*)\]$", line.rstrip()):
+                current, table = match[1] or "", match[2]
+            field = line.partition(" = ")[0].strip('"') if table == ".fields" else ""
+            is_field = bool(field) and not line.startswith(("[", "#")) and " = " in line
+            if not current or (current, field if is_field else "") in known or not line.strip():
+                kept.append(line)
+        path.write_text("".join(kept))
+        return len(lines) - len(kept)
 
     def package(self, name: str) -> dict[str, bytes]:
         """A package of all that is read of revisions; without its manifest."""
@@ -454,7 +487,11 @@ def test_a_published_revision_that_was_deleted_is_added_again(
     spec: Path, root: Path, tmp_path: Path
 ) -> None:
     checkout = Checkout(tmp_path, root)
-    checkout.run("schema", "add", str(spec / "schema" / BASE / "schema.json"), "--revision", BASE)
+    texts = (root / "schema/docs.toml").read_text()
+    described_lines = checkout.forget_descriptions()
+    words = ("schema", "add", str(spec / "schema" / BASE / "schema.json"), "--revision", BASE)
+    work = json.loads(checkout.run(*words, "--json"))["work"]
+    (checkout.folder / "schema/docs.toml").write_text(texts)
     folder, official = checkout.folder / "schema", root / "schema"
     for name in ("revisions.toml", f"{BASE}/schema.json"):
         assert (folder / name).read_bytes() == (official / name).read_bytes()
@@ -469,6 +506,8 @@ def test_a_published_revision_that_was_deleted_is_added_again(
     page = (root / "docs/adding-a-revision.md").read_text()
     assert f"{len(edits)} edits of `facts.toml`" in page
     assert f"{len(corrections) - len(carried)} more erratum" in page
+    assert f"{described_lines} lines of `docs.toml`" in page
+    assert Work(**work).text() in page
     for name in ("facts.toml", "errata.toml"):
         shutil.copy(official / BASE / name, folder / BASE / name)
     again = checkout.package("again")

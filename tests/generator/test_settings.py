@@ -65,6 +65,7 @@ patch = "a.patch"
 gitattributes = false
 keep_old_modules = true
 sources = ["src"]
+decoding = "strict"
 """
 
 
@@ -92,6 +93,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "gitattributes": True,
         "keep_old_modules": False,
         "sources": (),
+        "decoding": "",
     }
     assert (least.mirror, least.schemas_dir) == (None, "")
     every = settings.read(save_settings(tmp_path, EVERY_KEY))
@@ -115,6 +117,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "gitattributes": False,
         "keep_old_modules": True,
         "sources": ("src",),
+        "decoding": "strict",
     }
 
 

@@ -28,7 +28,7 @@ OF_SOME = (
     *("server/shared/redis_tasks", "server/shared/shared_"),
     *("server/features/param_header_server", "server/features/shared_task_server"),
     "server/features/task_tool_server",
-    *("server/toolkit/shared_tasks", "server/toolkit/task"),
+    *("server/toolkit/cache_hints", "server/toolkit/task"),
     *("runtime/served_task", "runtime/task_handle", "runtime/task_store"),
     "server/toolkit/client_features/client_tasks",
 )

@@ -58,18 +58,18 @@ def main() -> int:
     ignored = NEVER if options == ["--whole"] else NEVER + WHOLE
     folder = Path(name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    archive, python = _distribution(folder), _environment(folder)
-    own, rendered = (_unpack(archive, folder / name) for name in ("own", "rendered"))
+    archive, python = distribution(folder, RELEASE), environment(folder, PACKAGES)
+    own, rendered = (unpack(archive, folder / name) for name in ("own", "rendered"))
     _render(folder / "out")
     for path in REPLACED:
         shutil.copyfile(folder / "out" / path, rendered / TYPES / path)
-    runs = [_start(python, source, ignored) for source in (own, rendered)]
+    runs = [start(python, source, ignored) for source in (own, rendered)]
     for run in runs:
         run.wait()
-    before, after = _passed(own), _passed(rendered)
+    before, after = passed(own), passed(rendered)
     if before - after:  # a busy machine may miss time limits
-        _start(python, rendered, ignored, sorted({file for file, _ in before - after})).wait()
-        after |= _passed(rendered)
+        start(python, rendered, ignored, sorted({file for file, _ in before - after})).wait()
+        after |= passed(rendered)
     print(f"mcp {RELEASE}: {len(before)} tests pass on its own modules, {len(after)} on these")
     for file, name in sorted(before - after):
         print(f"lost: {file}: {name}")
@@ -82,33 +82,33 @@ def main() -> int:
     return 0 if before <= after and before else 1
 
 
-def _distribution(folder: Path) -> Path:
+def distribution(folder: Path, release: str) -> Path:
     """The source distribution, with the tests and the package of types."""
-    archive = folder / f"mcp-{RELEASE}.tar.gz"
+    archive = folder / f"mcp-{release}.tar.gz"
     if not archive.is_file():
         words = ("download", "-q", "--no-deps", "--no-binary=:all:", "-d", f"{folder}")
-        subprocess.run([sys.executable, "-m", "pip", *words, f"mcp=={RELEASE}"], check=True)
+        subprocess.run([sys.executable, "-m", "pip", *words, f"mcp=={release}"], check=True)
     return archive
 
 
-def _environment(folder: Path) -> Path:
-    """The interpreter of an environment with `PACKAGES`."""
-    environment, ready = folder / "environment", folder / "ready"
-    python = environment / PROGRAMS / "python"
-    if not ready.is_file() or ready.read_text("utf-8") != "\n".join(PACKAGES):
-        subprocess.run([sys.executable, "-m", "venv", "--clear", f"{environment}"], check=True)
+def environment(folder: Path, packages: tuple[str, ...]) -> Path:
+    """The interpreter of an environment with some packages."""
+    place, ready = folder / "environment", folder / "ready"
+    python = place / PROGRAMS / "python"
+    if not ready.is_file() or ready.read_text("utf-8") != "\n".join(packages):
+        subprocess.run([sys.executable, "-m", "venv", "--clear", f"{place}"], check=True)
         uv = shutil.which("uv")
         pip = [uv, "pip", "install", "-p", f"{python}"] if uv else [python, "-m", "pip", "install"]
-        subprocess.run([*pip, "-q", *PACKAGES], check=True)
-        ready.write_text("\n".join(PACKAGES), "utf-8")
+        subprocess.run([*pip, "-q", *packages], check=True)
+        ready.write_text("\n".join(packages), "utf-8")
     return python
 
 
-def _unpack(archive: Path, folder: Path) -> Path:
+def unpack(archive: Path, folder: Path) -> Path:
     """The sources, fresh."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.unpack_archive(archive, folder, filter="data")
-    return folder / f"mcp-{RELEASE}"
+    return folder / archive.name.removesuffix(".tar.gz")
 
 
 def _render(out: Path) -> None:
@@ -116,7 +116,7 @@ def _render(out: Path) -> None:
     subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True)
 
 
-def _start(
+def start(
     python: Path, source: Path, ignored: Iterable[str], tests: Iterable[str] = ()
 ) -> subprocess.Popen[bytes]:
     """Start the tests of a source tree, which writes `report.xml` there."""
@@ -136,7 +136,7 @@ def _start(
         )
 
 
-def _passed(source: Path) -> set[tuple[str, str]]:
+def passed(source: Path) -> set[tuple[str, str]]:
     """The tests that passed, by file and name."""
     report = source / "report.xml"
     if not report.is_file():

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.events import Response
+from mcpgen_runtime.protocol.events import SendResponse
 from mcpgen_runtime.revisions import REVISIONS
 from package.rules import revisions_holding
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
@@ -60,7 +60,7 @@ def answer_request(end: End, id: RequestId) -> dict[str, Any]:
     """Send an end a request that its application answers, and return the response."""
     method = ASKED[end.connection.state.role]
     assert ask(end, method, id=id) == []
-    message = sole(end.connection.send(Response(id, RESULTS[method])))
+    message = sole(end.connection.send(SendResponse(id, RESULTS[method])))
     assert message is not None
     decoded: dict[str, Any] = json.loads(message.data)
     return decoded

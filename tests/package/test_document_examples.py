@@ -18,7 +18,7 @@ import pytest
 
 import mcpgen_runtime
 from documents import ROOT, Block, examples, outputs, prose_of, snippets
-from generator.selections import spec_of
+from generator.selections import spec_of, write_package
 from mcpgen.model import choice
 from mcpgen.render import tree
 from mcpgen_runtime import ClientHandlers, Server, connect, testing
@@ -160,19 +160,17 @@ async def test_the_server_of_the_readme_forecasts(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as a reader has it: the examples, `pkg` and `acme_types` side by side."""
+    """A folder as a reader has it: the examples, `pkg` and packages of types side by side."""
     folder = tmp_path_factory.mktemp("reader")
     for name, text in examples().items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     package = Path(mcpgen_runtime.__file__).parent
     shutil.copytree(package, folder / "pkg")  # and what was compiled
-    types_only = choice.selection(("types",), ())
-    files = tree.render_package([spec_of("2025-06-18")], "acme_types", types_only)
-    for path, text in files.items():
-        place = folder / "acme_types" / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
+    for name, decoding in (("acme_types", "lenient"), ("acme_strict", "strict")):
+        types_only = choice.selection(("types",), (), decoding=decoding)
+        files = tree.render_package([spec_of("2025-06-18")], name, types_only)
+        write_package(files, folder, name)
     return folder
 
 
@@ -240,6 +238,7 @@ def test_messages_are_read_with_the_types_alone(folder: Path) -> None:
     assert python_output(folder, "read_messages.py") == outputs()["read_messages.py"]
     assert python_output(folder, "read_lines.py") == outputs()["read_lines.py"]
     assert python_output(folder, "keep_members.py") == outputs()["keep_members.py"]
+    assert python_output(folder, "strict.py") == outputs()["strict.py"]
 
 
 def test_the_tests_of_the_documents_pass(folder: Path) -> None:
@@ -351,6 +350,7 @@ RUN_AS_PROGRAMS = {
     "keep_members.py",
     "read_lines.py",
     "read_messages.py",
+    "strict.py",
     "test_weather.py",
 }
 READ_ELSEWHERE = {

@@ -15,9 +15,9 @@ import anyio
 
 from mcpgen_runtime.channel import Channel, MessageKind, OutgoingMessage, RequestId
 from mcpgen_runtime.facts import Lifecycle, Method, Revision
-from mcpgen_runtime.protocol.batches import parse_batch
+from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.events import Event, OpenSession, Request, RequestReceived, Send
+from mcpgen_runtime.protocol.events import Event, OpenSession, RequestReceived, Send, SendRequest
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revision_facts import Facts
@@ -190,8 +190,8 @@ class ServerEnd:
         speaks: str | None = None,
     ) -> None:
         spoken = REVISIONS if speaks is None else REVISIONS.only(speaks)
-        self.connection = ServerConnection(spoken, describe_as(capabilities, "server"))
-        self.connection.state.parse_batch = parse_batch
+        describe = describe_as(capabilities, "server")
+        self.connection = ServerConnection(spoken, describe, parse_batch=parse_batch)
         self.events: list[Event] = []
         self.revision = revision
         self.client = client
@@ -263,7 +263,7 @@ class ClientEnd:
 
     def ask(self, method: str, params: Any = None, **how: Any) -> dict[str, Any]:
         """Begin a request; gives the message."""
-        _, message = sent_request(self.connection.send(Request(method, params, **how)))
+        _, message = sent_request(self.connection.send(SendRequest(method, params, **how)))
         decoded: dict[str, Any] = json.loads(message.data)
         return decoded
 

@@ -53,6 +53,7 @@ CHOICES: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
     ("server", "http", (OLDEST, MIDDLE), "", ("none", "auth", "mount")),
 )
 PACKAGES = {f"package{number}": choice for number, choice in enumerate(CHOICES)}
+STRICT = {"strict_structs": "", "strict_models": "pydantic"}
 OF_THE_NEWEST = [
     name
     for name, (parts, _, revisions, models, features) in PACKAGES.items()
@@ -79,7 +80,7 @@ def run(folder: Path, *command: str) -> str:
 def run_mypy(folder: Path) -> dict[str, list[str]]:
     """The errors of each package."""
     errors = defaultdict(list)
-    output = run(folder, "mypy", "--strict", f"--cache-dir={os.devnull}", *PACKAGES, WRONG)
+    output = run(folder, "mypy", "--strict", f"--cache-dir={os.devnull}", *PACKAGES, *STRICT, WRONG)
     for match in ERROR_OF_MYPY.finditer(output):
         errors[match["package"]].append(match[0])
     return errors
@@ -94,7 +95,7 @@ def modules_in(package: Path) -> dict[str, str]:
 def unseen_modules(folder: Path) -> Iterator[str]:
     """Modules of packages that pyright has not seen, in the committed package or those before."""
     seen: set[tuple[str, ...]] = set()
-    for package in (COMMITTED, *(folder / name for name in OF_THE_NEWEST)):
+    for package in (COMMITTED, *(folder / name for name in (*OF_THE_NEWEST, *STRICT))):
         modules = modules_in(package)
         for path, text in modules.items():
             imported = sorted({*imported_files(path, text, modules)})
@@ -124,6 +125,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packages").resolve()
     for name, choice in PACKAGES.items():
         write_package(rendered(*choice), folder, name)
+    for name, models in STRICT.items():
+        types = rendered("types", "all", (MIDDLE, NEWEST), models, decoding="strict")
+        write_package(types, folder, name)
     return write_package({"__init__.py": "number: int = 'text'\n"}, folder, WRONG)
 
 
@@ -135,6 +139,14 @@ CASES = [(run_mypy, name) for name in PACKAGES] + [(run_pyright, name) for name 
 def errors_of(packages: Path) -> Callable[[Checker], Mapping[str, list[str]]]:
     """A function that returns the errors of a type checker by package; each checker runs once."""
     return cache(lambda checker: checker(packages))
+
+
+@pytest.mark.parametrize("checker", [run_mypy, run_pyright])
+@pytest.mark.parametrize("package", STRICT)
+def test_a_type_checker_finds_nothing_in_a_package_that_decodes_strictly(
+    errors_of: Callable[[Checker], Mapping[str, list[str]]], checker: Checker, package: str
+) -> None:
+    assert errors_of(checker).get(package, []) == []
 
 
 @pytest.mark.parametrize(

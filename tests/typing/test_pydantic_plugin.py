@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.selections import NEWEST, rendered, write_package
+from generator.selections import NAMES, NEWEST, rendered, write_package
 
 pytestmark = pytest.mark.typing
 
@@ -33,6 +33,27 @@ models.Tool(name="add", inputSchema={{"type": "object"}})  # expect: error
 models.Tool(name="add", input_schema={{"type": "object"}}, titel="Add")  # expect: error
 tool.title = "Sum"  # expect: error
 """
+OF_ALL = f"""
+from typing import assert_type
+
+from pkg import decoder, models
+from pkg.{MODULE} import models as newest
+
+
+class PricedTool(models.Tool, frozen=True):
+    price: int
+
+
+tool = PricedTool(name="add", input_schema={{"type": "object"}}, price=5)
+assert_type(tool.price, int)
+assert_type(decoder(models.Tool)(b"{{}}"), models.Tool)
+assert_type(models.Tool.model_validate(tool), models.Tool)
+block: newest.ContentBlock = newest.TextContent(text="5")
+if isinstance(block, newest.ContentBlock):
+    print(newest.EmptyResult(), models.Tool.model_json_schema())
+PricedTool(name="add", input_schema={{"type": "object"}})  # expect: error
+PricedTool(name="add", input_schema={{"type": "object"}}, price="5")  # expect: error
+"""
 SETTINGS = """
 [mypy]
 plugins = pydantic.mypy
@@ -43,19 +64,20 @@ init_forbid_extra = true
 init_typed = true
 warn_required_dynamic_aliases = true
 """
-WRONG = {number for number, line in enumerate(USER.splitlines(), 1) if "# expect" in line}
 
 
+@pytest.mark.parametrize(("revisions", "user"), [((NEWEST,), USER), (NAMES, OF_ALL)])
 def test_the_plugin_finds_wrong_lines_of_a_user_alone(
-    tmp_path: Path,
+    tmp_path: Path, revisions: tuple[str, ...], user: str
 ) -> None:
-    write_package(rendered("types", "all", (NEWEST,), "pydantic"), tmp_path)
-    (tmp_path / "user.py").write_text(USER, "utf-8")
+    write_package(rendered("types", "all", revisions, "pydantic"), tmp_path)
+    (tmp_path / "user.py").write_text(user, "utf-8")
     (tmp_path / "mypy.ini").write_text(SETTINGS, "utf-8")
     command = ("mypy", f"--cache-dir={os.devnull}", "user.py", "pkg")
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True
     )
     errors = {(file, int(line)) for file, line in ERROR.findall(done.stdout)}
+    wrong = {number for number, line in enumerate(user.splitlines(), 1) if "# expect" in line}
     assert not done.stderr
-    assert errors == {("user.py", line) for line in WRONG}, done.stdout
+    assert errors == {("user.py", line) for line in wrong}, done.stdout

@@ -84,8 +84,9 @@ def document_examples(folder: Path) -> int:
         place = folder / name
         place.parent.mkdir(exist_ok=True)
         place.write_text(text.replace("from pkg", "from mcpgen_runtime"), "utf-8")
-    choose = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o", "acme_types")
-    subprocess.run([sys.executable, "-m", "mcpgen", *choose], cwd=folder, check=True)
+    types = ("--revision", "2025-06-18", "--parts", "types", "-q", "-o")
+    for choose in (("acme_types",), ("acme_strict", "--decoding", "strict")):
+        subprocess.run([sys.executable, "-m", "mcpgen", *types, *choose], cwd=folder, check=True)
     (folder / "paint.json").write_text(examples()["paint.json"], "utf-8")
     for extension, package in (("paint.json", "painting"), ("tasks", "tasking")):
         extend = ("--revision", "2026-07-28", "--extension", extension, "-q", "-o", package)

@@ -16,6 +16,8 @@ from inspect import isawaitable, iscoroutinefunction
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from anyio import to_thread
+
 from .._wire import Raw, ValidationError, convert, error_text, is_object, replace, to_builtins
 from ..errors import (
     INVALID_PARAMS,
@@ -39,14 +41,13 @@ from ..protocol.lifecycle import (
     reduce_to,
 )
 from ..protocol.request_meta import check_extensions, recast
-from ..protocol.requests import MESSAGE
 from ..runtime.peer import Peer
 from ..runtime.request_context import RequestContext
 from .client_settings import ClientSettings, Identity
 from .server_state import Elicitations, ServerState
 
-if TYPE_CHECKING:  # most clients have no callbacks
-    from .callbacks import Callbacks
+if TYPE_CHECKING:
+    from ..runtime.pending_requests import OnProgress
     from .opening import ClientPeer
 
 ELICITATION, SAMPLING, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
@@ -100,7 +101,9 @@ class ClientApplication:
         peer_class: The class of its end of a channel, a `ClientPeer`; `chosen` sets it.
         requests_class: The class of its request pipeline, a `RequestPipeline`; likewise.
         settings: The settings of the client.
-        callbacks: Functions for log messages and progress; `None` before the first registration.
+        http_library: Opens the HTTP library; `None` for httpx2.
+        with_progress: Adds callbacks of the client to the function that gets the progress of a
+            request; `None` for no callbacks.
         chain: The middleware; `None` before the first registration.
         custom_methods: Methods that no revision has: `mcp_custom_methods` of a proxy's handlers.
         server_state: The state of the server.
@@ -108,6 +111,7 @@ class ClientApplication:
 
     peer_class: ClassVar[type[ClientPeer]]
     requests_class: ClassVar[Any]
+    http_library: ClassVar[Callable[..., Any] | None] = None
 
     def __init__(
         self,
@@ -117,7 +121,7 @@ class ClientApplication:
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.server_state = ServerState(settings)
-        self.callbacks: Callbacks | None = None
+        self.with_progress: Callable[[OnProgress | None], OnProgress | None] | None = None
         self.chain: RequestChain | None = None
         self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
         self._handlers = handlers
@@ -170,8 +174,6 @@ class ClientApplication:
         """Pass a notification of the server to its handler."""
         if not self.server_state.invalidate(context.method, context.params):
             return
-        if self.callbacks is not None and context.method.name == MESSAGE:
-            await self.callbacks.pass_log_message(context.params)
         handler = self._handler(context.method)
         if handler is not None:
             await handler(context.params, context)
@@ -193,10 +195,19 @@ class ClientApplication:
         handler = None if self._handlers is None else self._handlers.mcp_handler(method)
         if handler is None or not isinstance(handler, _PLAIN) or iscoroutinefunction(handler):
             return handler
-        from .callbacks import in_thread  # most handlers are coroutine functions
+        return in_thread(handler)
 
-        threaded: Callable[[Any, RequestContext], Any] = in_thread(handler)
-        return threaded
+
+def in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a plain function to run in a thread; coroutine functions are returned unchanged."""
+    if iscoroutinefunction(function):
+        return function
+
+    async def call_in_thread(*arguments: Any) -> Any:
+        result = await to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
+        return await result if isawaitable(result) else result
+
+    return call_in_thread
 
 
 def _supported_capabilities(capabilities: Mapping[str, Any], revision: Revision) -> dict[str, Any]:

@@ -10,11 +10,14 @@ from typing import Any, ClassVar
 from .application import ClientApplication
 from .base import ClientBase
 from .connect import ClientOptions, Connecting
+from ..transports.http.aiohttp_library import AiohttpRequests
 from .app_calls import AppCalls
+from .callbacks import CallbackApplication, CallbackCalls, StartedCalls
 from .client_middleware import MiddlewareCalls
 from .configuration import ConfigOptions
 from .listen import ClientListenCalls
 from .model_calls import ModelCalls
+from .request_logs import RequestLogs
 from .restart import RestartOptions
 from .served_tasks import TaskApplication, TaskOptions
 from .server_process import CommandOptions
@@ -43,8 +46,11 @@ class ClientFeatures(
     AppCalls,
     ResumingCalls,
     MiddlewareCalls,
+    StartedCalls,
+    CallbackCalls,
     ClientListenCalls,
     ModelCalls,
+    RequestLogs,
     CachedCalls,
 ):
     """The base of clients of one server."""
@@ -55,7 +61,9 @@ class ClientFeatures(
 class GroupFeatures(
     AppCalls,
     MiddlewareCalls,
+    CallbackCalls,
     ModelCalls,
+    RequestLogs,
 ):
     """The members of clients of several servers that features add."""
 
@@ -72,6 +80,8 @@ class ChosenRequests(
 
 class ChosenApplication(
     TaskApplication,
+    AiohttpRequests,
+    CallbackApplication,
     CachingApplication,
     HeaderApplication,
     ClientApplication,

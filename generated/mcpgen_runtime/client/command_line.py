@@ -48,8 +48,8 @@ from .item_texts import (
 
 if TYPE_CHECKING:  # a server does not load the client
     from ..facts import Revisions
-    from .base import ClientBase
     from .callbacks import LogMessage
+    from .chosen import ClientFeatures
 
 DONE, FAILED, WRONG = 0, 1, 2
 
@@ -322,7 +322,7 @@ def _print_to_stderr(text: str) -> None:
 @asynccontextmanager
 async def open_target(
     chosen: argparse.Namespace, revision: str | None, **more: Any
-) -> AsyncGenerator[ClientBase]:
+) -> AsyncGenerator[ClientFeatures]:
     """Open a session with the target.
 
     Args:
@@ -338,7 +338,9 @@ async def open_target(
     async with AsyncExitStack() as stack:
         try:
             target, options = await _resolve(chosen, revision)
-            opening: AbstractAsyncContextManager[ClientBase] = connect(target, **options, **more)
+            opening: AbstractAsyncContextManager[ClientFeatures] = connect(
+                target, **options, **more
+            )
             client = await stack.enter_async_context(opening)
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from error
@@ -366,7 +368,7 @@ _COLUMNS = {
 }
 
 
-async def _list(client: ClientBase, chosen: argparse.Namespace) -> int:
+async def _list(client: ClientFeatures, chosen: argparse.Namespace) -> int:
     listed = await _request_lists(client, chosen.timeout)
     if chosen.json:
         _print_json({heading.replace(" ", "_"): items for heading, items in listed.items()})
@@ -379,7 +381,9 @@ async def _list(client: ClientBase, chosen: argparse.Namespace) -> int:
     return DONE
 
 
-async def _request_lists(client: ClientBase, timeout: float) -> dict[str, list[Mapping[str, Any]]]:
+async def _request_lists(
+    client: ClientFeatures, timeout: float
+) -> dict[str, list[Mapping[str, Any]]]:
     """Request all lists that the server has; returns their items by heading."""
     methods = client.session.revision.client_requests
     return {
@@ -389,7 +393,7 @@ async def _request_lists(client: ClientBase, timeout: float) -> dict[str, list[M
     }
 
 
-async def _items(client: ClientBase, heading: str, timeout: float) -> list[Mapping[str, Any]]:
+async def _items(client: ClientFeatures, heading: str, timeout: float) -> list[Mapping[str, Any]]:
     """The items of all pages of a list, as wire objects.
 
     Raises:
@@ -409,13 +413,13 @@ async def _items(client: ClientBase, heading: str, timeout: float) -> list[Mappi
 
 
 async def _result(
-    client: ClientBase, method: str, params: Mapping[str, Any], timeout: float
+    client: ClientFeatures, method: str, params: Mapping[str, Any], timeout: float
 ) -> Mapping[str, Any]:
     """The result of a request as wire object, since its type depends on the revision."""
     return members_of(to_builtins(await client.request(method, params, timeout=timeout)))
 
 
-def _describe_server(client: ClientBase) -> str:
+def _describe_server(client: ClientFeatures) -> str:
     info = client.server_info
     named = [str(info.get(key, "")) for key in ("name", "version")]
     return f"{' '.join(text for text in named if text) or 'unnamed server'}, {client.revision}"

@@ -39,7 +39,7 @@ from ..errors import (
     TransportError,
 )
 from ..foreign_text import safe_repr
-from ..protocol.events import NotificationReceived, Request, ResponseReceived
+from ..protocol.events import NotificationReceived, ResponseReceived, SendRequest
 from ..protocol.lifecycle import DISCOVER, PING, Session
 from ..protocol.requests import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE
 from ..protocol.subscriptions import accepted_filter
@@ -405,7 +405,7 @@ class Subscription(ChangeIterator):
         name = PING if PING in shared.session.revision.client_requests else DISCOVER
         waiter = shared.callers.waiter()
         try:
-            await shared.callers.ask(waiter, Request(name, timeout=self._idle_seconds))
+            await shared.callers.ask(waiter, SendRequest(name, timeout=self._idle_seconds))
         except McpError as error:
             return error if _is_transient(error) else None
         return None

@@ -297,8 +297,8 @@ class RequestPipeline:
         """
         method, timeout, session = options.method, options.timeout, self.state.session
         on_progress, application = options.on_progress, self.application
-        if application.callbacks is not None:
-            on_progress = application.callbacks.with_progress(on_progress)
+        if application.with_progress is not None:
+            on_progress = application.with_progress(on_progress)
         sending: partial[Any]
         if request is not None:
             sending = partial(request, on_progress=on_progress)

@@ -40,25 +40,25 @@ from ..facts import Lifecycle, Method, Revision
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .events import (
-    Cancellation,
     CancelReceived,
+    CancelRequest,
     CloseStreams,
     Command,
-    ErrorResponse,
     Event,
     Ignored,
-    LogMessage,
-    Notification,
     NotificationReceived,
-    Progress,
     ProgressReceived,
     Received,
-    Request,
+    ReportProgress,
     RequestFailed,
     RequestReceived,
-    Response,
     ResponseReceived,
     Send,
+    SendError,
+    SendLog,
+    SendNotification,
+    SendRequest,
+    SendResponse,
     UnmatchedResponse,
 )
 from .lifecycle import PING, RequestMetadata, Session, State, is_declared, needs_session
@@ -123,7 +123,7 @@ class Connection:
 
         Args:
             command: The command.
-            now: The current time on the caller's clock, for the timeouts of a `Request`.
+            now: The current time on the caller's clock, for the timeouts of a `SendRequest`.
 
         Raises:
             MethodNotFoundError: No revision in use has such a message of this side.
@@ -131,9 +131,9 @@ class Connection:
             LocalProtocolError: It must not be sent now, breaks a rule, or does not fit the
                 revision.
             InternalError: A result does not fit the method or has no JSON form; send an
-                `ErrorResponse` then.
+                `SendError` then.
         """
-        if type(command) is Request:
+        if type(command) is SendRequest:
             return self._request(command, now)
         return self._SENDERS[type(command)](self, command)
 
@@ -238,7 +238,7 @@ class Connection:
 
     # Commands.
 
-    def _request(self, command: Request, now: float) -> Sequence[OutgoingMessage]:
+    def _request(self, command: SendRequest, now: float) -> Sequence[OutgoingMessage]:
         name, params = command.name, command.params
         state, timeout, limit = self.state, command.timeout, command.limit
         revision, method = state.request_target(name, params, command.related_request_id)
@@ -275,7 +275,7 @@ class Connection:
         related = command.related_request_id
         return (OutgoingMessage(data, "request", identifier, name, revision, related, params),)
 
-    def _respond(self, command: Response) -> Sequence[OutgoingMessage]:
+    def _respond(self, command: SendResponse) -> Sequence[OutgoingMessage]:
         state, identifier = self.state, command.id
         request = state.inbound.get(identifier)
         if request is None:
@@ -291,7 +291,7 @@ class Connection:
 
     _encode_result: ClassVar[Callable[..., bytes]] = staticmethod(encode_response)
 
-    def _fail(self, command: ErrorResponse) -> Sequence[OutgoingMessage]:
+    def _fail(self, command: SendError) -> Sequence[OutgoingMessage]:
         request = self.state.inbound.get(command.id)
         if request is None:
             return ()
@@ -299,7 +299,7 @@ class Connection:
         del self.state.inbound[command.id]
         return (message,)
 
-    def _cancel(self, command: Cancellation) -> Sequence[OutgoingMessage]:
+    def _cancel(self, command: CancelRequest) -> Sequence[OutgoingMessage]:
         request = self.state.outbound.pop(command.id)
         if request is None or not request.method.facts.cancellable:
             return ()
@@ -313,7 +313,7 @@ class Connection:
             params["reason"] = command.reason
         return (cancellation(revision, params),)
 
-    def _progress(self, command: Progress) -> Sequence[OutgoingMessage]:
+    def _progress(self, command: ReportProgress) -> Sequence[OutgoingMessage]:
         request, value = self.state.inbound.get(command.id), command.progress
         if request is None or request.progress_token is None:
             return ()
@@ -330,7 +330,7 @@ class Connection:
             params["message"] = command.message
         return (notification(self.state.role, request.revision, PROGRESS, params, command.id),)
 
-    def _log(self, command: LogMessage) -> Sequence[OutgoingMessage]:
+    def _log(self, command: SendLog) -> Sequence[OutgoingMessage]:
         state, identifier, level = self.state, command.id, command.level
         request = None if identifier is None else state.inbound.get(identifier)
         revision = request.revision if request is not None else state.revision
@@ -351,7 +351,7 @@ class Connection:
             params["_meta"] = command.meta
         return (notification(state.role, revision, MESSAGE, params, identifier),)
 
-    def _notify(self, command: Notification) -> Sequence[OutgoingMessage]:
+    def _notify(self, command: SendNotification) -> Sequence[OutgoingMessage]:
         name, wire, state = command.name, dict(command.params or {}), self.state
         revisions = state.candidate_revisions()
         defined = any(name in revision.notifications_from(state.role) for revision in revisions)
@@ -377,19 +377,19 @@ class Connection:
             own = request.progress_token
             if own == token and type(own) is type(token):
                 total, text = params.get("total"), params.get("message")
-                return self._progress(Progress(identifier, params["progress"], total, text))
+                return self._progress(ReportProgress(identifier, params["progress"], total, text))
         return ()
 
     def _close_streams(self, _: CloseStreams) -> Sequence[OutgoingMessage]:
         return ()
 
     _SENDERS: ClassVar[Mapping[type, Callable[[Any, Any], Sequence[OutgoingMessage]]]] = {
-        Response: _respond,
-        ErrorResponse: _fail,
-        Cancellation: _cancel,
-        Progress: _progress,
-        LogMessage: _log,
-        Notification: _notify,
+        SendResponse: _respond,
+        SendError: _fail,
+        CancelRequest: _cancel,
+        ReportProgress: _progress,
+        SendLog: _log,
+        SendNotification: _notify,
         CloseStreams: _close_streams,
     }
 
@@ -463,13 +463,13 @@ class Connection:
 
     def _answer(self, event: RequestReceived, result: Any = None) -> list[Event]:
         try:
-            return [Send(message) for message in self._respond(Response(event.id, result))]
+            return [Send(message) for message in self._respond(SendResponse(event.id, result))]
         except ProtocolError as error:
             revision = self.state.inbound.pop(event.id).revision
             return [Send(error_response(event.id, error, revision))]
 
     _own_handlers: Mapping[str, OwnHandler] = {PING: _answer}
-    """What handles requests that are not for the application, by wire name."""
+    """Handlers of requests that are not for the application, by wire name."""
 
     def _drop(self, identifier: RequestId) -> None:
         """Remove an inbound request, which gets no response."""

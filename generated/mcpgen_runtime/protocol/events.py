@@ -21,7 +21,7 @@ from . import jsonrpc
 from .request_meta import NO_META
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
+class SendRequest(msgspec.Struct, frozen=True, gc=False):
     """Send a request; the message has its id.
 
     Attributes:
@@ -45,7 +45,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     reads_result: bool = True
 
 
-class Notification(msgspec.Struct, frozen=True, gc=False):
+class SendNotification(msgspec.Struct, frozen=True, gc=False):
     """Send a notification: a message for each session or stream that receives it.
 
     There are none for a change without declared capability or without subscription, nor for
@@ -62,7 +62,7 @@ class Notification(msgspec.Struct, frozen=True, gc=False):
     related_request_id: RequestId | None = None
 
 
-class Response(msgspec.Struct, frozen=True, gc=False):
+class SendResponse(msgspec.Struct, frozen=True, gc=False):
     """Answer a request; no message if the request is no longer open.
 
     Attributes:
@@ -75,14 +75,14 @@ class Response(msgspec.Struct, frozen=True, gc=False):
     result: Any = None
 
 
-class ErrorResponse(msgspec.Struct, frozen=True, gc=False):
+class SendError(msgspec.Struct, frozen=True, gc=False):
     """Answer a request with an error; no message if the request is no longer open."""
 
     id: RequestId
     error: ProtocolError
 
 
-class Cancellation(msgspec.Struct, frozen=True, gc=False):
+class CancelRequest(msgspec.Struct, frozen=True, gc=False):
     """Cancel a request of this side; no message if it is not open, or cannot be cancelled.
 
     Attributes:
@@ -97,7 +97,7 @@ class Cancellation(msgspec.Struct, frozen=True, gc=False):
     stream_closed: bool = False
 
 
-class Progress(msgspec.Struct, frozen=True, gc=False):
+class ReportProgress(msgspec.Struct, frozen=True, gc=False):
     """Report progress of a received request.
 
     No message if the peer wants none, the request is not open, or the value is not more than the
@@ -110,7 +110,7 @@ class Progress(msgspec.Struct, frozen=True, gc=False):
     message: str | None = None
 
 
-class LogMessage(msgspec.Struct, frozen=True, gc=False):
+class SendLog(msgspec.Struct, frozen=True, gc=False):
     """Send a log message to the client; no message if the client does not want it.
 
     Attributes:
@@ -137,13 +137,13 @@ class CloseStreams(msgspec.Struct, frozen=True, gc=False):
 
 
 Command: TypeAlias = (
-    Request
-    | Notification
-    | Response
-    | ErrorResponse
-    | Cancellation
-    | Progress
-    | LogMessage
+    SendRequest
+    | SendNotification
+    | SendResponse
+    | SendError
+    | CancelRequest
+    | ReportProgress
+    | SendLog
     | OpenSession
     | CloseStreams
 )
@@ -157,7 +157,7 @@ class StepTimedOut(msgspec.Struct, frozen=True, gc=False):
 
 
 Received: TypeAlias = bytes | jsonrpc.Message | FrameError | RequestLost | StepTimedOut
-"""What a transport received: a message without frame, parsed or not, or what it reports."""
+"""Input of a connection: a message without frame, parsed or not, or a report of the transport."""
 
 
 class Send(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from .. import revision_facts
 from ..facts import Lifecycle, Method as Method, Revision
 
+from ..messages import MessageReader
 from ..method_facts import MethodFacts
 from . import models
 
@@ -324,6 +325,18 @@ SERVER_NOTIFICATIONS: dict[str, Method] = {
 }
 
 INPUT_REQUESTS: dict[str, Method] = {}
+
+_READER = MessageReader(
+    {**SERVER_REQUESTS, **CLIENT_REQUESTS},
+    {**SERVER_NOTIFICATIONS, **CLIENT_NOTIFICATIONS},
+    batching=False,
+)
+
+read_message = _READER.read_message
+"""Reads one message of the revision, of unknown kind; see `messages`."""
+
+read_messages = _READER.read_messages
+"""Reads a line with one message."""
 
 REVISION = Revision(
     name="2025-06-18",

@@ -40,7 +40,6 @@ from ..protocol.connection import Connection
 from ..protocol.events import (
     CancelReceived,
     CloseStreams,
-    ErrorResponse,
     Event,
     Ignored,
     NotificationReceived,
@@ -49,9 +48,10 @@ from ..protocol.events import (
     ProgressReceived,
     RequestFailed,
     RequestReceived,
-    Response,
     ResponseReceived,
     Send,
+    SendError,
+    SendResponse,
     UnmatchedResponse,
 )
 from ..protocol.lifecycle import Session
@@ -386,7 +386,7 @@ class Peer:
                 result = await self._application.handle(context)
                 if scopes.get(event.id) is not scope:
                     return
-                messages = self.connection.send(Response(event.id, result))
+                messages = self.connection.send(SendResponse(event.id, result))
             except BaseException as error:
                 failure = await failure_of(event, error)
             if failure is not None:
@@ -405,10 +405,10 @@ class Peer:
     ) -> Sequence[OutgoingMessage]:
         """The error response; none if the request was cancelled."""
         try:
-            return self.connection.send(ErrorResponse(event.id, failure))
+            return self.connection.send(SendError(event.id, failure))
         except Exception:
             logger.exception("%s: an error that has no JSON form", event.method.name)
-            return self.connection.send(ErrorResponse(event.id, InternalError("internal error")))
+            return self.connection.send(SendError(event.id, InternalError("internal error")))
 
     async def _notified(self, event: NotificationReceived) -> None:
         self.callers.handle_notification(event)

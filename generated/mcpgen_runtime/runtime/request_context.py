@@ -23,7 +23,7 @@ from .._wire import replace as replace_members
 from ..channel import RequestId
 from ..facts import Method, Revision
 from ..foreign_text import is_scope
-from ..protocol.events import LogMessage, Progress
+from ..protocol.events import ReportProgress, SendLog
 from .pending_requests import OnProgress, PendingRequests
 
 Identity: TypeAlias = tuple[str | None, str, str | None]
@@ -253,7 +253,7 @@ class RequestContext:
         Source: basic/utilities/progress.
         """
         if self.request_id is not None:
-            peer, report = self.peer, Progress(self.request_id, value, total, message)
+            peer, report = self.peer, ReportProgress(self.request_id, value, total, message)
             await peer.send(*peer.connection.send(report))
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
@@ -266,7 +266,7 @@ class RequestContext:
 
         Source: server/utilities/logging.
         """
-        peer, message = self.peer, LogMessage(self.request_id, level, data, logger)
+        peer, message = self.peer, SendLog(self.request_id, level, data, logger)
         await peer.send(*peer.connection.send(message))
 
     async def request(

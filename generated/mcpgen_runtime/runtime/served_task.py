@@ -20,7 +20,7 @@ from ..channel import RequestId
 from ..errors import InternalError, InvalidParamsError, LocalProtocolError, ProtocolError
 from ..facts import Revision
 from ..foreign_text import safe_repr
-from ..protocol.events import LogMessage
+from ..protocol.events import SendLog
 from ..protocol.jsonrpc import read_id
 from ..protocol.requests import (
     PROGRESS,
@@ -109,7 +109,7 @@ class TaskContext(RequestContext):
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """See `RequestContext.log`."""
         related, meta = self._task.related_request_id, self._task.meta()
-        messages = self.peer.connection.send(LogMessage(related, level, data, logger, meta))
+        messages = self.peer.connection.send(SendLog(related, level, data, logger, meta))
         await self.peer.send(*messages)
 
     async def request(

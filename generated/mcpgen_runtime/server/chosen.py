@@ -8,7 +8,7 @@ Each feature is a base of the classes that it adds members or options to.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from ..protocol.batches import parse_batch
+from ..protocol.batch_parsing import parse_batch
 from ..protocol.server_connection import ServerConnection
 from ..apps import UiToolOptions
 from ..proxy.proxying_server import ProxyingServer
@@ -28,7 +28,7 @@ from .request_head import HttpContext
 from .toolkit.any_hosting import AnyHosting
 from .toolkit.app_decorators import AppServer
 from .toolkit.banner import BannerServer
-from .toolkit.cache_hints import CacheOptions, CachingServer, ResourceCacheOptions
+from .toolkit.cache_hints import CacheHintOptions, CachingServer, ResourceCacheOptions
 from .toolkit.card_publishing import CardPublishing
 from .toolkit.client_features.client_tasks import TaskQuestions
 from .toolkit.client_features.questions import ClientQuestions, ElicitationOptions, ElicitingServer
@@ -67,7 +67,7 @@ class ServerOptions(
     ValidationOptions,
     ElicitationOptions,
     SubscriptionOptions,
-    CacheOptions,
+    CacheHintOptions,
     total=False,
 ):
     """Options of `Server` that features add."""
@@ -106,15 +106,14 @@ class Context(
 
 def new_connection(service: Service) -> ServerConnection:
     """The connection to a client, which may use any revision of the server."""
-    connection = ServerConnection(
+    return ServerConnection(
         service.revisions,
         service.describe,
         service.extensions,
         admit=service.admit,
         on_subscription=service.on_subscription,
+        parse_batch=parse_batch,
     )
-    connection.state.parse_batch = parse_batch
-    return connection
 
 
 class ServerDispatcher(VaryingLists, MountingDispatcher, Dispatcher):

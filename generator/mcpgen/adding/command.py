@@ -15,6 +15,7 @@ from mcpgen import paths
 from mcpgen.adding import folder as folders
 from mcpgen.adding.reviews import by_pages
 from mcpgen.adding.revision import Addition, addition
+from mcpgen.adding.work import work_of
 from mcpgen.console import Console, count_of
 from mcpgen.diff import report
 from mcpgen.errors import UsageError, format_value, safe_text
@@ -116,6 +117,7 @@ def _lines(added: Addition, folder: Path) -> Iterator[str]:
         yield f"  {tables}" if pages else f"  {tables}, on the page of each method"
         yield from (f"    {page}" for page in pages)
     yield f"docs.toml: {_missing(added.undocumented)}"
+    yield f"left to a person: {work_of(added).text()}"
     if added.diff is not None:
         yield f"changes: {report.headline(added.diff)}"
         yield f"next: mcpgen diff {added.diff.old} {added.diff.new}{_schemas_option(folder)}"
@@ -152,6 +154,7 @@ def _record(added: Addition, folder: Path) -> dict[str, object]:
         "errata": [erratum.pointer for erratum in added.errata],
         "unmatched_errata": [erratum.pointer for erratum in added.unmatched],
         "undocumented": added.undocumented,
+        "work": asdict(work_of(added)),
         "notes": added.notes,
         "changes": dict(added.diff.counts) if added.diff is not None else None,
     }

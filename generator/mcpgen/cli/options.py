@@ -18,7 +18,7 @@ from mcpgen.console import Console
 from mcpgen.model.feature_table import FEATURES
 from mcpgen.model.parts import ALL, NONE, PARTS, TRANSPORTS, USED
 from mcpgen.model.runtime import DISTRIBUTION, RUNTIMES
-from mcpgen.names import LIBRARIES
+from mcpgen.names import DECODINGS, LIBRARIES
 
 DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
 """A directory, which need not exist: the code that reads it reports that it is no directory."""
@@ -263,7 +263,14 @@ def selection_options(command: Any) -> Any:
         help="vendored (the default): the package has all of its modules; installed: it has what is"
         f" rendered, and imports the rest from {DISTRIBUTION}, which has all features.",
     )
-    return revisions(parts(transports(features(sources(library(form(command)))))))
+    decoding = click.option(
+        "--decoding",
+        type=click.Choice(DECODINGS),
+        metavar="KIND",
+        help="lenient (the default): null is absence, and so on; strict: what the schema allows,"
+        " and nothing else.",
+    )
+    return revisions(parts(transports(features(sources(library(form(decoding(command))))))))
 
 
 def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:

@@ -1,8 +1,7 @@
 """The signatures of the blocking client's members, derived from those of the asynchronous client.
 
 `base.py` and `group_base.py` in `templates/package/client` have the members that do not depend on a
-schema; those of `ClientCalls` are for clients of one server and of several. Type checkers see a
-member with the same parameters; at run time one class calls all of them.
+schema. Type checkers see a member with the same parameters; at run time one class calls all.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from functools import cache
 from mcpgen import paths
 from mcpgen.literals import Code, ascii_source
 
-_SHARED = "ClientCalls"
 _CLIENT = "ClientBase"
 _GROUP = "GroupBase"
 _OF_FEATURES = {
@@ -23,8 +21,10 @@ _OF_FEATURES = {
     "subscriptions": ("listen.py", "ListenCalls"),
     "middleware": ("client_middleware.py", "MiddlewareCalls"),
     "apps": ("app_calls.py", "AppCalls"),
+    "callbacks": ("callbacks.py", "CallbackCalls"),
+    "client+per_request": ("request_logs.py", "RequestLogs"),
 }
-"""By feature: the module and the class with the methods that it adds."""
+"""By feature or part: the module and the class with the methods that it adds."""
 _OF_FEATURES_ALONE = {
     "skills": ("skill_calls.py", "SkillCalls"),
     "tasks": ("task_requests.py", "ResumingCalls"),
@@ -56,25 +56,25 @@ class BlockingMethod:
 
 
 @cache
-def blocking_methods(features: frozenset[str]) -> tuple[BlockingMethod, ...]:
-    """The blocking methods of every client, with those of some features."""
+def blocking_methods(parts: frozenset[str]) -> tuple[BlockingMethod, ...]:
+    """The blocking methods of every client, with those of some features and parts."""
     of_client = _methods("base.py", _CLIENT)
-    alone = _of_features(features, _OF_FEATURES_ALONE)
-    return (*_of_features(features), *alone, *_methods("base.py", _SHARED), *of_client)
+    alone = _of_features(parts, _OF_FEATURES_ALONE)
+    return (*_of_features(parts), *alone, *of_client)
 
 
 @cache
-def blocking_group_methods(features: frozenset[str]) -> tuple[BlockingMethod, ...]:
-    """The blocking methods of every client of several servers, with those of some features."""
+def blocking_group_methods(parts: frozenset[str]) -> tuple[BlockingMethod, ...]:
+    """The blocking methods of every client of several servers, likewise."""
     of_group = _methods("group_base.py", _GROUP)
-    return (*_of_features(features), *_methods("base.py", _SHARED), *of_group)
+    return (*_of_features(parts), *of_group)
 
 
 def _of_features(
-    features: frozenset[str], classes: Mapping[str, tuple[str, str]] = _OF_FEATURES
+    parts: frozenset[str], classes: Mapping[str, tuple[str, str]] = _OF_FEATURES
 ) -> Iterator[BlockingMethod]:
     for name, (module, class_name) in classes.items():
-        if name in features:
+        if name in parts:
             yield from _methods(module, class_name)
 
 

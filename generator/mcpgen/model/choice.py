@@ -17,7 +17,7 @@ from mcpgen.model.parts import (
     brought_features,
 )
 from mcpgen.model.runtime import RUNTIMES, Runtime
-from mcpgen.names import LIBRARIES, Library
+from mcpgen.names import DECODINGS, LIBRARIES, Decoding, Library
 
 
 def selection(
@@ -26,6 +26,7 @@ def selection(
     models: str = "",
     features: Sequence[str] = (),
     runtime: str = "",
+    decoding: str = "",
 ) -> Selection:
     """Make a selection from the words of command-line options.
 
@@ -37,6 +38,7 @@ def selection(
             `all` or `none` to start from these; names with the prefix `-` to remove. The result
             has all of them after `none`, or what is removed after `all`.
         runtime: The form, vendored unless it is named.
+        decoding: The kind of decoding, lenient unless it is named.
 
     Raises:
         UsageError: A name is unknown, or the names contradict each other.
@@ -48,6 +50,7 @@ def selection(
         _library(models),
         _feature_names(features, own_parts),
         _form(runtime),
+        _decoding(decoding),
     )
     peers = {ALL, *PEERS}.intersection(chosen.parts)
     if not peers and chosen.features == (NONE,):
@@ -211,3 +214,10 @@ def _form(word: str) -> Runtime:
         if word in (known, ""):
             return known
     raise UsageError(f"--runtime: expected {' or '.join(RUNTIMES)}, got {word!r}")
+
+
+def _decoding(word: str) -> Decoding:
+    for known in DECODINGS:
+        if word in (known, ""):
+            return known
+    raise UsageError(f"--decoding: expected {' or '.join(DECODINGS)}, got {word!r}")

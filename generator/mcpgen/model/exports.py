@@ -40,8 +40,11 @@ _SESSION = ".server.server_session"
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
 EXPORTS = (
-    _export("._wire", "types", "DecodeError", "EncodingError", "ValidationError", "convert"),
-    _export("._wire", "types", "decoder", "encode", "replace", "to_builtins"),
+    _export("._decoding", "types", "convert", "decoder"),
+    _export("._wire", "types", "DecodeError", "EncodingError", "ValidationError", "encode"),
+    _export("._wire", "types", "replace", "to_builtins"),
+    _export(".messages", "types", "ErrorResponse", "MessageError", "Notification", "Request"),
+    _export(".messages", "types", "Response"),
     _export(".apps", "apps", "Csp"),
     _export(".apps", "apps+client", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     _export(".skills", "skills+client", "Skill", "SkillResource"),
@@ -64,8 +67,7 @@ EXPORTS = (
     ),
     _export(".client.auth.oauth", "auth+client", "OAuth", "PendingAuthorization"),
     _export(".client.auth.stores", "auth+client", "FileStore", "MemoryStore", "Store"),
-    _export(".client.callbacks", "client", "Callback", "LogMessage"),
-    _export(".client.callbacks", "client", "StartedCall"),
+    _export(".client.callbacks", "callbacks", "Callback", "LogMessage", "StartedCall"),
     _export(".client.group", "groups", "ClientGroup"),
     _export(".client.host", "groups", "DeclaredTools", "safe_icons"),
     _export(

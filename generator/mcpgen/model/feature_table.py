@@ -203,8 +203,27 @@ FEATURES = (
         bases=(Base("Client", "client.listen.ClientListenCalls"),),
     ),
     Feature(
+        "callbacks",
+        frozenset({"client"}),
+        client_members=("on_log", "on_progress", "start_call"),
+        was_default=True,
+        bases=(
+            Base("Client", "client.callbacks.CallbackCalls"),
+            Base("Client", "client.callbacks.StartedCalls"),
+            Base("ClientGroup", "client.callbacks.CallbackCalls"),
+            Base("ChosenApplication", "client.callbacks.CallbackApplication"),
+        ),
+    ),
+    Feature(
+        "aiohttp",
+        frozenset({"client", "http"}),
+        was_default=True,
+        bases=(Base("ChosenApplication", "transports.http.aiohttp_library.AiohttpRequests"),),
+    ),
+    Feature(
         "commands",
         frozenset({"client"}),
+        brings=("callbacks",),
         commands=("call", "config", "inspect", "list", "prompt", "read"),
     ),
     Feature(
@@ -465,10 +484,12 @@ BASES = (
         "param_headers",
     ),
     Base("Context", "server.request_head.HttpContext", "server+http"),
+    Base("Client", "client.request_logs.RequestLogs", "client+per_request"),
+    Base("ClientGroup", "client.request_logs.RequestLogs", "client+per_request"),
     Base("ConnectOptions", "client.server_url.HttpOptions", "client+http"),
     Base("ConnectOptions", "client.server_process.CommandOptions", "client+stdio"),
     Base("Server", "server.toolkit.cache_hints.CachingServer", "cache_hints"),
-    Base("ServerOptions", "server.toolkit.cache_hints.CacheOptions", "cache_hints"),
+    Base("ServerOptions", "server.toolkit.cache_hints.CacheHintOptions", "cache_hints"),
     Base("ResourceOptions", "server.toolkit.cache_hints.ResourceCacheOptions", "cache_hints"),
 )
 """Bases that come with a revision or a transport instead of a feature."""

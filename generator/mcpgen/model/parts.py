@@ -23,7 +23,7 @@ from mcpgen.model.feature_table import (
     Feature,
 )
 from mcpgen.model.runtime import Runtime, check_form
-from mcpgen.names import Library
+from mcpgen.names import Decoding, Library
 
 if TYPE_CHECKING:  # a mere check of a package need not load it
     from mcpgen.schema.facts import Facts
@@ -53,6 +53,7 @@ class Selection:
         models: The library that models are written for.
         features: `none` and the features, or `all` and the removed ones, with the prefix `-`.
         runtime: The form.
+        decoding: Whether what decodes is more than what the schema allows.
     """
 
     parts: tuple[str, ...] = (ALL,)
@@ -60,6 +61,7 @@ class Selection:
     models: Library = "msgspec"
     features: tuple[str, ...] = (ALL,)
     runtime: Runtime = "vendored"
+    decoding: Decoding = "lenient"
 
 
 EVERYTHING = Selection()
@@ -90,6 +92,7 @@ class Features:
         models: The library of its models.
         chosen: The features by name, including those of other features.
         installed: Whether it imports its runtime, which has all features except rendered ones.
+        decoding: Whether what decodes is more than what the schema allows.
     """
 
     protocol: bool
@@ -112,6 +115,7 @@ class Features:
     models: Library
     chosen: frozenset[str]
     installed: bool
+    decoding: Decoding = "lenient"
 
     @property
     def is_runtime(self) -> bool:
@@ -271,6 +275,7 @@ class Features:
             "http": self.any_http,
             "stdio": self.stdio,
             "client+http": self.client and self.any_http,
+            "client+per_request": self.client and self.per_request,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
             "cache_hints": self.server and self.cache_hints,
@@ -366,8 +371,9 @@ def features(
         models=chosen.models,
         chosen=frozenset(),
         installed=chosen.runtime == "installed",
+        decoding=chosen.decoding,
     )
-    check_form(chosen.runtime, chosen.models)
+    check_form(chosen.runtime, chosen.models, chosen.decoding)
     own = _chosen_features(chosen.features, package)
     if package.installed:
         own |= {each.name for each in package.absent if not each.is_rendered}

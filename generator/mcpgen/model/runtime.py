@@ -110,11 +110,11 @@ def has_file(path: str, folders: Collection[str] = ()) -> bool:
     return path == "py.typed" or is_own(stem.split("/"), folders)
 
 
-def check_form(runtime: Runtime, models: str) -> None:
-    """Check that the runtime supports the models of a package.
+def check_form(runtime: Runtime, models: str, decoding: str) -> None:
+    """Check that the runtime supports the models of a package, and how they are decoded.
 
     Raises:
-        UsageError: The distribution has no modules for the models.
+        UsageError: The distribution has no modules for them.
     """
     if runtime != "installed":
         return
@@ -122,4 +122,9 @@ def check_form(runtime: Runtime, models: str) -> None:
         raise UsageError(
             f"--models {models}: expected --runtime vendored, since {DISTRIBUTION} has the modules"
             " for msgspec"
+        )
+    if decoding != "lenient":
+        raise UsageError(
+            f"--decoding {decoding}: expected --runtime vendored, since {DISTRIBUTION} decodes"
+            " leniently"
         )

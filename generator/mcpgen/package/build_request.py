@@ -121,7 +121,8 @@ class BuildRequest:
             chosen.features,
             self.gitattributes,
             chosen.runtime,
-            *(() if self.used_by is None else (self.used_by.sources, self.used_by.words)),
+            *(((), ()) if self.used_by is None else (self.used_by.sources, self.used_by.words)),
+            chosen.decoding,
         )
 
     @property

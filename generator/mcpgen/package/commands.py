@@ -59,6 +59,7 @@ class PackageOptions:
         sources: Files and folders of the program whose used features `used` stands for; by default
             the folder of the package.
         trusted: Whether templates of models of the user's own may run, which have no sandbox.
+        decoding: The word of `--decoding`; empty unless it was given.
     """
 
     revisions: tuple[str, ...] = ()
@@ -77,6 +78,7 @@ class PackageOptions:
     keeps_old_modules: bool = False
     sources: tuple[Path, ...] = ()
     trusted: bool = False
+    decoding: str = ""
 
 
 def new_request(
@@ -90,7 +92,14 @@ def new_request(
     package = build_request.package_name(directory)
     used_by = _used_by(options.features, options.sources, directory, package)
     words = options.features if used_by is None else _words_of(used_by)
-    chosen = selection(options.parts, options.transports, options.models, words, options.runtime)
+    chosen = selection(
+        options.parts,
+        options.transports,
+        options.models,
+        words,
+        options.runtime,
+        options.decoding,
+    )
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(options, directory, before)
     if not sources:
@@ -241,6 +250,7 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
         options.models or before.models,
         words if used_by is None else _words_of(used_by),
         options.runtime or before.runtime,
+        options.decoding or before.decoding,
     )
     sources = _sources(options, directory, record)
     if not options.revisions:

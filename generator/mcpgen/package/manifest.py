@@ -24,7 +24,7 @@ from mcpgen.model import runtime
 from mcpgen.model.choice import recorded_features, selection
 from mcpgen.model.parts import ALL, EVERYTHING, NONE, Selection
 from mcpgen.model.runtime import Runtime
-from mcpgen.names import Library
+from mcpgen.names import Decoding, Library
 from mcpgen.toml_records import Place, convert
 
 NAME = "mcpgen.json"
@@ -76,6 +76,7 @@ class Options:
         sources: Files and folders of the program whose used features the package has, from the
             package's directory; no member if features were named.
         words: The words of `--features` with `used`; no member likewise.
+        decoding: The kind of decoding; no member if it is lenient.
     """
 
     errata: bool
@@ -87,14 +88,17 @@ class Options:
     runtime: Runtime = EVERYTHING.runtime
     sources: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    decoding: Decoding = EVERYTHING.decoding
 
     def selection(self) -> Selection:
-        """The parts, the transports, the library of the models, the features and the form.
+        """The recorded choice.
 
         Raises:
             UsageError: The recorded words are not a valid choice.
         """
-        return selection(self.parts, self.transports, self.models, self.features, self.runtime)
+        return selection(
+            self.parts, self.transports, self.models, self.features, self.runtime, self.decoding
+        )
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,8 @@ class Manifest:
             del document["options"]["gitattributes"]
         if self.options.runtime == EVERYTHING.runtime:
             del document["options"]["runtime"]
+        if self.options.decoding == EVERYTHING.decoding:
+            del document["options"]["decoding"]
         if not self.options.sources:
             del document["options"]["sources"], document["options"]["words"]
         for extension in document["extensions"].values():

@@ -157,16 +157,10 @@ def _refuse_places(templates: Path, directory: Path) -> None:
         raise UsageError(f"-o {directory}: expected a directory apart from {templates}")
 
 
-def _patch(directory: Path, record: Record | None, named: Path | None) -> Patch | None:
-    if named is None and (record is None or not record.patch.file):
-        return None
-    from mcpgen.package import patches  # few directories have one
-
-    place = named
-    if place is None:
-        assert record is not None  # or there is no patch
-        place = patches.recorded_path(directory, record.patch.file)
-    return patches.read(place, directory)
+def _patch(directory: Path, record: Record | None, named: Path | None = None) -> Patch | None:
+    """The named patch, else the one of the record."""
+    as_manifest = None if record is None else _as_manifest(record)
+    return build_request.patch(directory, as_manifest, named)
 
 
 def read(directory: Path) -> Record | None:
@@ -222,7 +216,7 @@ def recorded_request(directory: Path, *, trusted: bool) -> tuple[RenderRequest, 
         build_request.recorded_extensions(directory, as_manifest),
         record.errata,
         record.trusted,
-        _patch(directory, record, None),
+        _patch(directory, record),
     )
     return request, record
 
@@ -231,7 +225,14 @@ def _as_manifest(record: Record) -> manifest.Manifest:
     """The inputs of a record in the form of a package's manifest, which names inputs likewise."""
     options = manifest.Options(record.errata)
     return manifest.Manifest(
-        record.mcpgen, "", "rendered", options, record.revisions, record.extensions, record.files
+        record.mcpgen,
+        "",
+        "rendered",
+        options,
+        record.revisions,
+        record.extensions,
+        record.files,
+        patch=record.patch,
     )
 
 
@@ -264,10 +265,7 @@ def build(request: RenderRequest) -> dict[str, str]:
         specification.spec_version,
         Templates(
             relative_path(request.templates.resolve(), target),
-            {
-                name: manifest.file_fingerprint(request.templates / name)
-                for name in template_folder.files_of(request.templates)
-            },
+            _fingerprints(request.templates),
         ),
         {source.revision: _origin(source, errata=request.errata) for source in request.sources},
         build_request.extension_origins(request.extensions, target),
@@ -277,6 +275,16 @@ def build(request: RenderRequest) -> dict[str, str]:
         patch,
     )
     return {**files, NAME: record.text()}
+
+
+def _fingerprints(templates: Path) -> Mapping[str, str]:
+    """The fingerprint of each file of a folder of templates."""
+    from mcpgen.render import template_folder  # takes long to import
+
+    return {
+        name: manifest.file_fingerprint(templates / name)
+        for name in template_folder.files_of(templates)
+    }
 
 
 def _ignore(note: str) -> None:
@@ -373,18 +381,21 @@ def matches(console: Console, request: RenderRequest) -> bool:
     if record is None:
         raise OutputError(f"{directory}: expected a rendered directory, got no {NAME}")
     files = build(request)
-    reasons = [*_reasons(request, record)]
     diffs = check.differences(directory, {*files, *record.files} - {NAME}, files)
+    settings = _changed_settings(request, record)
+    reasons = [f"the settings changed: {', '.join(settings)}; run mcpgen"] if settings else []
+    reasons += _reasons(request, record)
+    current = not diffs and not settings
     console.record(
         {
             "directory": str(directory),
-            "current": not diffs,
+            "current": current,
             "reasons": reasons,
             "differing": [*diffs],
             "diff": "".join(diffs.values()),
         }
     )
-    if not diffs:
+    if current:
         console.summary(f"{directory}: up to date")
         return True
     for reason in reasons:
@@ -393,24 +404,34 @@ def matches(console: Console, request: RenderRequest) -> bool:
     return False
 
 
+def _changed_settings(request: RenderRequest, record: Record) -> Sequence[str]:
+    """The settings of a project that differ from those of a record."""
+    names = sorted(source.revision for source in request.sources)
+    extensions = [each.identifier for each in request.extensions]
+    pairs = {
+        "revisions": (names, sorted(record.revisions)),
+        "extensions": (extensions, [*record.extensions]),
+        "errata": (request.errata, record.errata),
+    }
+    return [name for name, (now, before) in pairs.items() if now != before]
+
+
 def _reasons(request: RenderRequest, record: Record) -> Sequence[str]:
     """The changes since a directory was rendered, in words."""
-    now = {
-        path: manifest.file_fingerprint(request.templates / path)
-        for path in record.templates.files
-        if (request.templates / path).is_file()
-    }
-    changed = [path for path, digest in record.templates.files.items() if now.get(path) != digest]
+    now = _fingerprints(request.templates)
+    changed = sorted(dict(now.items() ^ record.templates.files.items()))
+    patch = "" if request.patch is None else request.patch.digest
     revisions = [
         source.revision
         for source in request.sources
-        if source.revision not in record.revisions
-        or build_request.inputs(source, request.errata) != record.revisions[source.revision].inputs
+        if source.revision in record.revisions
+        and build_request.inputs(source, request.errata) != record.revisions[source.revision].inputs
     ]
     edited = output.edited_files(request.directory, record.files)
     return [
         *(f"the template changed: {path}" for path in changed),
         *(f"the schema changed: {name}" for name in revisions),
+        *(["the patch changed"] if patch != record.patch.digest else []),
         *(f"edited: {path}" for path in edited),
         *([f"made by mcpgen {record.mcpgen}"] if record.mcpgen != __version__ else []),
     ]

@@ -44,6 +44,7 @@ class PackageSettings:
             the package.
         models: As for `--models`; empty for msgspec.
         runtime: As for `--runtime`; empty for vendored.
+        decoding: As for `--decoding`; empty for lenient.
         schemas: Schema files, one revision each.
         facts: The facts file of the one schema file.
         errata: Whether known defects of published schemas are corrected.
@@ -75,6 +76,7 @@ class PackageSettings:
     gitattributes: bool = True
     keep_old_modules: bool = False
     sources: tuple[str, ...] = ()
+    decoding: str = ""
 
 
 @dataclass(frozen=True)

@@ -470,6 +470,7 @@ def _package_options(settings: Settings, package: PackageSettings) -> PackageOpt
         package.runtime,
         package.keep_old_modules,
         tuple(settings.root / path for path in package.sources),
+        decoding=package.decoding,
     )
 
 
@@ -555,6 +556,7 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "sources": (request.options.sources, record.options.sources),
         "models": (request.options.models, record.options.models),
         "runtime": (request.options.runtime, record.options.runtime),
+        "decoding": (request.options.decoding, record.options.decoding),
         "transports": (request.options.transports, record.options.transports),
         "gitattributes": (request.options.gitattributes, record.options.gitattributes),
         "errata": (request.options.errata, record.options.errata),

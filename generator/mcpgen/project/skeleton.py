@@ -56,7 +56,7 @@ TOOLS = ("mypy>=1.15", "pre-commit>=4.2", "pyright>=1.1.400", "pytest>=8.4", "ru
 _ALWAYS = ("anyio", "msgspec")
 _OVER_HTTP: Mapping[Side, tuple[str, ...]] = {
     "server": ("uvicorn",),
-    "client": ("aiohttp", "httpx2"),
+    "client": ("httpx2",),
 }
 _RESERVED = frozenset({"tests", "mcp", "pytest", "mypy", "pyright", "ruff", "hatchling"})
 """Names of packages that a project is tested with, or could be confused with."""

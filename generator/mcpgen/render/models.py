@@ -17,6 +17,7 @@ from mcpgen.errors import SchemaError, TemplateError, format_value, safe_text
 from mcpgen.json_types import Json, Node
 from mcpgen.model.docstrings import Doc
 from mcpgen.model.normalized import (
+    ANY_MAP,
     Check,
     Constant,
     Definition,
@@ -27,12 +28,18 @@ from mcpgen.model.normalized import (
     targets,
 )
 from mcpgen.model.unions import Variant
-from mcpgen.names import Library
+from mcpgen.names import Decoding, Library
 from mcpgen.render.datamodel import Job, Worker, source_of
 from mcpgen.render.own_templates import NO_TEMPLATES, OwnTemplates
+from mcpgen.schema import keywords
 
 _OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
 """The names that modules of models import from the package."""
+
+_OF_DEFINITIONS = ("Struct", "Untagged")
+"""Those that they import from the module of definitions beside them, if it checks values."""
+
+_ANY_OBJECT = (Variant("dict[str, Any]", decides=False),)
 
 _OF_PYDANTIC = ("Tagged", "UnsetType", "nullable", "optional")
 """The names that they import from the package's module for pydantic as well."""
@@ -49,6 +56,7 @@ def job(
     library: Library = "msgspec",
     runtime: str = "..",
     templates: OwnTemplates = NO_TEMPLATES,
+    decoding: Decoding = "lenient",
 ) -> Job:
     """The job that renders a module with every definition.
 
@@ -64,7 +72,10 @@ def job(
         library: The library of the models.
         runtime: The prefix by which the module imports the package's other modules.
         templates: Templates of the user's own.
+        decoding: Whether values are checked by the definitions too.
     """
+    if decoding == "strict":
+        unions = {**dict.fromkeys(_checked_maps(normal), _ANY_OBJECT), **unions}
     extra: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
     definitions: dict[str, Node] = {}
@@ -84,6 +95,8 @@ def job(
         extra[name]["has_value"] = name in values
         extra[name]["is_plain"] = _is_plain(definition, normal)
         extra[name]["runtime"] = runtime
+        if name in templates.types:
+            extra[name]["spec"] = templates.types[name]
     used = {each for name in definitions for each in targets(normal.definitions[name].node)}
     return Job(
         definitions=definitions,
@@ -93,10 +106,25 @@ def job(
         title=title,
         modules=dict.fromkeys(_OF_PACKAGE, f"{runtime}_wire")
         | dict.fromkeys(_OF_PYDANTIC if library == "pydantic" else (), f"{runtime}_structs")
-        | dict.fromkeys(sorted(used.intersection(core)), "..models"),
+        | dict.fromkeys(sorted(used.intersection(core)), "..models")
+        | dict.fromkeys(_OF_DEFINITIONS if decoding == "strict" else (), ".definitions"),
         library=library,
         templates=templates.texts,
     )
+
+
+def _checked_maps(normal: NormalizedSchema) -> list[str]:
+    """The definitions that are maps of any members to Python, and more to the schema.
+
+    Such a definition becomes a class of its own, by which its values are checked.
+    """
+    published = normal.schema.definitions
+    return [
+        name
+        for name, definition in normal.definitions.items()
+        if definition.node == ANY_MAP
+        and keywords.binds(published.get(name, {})) - {"type", "additionalProperties"}
+    ]
 
 
 def _with_imports(node: Node, core: Collection[str]) -> Node:

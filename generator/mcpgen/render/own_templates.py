@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mcpgen.errors import SettingsError
+from mcpgen.spec.values import Revision, Type
 from mcpgen.toml_records import Place, convert, parse_toml
 
 ADDED = "added"
@@ -27,10 +28,16 @@ class OwnTemplates:
     Attributes:
         texts: Their texts by file, such as `own/models/msgspec.jinja2`.
         imports: What their modules import for them, such as `acme.base.Model`.
+        types: The types of the revision, which they get as `spec`, by name.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
     imports: tuple[str, ...] = ()
+    types: Mapping[str, Type] = field(default_factory=dict[str, Type])
+
+    def for_revision(self, revision: Revision | None) -> OwnTemplates:
+        """The same templates with the types of a revision."""
+        return self if revision is None else replace(self, types=revision.types_by_name)
 
 
 NO_TEMPLATES = OwnTemplates()

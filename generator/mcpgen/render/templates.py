@@ -33,6 +33,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from mcpgen import cache, paths
 from mcpgen.errors import TemplateError, safe_text
 from mcpgen.literals import Code, docstring, literal, source_text
+from mcpgen.spec.packages import ModelsSpec
 
 _KIND = "template"
 
@@ -96,8 +97,8 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
     """The environment of templates: sandboxed, and without attributes of mappings."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Whether a template may read an attribute."""
-        outside = isinstance(obj, type | ModuleType | PurePath)
+        """Whether a template may read an attribute: of finished values, not of what made them."""
+        outside = isinstance(obj, type | ModuleType | PurePath) or isinstance(value, ModelsSpec)
         return not outside and super().is_safe_attribute(obj, attr, value)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -27,6 +27,7 @@ from mcpgen.render.own_templates import (
     read_models,
 )
 from mcpgen.spec.building import package
+from mcpgen.spec.loading import specification
 from mcpgen.spec.packages import ExtensionSpec, PackageSpec, RevisionSpec
 
 _SUFFIX = ".jinja"
@@ -71,16 +72,22 @@ def render_package(
     """
     spec = package(revisions, package_name, selection, old_names, renamed_types)
     own = NO_TEMPLATES if overrides is None else read_models(overrides)
+    public = None if overrides is None else specification(spec.revisions)
+
+    def own_for(revision: RevisionSpec) -> OwnTemplates:
+        return own.for_revision(public.revision(revision.name) if public and own.texts else None)
+
     jobs = {
-        f"{revision.folder}/models.py": _models_job(spec, revision, own)
+        f"{revision.folder}/models.py": _models_job(spec, revision, own_for(revision))
         for revision in spec.revisions
     }
     for revision, extension, folder in _extensions(spec):
-        jobs[f"{folder}/models.py"] = _extension_job(spec, revision, extension, own)
+        jobs[f"{folder}/models.py"] = _extension_job(spec, revision, extension, own_for(revision))
     if worker is not None:
         worker.start(jobs)
-    makers = _makers(spec, jobs, worker, overrides)
-    added = {} if overrides is None else _added_makers(spec, overrides)
+    values = {"package": spec} if public is None else {"package": spec, "spec": public}
+    makers = _makers(spec, jobs, worker, overrides, values)
+    added = {} if overrides is None else _added_makers(spec, overrides, values)
     _check_added(added, makers, overrides)
     makers |= added
 
@@ -111,29 +118,41 @@ def is_copied(path: str) -> bool:
 
 
 def _makers(
-    spec: PackageSpec, jobs: Mapping[str, Job], worker: Worker | None, overrides: Path | None
+    spec: PackageSpec,
+    jobs: Mapping[str, Job],
+    worker: Worker | None,
+    overrides: Path | None,
+    every: Mapping[str, object],
 ) -> dict[str, Callable[[], str]]:
-    """The function that makes the text of each possible file of a package, by the file's path."""
+    """The function that makes the text of each possible file of a package, by the file's path.
+
+    Args:
+        spec: The package.
+        jobs: The jobs of the models.
+        worker: The process that makes the models.
+        overrides: A directory with templates that replace mcpgen's.
+        every: The values for every template.
+    """
     makers: dict[str, Callable[[], str]] = {}
 
     def add(path: str, source: str, **values: object) -> None:
-        values |= _runtime_names(spec, path)
-        makers[path] = partial(templates.render, source, overrides, package=spec, **values)
+        values |= {**every, **_runtime_names(spec, path)}
+        makers[path] = partial(templates.render, source, overrides, **values)
 
     for file in _verbatim():
         makers[file.relative_to(_root()).as_posix()] = partial(file.read_text, encoding="utf-8")
     for name in _SHARED:
         makers[name] = partial((paths.PACKAGE / "schema" / name).read_text, encoding="utf-8")
-    for path, source in (*_templates(""), *_in_place(spec.has)):
+    for path, source in (*_templates(), *_in_place(spec.has)):
         add(path, source)
     for revision in spec.revisions:
-        for path, source in _templates(_PER_REVISION):
+        for path, source in _templates_per(_PER_REVISION, spec.has):
             add(f"{revision.folder}/{path}", source, revision=revision)
         path = f"{revision.folder}/models.py"
         normal = revision.models.normal
         makers[path] = partial(models.render, normal, jobs[path], worker, path)
     for revision, extension, folder in _extensions(spec):
-        for path, source in _templates(_PER_EXTENSION):
+        for path, source in _templates_per(_PER_EXTENSION, spec.has):
             add(f"{folder}/{path}", source, revision=revision, extension=extension)
         path = f"{folder}/models.py"
         normal = extension.models.normal
@@ -144,7 +163,9 @@ def _makers(
     return {path: make for path, make in makers.items() if runtime.has_file(path, folders)}
 
 
-def _added_makers(spec: PackageSpec, overrides: Path) -> dict[str, Callable[[], str]]:
+def _added_makers(
+    spec: PackageSpec, overrides: Path, every: Mapping[str, object]
+) -> dict[str, Callable[[], str]]:
     """The function that makes the text of each file that the user adds, by the file's path."""
     root = overrides / ADDED
     makers: dict[str, Callable[[], str]] = {}
@@ -157,7 +178,7 @@ def _added_makers(spec: PackageSpec, overrides: Path) -> dict[str, Callable[[], 
         for path, values in _places_of(spec, inner.as_posix()):
             if file.suffix == _SUFFIX:
                 path = path.removesuffix(_SUFFIX)
-                values |= {"package": spec, **_runtime_names(spec, path)}
+                values |= {**every, **_runtime_names(spec, path)}
                 name = f"{ADDED}/{inner.as_posix()}"
                 makers[path] = partial(templates.render, name, overrides, **values)
             else:
@@ -227,6 +248,7 @@ def _extension_job(
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/{extension.module}/models.py"),
         templates=own,
+        decoding=spec.has.decoding,
     )
 
 
@@ -246,6 +268,7 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec, own: OwnTemplates) ->
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/models.py"),
         templates=own,
+        decoding=spec.has.decoding,
     )
 
 
@@ -272,21 +295,30 @@ def _verbatim() -> Iterator[Path]:
 
 
 def _in_place(has: Features) -> Iterator[tuple[str, str]]:
-    """Templates that replace modules of `templates/package`, in the form of `_templates`.
+    """Files that replace modules of `templates/package`, in the form of `_templates`.
 
-    The replaced modules are for msgspec, and for a vendored package.
+    The replaced modules are for msgspec, lenient decoding, and for a vendored package.
     """
-    for name in (f"for_{has.models}", *((runtime.FOLDER,) if has.installed else ())):
+    installed = (runtime.FOLDER,) if has.installed else ()
+    for name in (f"for_{has.models}", f"for_{has.decoding}", *installed):
         folder = paths.templates_dir() / name
-        for path in sorted(folder.rglob(f"*{_SUFFIX}")):
+        for path in sorted((*folder.rglob("*.py"), *folder.rglob(f"*{_SUFFIX}"))):
             inner = path.relative_to(folder).as_posix()
-            yield inner.removesuffix(_SUFFIX), f"{name}/{inner}"
+            if path.parent.name not in (_PER_REVISION, _PER_EXTENSION):
+                yield inner.removesuffix(_SUFFIX), f"{name}/{inner}"
 
 
-def _templates(folder: str) -> Iterator[tuple[str, str]]:
-    """Templates of a folder: the path of the rendered file, below that folder, and the name."""
-    for path in (_root() / folder).rglob(f"*{_SUFFIX}"):
-        inner = path.relative_to(_root() / folder)
-        if folder or inner.parts[0] not in (_PER_REVISION, _PER_EXTENSION):
-            source = path.relative_to(paths.templates_dir()).as_posix()
-            yield inner.as_posix().removesuffix(_SUFFIX), source
+def _templates() -> Iterator[tuple[str, str]]:
+    """Templates of a package: the path of the rendered file, and the name of the template."""
+    for path in _root().rglob(f"*{_SUFFIX}"):
+        inner = path.relative_to(_root())
+        if inner.parts[0] not in (_PER_REVISION, _PER_EXTENSION):
+            yield inner.as_posix().removesuffix(_SUFFIX), f"package/{inner.as_posix()}"
+
+
+def _templates_per(folder: str, has: Features) -> Iterator[tuple[str, str]]:
+    """Templates of each revision or extension, in the same form; paths are below its folder."""
+    for room in ("package", f"for_{has.decoding}"):
+        for path in (paths.templates_dir() / room / folder).rglob(f"*{_SUFFIX}"):
+            inner = path.relative_to(paths.templates_dir() / room / folder).as_posix()
+            yield inner.removesuffix(_SUFFIX), f"{room}/{folder}/{inner}"

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from mcpgen import __version__
 from mcpgen.errors import SchemaError
+from mcpgen.json_types import Node
 from mcpgen.literals import Code
 from mcpgen.model import blocking, exports, imports, runtime
 from mcpgen.model.blocking import BlockingMethod
@@ -24,9 +25,11 @@ from mcpgen.model.parts import Features
 from mcpgen.model.rpc_api import RpcApi
 from mcpgen.model.unions import Variant
 from mcpgen.schema.facts import Facts
+from mcpgen.schema.structure import structure
 from mcpgen.spec import values as spec
 
 _OF_CORE = "core."
+_PUBLISHED = 2  # slashes of the pointer of a published definition, as in `/$defs/Tool`
 _TIME_TO_LIVE = "ttlMs"  # of a result, in the form of the module `facts` of a package
 
 
@@ -62,6 +65,17 @@ class ModelsSpec:
     docs: Mapping[str, Doc]
     texts: Texts
     values: frozenset[str] = frozenset()
+
+    @property
+    def structure(self) -> Mapping[str, Node]:
+        """The published definitions without prose, and the places of inline ones, by name."""
+        published = self.normal.schema.definitions
+        inline = {
+            name: {"$ref": f"#{each.pointer}"}
+            for name, each in self.normal.definitions.items()
+            if each.pointer.count("/") > _PUBLISHED
+        }
+        return {name: structure(node) for name, node in published.items()} | inline
 
 
 @dataclass(frozen=True)
@@ -421,12 +435,12 @@ class PackageSpec:
     @property
     def blocking_methods(self) -> tuple[BlockingMethod, ...]:
         """Methods of the blocking client that do not depend on a schema."""
-        return blocking.blocking_methods(self.has.chosen)
+        return blocking.blocking_methods(self.has.parts)
 
     @property
     def blocking_group_methods(self) -> tuple[BlockingMethod, ...]:
         """Methods of the blocking client of several servers, likewise."""
-        return blocking.blocking_group_methods(self.has.chosen)
+        return blocking.blocking_group_methods(self.has.parts)
 
     @property
     def group_imports(self) -> Imports:

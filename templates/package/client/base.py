@@ -1,9 +1,9 @@
-"""The bases of every client class: an open session."""
+"""The base of every client class: an open session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from msgspec import Raw
 
@@ -17,78 +17,13 @@ from ..runtime.stubs import wire_params
 from .application import ClientApplication
 from .pipeline import RequestPipeline
 
-if TYPE_CHECKING:  # most clients use none of these
-    from .callbacks import Callback, Callbacks, OnLog, StartedCall
+if TYPE_CHECKING:  # few clients decode results as types
     from .typed_results import ValueReader
 
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
 AnyClient = TypeVar("AnyClient", bound="ClientBase")
 
 
-class ClientCalls:
-    """The members that clients of one server and of several have in common."""
-
-    _requests: Any  # sends the requests of the client
-    _absent: ClassVar[Mapping[str, str]] = {}
-    """Members and options of features that the package lacks, each with its feature."""
-
-    def _pipelines(self) -> Iterable[RequestPipeline]:
-        """The request pipeline of each session that is open."""
-        raise NotImplementedError
-
-    def on_log(self, function: OnLog, level: str = "info") -> Callback:
-        """Register a function to call with each log message of the server, until removal.
-
-        Each function gets its messages in order. Exceptions of the function are logged.
-
-        Args:
-            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
-                not block the event loop; a blocking client runs plain functions in a thread.
-            level: The lowest level to ask for in revisions where each request asks for log
-                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
-
-        Returns:
-            The callback, which has `remove`, and is a context manager that removes it.
-
-        Source: server/utilities/logging.
-        """
-        from .callbacks import log_callback
-
-        return log_callback(function, level, [*map(_callbacks_of, self._pipelines())])
-
-    def on_progress(self, function: OnProgress) -> Callback:
-        """Register a function to call with the progress of each request, until removal.
-
-        Requests that are sent from now on ask for progress, except by `request_raw`. The
-        `on_progress` of a request is called as well.
-
-        Args:
-            function: Gets progress, total and message. A coroutine function, or a plain function,
-                as for `on_log`.
-
-        Returns:
-            The callback, as of `on_log`.
-
-        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
-        """
-        from .callbacks import progress_callback
-
-        return progress_callback(function, [*map(_callbacks_of, self._pipelines())])
-
-    def ask_for_logs(self, level: str | None) -> None:
-        """Ask for log messages with each request, in revisions where requests do so.
-
-        Args:
-            level: The lowest level to send; `None` for no messages.
-
-        Source: server/utilities/logging (2026-07-28).
-        """
-        for requests in self._pipelines():
-            requests.connection.state.log_level = level
-
-
-class ClientBase(ClientCalls):
+class ClientBase:
     """An open session with a server. Rendered subclasses have a coroutine for each request.
 
     Args:
@@ -98,6 +33,9 @@ class ClientBase(ClientCalls):
     Attributes:
         session: The negotiated session.
     """
+
+    _absent: ClassVar[Mapping[str, str]] = {}
+    """Members and options of features that the package lacks, each with its feature."""
 
     def __init__(self, peer: Peer, application: ClientApplication) -> None:
         if peer.session is None:
@@ -219,33 +157,6 @@ class ClientBase(ClientCalls):
         """Like `request`, but return the received result as unchecked JSON, as gateways need."""
         return await self._requests.send_raw(name, params, meta, timeout, on_progress)
 
-    def start_call(
-        self,
-        method: Callable[Parameters, Coroutine[Any, Any, Result]],
-        *args: Parameters.args,
-        **kwargs: Parameters.kwargs,
-    ) -> StartedCall[Result]:
-        """Start a call in a task of its own, which the caller may cancel.
-
-            call = client.start_call(client.call_tool, "forecast", {"city": "Oslo"})
-            ...
-            call.cancel()
-
-        Args:
-            method: A method of this client.
-            args: Its arguments, as in a direct call.
-            kwargs: Its keyword arguments.
-
-        Returns:
-            The call: `await call` gives the result.
-
-        Raises:
-            ConnectionClosedError: The connection has ended.
-        """
-        from .callbacks import StartedCall
-
-        return StartedCall(method(*args, **kwargs), self._peer.start_soon)
-
     def _pipelines(self) -> Iterable[RequestPipeline]:
         return (self._requests,)
 
@@ -289,16 +200,6 @@ class ClientBase(ClientCalls):
     async def close(self) -> None:
         """Close the session, from any task; open requests fail with ConnectionClosedError."""
         await self._peer.close()
-
-
-def _callbacks_of(requests: RequestPipeline) -> Callbacks:
-    """The callbacks of a session."""
-    application = requests.application
-    if application.callbacks is None:
-        from .callbacks import Callbacks
-
-        application.callbacks = Callbacks(requests.connection)
-    return application.callbacks
 
 
 def _check_declared(method: Method, capabilities: Mapping[str, Any]) -> None:

@@ -3,9 +3,6 @@
 Callbacks complement the handlers of `connect`, and may be added and removed at any time. Each
 function gets its messages in order: the next message is passed when the function has returned.
 
-Plain functions of a blocking client, and plain handlers, are called by `in_thread`, in worker
-threads, and so may block.
-
 A started call runs in a task of the session. Cancelling the call cancels its open request, as the
 transport and the revision define: by `notifications/cancelled`, or by closing the stream of the
 request.
@@ -17,18 +14,25 @@ Source: server/utilities/logging, basic/utilities/progress, basic/utilities/canc
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
-from anyio import to_thread
 
 from ..channel import logger
 from ..errors import ConnectionClosedError, RequestCancelledError
+from ..protocol.connection import Connection
+from ..protocol.requests import MESSAGE
+from ..runtime.peer import Peer
+from ..runtime.pending_requests import OnProgress
+from ..runtime.request_context import RequestContext
+from .application import ClientApplication
+from .pipeline import RequestPipeline
 
-if TYPE_CHECKING:
-    from ..protocol.connection import Connection
-    from ..runtime.pending_requests import OnProgress
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+CANCELLED = "the call was cancelled"
 
 
 class LogMessage(Protocol):
@@ -154,37 +158,107 @@ class Callbacks:
         return pass_progress
 
 
-def in_thread(function: Callable[..., Any] | None) -> Any:
-    """Wrap a plain function to run in a thread; coroutine functions are returned unchanged."""
-    if function is None or inspect.iscoroutinefunction(function):
-        return function
+class CallbackApplication(ClientApplication):
+    """Passes log messages to callbacks, before the handlers."""
 
-    async def call_in_thread(*arguments: Any) -> Any:
-        result = await to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
-        return await result if inspect.isawaitable(result) else result
+    callbacks: Callbacks | None = None  # before the first registration
 
-    return call_in_thread
-
-
-def log_callback(function: OnLog, level: str, sessions: Sequence[Callbacks]) -> Callback:
-    """Register a function for the log messages of sessions; `level` as for `add_log`."""
-    callback = Callback(function, [each.remove_log for each in sessions])
-    for session in sessions:
-        session.add_log(callback, level)
-    return callback
+    async def notified(self, context: RequestContext) -> None:
+        if self.callbacks is not None and context.method.name == MESSAGE:
+            await self.callbacks.pass_log_message(context.params)
+        await super().notified(context)
 
 
-def progress_callback(function: OnProgress, sessions: Sequence[Callbacks]) -> Callback:
-    """Register a function for the progress of all requests of sessions."""
-    callback = Callback(function, [each.progress.remove for each in sessions])
-    for session in sessions:
-        session.progress.append(callback)
-    return callback
+def _callbacks_of(requests: RequestPipeline) -> Callbacks:
+    """The callbacks of a session."""
+    application = requests.application
+    assert isinstance(application, CallbackApplication)
+    if application.callbacks is None:
+        application.callbacks = Callbacks(requests.connection)
+        application.with_progress = application.callbacks.with_progress
+    return application.callbacks
 
 
-Result = TypeVar("Result")
+class CallbackCalls:
+    """The methods of clients that register callbacks."""
 
-CANCELLED = "the call was cancelled"
+    def _pipelines(self) -> Iterable[RequestPipeline]:
+        """The request pipeline of each session that is open."""
+        raise NotImplementedError
+
+    def on_log(self, function: OnLog, level: str = "info") -> Callback:
+        """Register a function to call with each log message of the server, until removal.
+
+        Each function gets its messages in order. Exceptions of the function are logged.
+
+        Args:
+            function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
+                not block the event loop; a blocking client runs plain functions in a thread.
+            level: The lowest level to ask for in revisions where each request asks for log
+                messages, unless `ask_for_logs` was called. In a session, `set_level` decides.
+
+        Returns:
+            The callback, which has `remove`, and is a context manager that removes it.
+
+        Source: server/utilities/logging.
+        """
+        sessions = [*map(_callbacks_of, self._pipelines())]
+        callback = Callback(function, [each.remove_log for each in sessions])
+        for session in sessions:
+            session.add_log(callback, level)
+        return callback
+
+    def on_progress(self, function: OnProgress) -> Callback:
+        """Register a function to call with the progress of each request, until removal.
+
+        Requests that are sent from now on ask for progress, except by `request_raw`. The
+        `on_progress` of a request is called as well.
+
+        Args:
+            function: Gets progress, total and message. A coroutine function, or a plain function,
+                as for `on_log`.
+
+        Returns:
+            The callback, as of `on_log`.
+
+        Source: basic/utilities/progress (2026-07-28: basic/patterns/progress).
+        """
+        sessions = [*map(_callbacks_of, self._pipelines())]
+        callback = Callback(function, [each.progress.remove for each in sessions])
+        for session in sessions:
+            session.progress.append(callback)
+        return callback
+
+
+class StartedCalls:
+    """The method of clients of one server that starts a call in a task of its own."""
+
+    _peer: Peer
+
+    def start_call(
+        self,
+        method: Callable[Parameters, Coroutine[Any, Any, Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> StartedCall[Result]:
+        """Start a call in a task of its own, which the caller may cancel.
+
+            call = client.start_call(client.call_tool, "forecast", {"city": "Oslo"})
+            ...
+            call.cancel()
+
+        Args:
+            method: A method of this client.
+            args: Its arguments, as in a direct call.
+            kwargs: Its keyword arguments.
+
+        Returns:
+            The call: `await call` gives the result.
+
+        Raises:
+            ConnectionClosedError: The connection has ended.
+        """
+        return StartedCall(method(*args, **kwargs), self._peer.start_soon)
 
 
 class StartedCall(Generic[Result]):

@@ -10,10 +10,9 @@ from urllib.parse import urlsplit
 
 from ..errors import RemoteProtocolError
 from ..foreign_text import safe_text
-from ..framing.http_hosts import is_loopback
+from ..framing.http_hosts import format_url, is_loopback
 from ..server_card import CARD_TYPE, parse_card
 from ..transports.http.http_client import HttpRequests, content_type
-from ..transports.http.http_libraries import format_url
 from .server_document import ServerDocument
 
 if TYPE_CHECKING:

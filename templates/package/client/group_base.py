@@ -14,14 +14,14 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
 from ..errors import McpError, TransportError
-from .base import AnyClient, ClientCalls
+from .base import AnyClient
 from .group_requests import GroupRequests, GroupServer
 from .listen import (
     Change,
@@ -49,12 +49,14 @@ _CAPABILITIES = {
 AnyGroup = TypeVar("AnyGroup", bound="GroupBase[Any]")
 
 
-class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient]):
+class GroupBase(ListenCalls["GroupSubscription"], Generic[AnyClient]):
     """Several servers as one client. The rendered subclass has a coroutine for each request.
 
     Args:
         servers: The servers, in the order of the configuration.
     """
+
+    _absent: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, servers: Sequence[GroupServer[AnyClient]]) -> None:
         self._servers = servers

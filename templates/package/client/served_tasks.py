@@ -23,7 +23,7 @@ import msgspec
 from ..channel import RequestId
 from ..errors import InternalError
 from ..facts import Revision
-from ..protocol.events import Response
+from ..protocol.events import SendResponse
 from ..protocol.lifecycle import Description, merge_objects
 from ..runtime.concurrency import check_own_failure
 from ..runtime.request_context import RequestContext
@@ -147,7 +147,7 @@ class TaskApplication(ClientApplication):
             peer = context.peer
             created = {"task": task.record.core_wire(), "_meta": task.meta()}
             assert context.request_id is not None
-            await peer.send(*peer.connection.send(Response(context.request_id, created)))
+            await peer.send(*peer.connection.send(SendResponse(context.request_id, created)))
             result: Any = None
             failure: BaseException | None = None
             with task.scope:

@@ -38,7 +38,7 @@ import msgspec
 from .._wire import UNREADABLE, is_many, is_object
 from ..errors import MissingExtraError
 from ..foreign_text import safe_list
-from .callbacks import in_thread
+from .application import in_thread
 from .server_document import ConfigInput, ServerDocument
 
 if TYPE_CHECKING:

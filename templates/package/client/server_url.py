@@ -72,6 +72,7 @@ async def _open_channel(
         timeouts.silence,
         timeouts.body,
         authorizer=authorizer,
+        open_library=application.http_library,
     )
     channel = HttpChannel(
         url,

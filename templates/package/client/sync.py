@@ -42,9 +42,8 @@ from anyio.from_thread import start_blocking_portal
 from ..errors import ConnectionClosedError, RequestCancelledError
 from ..facts import Method
 from ..runtime.request_context import RequestContext
-from .application import Handlers
+from .application import Handlers, in_thread
 from .base import ClientBase
-from .callbacks import in_thread
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
@@ -383,7 +382,7 @@ def _bind(
     if arguments and callable(arguments[0]) and _CALLBACK in inspect.signature(method).parameters:
         arguments = (in_thread(arguments[0]), *arguments[1:])
     for name in (_CALLBACK, _ON_PROGRESS):
-        if name in options:
+        if options.get(name) is not None:
             options[name] = in_thread(options[name])
 
     async def call() -> Any:

@@ -1,15 +1,19 @@
-"""Hosts in URLs of HTTP: addresses in all their forms, loopback, and where a token may be sent."""
+"""URLs of HTTP: valid ones, origins, hosts in all their forms, and where a token may be sent."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
-from ..errors import AuthorizationError
+from ..errors import AuthorizationError, ConnectFailedError
+from ..foreign_text import safe_text
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_PORTS = range(1, 65536)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
@@ -92,3 +96,50 @@ def literal_address(host: str) -> IpAddress | None:
         return ipaddress.IPv4Address(socket.inet_aton(host))
     except (OSError, ValueError):
         return None
+
+
+def format_url(url: str) -> str:
+    """An address for an error text: shortened, without credentials, query and fragment."""
+    try:
+        scheme, netloc, path, _, _ = urlsplit(url)
+    except ValueError:
+        return safe_text(url.partition("?")[0].rpartition("@")[2])
+    return safe_text(urlunsplit((scheme, netloc.rpartition("@")[2], path, "", "")))
+
+
+def checked_url(text: str) -> str:
+    """A valid URL without its fragment.
+
+    Raises:
+        ConnectFailedError: The text is not a URL with a host.
+    """
+    try:
+        split = urlsplit(text)
+        port, host = split.port, split.hostname
+        if not text.isprintable():
+            raise ValueError("it holds characters that are not printable")
+    except (ValueError, TypeError) as error:
+        raise ConnectFailedError("the server", f"not a URL: {safe_text(str(error))}") from None
+    if not host:
+        raise ConnectFailedError(format_url(text), "the URL names no host")
+    if port is not None and port not in _PORTS:
+        raise ConnectFailedError(format_url(text), f"expected a port from 1 to {_PORTS[-1]}")
+    return urlunsplit(split._replace(fragment=""))
+
+
+def join_urls(url: str, reference: str) -> str | None:
+    """Resolve a reference relative to a URL; `None` if it is malformed."""
+    try:
+        return checked_url(urljoin(url, reference))
+    except (ConnectFailedError, ValueError):
+        return None
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether two URLs have the same scheme, host and port."""
+    return _origin(one) == _origin(other)
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    split = urlsplit(url)
+    return split.scheme, split.hostname, split.port or _DEFAULT_PORTS.get(split.scheme)

@@ -15,7 +15,7 @@ from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
 from . import jsonrpc
 from .connection import Connection, OwnHandler
-from .events import Event, Ignored, LogMessage, NotificationReceived, RequestReceived
+from .events import Event, Ignored, NotificationReceived, RequestReceived, SendLog
 from .lifecycle import (
     INITIALIZE,
     INITIALIZED,
@@ -199,7 +199,7 @@ class HandshakeConnection(Connection):
         if name == MESSAGE:
             level, data, logger = wire.get("level", ""), wire.get("data"), wire.get("logger")
             meta = wire.get("_meta", NO_META)
-            return self._log(LogMessage(related_request_id, level, data, logger, meta))
+            return self._log(SendLog(related_request_id, level, data, logger, meta))
         session = self.state.session
         if name == RESOURCE_UPDATED and not (session and wire.get("uri") in session.subscriptions):
             return ()
@@ -210,6 +210,7 @@ def handshake_connection(
     revisions: Revisions,
     describe: Callable[[Revision], Description],
     extensions: Mapping[str, Method],
+    parse_batch: jsonrpc.ParseBatch | None = None,
 ) -> HandshakeConnection:
     """The connection of a server to one client.
 
@@ -217,8 +218,10 @@ def handshake_connection(
         revisions: The revisions to speak, which have a handshake.
         describe: The server's implementation info and capabilities, by revision.
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
+        parse_batch: Parses batches, in revisions that have them.
     """
-    return HandshakeConnection(ConnectionState("server", revisions, describe, extensions))
+    state = ConnectionState("server", revisions, describe, extensions, parse_batch=parse_batch)
+    return HandshakeConnection(state)
 
 
 def check_subscriptions(uris: Collection[str]) -> None:

@@ -130,7 +130,7 @@ _check_syntax = msgspec.json.Decoder(Raw).decode
 
 
 def parse(data: bytes | Raw) -> Message:
-    """Parse one message; a JSON array is an invalid message (see `batches`)."""
+    """Parse one message; a JSON array is an invalid message (see `batch_parsing`)."""
     try:
         envelope = _decode_envelope(data)
     except msgspec.ValidationError:

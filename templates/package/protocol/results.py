@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, get_args
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, ValidationError, convert, decoder, fields, is_object, replace
+from .._decoding import convert, decoder
+from .._wire import UNREADABLE, ValidationError, fields, is_object, replace
 from ..facts import TTL, Method, structs_in
 from ..foreign_text import safe_text
 from .lifecycle import without_malformed_extensions

@@ -42,7 +42,7 @@ from ..facts import Lifecycle, Method, Revision, Revisions, members_of, meta_nam
 from ..foreign_text import SHOWN_TEXT, safe_repr, safe_text
 from . import jsonrpc
 from .connection import MOST_ADMITTED, Connection, OwnHandler
-from .events import CloseStreams, Event, RequestReceived, Response, Send
+from .events import CloseStreams, Event, RequestReceived, Send, SendResponse
 from .handshake import SERVER_INFO, HandshakeConnection, check_subscriptions
 from .lifecycle import (
     DISCOVER,
@@ -286,6 +286,7 @@ class ServerConnection(HandshakeConnection):
         meta: `_meta` shared with other connections of the same server; a new cache by default.
         admit: Selects the subjects of a subscription that the server reports; see `Admit`.
         on_subscription: Called with the URIs of the resources that a new stream subscribes to.
+        parse_batch: Parses batches, in revisions that have them.
     """
 
     def __init__(
@@ -297,9 +298,13 @@ class ServerConnection(HandshakeConnection):
         *,
         admit: Admit | None = None,
         on_subscription: OnSubscription | None = None,
+        parse_batch: jsonrpc.ParseBatch | None = None,
     ) -> None:
         meta = meta or ServerMeta(revisions)
-        super().__init__(ConnectionState("server", revisions, describe, extensions or {}))
+        own = extensions or {}
+        super().__init__(
+            ConnectionState("server", revisions, describe, own, parse_batch=parse_batch)
+        )
         self._streams = SubscriptionStreams()
         self._described: Description | None = None
         self._rows: dict[str, Method] = {}
@@ -386,7 +391,7 @@ class ServerConnection(HandshakeConnection):
     @staticmethod
     @cache
     def _handlers_with(listen: str | None) -> Mapping[str, OwnHandler]:
-        """What handles requests that are not for the application, by wire name."""
+        """Handlers of requests that are not for the application, by wire name."""
         own = {**HandshakeConnection._own_handlers, DISCOVER: ServerConnection._discover}
         return own if listen is None else {**own, listen: ServerConnection._listen}
 
@@ -458,7 +463,7 @@ class ServerConnection(HandshakeConnection):
             revision = self.state.inbound[identifier].revision
             self._streams.close(identifier)
             key = revision.facts.meta.subscription_id
-            messages += self._respond(Response(identifier, {"_meta": {key: identifier}}))
+            messages += self._respond(SendResponse(identifier, {"_meta": {key: identifier}}))
             messages.append(cancellation(revision, {"requestId": identifier}, identifier))
         return messages
 

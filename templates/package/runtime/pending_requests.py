@@ -20,12 +20,12 @@ from ..channel import MessageSender, OutgoingMessage, RequestId, logger
 from ..errors import McpError, RequestTimeoutError
 from ..protocol.connection import Connection
 from ..protocol.events import (
-    Cancellation,
-    Notification,
+    CancelRequest,
     NotificationReceived,
     ProgressReceived,
-    Request,
     ResponseReceived,
+    SendNotification,
+    SendRequest,
 )
 from .concurrency import OneShotEvent, event_type
 
@@ -228,7 +228,7 @@ class PendingRequests:
             ProtocolError: The request must not be sent (see `Connection.send`).
         """
         asks = on_progress is not None
-        request = Request(name, params, meta, asks, related_request_id, timeout, limit)
+        request = SendRequest(name, params, meta, asks, related_request_id, timeout, limit)
         return (await self.ask(self.waiter(on_progress), request)).result
 
     async def request_raw(
@@ -243,7 +243,7 @@ class PendingRequests:
     ) -> Raw:
         """Send a request as `request` does, and return the result as received, not decoded."""
         asks = on_progress is not None
-        request = Request(name, params, meta, asks, related_request_id, timeout, None, False)
+        request = SendRequest(name, params, meta, asks, related_request_id, timeout, None, False)
         return (await self.ask(self.waiter(on_progress), request)).raw
 
     def waiter(
@@ -254,7 +254,7 @@ class PendingRequests:
             self._new_event = event_type()
         return Waiter(self._new_event, on_notification)
 
-    async def ask(self, waiter: Waiter, request: Request) -> ResponseReceived:
+    async def ask(self, waiter: Waiter, request: SendRequest) -> ResponseReceived:
         """Send a request and wait for its response; see `request`."""
         if self.gone is not None:
             raise self.gone()
@@ -272,7 +272,7 @@ class PendingRequests:
                 try:
                     await self.channel.send(message)
                 except Exception:  # it was not delivered: there is nothing to cancel
-                    self.connection.send(Cancellation(identifier))
+                    self.connection.send(CancelRequest(identifier))
                     raise
                 await waiter.wait()
             if not waiter.settled:
@@ -297,13 +297,13 @@ class PendingRequests:
     ) -> RequestId:
         """Send a request that stays open until it is settled or until `stop`; return its id."""
         self.check_open()
-        (message,) = self.connection.send(Request(name, params, meta))
+        (message,) = self.connection.send(SendRequest(name, params, meta))
         identifier = self._add(message, waiter)
         try:
             await self.channel.send(message)
         except BaseException as error:
             if isinstance(error, Exception):
-                self.connection.send(Cancellation(identifier))
+                self.connection.send(CancelRequest(identifier))
             await self.stop(identifier)
             raise
         return identifier
@@ -314,7 +314,7 @@ class PendingRequests:
         if waiter is None or waiter.settled:
             return
         closed = self.channel.close_request_stream(identifier)
-        command = Cancellation(identifier, stream_closed=closed)
+        command = CancelRequest(identifier, stream_closed=closed)
         for message in self.connection.send(command):
             with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
                 await self.channel.send(message)
@@ -327,7 +327,7 @@ class PendingRequests:
         related_request_id: RequestId | None = None,
     ) -> None:
         """Send a notification to all subscribers, or to the peer if it needs no subscription."""
-        await self.send(*self.connection.send(Notification(name, params, related_request_id)))
+        await self.send(*self.connection.send(SendNotification(name, params, related_request_id)))
 
     async def send(self, *messages: OutgoingMessage) -> None:
         """Send messages. Failures are logged; the reading task sees them too."""

@@ -15,10 +15,14 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
+import pytest
 from trio.testing import MockClock
 
+from mcpgen_runtime.client.auth import flow_driver
+from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.errors import ResponseLostError
-from mcpgen_runtime.transports.http.http_libraries import TakePart
+from mcpgen_runtime.transports.http import http_client
+from mcpgen_runtime.transports.http.http_library import TakePart
 from package.http_server import Asked, Handler, Reply
 
 Result = TypeVar("Result")
@@ -151,6 +155,13 @@ class _Working:
 
     def __exit__(self, *_: object) -> None:
         self._network.change(under_way=-1)
+
+
+def use_network(monkeypatch: pytest.MonkeyPatch, network: Network) -> None:
+    """Let clients make their requests by a simulated network, as by any HTTP library."""
+    monkeypatch.setattr(ChosenApplication, "http_library", None)
+    for module in (http_client, flow_driver):
+        monkeypatch.setattr(module, "Httpx2Library", lambda *_, **__: network)
 
 
 class SimulatedResponse:

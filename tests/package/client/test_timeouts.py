@@ -18,7 +18,7 @@ from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.client_settings import Timeouts
 from mcpgen_runtime.errors import RequestTimeoutError, RevisionError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.events import Cancellation, Request
+from mcpgen_runtime.protocol.events import CancelRequest, SendRequest
 from package.client.simulation import ASYNCIO
 from package.ends import asking_ends, end_of
 from package.live import TEXT, FakeServer, text_of
@@ -52,7 +52,7 @@ def begin_request(revision: str, role: Role, **how: Any) -> tuple[Any, RequestId
     """An end and the id of a request that it has open since 100."""
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
-    id, _ = sent_request(end.connection.send(Request(method, **how), 100.0))
+    id, _ = sent_request(end.connection.send(SendRequest(method, **how), 100.0))
     return end, id
 
 
@@ -81,7 +81,7 @@ def test_a_request_is_lost_after_its_timeout_and_at_its_limit(
 ) -> None:
     end, id = begin_request(revision, role, **how)
     assert end.connection.state.outbound.deadline(id) == deadline
-    assert end.connection.send(Cancellation(id))
+    assert end.connection.send(CancelRequest(id))
     assert end.connection.state.outbound.deadline(id) is None
 
 

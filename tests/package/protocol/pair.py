@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.batches import parse_batch
+from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.connection import Connection
 from mcpgen_runtime.protocol.events import (
-    ErrorResponse,
     Event,
-    Notification,
     OpenSession,
-    Request,
     RequestReceived,
-    Response,
     Send,
+    SendError,
+    SendNotification,
+    SendRequest,
+    SendResponse,
 )
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
@@ -55,8 +55,8 @@ class Pair:
     ) -> None:
         self.revision = REVISIONS[revision]
         self.client = ClientConnection(REVISIONS.only(revision), describe_as(client, "client"))
-        self.server = ServerConnection(REVISIONS, describe_as(server, "server"))
-        self.server.state.parse_batch = parse_batch
+        describe = describe_as(server, "server")
+        self.server = ServerConnection(REVISIONS, describe, parse_batch=parse_batch)
         self.ends: dict[Role, Connection] = {"client": self.client, "server": self.server}
         self.wire: list[tuple[Role, dict[str, Any]]] = []
         self.messages: list[OutgoingMessage] = []
@@ -80,7 +80,9 @@ class Pair:
         self, sender: Role, method: str, params: Mapping[str, Any] | None = None, **how: Any
     ) -> RequestId:
         """Have one end ask the other; gives the request's id."""
-        identifier, message = sent_request(self.ends[sender].send(Request(method, params, **how)))
+        identifier, message = sent_request(
+            self.ends[sender].send(SendRequest(method, params, **how))
+        )
         self.deliver(sender, message)
         return identifier
 
@@ -91,14 +93,14 @@ class Pair:
         failed = isinstance(result, ProtocolError)
         self.deliver(
             role,
-            sole(end.send(ErrorResponse(asked, result)))
+            sole(end.send(SendError(asked, result)))
             if failed
-            else sole(end.send(Response(asked, result))),
+            else sole(end.send(SendResponse(asked, result))),
         )
 
     def notify(self, sender: Role, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Have one end tell the other something."""
-        for send in self.ends[sender].send(Notification(method, params)):
+        for send in self.ends[sender].send(SendNotification(method, params)):
             self.deliver(sender, send)
 
     def told(self, role: Role, kind: type[Kind]) -> list[Kind]:

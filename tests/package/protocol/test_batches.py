@@ -10,8 +10,8 @@ import pytest
 
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.batches import BATCH_MESSAGES, parse_array
-from mcpgen_runtime.protocol.events import NotificationReceived, Response, ResponseReceived
+from mcpgen_runtime.protocol.batch_parsing import BATCH_MESSAGES, parse_array
+from mcpgen_runtime.protocol.events import NotificationReceived, ResponseReceived, SendResponse
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import both, end_of
 from package.protocol.pair import Pair
@@ -34,7 +34,7 @@ def test_each_request_of_a_batch_is_served_without_notifications(revision: str) 
     assert answers == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     assert [event.id for event in server.requests()] == ["two"]
     assert len([event for event in server.events if isinstance(event, NotificationReceived)]) == 1
-    message = sole(server.connection.send(Response("two", RESULTS["tools/list"])))
+    message = sole(server.connection.send(SendResponse("two", RESULTS["tools/list"])))
     assert message is not None
     assert json.loads(message.data)["result"]["tools"][0]["name"] == "echo"
 

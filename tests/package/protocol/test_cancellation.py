@@ -17,17 +17,17 @@ from mcpgen_runtime.errors import InternalError, RequestCancelledError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
-    Cancellation,
     CancelReceived,
+    CancelRequest,
     CloseStreams,
-    ErrorResponse,
     Ignored,
-    LogMessage,
     OpenSession,
-    Progress,
-    Request,
+    ReportProgress,
     RequestFailed,
-    Response,
+    SendError,
+    SendLog,
+    SendRequest,
+    SendResponse,
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
@@ -60,7 +60,7 @@ def begin_request(revision: str, role: Role) -> tuple[Any, RequestId]:
     """An end and the id of a request that it has open."""
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
-    identifier, _ = sent_request(end.connection.send(Request(method)))
+    identifier, _ = sent_request(end.connection.send(SendRequest(method)))
     return end, identifier
 
 
@@ -73,7 +73,7 @@ def test_a_cancellation_has_the_request_id_and_any_reason(
     revision: str, role: Role, reason: str | None
 ) -> None:
     end, id = begin_request(revision, role)
-    message = sole(end.connection.send(Cancellation(id, reason)))
+    message = sole(end.connection.send(CancelRequest(id, reason)))
     assert message is not None
     given = {} if reason is None else {"reason": reason}
     assert json.loads(message.data) == cancelled_notification(id, **given)
@@ -84,13 +84,13 @@ def test_a_cancellation_has_the_request_id_and_any_reason(
 def test_only_an_open_request_of_ours_is_cancelled_and_only_once(revision: str, role: Role) -> None:
     end, id = begin_request(revision, role)
     assert isinstance(id, int)
-    assert sole(end.connection.send(Cancellation(id + 1))) is None
-    assert sole(end.connection.send(Cancellation(str(id)))) is None
-    assert sole(end.connection.send(Cancellation(id))) is not None
-    assert sole(end.connection.send(Cancellation(id))) is None
+    assert sole(end.connection.send(CancelRequest(id + 1))) is None
+    assert sole(end.connection.send(CancelRequest(str(id)))) is None
+    assert sole(end.connection.send(CancelRequest(id))) is not None
+    assert sole(end.connection.send(CancelRequest(id))) is None
     end, id = begin_request(revision, role)
     end.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
-    assert sole(end.connection.send(Cancellation(id))) is None
+    assert sole(end.connection.send(CancelRequest(id))) is None
 
 
 @pytest.mark.requirement("cancellation.client-issued")
@@ -107,7 +107,7 @@ async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision:
 async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
     client = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
     assert (
-        sole(client.send(Cancellation(json.loads(sole(client.send(OpenSession())).data)["id"])))
+        sole(client.send(CancelRequest(json.loads(sole(client.send(OpenSession())).data)["id"])))
         is None
     )
     silent = FakeServer(None)
@@ -139,7 +139,7 @@ def test_the_peer_can_not_cancel_a_request_that_we_sent(revision: str, role: Rol
     end, id = begin_request(revision, role)
     assert end.say(cancelled_notification(id)) == []
     assert len(end.connection.state.outbound) == 1
-    assert sole(end.connection.send(Cancellation(id))) is not None
+    assert sole(end.connection.send(CancelRequest(id))) is not None
 
 
 @pytest.mark.requirement("cancellation.no-response", "cancellation.stops-processing")
@@ -155,9 +155,9 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     assert end.say(cancelled_notification(id, reason="late")) == []
     assert list(end.events) == [CancelReceived(id, "late")]
     assert tuple(end.connection.state.inbound) == ("other",)
-    assert sole(end.connection.send(Response(id, RESULTS[ASKED[role]]))) is None
-    assert sole(end.connection.send(ErrorResponse(id, InternalError("too late")))) is None
-    assert sole(end.connection.send(Response("other", RESULTS[ASKED[role]]))) is not None
+    assert sole(end.connection.send(SendResponse(id, RESULTS[ASKED[role]]))) is None
+    assert sole(end.connection.send(SendError(id, InternalError("too late")))) is None
+    assert sole(end.connection.send(SendResponse("other", RESULTS[ASKED[role]]))) is not None
 
 
 @pytest.mark.requirement("cancellation.nothing-further", "stdio.cancel-server-silent")
@@ -167,12 +167,12 @@ def test_nothing_more_is_said_about_a_cancelled_request(revision: str) -> None:
     key = pair.revision.facts.meta.log_level
     meta = None if key is None else {key: "debug"}
     id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True, meta=meta)
-    assert sole(pair.server.send(Progress(id, 1))) is not None
-    assert sole(pair.server.send(LogMessage(id, "error", "on"))) is not None
-    pair.deliver("client", sole(pair.client.send(Cancellation(id))))
-    assert sole(pair.server.send(Progress(id, 2))) is None
-    assert sole(pair.server.send(LogMessage(id, "error", "on"))) is None
-    assert sole(pair.server.send(Response(id, TEXT))) is None
+    assert sole(pair.server.send(ReportProgress(id, 1))) is not None
+    assert sole(pair.server.send(SendLog(id, "error", "on"))) is not None
+    pair.deliver("client", sole(pair.client.send(CancelRequest(id))))
+    assert sole(pair.server.send(ReportProgress(id, 2))) is None
+    assert sole(pair.server.send(SendLog(id, "error", "on"))) is None
+    assert sole(pair.server.send(SendResponse(id, TEXT))) is None
 
 
 @pytest.mark.requirement("cancellation.invalid-ignored", "cancellation.may-be-ignored")
@@ -216,7 +216,7 @@ def test_an_answer_that_comes_after_the_cancellation_is_ignored(
     revision: str, role: Role, answer: dict[str, Any]
 ) -> None:
     end, id = begin_request(revision, role)
-    end.connection.send(Cancellation(id))
+    end.connection.send(CancelRequest(id))
     end.events.clear()
     assert end.say({"jsonrpc": "2.0", "id": id, **answer}) == []
     assert [type(event) for event in end.events] == [Ignored]

@@ -14,13 +14,14 @@ from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError
 from mcpgen_runtime.facts import Method, Revision
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
-    ErrorResponse,
-    LogMessage,
-    Notification,
     OpenSession,
-    Progress,
+    ReportProgress,
     RequestFailed,
-    Response,
+    SendError,
+    SendLog,
+    SendNotification,
+    SendRequest,
+    SendResponse,
 )
 from mcpgen_runtime.protocol.lifecycle import Description, is_declared, missing_capability
 from mcpgen_runtime.protocol.server_connection import ServerConnection
@@ -243,7 +244,7 @@ def test_a_session_keeps_what_was_declared_when_it_began(revision: str) -> None:
     del now["prompts"]
     (answer,) = server.say(request(revision, "tools/list"))
     assert answer["error"]["code"] == -32601
-    assert list(server.connection.send(Notification("notifications/tools/list_changed"))) == []
+    assert not server.connection.send(SendNotification("notifications/tools/list_changed"))
     assert server.say(request(revision, "prompts/list")) == []
 
 
@@ -260,7 +261,7 @@ def test_changes_of_lists_are_told_only_if_that_is_declared(
         )
         server.ask("subscriptions/listen", {"notifications": wanted})
     for kind in ("tools", "prompts", "resources"):
-        told = list(server.connection.send(Notification(f"notifications/{kind}/list_changed")))
+        told = list(server.connection.send(SendNotification(f"notifications/{kind}/list_changed")))
         assert bool(told) is bool(flag.get("listChanged"))
 
 
@@ -271,7 +272,7 @@ def test_changes_of_roots_are_told_only_if_that_is_declared(
     revision: str, flag: dict[str, bool]
 ) -> None:
     client = ClientEnd(revision, {"roots": flag})
-    told = list(client.connection.send(Notification("notifications/roots/list_changed")))
+    told = list(client.connection.send(SendNotification("notifications/roots/list_changed")))
     assert bool(told) is bool(flag.get("listChanged"))
 
 
@@ -289,14 +290,15 @@ def test_updates_of_resources_need_the_declared_subscription(
     assert [answer["error"]["code"] for answer in answers] == (
         [] if flag.get("subscribe") else [-32601]
     )
-    server.connection.send(Response(1))
+    server.connection.send(SendResponse(1))
     told = list(
-        server.connection.send(Notification("notifications/resources/updated", {"uri": URI}))
+        server.connection.send(SendNotification("notifications/resources/updated", {"uri": URI}))
     )
     assert bool(told) is bool(flag.get("subscribe"))
     other = {"uri": "memo://other"}
     assert (
-        list(server.connection.send(Notification("notifications/resources/updated", other))) == []
+        list(server.connection.send(SendNotification("notifications/resources/updated", other)))
+        == []
     )
     client = ClientEnd(revision, server={"resources": flag})
     if not flag.get("subscribe"):
@@ -310,10 +312,10 @@ def test_updates_of_resources_need_the_declared_subscription(
 def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) -> None:
     server = ServerEnd(revision)
     updated = "notifications/resources/updated"
-    assert list(server.connection.send(Notification(updated, {"uri": URI}))) == []
+    assert not server.connection.send(SendNotification(updated, {"uri": URI}))
     server.ask("subscriptions/listen", {"notifications": {"resourceSubscriptions": [URI]}}, id="s")
-    assert list(server.connection.send(Notification(updated, {"uri": "memo://other"}))) == []
-    (send,) = list(server.connection.send(Notification(updated, {"uri": URI})))
+    assert not server.connection.send(SendNotification(updated, {"uri": "memo://other"}))
+    (send,) = list(server.connection.send(SendNotification(updated, {"uri": URI})))
     params = json.loads(send.data)["params"]
     assert params == {"uri": URI, "_meta": {"io.modelcontextprotocol/subscriptionId": "s"}}
 
@@ -323,15 +325,15 @@ def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) ->
 def test_only_what_a_subscription_tells_is_marked_with_its_id(revision: str) -> None:
     server = ServerEnd(revision)
     (first,) = server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id=7)
-    (change,) = list(server.connection.send(Notification("notifications/tools/list_changed")))
+    (change,) = list(server.connection.send(SendNotification("notifications/tools/list_changed")))
     key = facts(revision).meta.subscription_id or ""
     for marked in (first, json.loads(change.data)):
         assert marked["params"]["_meta"] == {key: 7}
     meta = {"progressToken": "t", facts(revision).meta.log_level or "": "debug"}
     server.ask("tools/call", PARAMS["tools/call"], id=8, meta=meta)
     for message in (
-        sole(server.connection.send(Progress(8, 1))),
-        sole(server.connection.send(LogMessage(8, "info", "x"))),
+        sole(server.connection.send(ReportProgress(8, 1))),
+        sole(server.connection.send(SendLog(8, "info", "x"))),
     ):
         assert message is not None
         assert b"subscriptionId" not in message.data
@@ -361,13 +363,13 @@ def test_a_server_requests_no_input_that_was_not_declared(revision: str, method:
         wanted["inputRequests"] = {"a": {"method": method, "params": PARAMS[method]}}
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id=1, capabilities={needed: {}})
-    message = sole(server.connection.send(Response(1, wanted)))
+    message = sole(server.connection.send(SendResponse(1, wanted)))
     assert message is not None
     assert json.loads(message.data)["result"]["inputRequests"]["a"]["method"] == method
     server.ask("tools/call", PARAMS["tools/call"], id=2, capabilities={})
     with pytest.raises(MissingCapabilityError) as missing:
-        server.connection.send(Response(2, wanted))
-    refusal = sole(server.connection.send(ErrorResponse(2, missing.value)))
+        server.connection.send(SendResponse(2, wanted))
+    refusal = sole(server.connection.send(SendError(2, missing.value)))
     assert refusal is not None
     assert json.loads(refusal.data)["id"] == 2
     error = json.loads(refusal.data)["error"]
@@ -429,5 +431,5 @@ def test_nothing_is_asked_before_anything_is_agreed(revision: str, role: Any) ->
     side = {"client": ClientConnection, "server": ServerConnection}[role]
     fresh = side(REVISIONS, describe_as(EVERY_SERVER_CAPABILITY, "x"))
     with pytest.raises(LocalProtocolError, match="nothing was agreed"):
-        fresh.request("ping")
+        fresh.send(SendRequest("ping"))
     assert end_of(revision, role).connection.session or role == "server"

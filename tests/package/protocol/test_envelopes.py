@@ -17,14 +17,14 @@ from mcpgen_runtime.errors import (
     RequestLost,
 )
 from mcpgen_runtime.protocol import jsonrpc
-from mcpgen_runtime.protocol.batches import BATCH_MESSAGES, parse_array, parse_batch
+from mcpgen_runtime.protocol.batch_parsing import BATCH_MESSAGES, parse_array, parse_batch
 from mcpgen_runtime.protocol.events import (
-    Cancellation,
-    ErrorResponse,
+    CancelRequest,
     Ignored,
-    Request,
     RequestFailed,
-    Response,
+    SendError,
+    SendRequest,
+    SendResponse,
 )
 from mcpgen_runtime.protocol.jsonrpc import (
     ID_CHARACTERS,
@@ -178,7 +178,7 @@ def test_codes_of_the_reserved_range_are_not_invented(code: int) -> None:
     for revision in PER_REQUEST:
         server = ServerEnd(revision)
         server.ask("tools/list", id=1)
-        message = sole(server.connection.send(ErrorResponse(1, ProtocolError("x", code=code))))
+        message = sole(server.connection.send(SendError(1, ProtocolError("x", code=code))))
         assert message is not None
         defined = REVISIONS[revision].facts.errors.defined or ()
         kept = code in defined or code in (-32100, -32019)
@@ -192,11 +192,11 @@ def test_ids_and_deadlines_of_requests_count_from_the_start() -> None:
         connection = ClientEnd(revision).connection
         assert connection.state.outbound.strays == 0
         upcoming = connection.state.outbound.next_id
-        identifier, _ = sent_request(connection.send(Request("tools/list", timeout=5.0)))
+        identifier, _ = sent_request(connection.send(SendRequest("tools/list", timeout=5.0)))
         assert identifier == upcoming
         assert connection.state.outbound.deadline(identifier) == 5.0
         second, _ = sent_request(
-            connection.send(Request("tools/list", timeout=7.0, limit=6.0), now=1.0)
+            connection.send(SendRequest("tools/list", timeout=7.0, limit=6.0), now=1.0)
         )
         assert isinstance(identifier, int)
         assert second == identifier + 1
@@ -227,15 +227,15 @@ def test_a_closed_connection_has_no_open_requests(revision: str) -> None:
     assert tuple(server.connection.state.inbound) == (1,)
     server.connection.closed()
     assert tuple(server.connection.state.inbound) == ()
-    assert sole(server.connection.send(Response(1, RESULTS["tools/list"]))) is None
+    assert sole(server.connection.send(SendResponse(1, RESULTS["tools/list"]))) is None
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_closing_a_stream_cancels_once(revision: str) -> None:
     connection = ClientEnd(revision).connection
-    id, _ = sent_request(connection.send(Request("tools/list")))
+    id, _ = sent_request(connection.send(SendRequest("tools/list")))
     by_stream = REVISIONS[revision].facts.http.cancellation == "close"
-    message = sole(connection.send(Cancellation(id, stream_closed=True)))
+    message = sole(connection.send(CancelRequest(id, stream_closed=True)))
     assert (message is None) is by_stream
     assert len(connection.state.outbound) == 0
 
@@ -246,10 +246,10 @@ def test_an_object_is_expected_as_params_and_as_result(value: Any) -> None:
     with pytest.raises(
         LocalProtocolError, match=r"^tools/list: expected an object as params, got "
     ):
-        client.connection.send(Request("tools/list", value))
+        client.connection.send(SendRequest("tools/list", value))
     server.ask("tools/list", id=1)
     with pytest.raises(ProtocolError, match=r"^tools/list: expected an object as result, got "):
-        server.connection.send(Response(1, value))
+        server.connection.send(SendResponse(1, value))
 
 
 def test_a_custom_method_has_200_characters_at_most() -> None:

@@ -30,16 +30,16 @@ from mcpgen_runtime.errors import (
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
-    Cancellation,
-    ErrorResponse,
+    CancelRequest,
     Ignored,
     OpenFailed,
     OpenSession,
-    Progress,
+    ReportProgress,
     RequestFailed,
     RequestReceived,
-    Response,
     Send,
+    SendError,
+    SendResponse,
     UnmatchedResponse,
 )
 from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
@@ -173,7 +173,7 @@ def test_a_message_nested_to_the_recursion_limit_fails_alone(revision: str, role
             for deep in nested_texts(depth):
                 end.connection.receive(with_deep(message, deep))
                 for identifier in tuple(end.connection.state.inbound):
-                    end.connection.send(ErrorResponse(identifier, ProtocolError("enough")))
+                    end.connection.send(SendError(identifier, ProtocolError("enough")))
         assert is_usable(end), message
 
 
@@ -189,7 +189,7 @@ def test_an_answer_of_maximal_depth_fails_its_call_alone(revision: str) -> None:
                 client.say(with_deep({"jsonrpc": "2.0", "id": asked["id"], **answer}, deep))
                 (event,) = client.events
                 if isinstance(event, UnmatchedResponse):  # nobody can tell which answer it was
-                    client.connection.send(Cancellation(asked["id"]))
+                    client.connection.send(CancelRequest(asked["id"]))
                 assert len(client.connection.state.outbound) == 0
 
 
@@ -302,7 +302,7 @@ def test_a_refusal_repeats_little_of_what_was_sent(revision: str) -> None:
     for message in long_requests(revision):
         for event in server.connection.receive(json.dumps(message).encode()):
             if isinstance(event, RequestReceived):
-                server.connection.send(ErrorResponse(event.id, ProtocolError("enough")))
+                server.connection.send(SendError(event.id, ProtocolError("enough")))
             else:
                 data = event.message.data if isinstance(event, Send) else b"{}"
                 assert len(data) < SHOWN
@@ -466,8 +466,8 @@ def test_a_progress_token_that_is_endless_counts_as_none(revision: str) -> None:
     server = ServerEnd(revision)
     for token, wanted in ((LIMIT, True), (LIMIT + "i", False), (10**400, False)):
         server.ask("tools/list", {}, meta={"progressToken": token}, id=1)
-        assert (sole(server.connection.send(Progress(1, 0.5))) is not None) == wanted
-        server.connection.send(Response(1, RESULTS["tools/list"]))
+        assert (sole(server.connection.send(ReportProgress(1, 0.5))) is not None) == wanted
+        server.connection.send(SendResponse(1, RESULTS["tools/list"]))
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)

@@ -18,7 +18,7 @@ from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import LocalProtocolError, McpError, RemoteError
 from mcpgen_runtime.foreign_text import safe_repr
 from mcpgen_runtime.protocol.client_features import field_complaint
-from mcpgen_runtime.protocol.events import Progress
+from mcpgen_runtime.protocol.events import ReportProgress
 from package.live import App, FakeServer, live, names_back
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, request, speaking_to
 
@@ -255,7 +255,7 @@ def test_progress_that_is_no_number_is_refused(progress: Any) -> None:
     server = ServerEnd(HANDSHAKE[-1])
     server.ask("tools/list", {}, meta={"progressToken": 1}, id=1)
     with pytest.raises(LocalProtocolError):
-        server.connection.send(Progress(1, progress))
+        server.connection.send(ReportProgress(1, progress))
 
 
 @pytest.mark.parametrize("kind", ["number", "integer"])

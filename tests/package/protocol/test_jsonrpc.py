@@ -17,13 +17,13 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.facts import Method, Role, other
 from mcpgen_runtime.protocol.events import (
-    Cancellation,
-    ErrorResponse,
-    Request,
+    CancelRequest,
     RequestFailed,
     RequestReceived,
-    Response,
     ResponseReceived,
+    SendError,
+    SendRequest,
+    SendResponse,
 )
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import answer_request, answering_ends, ask, asking_ends, end_of
@@ -67,7 +67,7 @@ def test_all_messages_are_requests_notifications_or_responses(revision: str) -> 
     pair.ask("client", "prompts/get", PARAMS["prompts/get"])
     pair.answer("server", ProtocolError("no", data=None))
     pair.notify("server", "notifications/tools/list_changed")
-    pair.deliver("client", sole(pair.client.send(Cancellation(pair.ask("client", "tools/list")))))
+    pair.deliver("client", sole(pair.client.send(CancelRequest(pair.ask("client", "tools/list")))))
     members = {frozenset(message) - {"params"} for _, message in pair.wire}
     assert members <= shapes
     assert len(members) >= 3
@@ -121,10 +121,10 @@ def test_an_end_never_uses_an_id_again(revision: str, role: Role) -> None:
     pair = Pair(revision)
     method = "ping" if role == "server" else "tools/list"
     for _ in range(10_000):
-        identifier, _message = sent_request(pair.ends[role].send(Request(method)))
+        identifier, _message = sent_request(pair.ends[role].send(SendRequest(method)))
         assert type(identifier) is int
-        pair.ends[role].send(Cancellation(identifier))
-    last, message = sent_request(pair.ends[role].send(Request(method)))
+        pair.ends[role].send(CancelRequest(identifier))
+    last, message = sent_request(pair.ends[role].send(SendRequest(method)))
     assert json.loads(message.data)["id"] == last
     assert isinstance(last, int)
     assert last > 10_000
@@ -151,7 +151,7 @@ def test_an_id_still_in_use_is_refused_and_its_first_use_goes_on(revision: str) 
     (answer,) = server.ask("prompts/list", id=4)
     assert (answer["id"], answer["error"]["code"]) == (4, -32600)
     assert [event.method.name for event in server.requests()] == ["tools/list"]
-    assert sole(server.connection.send(Response(4, RESULTS["tools/list"]))) is not None
+    assert sole(server.connection.send(SendResponse(4, RESULTS["tools/list"]))) is not None
 
 
 @pytest.mark.requirement("jsonrpc.request-id-per-requestor")
@@ -185,7 +185,7 @@ def test_params_that_are_no_object_are_never_sent(revision: str, role: Role, par
     connection = end_of(revision, role).connection
     method = "ping" if role == "server" else "tools/list"
     with pytest.raises(LocalProtocolError):
-        connection.send(Request(method, params))
+        connection.send(SendRequest(method, params))
 
 
 @pytest.mark.requirement("jsonrpc.request-shape")
@@ -195,14 +195,14 @@ def test_params_that_the_revision_does_not_have_are_never_sent(revision: str, ro
     for name in REVISIONS[revision].requests_from(role):
         for member in PARAMS.get(name, {}):
             with pytest.raises(LocalProtocolError, match=rf"^{name}: params: "):
-                connection.send(Request(name, {**PARAMS[name], member: 5.5}))
+                connection.send(SendRequest(name, {**PARAMS[name], member: 5.5}))
     before = len(connection.state.outbound)
     method = "tools/call" if role == "client" else "sampling/createMessage"
     with pytest.raises(LocalProtocolError, match="missing required field"):
-        connection.send(Request(method))
+        connection.send(SendRequest(method))
     assert len(connection.state.outbound) == before
     for unchecked in ({**PARAMS[method], "x": 5}, Raw(b'{"x":5}')):  # more members, raw JSON
-        assert b'"x":5' in sent_request(connection.send(Request(method, unchecked)))[1].data
+        assert b'"x":5' in sent_request(connection.send(SendRequest(method, unchecked)))[1].data
 
 
 @pytest.mark.requirement("jsonrpc.params-required-modern")
@@ -228,7 +228,9 @@ def test_a_server_sends_no_requests(revision: str) -> None:
     for method in every:
         for serving in (1, None):
             with pytest.raises(LocalProtocolError):
-                server.connection.send(Request(method, PARAMS[method], related_request_id=serving))
+                server.connection.send(
+                    SendRequest(method, PARAMS[method], related_request_id=serving)
+                )
 
 
 @pytest.mark.requirement("jsonrpc.client-no-responses")
@@ -262,7 +264,7 @@ def test_ids_that_differ_in_type_alone_get_their_own_answers(revision: str, role
     ask(end, method, id=7)
     ask(end, method, id="7")
     for id in ("7", 7):
-        message = sole(end.connection.send(Response(id, RESULTS[method])))
+        message = sole(end.connection.send(SendResponse(id, RESULTS[method])))
         assert message is not None
         assert json.loads(message.data)["id"] == id
     assert tuple(end.connection.state.inbound) == ()
@@ -326,7 +328,9 @@ def test_a_malformed_response_fails_its_call(
     revision: str, role: Role, body: dict[str, Any]
 ) -> None:
     end = end_of(revision, role)
-    id, _ = sent_request(end.connection.send(Request("ping" if role == "server" else "tools/list")))
+    id, _ = sent_request(
+        end.connection.send(SendRequest("ping" if role == "server" else "tools/list"))
+    )
     end.events.clear()
     assert end.say({"jsonrpc": "2.0", "id": id, **body}) == []
     (failed,) = end.events
@@ -384,7 +388,9 @@ def test_a_handler_that_returns_nothing_answers_an_object(revision: str) -> None
     empty = [name for name in known if name in RESULTS and RESULTS[name] is None]
     for method in empty or ["prompts/list"]:
         server.ask(method, PARAMS[method], id=method)
-        message = sole(server.connection.send(Response(method, None if empty else RESULTS[method])))
+        message = sole(
+            server.connection.send(SendResponse(method, None if empty else RESULTS[method]))
+        )
         assert message is not None
         assert isinstance(json.loads(message.data)["result"], dict)
 
@@ -396,5 +402,5 @@ def test_a_result_that_is_no_object_is_never_sent(revision: str, role: Role, res
     end = end_of(revision, role)
     ask(end, "tools/list" if role == "server" else "roots/list", id=1)
     with pytest.raises(InternalError):
-        end.connection.send(Response(1, result))
-    assert sole(end.connection.send(ErrorResponse(1, InternalError("internal error")))) is not None
+        end.connection.send(SendResponse(1, result))
+    assert sole(end.connection.send(SendError(1, InternalError("internal error")))) is not None

@@ -19,7 +19,7 @@ from mcpgen_runtime.errors import (
     ResourceNotFoundError,
 )
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.events import ErrorResponse, RequestFailed, ResponseReceived
+from mcpgen_runtime.protocol.events import RequestFailed, ResponseReceived, SendError
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
@@ -48,7 +48,7 @@ def failed_with(revision: str, error: ProtocolError, method: str = "resources/re
     """The `error` that a server's answer has when its application raises this."""
     server = ServerEnd(revision)
     server.ask(method, PARAMS[method], id=1)
-    message = sole(server.connection.send(ErrorResponse(1, error)))
+    message = sole(server.connection.send(SendError(1, error)))
     assert message is not None
     return json.loads(message.data)["error"]
 

@@ -10,19 +10,19 @@ from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
-    Cancellation,
-    ErrorResponse,
+    CancelRequest,
     Event,
     Ignored,
-    Notification,
     NotificationReceived,
     OpenSession,
-    Progress,
     ProgressReceived,
-    Request,
+    ReportProgress,
     RequestFailed,
-    Response,
     ResponseReceived,
+    SendError,
+    SendNotification,
+    SendRequest,
+    SendResponse,
     UnmatchedResponse,
 )
 from mcpgen_runtime.revisions import REVISIONS
@@ -109,12 +109,10 @@ def test_a_dollar_notification_with_an_id_is_an_unknown_request(revision: str, r
 def test_none_of_it_is_ever_sent(revision: str) -> None:
     pair = Pair(revision)
     id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True)
-    pair.deliver("server", sole(pair.server.send(Progress(id, 1))))
-    pair.deliver("client", sole(pair.client.send(Cancellation(id, "no more"))))
-    assert sole(pair.server.send(Response(id, RESULTS["tools/call"]))) is None
-    assert (
-        sole(pair.server.send(ErrorResponse(id, MissingCapabilityError(("tools",), "x")))) is None
-    )
+    pair.deliver("server", sole(pair.server.send(ReportProgress(id, 1))))
+    pair.deliver("client", sole(pair.client.send(CancelRequest(id, "no more"))))
+    assert sole(pair.server.send(SendResponse(id, RESULTS["tools/call"]))) is None
+    assert sole(pair.server.send(SendError(id, MissingCapabilityError(("tools",), "x")))) is None
     methods = [message["method"] for _, message in pair.wire if "method" in message]
     assert methods[-3:] == ["tools/call", "notifications/progress", "notifications/cancelled"]
     assert not any(method.startswith("$/") for method in methods)
@@ -157,7 +155,7 @@ def test_whatever_answers_a_cancelled_call_comes_too_late(
 ) -> None:
     client = ClientEnd(revision)
     id = client.ask("tools/call", PARAMS["tools/call"])["id"]
-    assert sole(client.connection.send(Cancellation(id))) is not None
+    assert sole(client.connection.send(CancelRequest(id))) is not None
     assert len(client.connection.state.outbound) == 0
     assert isinstance(answer_with(client, id, **late), Ignored)
     assert still_works(client)
@@ -182,11 +180,11 @@ def test_the_first_request_replaces_a_missing_confirmation(revision: str) -> Non
     server = ServerEnd(None)
     server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
     changed = "notifications/tools/list_changed"
-    assert list(server.connection.send(Notification(changed))) == []
+    assert not server.connection.send(SendNotification(changed))
     assert server.say(request(revision, "tools/list", id=1)) == []
     assert [event.id for event in server.requests()] == [1]
-    assert len(list(server.connection.send(Notification(changed)))) == 1
-    assert sent_request(server.connection.send(Request("roots/list")))
+    assert len(server.connection.send(SendNotification(changed))) == 1
+    assert sent_request(server.connection.send(SendRequest("roots/list")))
 
 
 @pytest.mark.requirement("seed-compat.initialized-after-requests")
@@ -209,7 +207,7 @@ def test_a_confirmation_with_an_id_is_refused_and_still_counts(revision: str) ->
     server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
     (answer,) = server.say({**INITIALIZED, "id": 2})
     assert (answer["id"], answer["error"]["code"]) == (2, -32601)
-    assert sent_request(server.connection.send(Request("roots/list")))
+    assert sent_request(server.connection.send(SendRequest("roots/list")))
     assert server.say(request(revision, "tools/list")) == []
 
 

@@ -13,10 +13,10 @@ from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError, Missi
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import (
     CloseStreams,
-    Notification,
     NotificationReceived,
-    Request,
-    Response,
+    SendNotification,
+    SendRequest,
+    SendResponse,
 )
 from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, State, Trigger
 from mcpgen_runtime.revisions import REVISIONS
@@ -132,11 +132,11 @@ def test_after_a_second_initialize_the_server_waits_again(
     server = ServerEnd(revision)
     server.say(initialize(revision, {"roots": {}}, id=2))
     with pytest.raises(LocalProtocolError, match="not confirmed"):
-        server.connection.send(Request("roots/list"))
+        server.connection.send(SendRequest("roots/list"))
     server.events.clear()
     server.say(INITIALIZED)
     assert [type(event) for event in server.events] == [NotificationReceived]
-    server.connection.send(Request("roots/list"))
+    server.connection.send(SendRequest("roots/list"))
 
 
 @pytest.mark.parametrize("first", revisions_holding("lifecycle.initialize-first"))
@@ -150,7 +150,7 @@ def test_inbound_requests_outlive_a_second_initialize(first: str, second: str) -
     server.ask("tools/list", id=3)
     assert [event.revision.name for event in server.requests()] == [first, second]
     for id in (1, 3):
-        answer = sole(server.connection.send(Response(id, {"tools": []})))
+        answer = sole(server.connection.send(SendResponse(id, {"tools": []})))
         assert answer is not None
         assert json.loads(answer.data)["id"] == id
 
@@ -162,8 +162,10 @@ def test_a_related_request_goes_to_the_peer_of_its_request(first: str, second: s
     server.ask("tools/list", id=1)
     server.say(initialize(second, id=2))
     with pytest.raises(LocalProtocolError, match="not confirmed"):
-        server.connection.send(Request("roots/list"))
-    _, message = sent_request(server.connection.send(Request("roots/list", related_request_id=1)))
+        server.connection.send(SendRequest("roots/list"))
+    _, message = sent_request(
+        server.connection.send(SendRequest("roots/list", related_request_id=1))
+    )
     assert message.revision.name == first
 
 
@@ -171,7 +173,7 @@ def test_a_related_request_goes_to_the_peer_of_its_request(first: str, second: s
 def test_subscriptions_and_log_level_outlive_a_second_initialize(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("resources/subscribe", {"uri": "x://a"}, id=1)
-    server.connection.send(Response(1, {}))
+    server.connection.send(SendResponse(1, {}))
     server.ask("logging/setLevel", {"level": "error"}, id=2)
     server.say(initialize(revision, id=3))
     session = server.connection.session
@@ -187,7 +189,7 @@ def test_a_second_initialize_that_is_refused_changes_nothing(revision: str, miss
     (answer,) = server.say(without(initialize(revision, id=2), missing))
     assert (answer["id"], answer["error"]["code"]) == (2, -32602)
     assert server.connection.session is before
-    server.connection.send(Request("roots/list"))
+    server.connection.send(SendRequest("roots/list"))
 
 
 @pytest.mark.requirement("lifecycle.initialize-first", revisions=EVERY_REVISION)
@@ -215,10 +217,10 @@ def test_the_server_serves_in_each_state_what_the_table_has(state: State, trigge
     twice = (state, trigger) == (State.READY, Trigger.INITIALIZED)
     assert served is ((state, trigger) in SERVER_MOVES and not twice)
     if SERVER_MOVES.get((state, trigger), state) is State.READY:
-        server.connection.send(Request("roots/list"))
+        server.connection.send(SendRequest("roots/list"))
     else:
         with pytest.raises(LocalProtocolError, match=r"not confirmed|nothing was agreed"):
-            server.connection.send(Request("roots/list"))
+            server.connection.send(SendRequest("roots/list"))
 
 
 @pytest.mark.requirement("lifecycle.initialized-notification")
@@ -227,12 +229,12 @@ def test_a_server_asks_nothing_before_the_client_is_ready(revision: str) -> None
     server = ServerEnd(None)
     server.say(initialize(revision, {"roots": {}}))
     with pytest.raises(LocalProtocolError, match="not confirmed"):
-        server.connection.send(Request("roots/list"))
-    assert list(server.connection.send(Notification("notifications/tools/list_changed"))) == []
-    server.connection.send(Request("ping"))
+        server.connection.send(SendRequest("roots/list"))
+    assert not server.connection.send(SendNotification("notifications/tools/list_changed"))
+    server.connection.send(SendRequest("ping"))
     server.say(INITIALIZED)
-    server.connection.send(Request("roots/list"))
-    assert len(list(server.connection.send(Notification("notifications/tools/list_changed")))) == 1
+    server.connection.send(SendRequest("roots/list"))
+    assert len(server.connection.send(SendNotification("notifications/tools/list_changed"))) == 1
 
 
 @pytest.mark.requirement("lifecycle.respect-capabilities-must", "capabilities.respected-session")
@@ -286,7 +288,7 @@ def test_a_session_ends_without_a_word(revision: str, role: Role) -> None:
         words = {*known.requests_from(role), *known.notifications_from(role)}
         assert words.isdisjoint({"shutdown", "exit"})
     end = end_of(revision, role)
-    id, _ = sent_request(end.connection.send(Request("ping")))
+    id, _ = sent_request(end.connection.send(SendRequest("ping")))
     assert end.connection.closed() == [id]
     assert len(end.connection.state.outbound) == 0
     (answer,) = end.say(request(revision, "shutdown", id=1)) or [{}]
@@ -321,7 +323,7 @@ def test_methods_of_the_handshake_revisions_are_gone(revision: str, speaks: str 
             client.ask(method)
     for name in ("notifications/initialized", "notifications/roots/list_changed"):
         with pytest.raises(MethodNotFoundError):
-            client.connection.send(Notification(name))
+            client.connection.send(SendNotification(name))
 
 
 @pytest.mark.requirement("lifecycle.no-connection-context", "meta.request-fields-not-from-history")
@@ -352,17 +354,17 @@ def test_a_stream_ends_with_its_request_and_leaves_the_others(revision: str) -> 
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}}
     )
     assert [
-        send.related_request_id for send in list(server.connection.send(Notification(changed)))
+        send.related_request_id for send in server.connection.send(SendNotification(changed))
     ] == ["b"]
     server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="c")
     assert [
-        send.related_request_id for send in list(server.connection.send(Notification(changed)))
+        send.related_request_id for send in server.connection.send(SendNotification(changed))
     ] == ["b", "c"]
     server.connection.send(CloseStreams())
-    assert list(server.connection.send(Notification(changed))) == []
+    assert not server.connection.send(SendNotification(changed))
     server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="a")
     assert [
-        send.related_request_id for send in list(server.connection.send(Notification(changed)))
+        send.related_request_id for send in server.connection.send(SendNotification(changed))
     ] == ["a"]
 
 

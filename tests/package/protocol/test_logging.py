@@ -14,12 +14,12 @@ import pytest
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError
 from mcpgen_runtime.protocol.events import (
-    ErrorResponse,
     Ignored,
-    LogMessage,
-    Notification,
     NotificationReceived,
-    Progress,
+    ReportProgress,
+    SendError,
+    SendLog,
+    SendNotification,
 )
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
 from mcpgen_runtime.server.chosen import Context, Server
@@ -67,7 +67,7 @@ def levels_sent(server: ServerEnd, id: str = "x") -> list[str]:
     return [
         level
         for level in LOG_LEVELS
-        if sole(server.connection.send(LogMessage(id, level, "text"))) is not None
+        if sole(server.connection.send(SendLog(id, level, "text"))) is not None
     ]
 
 
@@ -79,7 +79,7 @@ def test_a_server_without_the_capability_sends_no_log_message(revision: str) -> 
     assert levels_sent(serving_request(revision)) == list(LOG_LEVELS)
     silent = serving_request(revision, SILENT)
     assert levels_sent(silent) == []
-    assert sole(silent.connection.send(LogMessage(None, "emergency", "text"))) is None
+    assert sole(silent.connection.send(SendLog(None, "emergency", "text"))) is None
 
 
 @pytest.mark.requirement(
@@ -99,9 +99,7 @@ async def test_a_server_that_logs_says_so(revision: str) -> None:
 def test_a_log_message_has_level_and_data_and_any_logger(
     revision: str, data: Any, logger: str | None
 ) -> None:
-    message = sole(
-        serving_request(revision).connection.send(LogMessage("x", "notice", data, logger))
-    )
+    message = sole(serving_request(revision).connection.send(SendLog("x", "notice", data, logger)))
     assert message is not None
     named = {} if logger is None else {"logger": logger}
     assert json.loads(message.data) == {
@@ -116,7 +114,7 @@ def test_a_log_message_has_level_and_data_and_any_logger(
 @pytest.mark.parametrize("level", ["WARN", "warn", "fatal", "", "Error"])
 def test_a_level_that_is_none_is_refused(revision: str, level: str) -> None:
     with pytest.raises(LocalProtocolError, match="log level: expected one of debug"):
-        serving_request(revision).connection.send(LogMessage("x", level, "text"))
+        serving_request(revision).connection.send(SendLog("x", level, "text"))
 
 
 @pytest.mark.requirement("logging.set-level-request", "logging.set-level-threshold")
@@ -136,7 +134,7 @@ def test_from_the_level_that_was_set_upwards_all_are_sent(revision: str, level: 
 def test_before_a_level_is_set_all_are_sent(revision: str) -> None:
     server = serving_request(revision)
     assert levels_sent(server) == list(LOG_LEVELS)
-    assert sole(server.connection.send(LogMessage(None, "debug", "of no request"))) is not None
+    assert sole(server.connection.send(SendLog(None, "debug", "of no request"))) is not None
 
 
 @pytest.mark.requirement("logging.invalid-level-error", "logging.levels")
@@ -155,11 +153,11 @@ def test_a_log_message_may_come_before_the_confirmation(
     revision: str,
 ) -> None:
     server = ServerEnd(None)
-    assert sole(server.connection.send(LogMessage(None, "error", "nobody there"))) is None
+    assert sole(server.connection.send(SendLog(None, "error", "nobody there"))) is None
     server.say(initialize(revision))
-    assert sole(server.connection.send(LogMessage(None, "error", "soon"))) is not None
+    assert sole(server.connection.send(SendLog(None, "error", "soon"))) is not None
     server.say(INITIALIZED)
-    assert sole(server.connection.send(LogMessage(None, "error", "now"))) is not None
+    assert sole(server.connection.send(SendLog(None, "error", "now"))) is not None
 
 
 @pytest.mark.requirement("logging.set-level-removed")
@@ -190,11 +188,11 @@ def test_no_message_is_sent_beside_a_request_that_asks_for_it(revision: str) -> 
     meta = {level_key(revision): "debug", "progressToken": "t"}
     server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="s", meta=meta)
     params = {"level": "emergency", "data": "text"}
-    assert sole(server.connection.send(LogMessage(None, "emergency", "text"))) is None
-    assert list(server.connection.send(Notification(MESSAGE, params))) == []
+    assert sole(server.connection.send(SendLog(None, "emergency", "text"))) is None
+    assert not server.connection.send(SendNotification(MESSAGE, params))
     assert levels_sent(server, "s") == []
-    assert sole(server.connection.send(Progress("s", 1))) is None
-    (send,) = list(server.connection.send(Notification(MESSAGE, params, "x")))
+    assert sole(server.connection.send(ReportProgress("s", 1))) is None
+    (send,) = list(server.connection.send(SendNotification(MESSAGE, params, "x")))
     assert send.related_request_id == "x"
     assert "_meta" not in json.loads(send.data)["params"]
 
@@ -203,7 +201,7 @@ def test_no_message_is_sent_beside_a_request_that_asks_for_it(revision: str) -> 
 @every
 def test_a_request_that_is_over_gets_no_messages(revision: str) -> None:
     server = serving_request(revision)
-    server.connection.send(ErrorResponse("x", LocalProtocolError("over")))
+    server.connection.send(SendError("x", LocalProtocolError("over")))
     assert levels_sent(server) == []
 
 

@@ -14,7 +14,12 @@ from msgspec import Raw
 
 from mcpgen_runtime.errors import LocalProtocolError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.events import Progress, Request, RequestReceived, ResponseReceived
+from mcpgen_runtime.protocol.events import (
+    ReportProgress,
+    RequestReceived,
+    ResponseReceived,
+    SendRequest,
+)
 from mcpgen_runtime.protocol.request_meta import (
     check_user_meta,
     is_reserved_key,
@@ -90,7 +95,7 @@ def test_a_key_is_an_optional_dotted_prefix_and_a_name(key: str, valid: bool) ->
 def test_a_key_of_no_valid_form_is_never_sent(revision: str, role: Role, key: str) -> None:
     connection = end_of(revision, role).connection
     with pytest.raises(LocalProtocolError, match="_meta key"):
-        connection.send(Request("ping" if role == "server" else "tools/list", meta={key: 1}))
+        connection.send(SendRequest("ping" if role == "server" else "tools/list", meta={key: 1}))
     assert len(connection.state.outbound) == 0
 
 
@@ -206,7 +211,7 @@ def test_tool_arguments_are_not_searched_for_meta(revision: str) -> None:
     (event,) = server.requests()
     assert "progressToken" not in event.meta
     assert event.params.arguments == arguments
-    assert sole(server.connection.send(Progress(1, 1))) is None
+    assert sole(server.connection.send(ReportProgress(1, 1))) is None
 
 
 @pytest.mark.requirement("meta.progress-token-key", "meta.schema-reserved-names")
@@ -219,7 +224,7 @@ def test_a_request_has_a_progress_token_if_progress_is_wanted(revision: str, rol
         id = pair.ask(role, method, PARAMS[method], progress=progress)
         meta = pair.sent(role)[-1]["params"].get("_meta", {})
         assert ("progressToken" in meta) is progress
-        assert (sole(server.send(Progress(id, 1))) is not None) is progress
+        assert (sole(server.send(ReportProgress(id, 1))) is not None) is progress
     assert len(asker.state.outbound) == 2
 
 
@@ -230,7 +235,7 @@ def test_a_user_cannot_choose_the_progress_token(revision: str, role: Role) -> N
     for progress in (True, False):
         with pytest.raises(LocalProtocolError, match="progressToken"):
             connection.send(
-                Request(
+                SendRequest(
                     "ping" if role == "server" else "tools/list",
                     meta={"progressToken": 1},
                     progress=progress,
@@ -320,7 +325,7 @@ def test_meta_that_is_no_object_is_refused(revision: str, role: Role, meta: Any)
 def test_a_progress_token_of_another_type_counts_as_none(revision: str, token: Any) -> None:
     server = ServerEnd(revision)
     server.say(request(revision, "tools/list", id=1, meta={"progressToken": token}))
-    assert sole(server.connection.send(Progress(1, 1))) is None
+    assert sole(server.connection.send(ReportProgress(1, 1))) is None
 
 
 def decodings(receive: Callable[[], object]) -> int:

@@ -12,12 +12,12 @@ from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.errors import MethodNotFoundError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import (
-    Cancellation,
-    LogMessage,
-    Notification,
+    CancelRequest,
     NotificationReceived,
-    Progress,
-    Request,
+    ReportProgress,
+    SendLog,
+    SendNotification,
+    SendRequest,
 )
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
@@ -121,11 +121,11 @@ def test_no_notification_has_an_id(revision: str) -> None:
         server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="s")
     server.ask("tools/call", PARAMS["tools/call"], id="a", meta={"progressToken": "t"})
     sent: list[OutgoingMessage | None] = [
-        sole(server.connection.send(Progress("a", 1, 2, "half"))),
+        sole(server.connection.send(ReportProgress("a", 1, 2, "half"))),
         sole(
             client.connection.send(
-                Cancellation(
-                    sent_request(client.connection.send(Request("tools/list")))[0], "no more"
+                CancelRequest(
+                    sent_request(client.connection.send(SendRequest("tools/list")))[0], "no more"
                 )
             )
         ),
@@ -133,7 +133,7 @@ def test_no_notification_has_an_id(revision: str) -> None:
     for connection in (server.connection, client.connection):
         for name in REVISIONS[revision].notifications_from(connection.state.role):
             if name in PARAMS:
-                sent += list(connection.send(Notification(name, PARAMS[name])))
+                sent += list(connection.send(SendNotification(name, PARAMS[name])))
     messages = [json.loads(message.data) for message in sent if message is not None]
     assert len(messages) >= 3
     assert all("id" not in message and "method" in message for message in messages)
@@ -144,24 +144,26 @@ def test_no_notification_has_an_id(revision: str) -> None:
 def test_a_server_says_nothing_that_no_client_asked_for(revision: str) -> None:
     server = ServerEnd(revision, speaks=revision)
     for name in REVISIONS[revision].server_notifications.keys() & PARAMS.keys():
-        assert list(server.connection.send(Notification(name, PARAMS[name]))) == []
-    assert sole(server.connection.send(LogMessage(None, "emergency", "fire"))) is None
+        assert not server.connection.send(SendNotification(name, PARAMS[name]))
+    assert sole(server.connection.send(SendLog(None, "emergency", "fire"))) is None
     server.ask("tools/list", id=1)
     for name in REVISIONS[revision].server_notifications.keys() & PARAMS.keys():
-        assert list(server.connection.send(Notification(name, PARAMS[name]))) == []
+        assert not server.connection.send(SendNotification(name, PARAMS[name]))
 
 
 @pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
 def test_a_notification_that_no_spoken_revision_has_is_refused(revision: str, role: Role) -> None:
     with pytest.raises(MethodNotFoundError):
-        end_of(revision, role).connection.send(Notification("notifications/no/such"))
+        end_of(revision, role).connection.send(SendNotification("notifications/no/such"))
 
 
 @pytest.mark.requirement("jsonrpc.reissue-with-new-id")
 @pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.reissue-with-new-id"))
 def test_a_request_of_a_closed_connection_is_sent_as_a_new_one(revision: str, role: Role) -> None:
     end = end_of(revision, role)
-    first, _ = sent_request(end.connection.send(Request("tools/call", PARAMS["tools/call"])))
+    first, _ = sent_request(end.connection.send(SendRequest("tools/call", PARAMS["tools/call"])))
     assert end.connection.closed() == [first]
-    again, message = sent_request(end.connection.send(Request("tools/call", PARAMS["tools/call"])))
+    again, message = sent_request(
+        end.connection.send(SendRequest("tools/call", PARAMS["tools/call"]))
+    )
     assert json.loads(message.data)["id"] == again != first

@@ -22,10 +22,10 @@ from mcpgen_runtime.protocol.events import (
     Ignored,
     NotificationReceived,
     ProgressReceived,
-    Request,
     RequestFailed,
     RequestReceived,
     ResponseReceived,
+    SendRequest,
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.memory import memory_pair
@@ -152,9 +152,9 @@ def test_each_received_result_may_have_null(revision: str, role: Role) -> None:
         seen = []
         for is_null in (False, True):
             end = end_of(revision, role)
-            identifier, _ = sent_request(end.connection.send(Request(name, PARAMS[name])))
+            identifier, _ = sent_request(end.connection.send(SendRequest(name, PARAMS[name])))
             result = {**(RESULTS[name] or {})}
-            typed = end.connection.result_decoder(methods[name])(json.dumps(result).encode())
+            typed = end.connection.state.result_decoder(methods[name])(json.dumps(result).encode())
             response: dict[str, Any] = {"jsonrpc": "2.0", "id": identifier, "result": result}
             if is_null:
                 response |= {"result": with_null(typed), "error": None, "method": None}
@@ -169,7 +169,7 @@ def test_an_error_response_may_have_null(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     methods = [name for name in REVISIONS[revision].requests_from(role) if name in PARAMS]
     for name in methods:
-        identifier, _ = sent_request(end.connection.send(Request(name, PARAMS[name])))
+        identifier, _ = sent_request(end.connection.send(SendRequest(name, PARAMS[name])))
         error = {"code": -32602, "message": "no", "data": None}
         end.say({"jsonrpc": "2.0", "id": identifier, "result": None, "error": error})
         (event,) = end.events[-1:]
@@ -182,7 +182,7 @@ def test_an_error_response_may_have_null(revision: str, role: Role) -> None:
 def test_progress_with_null_arrives(revision: str) -> None:
     end = end_of(revision, "client")
     _, message = sent_request(
-        end.connection.send(Request("tools/call", PARAMS["tools/call"], progress=True))
+        end.connection.send(SendRequest("tools/call", PARAMS["tools/call"], progress=True))
     )
     token = json.loads(message.data)["params"]["_meta"]["progressToken"]
     nothing = {"total": None, "message": None, "_meta": None}

@@ -18,16 +18,16 @@ from mcpgen_runtime.errors import (
     ProtocolError,
 )
 from mcpgen_runtime.protocol.events import (
-    Cancellation,
+    CancelRequest,
     CloseStreams,
-    ErrorResponse,
     Ignored,
-    LogMessage,
-    Notification,
-    Progress,
-    Request,
+    ReportProgress,
     RequestReceived,
     Send,
+    SendError,
+    SendLog,
+    SendNotification,
+    SendRequest,
 )
 from mcpgen_runtime.protocol.jsonrpc import parse
 from mcpgen_runtime.protocol.lifecycle import State
@@ -128,17 +128,20 @@ def test_progress_states_what_is_given_and_grows(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("tools/list", id=1, meta={"progressToken": "t"})
     connection = server.connection
-    assert params_of(sole(connection.send(Progress(1, 1)))) == {"progressToken": "t", "progress": 1}
-    assert sole(connection.send(Progress(1, 1, 3, "again"))) is None
+    assert params_of(sole(connection.send(ReportProgress(1, 1)))) == {
+        "progressToken": "t",
+        "progress": 1,
+    }
+    assert sole(connection.send(ReportProgress(1, 1, 3, "again"))) is None
     more = {"total": 3} if revision == ALL[0] else {"total": 3, "message": "half"}
-    assert params_of(sole(connection.send(Progress(1, 2, 3, "half")))) == {
+    assert params_of(sole(connection.send(ReportProgress(1, 2, 3, "half")))) == {
         "progressToken": "t",
         "progress": 2,
         **more,
     }
     with pytest.raises(LocalProtocolError, match="expected a finite number, got inf"):
-        connection.send(Progress(1, float("inf")))
-    assert sole(connection.send(Progress(2, 1))) is None
+        connection.send(ReportProgress(1, float("inf")))
+    assert sole(connection.send(ReportProgress(2, 1))) is None
 
 
 @pytest.mark.parametrize("revision", ALL)
@@ -146,22 +149,20 @@ def test_a_log_message_states_what_is_given(revision: str) -> None:
     server, level = ServerEnd(revision), facts(revision).meta.log_level
     server.ask("tools/list", id=1, meta={level: "info"} if level else {})
     connection = server.connection
-    assert params_of(sole(connection.send(LogMessage(1, "info", 5)))) == {
+    assert params_of(sole(connection.send(SendLog(1, "info", 5)))) == {
         "level": "info",
         "data": 5,
     }
     named = {"level": "error", "data": [1], "logger": "me"}
-    assert params_of(sole(connection.send(LogMessage(1, "error", [1], "me")))) == named
-    marked = sole(connection.send(LogMessage(1, "error", 5, None, {"com.example/a": 1})))
+    assert params_of(sole(connection.send(SendLog(1, "error", [1], "me")))) == named
+    marked = sole(connection.send(SendLog(1, "error", 5, None, {"com.example/a": 1})))
     assert marked is not None
     if revision in (HANDSHAKE[-1], *PER_REQUEST):
         assert json.loads(marked.data)["params"]["_meta"] == {"com.example/a": 1}
-    assert sole(connection.send(LogMessage(2, "error", 5))) is None
-    assert (sole(connection.send(LogMessage(None, "error", 5))) is None) is (
-        revision in PER_REQUEST
-    )
+    assert sole(connection.send(SendLog(2, "error", 5))) is None
+    assert (sole(connection.send(SendLog(None, "error", 5))) is None) is (revision in PER_REQUEST)
     with pytest.raises(LocalProtocolError, match=r"expected one of debug, .*got 'loud'"):
-        connection.send(LogMessage(1, "loud", 5))
+        connection.send(SendLog(1, "loud", 5))
 
 
 @pytest.mark.parametrize("revision", ALL)
@@ -170,10 +171,10 @@ def test_a_cancellation_states_its_reason_if_there_is_one(
     revision: str, reason: str | None
 ) -> None:
     connection = ClientEnd(revision).connection
-    id, _ = sent_request(connection.send(Request("tools/list")))
+    id, _ = sent_request(connection.send(SendRequest("tools/list")))
     expected = {"requestId": id} if reason is None else {"requestId": id, "reason": reason}
-    assert params_of(sole(connection.send(Cancellation(id, reason)))) == expected
-    assert sole(connection.send(Cancellation(id))) is None
+    assert params_of(sole(connection.send(CancelRequest(id, reason)))) == expected
+    assert sole(connection.send(CancelRequest(id))) is None
     assert len(connection.state.outbound) == 0
 
 
@@ -196,7 +197,8 @@ def test_the_deadline_of_a_request_is_counted_from_now(
 ) -> None:
     connection = ClientEnd(revision).connection
     how: dict[str, Any] = dict(limits)
-    id, _ = sent_request(connection.send(Request("tools/list", **how)))
+    now = how.pop("now", 0.0)
+    id, _ = sent_request(connection.send(SendRequest("tools/list", **how), now))
     assert connection.state.outbound.deadline(id) == deadline
     assert connection.state.outbound.ids() == (id,)
 
@@ -210,7 +212,7 @@ def test_params_that_are_no_object_are_refused_before_sending(revision: str) -> 
         ({"cursor": "a", "x": object()}, "tools/list: params: no JSON form"),
     ):
         with pytest.raises(LocalProtocolError, match=text):
-            connection.send(Request("tools/list", params))
+            connection.send(SendRequest("tools/list", params))
     assert len(connection.state.outbound) == 0
 
 
@@ -238,7 +240,7 @@ def test_streams_end_with_a_result_and_a_cancellation(revision: str) -> None:
     results = [json.loads(each.data)["result"]["_meta"][key] for each in messages[::2]]
     assert results == [1, "b"]
     assert [params_of(each) for each in messages[1::2]] == [{"requestId": 1}, {"requestId": "b"}]
-    assert list(connection.send(CloseStreams())) == []
+    assert not connection.send(CloseStreams())
     assert connection.subscribed_uris() == set()
     assert tuple(connection.state.inbound) == ()
 
@@ -252,14 +254,14 @@ def test_a_change_goes_to_each_stream_that_selects_it(revision: str) -> None:
     connection, key = server.connection, tag(revision)
     for member, ids in (("toolsListChanged", [1, 2]), ("promptsListChanged", [2])):
         messages = list(
-            connection.send(Notification(CHANGED[member], {"_meta": {"com.example/a": 1}}, 3))
+            connection.send(SendNotification(CHANGED[member], {"_meta": {"com.example/a": 1}}, 3))
         )
         assert [each.related_request_id for each in messages] == ids
         metas = [json.loads(each.data)["params"]["_meta"] for each in messages]
         assert metas == [{"com.example/a": 1, key: id} for id in ids]
-    assert list(connection.send(Notification(CHANGED["resourcesListChanged"], {}, 3))) == []
+    assert not connection.send(SendNotification(CHANGED["resourcesListChanged"], {}, 3))
     connection.closed()
-    assert list(connection.send(Notification(CHANGED["toolsListChanged"]))) == []
+    assert not connection.send(SendNotification(CHANGED["toolsListChanged"]))
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
@@ -268,27 +270,27 @@ def test_without_sessions_a_notification_goes_with_a_request(revision: str) -> N
     (event,) = (server.ask("tools/list", id=1), *server.requests())[1:]
     assert isinstance(event, RequestReceived)
     level = {"level": "info", "data": 1}
-    assert list(server.connection.send(Notification("notifications/message", level, 1))) == []
-    assert list(server.connection.send(Notification("notifications/message", level, 7))) == []
+    assert not server.connection.send(SendNotification("notifications/message", level, 1))
+    assert not server.connection.send(SendNotification("notifications/message", level, 7))
     acknowledged = "notifications/subscriptions/acknowledged"
-    assert list(server.connection.send(Notification(acknowledged, {"notifications": {}}, 1))) == []
+    assert not server.connection.send(SendNotification(acknowledged, {"notifications": {}}, 1))
     with pytest.raises(MethodNotFoundError):
-        server.connection.send(Notification("notifications/own", {}, 1))
+        server.connection.send(SendNotification("notifications/own", {}, 1))
     with pytest.raises(LocalProtocolError, match="giving up the request itself"):
-        server.connection.send(Notification("notifications/cancelled", {"requestId": 1}, 1))
+        server.connection.send(SendNotification("notifications/cancelled", {"requestId": 1}, 1))
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 def test_in_a_session_updates_are_of_resources_that_are_followed(revision: str) -> None:
     server = ServerEnd(revision)
     updated = "notifications/resources/updated"
-    assert list(server.connection.send(Notification(updated, {"uri": "memo://a"}))) == []
+    assert not server.connection.send(SendNotification(updated, {"uri": "memo://a"}))
     session = server.connection.session
     assert session is not None
     session.subscriptions.add("memo://a")
-    (message,) = list(server.connection.send(Notification(updated, {"uri": "memo://a"})))
+    (message,) = list(server.connection.send(SendNotification(updated, {"uri": "memo://a"})))
     assert params_of(message) == {"uri": "memo://a"}
-    assert list(server.connection.send(Notification(updated, {"uri": "memo://b"}))) == []
+    assert not server.connection.send(SendNotification(updated, {"uri": "memo://b"}))
 
 
 def extension_row(member: str | None, *path: str, extension: bool = True) -> Any:
@@ -350,17 +352,17 @@ def test_a_server_of_all_revisions_takes_notifications_in_turn(revision: str) ->
 @pytest.mark.parametrize("revision", ALL)
 def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
     connection = ClientEnd(revision).connection
-    id, _ = sent_request(connection.send(Request("tools/list")))
-    message = sole(connection.send(Cancellation(id, stream_closed=True)))
+    id, _ = sent_request(connection.send(SendRequest("tools/list")))
+    message = sole(connection.send(CancelRequest(id, stream_closed=True)))
     assert (message is None) is (revision in PER_REQUEST)
     assert len(connection.state.outbound) == 0
-    assert sole(connection.send(Cancellation(id, stream_closed=True))) is None
+    assert sole(connection.send(CancelRequest(id, stream_closed=True))) is None
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 def test_progress_of_a_client_counts_from_moment_zero_by_default(revision: str) -> None:
     connection = ServerEnd(revision).connection
-    id, _ = sent_request(connection.send(Request("roots/list", timeout=5.0, progress=True)))
+    id, _ = sent_request(connection.send(SendRequest("roots/list", timeout=5.0, progress=True)))
     params = {"progressToken": id, "progress": 1}
     data = encode_message({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
     for receive in (
@@ -384,7 +386,7 @@ def test_codes_of_the_specification_are_not_for_other_errors(
 ) -> None:
     server = ServerEnd(revision)
     server.ask("tools/list", id=1)
-    message = sole(server.connection.send(ErrorResponse(1, ProtocolError("own", code=code))))
+    message = sole(server.connection.send(SendError(1, ProtocolError("own", code=code))))
     assert message is not None
     assert message.error_code == json.loads(message.data)["error"]["code"] == sent
-    assert sole(server.connection.send(ErrorResponse(1, ProtocolError("own")))) is None
+    assert sole(server.connection.send(SendError(1, ProtocolError("own")))) is None

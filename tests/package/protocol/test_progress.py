@@ -17,13 +17,13 @@ from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import (
-    ErrorResponse,
     Ignored,
-    Notification,
-    Progress,
     ProgressReceived,
-    Request,
-    Response,
+    ReportProgress,
+    SendError,
+    SendNotification,
+    SendRequest,
+    SendResponse,
 )
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
 from mcpgen_runtime.server.chosen import Context, Server
@@ -65,8 +65,8 @@ def progress_params(message: OutgoingMessage | None) -> Any:
 def test_a_request_carries_a_token_only_if_progress_is_wanted(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
-    _, plain = sent_request(end.connection.send(Request(method)))
-    id, wanting = sent_request(end.connection.send(Request(method, progress=True)))
+    _, plain = sent_request(end.connection.send(SendRequest(method)))
+    id, wanting = sent_request(end.connection.send(SendRequest(method, progress=True)))
     assert "progressToken" not in json.loads(plain.data).get("params", {}).get("_meta", {})
     assert json.loads(wanting.data)["params"]["_meta"]["progressToken"] == id
     end.events.clear()
@@ -80,7 +80,7 @@ def test_the_tokens_of_open_requests_differ(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
     messages = [
-        json.loads(sent_request(end.connection.send(Request(method, progress=True)))[1].data)
+        json.loads(sent_request(end.connection.send(SendRequest(method, progress=True)))[1].data)
         for _ in range(100)
     ]
     assert len({m["params"]["_meta"]["progressToken"] for m in messages}) == 100
@@ -100,7 +100,7 @@ def test_a_token_of_ones_own_can_not_be_given(revision: str) -> None:
 def test_a_token_is_given_back_as_it_came(revision: str, role: Role, token: int | str) -> None:
     end = end_of(revision, role)
     ask(end, ASKED[role], id="x", meta={"progressToken": token})
-    params = progress_params(sole(end.connection.send(Progress("x", 0.25, 1.0))))
+    params = progress_params(sole(end.connection.send(ReportProgress("x", 0.25, 1.0))))
     assert params == {"progressToken": token, "progress": 0.25, "total": 1.0}
     assert type(params["progressToken"]) is type(token)
 
@@ -115,7 +115,7 @@ def test_without_a_token_of_the_right_type_no_progress_is_sent(
     told = ask(end, ASKED[role], id="x", meta=meta)
     refused = [answer["error"]["code"] for answer in told]
     assert refused in ([], [-32602])
-    assert sole(end.connection.send(Progress("x", 1))) is None
+    assert sole(end.connection.send(ReportProgress("x", 1))) is None
 
 
 @pytest.mark.requirement("progress.increasing")
@@ -124,7 +124,7 @@ def test_only_progress_is_reported(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     ask(end, ASKED[role], id="x", meta={"progressToken": "t"})
     sent = [
-        progress_params(sole(end.connection.send(Progress("x", value))))
+        progress_params(sole(end.connection.send(ReportProgress("x", value))))
         for value in (1, 2, 2, 1, 2.5, 3)
     ]
     assert [params and params["progress"] for params in sent] == [1, 2, None, None, 2.5, 3]
@@ -135,7 +135,7 @@ def test_only_progress_is_reported(revision: str, role: Role) -> None:
 def test_progress_that_goes_back_is_taken_as_it_comes(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
-    id, _ = sent_request(end.connection.send(Request(method, progress=True)))
+    id, _ = sent_request(end.connection.send(SendRequest(method, progress=True)))
     for value in (5, 3):
         end.events.clear()
         assert end.say(report(id, value)) == []
@@ -148,9 +148,9 @@ def test_total_and_message_are_there_only_if_they_are_given(revision: str) -> No
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
     assert [
-        progress_params(sole(server.connection.send(Progress("x", 1)))),
-        progress_params(sole(server.connection.send(Progress("x", 2, 3)))),
-        progress_params(sole(server.connection.send(Progress("x", 3, message="m")))),
+        progress_params(sole(server.connection.send(ReportProgress("x", 1)))),
+        progress_params(sole(server.connection.send(ReportProgress("x", 2, 3)))),
+        progress_params(sole(server.connection.send(ReportProgress("x", 3, message="m")))),
     ] == [
         {"progressToken": "t", "progress": 1},
         {"progressToken": "t", "progress": 2, "total": 3},
@@ -165,10 +165,10 @@ def test_a_progress_message_unknown_to_a_revision_is_no_error(
 ) -> None:
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
-    params = progress_params(sole(server.connection.send(Progress("x", 1, 2, "lost"))))
+    params = progress_params(sole(server.connection.send(ReportProgress("x", 1, 2, "lost"))))
     assert params == {"progressToken": "t", "progress": 1, "total": 2}
     client = ClientEnd(revision)
-    id, _ = sent_request(client.connection.send(Request("tools/list", progress=True)))
+    id, _ = sent_request(client.connection.send(SendRequest("tools/list", progress=True)))
     client.say(report(id, 1, message="unknown here"))
     assert client.events == [ProgressReceived(id, 1, None, None)]
 
@@ -179,8 +179,8 @@ def test_progress_that_json_can_not_say_is_refused(revision: str, value: float) 
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
     with pytest.raises(LocalProtocolError, match="finite number"):
-        server.connection.send(Progress("x", value))
-    assert progress_params(sole(server.connection.send(Progress("x", 1))))["progress"] == 1
+        server.connection.send(ReportProgress("x", value))
+    assert progress_params(sole(server.connection.send(ReportProgress("x", 1))))["progress"] == 1
 
 
 @pytest.mark.requirement("progress.active-token-only", "progress.stops-at-completion")
@@ -189,14 +189,14 @@ def test_progress_that_json_can_not_say_is_refused(revision: str, value: float) 
 def test_a_request_that_is_over_has_no_more_progress(revision: str, role: Role, how: str) -> None:
     end = end_of(revision, role)
     ask(end, ASKED[role], id="x", meta={"progressToken": "t"})
-    assert sole(end.connection.send(Progress("x", 1))) is not None
+    assert sole(end.connection.send(ReportProgress("x", 1))) is not None
     if how == "answered":
-        end.connection.send(Response("x", RESULTS[ASKED[role]]))
+        end.connection.send(SendResponse("x", RESULTS[ASKED[role]]))
     else:
-        end.connection.send(ErrorResponse("x", LocalProtocolError("no")))
-    assert sole(end.connection.send(Progress("x", 2))) is None
+        end.connection.send(SendError("x", LocalProtocolError("no")))
+    assert sole(end.connection.send(ReportProgress("x", 2))) is None
     assert (
-        list(end.connection.send(Notification(PROGRESS, {"progressToken": "t", "progress": 2})))
+        list(end.connection.send(SendNotification(PROGRESS, {"progressToken": "t", "progress": 2})))
         == []
     )
 
@@ -210,7 +210,9 @@ def test_progress_in_its_general_form_keeps_the_same_rules(revision: str, role: 
     sent = [
         [
             progress_params(send)
-            for send in list(end.connection.send(Notification(PROGRESS, report(*pair)["params"])))
+            for send in list(
+                end.connection.send(SendNotification(PROGRESS, report(*pair)["params"]))
+            )
         ]
         for pair in values
     ]
@@ -224,8 +226,8 @@ def test_progress_in_its_general_form_keeps_the_same_rules(revision: str, role: 
 def test_progress_for_nothing_we_asked_is_ignored(revision: str, role: Role, token: Any) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
-    plain, _ = sent_request(end.connection.send(Request(method)))
-    end.connection.send(Request(method, progress=True))
+    plain, _ = sent_request(end.connection.send(SendRequest(method)))
+    end.connection.send(SendRequest(method, progress=True))
     end.events.clear()
     assert end.say(report(plain if token == "plain" else token, 1)) == []
     assert [type(event) for event in end.events] == [Ignored]
@@ -236,7 +238,7 @@ def test_progress_for_nothing_we_asked_is_ignored(revision: str, role: Role, tok
 def test_a_client_reports_no_progress_where_servers_ask_nothing(revision: str) -> None:
     client = ClientEnd(revision)
     with pytest.raises(MethodNotFoundError):
-        client.connection.send(Notification(PROGRESS, {"progressToken": 1, "progress": 1}))
+        client.connection.send(SendNotification(PROGRESS, {"progressToken": 1, "progress": 1}))
 
 
 def counter() -> Server:

@@ -18,15 +18,15 @@ from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import ProtocolError, RemoteError
 from mcpgen_runtime.protocol.connection import Connection
 from mcpgen_runtime.protocol.events import (
-    Cancellation,
     CancelReceived,
-    ErrorResponse,
-    Progress,
-    Request,
+    CancelRequest,
+    ReportProgress,
     RequestFailed,
     RequestReceived,
-    Response,
     ResponseReceived,
+    SendError,
+    SendRequest,
+    SendResponse,
 )
 from mcpgen_runtime.runtime.request_context import RequestContext
 from package.ends import ask, end_of
@@ -46,7 +46,7 @@ def test_ten_thousand_requests_have_distinct_ids_and_keep_none(revision: str) ->
     client = ClientEnd(revision)
     seen = set()
     for _ in range(10_000):
-        id, message = sent_request(client.connection.send(Request("tools/list", progress=True)))
+        id, message = sent_request(client.connection.send(SendRequest("tools/list", progress=True)))
         assert json.loads(message.data)["id"] == id
         seen.add(id)
         client.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
@@ -81,13 +81,13 @@ class Wire:
         """Do one thing, if it can be done: with the request or the message of that number."""
         id: RequestId
         if what == "ask":
-            id, message = sent_request(self.client.send(Request("tools/list", progress=True)))
+            id, message = sent_request(self.client.send(SendRequest("tools/list", progress=True)))
             assert id not in self.asked
             self.asked.append(id)
             self.under_way["to server"].append(message)
         elif what == "cancel" and self.asked:
             id = self.asked[number % len(self.asked)]
-            cancelled = sole(self.client.send(Cancellation(id)))
+            cancelled = sole(self.client.send(CancelRequest(id)))
             if cancelled is not None:
                 self.settled[id] = self.settled.get(id, 0) + 1
                 self.under_way["to server"].append(cancelled)
@@ -107,11 +107,11 @@ class Wire:
 
     def _serve(self, what: str, id: RequestId) -> None:
         if what == "answer":
-            message = sole(self.server.send(Response(id, {"tools": []})))
+            message = sole(self.server.send(SendResponse(id, {"tools": []})))
         elif what == "fail":
-            message = sole(self.server.send(ErrorResponse(id, ProtocolError("no", code=7))))
+            message = sole(self.server.send(SendError(id, ProtocolError("no", code=7))))
         else:
-            message = sole(self.server.send(Progress(id, random.random())))
+            message = sole(self.server.send(ReportProgress(id, random.random())))
         assert message is None or id not in self.stopped
         if message is not None:
             self.under_way["to client"].append(message)
@@ -273,7 +273,7 @@ def test_no_message_whatever_it_is_raises_or_ends_the_session(
 ) -> None:
     end = end_of(revision, role)
     id, _ = (
-        sent_request(end.connection.send(Request("tools/list")))
+        sent_request(end.connection.send(SendRequest("tools/list")))
         if role == "client"
         else (None, None)
     )

@@ -25,12 +25,12 @@ from mcpgen_runtime.protocol.events import (
     OpenFailed,
     OpenSession,
     ProgressReceived,
-    Request,
     RequestFailed,
     RequestReceived,
-    Response,
     ResponseReceived,
     Send,
+    SendRequest,
+    SendResponse,
     StepTimedOut,
 )
 from mcpgen_runtime.protocol.initialization import Initialization
@@ -69,7 +69,7 @@ def test_a_client_has_no_subscribers(revision: str) -> None:
     connection = ClientEnd(revision).connection
     assert connection.subscribed_uris() == set()
     assert not connection.has_subscriber("notifications/resources/updated", {"uri": "memo://one"})
-    assert list(connection.send(CloseStreams())) == []
+    assert not connection.send(CloseStreams())
 
 
 @every
@@ -87,7 +87,9 @@ def test_results_have_no_extra_members_by_default(revision: str) -> None:
 @every
 def test_progress_extends_a_timeout_from_moment_zero_by_default(revision: str) -> None:
     client = ClientEnd(revision)
-    id, _ = sent_request(client.connection.send(Request("tools/list", timeout=5.0, progress=True)))
+    id, _ = sent_request(
+        client.connection.send(SendRequest("tools/list", timeout=5.0, progress=True))
+    )
     assert client.connection.state.outbound.deadline(id) == 5.0
     data = encode_message(notification("notifications/progress", progressToken=id, progress=0.5))
     assert client.connection.receive(data, 2.0) == [ProgressReceived(id, 0.5, None, None)]
@@ -187,7 +189,7 @@ def test_an_id_that_is_open_is_refused_and_stays_open(revision: str) -> None:
     (refusal,) = server.ask("tools/list", id=1)
     assert refusal["error"]["message"] == "id 1 belongs to an open request"
     assert refusal["id"] == 1
-    assert sole(server.connection.send(Response(1, RESULTS["tools/list"] or {}))) is not None
+    assert sole(server.connection.send(SendResponse(1, RESULTS["tools/list"] or {}))) is not None
     assert server.ask("tools/list", id=1) == []
 
 
@@ -225,7 +227,7 @@ def test_each_message_of_an_opening_is_marked_as_such(answer: dict[str, Any]) ->
     assert opened == Opened(REVISIONS[HANDSHAKE[-1]])
     assert connection.state.outbound.ids() == ()
     assert connection.first_step is None
-    id, _ = sent_request(connection.send(Request("ping")))
+    id, _ = sent_request(connection.send(SendRequest("ping")))
     answered = connection.receive(encode_message({"jsonrpc": "2.0", "id": id, "result": {}}))
     assert [type(event) for event in answered] == [ResponseReceived]
 
@@ -319,7 +321,7 @@ def test_a_subscription_begins_and_ends_with_its_response(revision: str) -> None
     for id, method in enumerate(("resources/subscribe", "resources/unsubscribe")):
         server.receive(encode_message(request(revision, method, {"uri": "memo://one"}, id=id)))
         states.append(server.has_subscriber(UPDATED, {"uri": "memo://one"}))
-        server.send(Response(id, {}))
+        server.send(SendResponse(id, {}))
         states.append(server.has_subscriber(UPDATED, {"uri": "memo://one"}))
     assert states == [False, True, True, False]
 
@@ -330,9 +332,9 @@ def test_a_result_without_json_form_is_refused(revision: str) -> None:
     server.ask("tools/list", id=1)
     result = {**(RESULTS["tools/list"] or {}), "_meta": {"a": object()}}
     with pytest.raises(InternalError, match="tools/list: result: "):
-        server.connection.send(Response(1, result))
+        server.connection.send(SendResponse(1, result))
     with pytest.raises(InternalError, match="tools/list: expected an object as result, got 5"):
-        server.connection.send(Response(1, 5))
+        server.connection.send(SendResponse(1, 5))
     assert tuple(server.connection.state.inbound) == (1,)
 
 
@@ -340,7 +342,7 @@ def test_a_result_without_json_form_is_refused(revision: str) -> None:
 def test_a_result_in_json_is_sent_as_passed(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("tools/list", id=1)
-    message = sole(server.connection.send(Response(1, Raw(b'{"own":1}'))))
+    message = sole(server.connection.send(SendResponse(1, Raw(b'{"own":1}'))))
     assert message is not None
     assert b'"result":{"own":1}' in message.data
 

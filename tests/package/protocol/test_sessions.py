@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.errors import FrameError, InvalidParamsError, McpError
-from mcpgen_runtime.protocol.events import CancelReceived, Ignored, Request, RequestReceived, Send
+from mcpgen_runtime.protocol.events import (
+    CancelReceived,
+    Ignored,
+    RequestReceived,
+    Send,
+    SendRequest,
+)
 from mcpgen_runtime.protocol.handshake import check_subscriptions, handshake_connection
 from mcpgen_runtime.protocol.lifecycle import Session, State
 from mcpgen_runtime.revisions import REVISIONS
@@ -135,7 +141,7 @@ def test_an_assumed_session_lacks_what_its_requests_need(revision: str) -> None:
     assert connection.session is session
     assert session.own_capabilities.keys() >= {"tools", "resources"}
     with pytest.raises(McpError, match="a session of its own"):
-        connection.send(Request("roots/list"))
+        connection.send(SendRequest("roots/list"))
     assert isinstance(ask(connection, "tools/list"), RequestReceived)
 
 
@@ -143,7 +149,7 @@ def test_an_assumed_session_lacks_what_its_requests_need(revision: str) -> None:
 def test_requests_of_a_process_begin_with_its_prefix(revision: str) -> None:
     connection = new_connection(revision)
     connection.state.outbound.prefix = "p-"
-    ids = [sent_request(connection.send(Request("roots/list")))[0] for _ in range(2)]
+    ids = [sent_request(connection.send(SendRequest("roots/list")))[0] for _ in range(2)]
     assert len(set(ids)) == 2
     assert all(id.startswith("p-") for id in ids)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.facts import Lifecycle, Revisions
-from mcpgen_runtime.protocol.events import Response, ResponseReceived
+from mcpgen_runtime.protocol.events import ResponseReceived, SendResponse
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from package.protocol.pair import Pair
@@ -189,7 +189,7 @@ def test_one_connection_serves_a_session_and_stateless_requests(
     served = {event.id: event.revision.name for event in server.requests()}
     assert served == {"old": session, "new": revision}
     for id, marked in (("old", False), ("new", True)):
-        message = sole(server.connection.send(Response(id, RESULTS["tools/list"])))
+        message = sole(server.connection.send(SendResponse(id, RESULTS["tools/list"])))
         assert message is not None
         assert (b"resultType" in message.data) is marked
 

@@ -13,7 +13,7 @@ from mcpgen_runtime.errors import (
     ResourceNotFoundError,
 )
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.events import Cancellation, LogMessage, Progress, RequestReceived
+from mcpgen_runtime.protocol.events import CancelRequest, ReportProgress, RequestReceived, SendLog
 from package.protocol.pair import Pair
 from package.samples import PARAMS, RESULTS, URI
 from package.wire import facts, sole
@@ -70,10 +70,10 @@ def _work_and_cancel(pair: Pair) -> None:
     log_key = facts(pair.revision.name).meta.log_level
     meta = {log_key: "debug"} if log_key else None
     id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True, meta=meta)
-    pair.deliver("server", sole(pair.server.send(Progress(id, 1, 2, "half"))))
-    pair.deliver("server", sole(pair.server.send(Progress(id, 1.5))))
-    pair.deliver("server", sole(pair.server.send(LogMessage(id, "error", {"a": [1]}, "db"))))
-    pair.deliver("client", sole(pair.client.send(Cancellation(id, "no more"))))
+    pair.deliver("server", sole(pair.server.send(ReportProgress(id, 1, 2, "half"))))
+    pair.deliver("server", sole(pair.server.send(ReportProgress(id, 1.5))))
+    pair.deliver("server", sole(pair.server.send(SendLog(id, "error", {"a": [1]}, "db"))))
+    pair.deliver("client", sole(pair.client.send(CancelRequest(id, "no more"))))
 
 
 def _fail(pair: Pair) -> None:

@@ -32,9 +32,9 @@ from ...auth.steps import (
 )
 from ...errors import AuthorizationError, McpError
 from ...framing.http_headers import media_type
+from ...framing.http_hosts import format_url
 from ...framing.sse import MEDIA_TYPE
-from ...transports.http.http_client import open_library
-from ...transports.http.http_libraries import Permits, format_url
+from ...transports.http.http_library import Httpx2Library, Permits
 from .interactions import Device, Interaction, Loopback, UserAgent
 from .stores import Store
 
@@ -132,12 +132,12 @@ class AuthFetcher:
         seconds: Time limit for a request and its response, in seconds.
 
     Raises:
-        MissingExtraError: No HTTP library is installed.
+        MissingExtraError: httpx2 is not installed.
     """
 
     def __init__(self, permits: Permits, seconds: float = FETCH_SECONDS) -> None:
         self._seconds = seconds
-        self._library = open_library(seconds, seconds, permits)
+        self._library = Httpx2Library(seconds, seconds, permits)
 
     async def fetch(self, step: Fetch) -> Fetched:
         """Make a request.

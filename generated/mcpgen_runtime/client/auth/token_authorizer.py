@@ -44,15 +44,14 @@ from ...auth.token_endpoint import (
 from ...channel import logger
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
-from ...framing.http_hosts import PUBLIC, AddressRules
+from ...framing.http_hosts import PUBLIC, AddressRules, same_origin
 from ...runtime.time_limits import pause_limits
-from ...transports.http.http_libraries import same_origin
 from .flow_driver import AuthFetcher, FlowDriver
 from .interactions import Interaction, PromptLimit
 from .stores import Store
 
 if TYPE_CHECKING:
-    from ...transports.http.http_libraries import Response
+    from ...transports.http.http_library import Response
 
 ATTEMPTS = 5
 """Times that one request is sent again, for any reason."""

@@ -17,10 +17,7 @@ Source: basic/security_best_practices (server-side request forgery); RFC 6890.
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
 import anyio
@@ -34,9 +31,8 @@ from ...errors import (
     MissingExtraError,
     TransportError,
 )
-from ...framing.http_hosts import PUBLIC
+from ...framing.http_hosts import PUBLIC, format_url
 from ...runtime.task_scope import spawn
-from ...transports.http.http_libraries import format_url
 
 Result = TypeVar("Result")
 
@@ -186,10 +182,9 @@ class IssuerHttp:
             raise ConnectFailedError(
                 format_url(url), "expected an https URL of a public host"
             ) from None
-        send = _send_by_aiohttp if _has_aiohttp() and _on_asyncio() else _send_by_httpx2
         try:
             with anyio.fail_after(FETCH_SECONDS):
-                status, data = await send(method, url, {**_ACCEPT, **headers}, body, public_only)
+                status, data = await _send(method, url, {**_ACCEPT, **headers}, body, public_only)
         except TimeoutError:
             raise NoResponseError(format_url(url)) from None
         if status != 200:
@@ -202,41 +197,10 @@ class IssuerHttp:
         return document
 
 
-async def _send_by_aiohttp(
+async def _send(
     method: str, url: str, headers: Mapping[str, str], body: bytes | None, public_only: bool
 ) -> tuple[int, bytes]:
-    """Status and body of a response, by aiohttp."""
-    import aiohttp
-
-    def make_socket(address: Any) -> socket.socket:
-        if public_only:
-            _check_public(url, address[4][0])
-        return socket.socket(*address[:3])
-
-    try:
-        async with (
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(socket_factory=make_socket),
-                cookie_jar=aiohttp.DummyCookieJar(),
-            ) as session,
-            session.request(
-                method, url, headers=headers, data=body, allow_redirects=False
-            ) as response,
-        ):
-            parts = bytearray()
-            async for part in response.content.iter_chunked(64 * 1024):
-                parts += part
-                if len(parts) > DOCUMENT_LIMIT:
-                    break
-            return response.status, bytes(parts)
-    except (aiohttp.ClientError, OSError) as error:
-        raise ConnectFailedError(format_url(url), type(error).__name__) from error
-
-
-async def _send_by_httpx2(
-    method: str, url: str, headers: Mapping[str, str], body: bytes | None, public_only: bool
-) -> tuple[int, bytes]:
-    """Status and body of a response, by httpx2."""
+    """Status and body of a response."""
     try:
         import httpx2
     except ImportError:
@@ -271,14 +235,3 @@ def _check_public(url: str, address: str) -> None:
     """Check that an address is public."""
     if not _PUBLIC_ONLY.permits(address):
         raise ConnectFailedError(format_url(url), "expected a public address")
-
-
-def _on_asyncio() -> bool:
-    try:
-        return asyncio.current_task() is not None  # trio may run as a guest of asyncio
-    except RuntimeError:
-        return False
-
-
-def _has_aiohttp() -> bool:
-    return find_spec("aiohttp") is not None

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from ...runtime.request_context import RequestContext, checked_scopes
 from .cache_hints import NO_CACHING, CacheHint
 from .content import field_type, present_members
 from .registry import Listed, checked_tags
+from .resources import Resource
 from .server import ServerKernel, wire_members
 from .signatures import local_names
 from .varying_registry import varying
@@ -101,13 +103,11 @@ class AppServer(ServerKernel):
             ValueError: The URI has another form or is registered already, the text has no HTML, or
                 a permission is unknown.
         """
-        from .app_documents import UiDocument, reader  # loaded only if a server has documents
-
         check_ui_uri(uri, "uri")
         ui = ui_wire(csp, permissions, domain, prefers_border)
         required = checked_scopes(scopes)
         resource = UiDocument(
-            html if callable(html) else reader(html),
+            html if callable(html) else _reader(html),
             uri,
             name=name or uri.rpartition("/")[2],
             mime_type=MIME_TYPE,
@@ -190,3 +190,28 @@ def _checked_visibility(visibility: Collection[str]) -> list[str]:
 
 def _has_ui(item: Listed) -> bool:
     return "ui" in (item.wire("any").get(_META) or {})
+
+
+class UiDocument(Resource):
+    """A document whose metadata are sent both in the list and with the contents."""
+
+    def _contents(self, uri: str, value: Any) -> list[dict[str, Any]]:
+        contents = super()._contents(uri, value)
+        meta = self._wire.get(_META)
+        return [each if meta is None else {_META: meta, **each} for each in contents]
+
+
+def _reader(html: str | PathLike[str]) -> Callable[[], Any]:
+    """The function of a document that is a text or a file."""
+    if not isinstance(html, str):
+        path = Path(html)
+        if not path.is_file():
+            raise FileNotFoundError(f"html: expected the path of a file, got {path}")
+        return lambda: path.read_text("utf-8")
+    if "<" not in html:
+        raise ValueError(f"html: expected a document, or Path(...) of a file, got {html!r}")
+
+    async def read() -> str:
+        return html
+
+    return read

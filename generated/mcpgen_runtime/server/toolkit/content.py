@@ -339,8 +339,9 @@ def check_json(value: object, label: str) -> None:
     Raises:
         ValueError: A part has no JSON form; the text names its place, and the item by `label`.
     """
-    if found := _part_without_json(value, "", 20):
-        place, part = found
+    place_and_part = _part_without_json(value, "", 20)
+    if place_and_part is not None:
+        place, part = place_and_part
         raise ValueError(
             f"{label}: {place.removeprefix('.') or 'members'}: expected a value that JSON can "
             f"express, got {safe_repr(part)}"

@@ -20,10 +20,10 @@ from ...protocol.client_connection import ClientConnection
 from ...protocol.events import (
     OpenFailed,
     OpenSession,
-    Request,
     RequestFailed,
     ResponseReceived,
     Send,
+    SendRequest,
 )
 from ...protocol.lifecycle import Description
 from ...runtime.peer import Peer
@@ -62,7 +62,7 @@ class DirectSession(Channel):
             MethodNotFoundError: Nothing is registered for the method.
             RemoteError: The server answered with an error.
         """
-        (message,) = self._client.send(Request(self._wire_names[method], params))
+        (message,) = self._client.send(SendRequest(self._wire_names[method], params))
         await self._pass_to_server(message)
         assert message.id is not None
         response = self._responses.pop(message.id)

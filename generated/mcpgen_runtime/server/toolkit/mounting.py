@@ -29,8 +29,9 @@ from ...runtime.pages import next_cursor, pages_of
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
 from ..serving import Announcer
-from .dispatcher import LIST_CHANGES, Dispatcher, Hooks, ServerSettings
+from .dispatcher import LIST_CHANGES, Dispatcher, Hooks
 from .mounted_items import Mount, MountedItem, UnregisteredItem
+from .tools import ServerSettings
 from .varying_registry import VaryingRegistry, varying
 
 NOTHING_OF_ITS_OWN = "a proxy has nothing of its own: mount it on a server that has"

@@ -40,10 +40,10 @@ from ...runtime.request_context import RequestContext, checked_scopes
 from .. import serving
 from .content import Icon, ToolAnnotations, expect, present_members, wire_of
 from .context import Context
-from .dispatcher import Dispatcher, ForbiddenItems, Hooks, ServerSettings
+from .dispatcher import Dispatcher, Hooks
 from .registry import checked_tags
 from .signatures import local_names
-from .tools import SchemaForm, Tool
+from .tools import ForbiddenItems, SchemaForm, ServerSettings, Tool
 
 if TYPE_CHECKING:
     from ...protocol.handshake import HandshakeConnection

@@ -11,24 +11,25 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
+import msgspec
 
 from ..._wire import encode
 from ...errors import InvalidParamsError, ProtocolError, ToolError
 from ...json_schema import WRAPPER
 from . import signatures
-from .content import UnfinishedResult, as_tool_result, present_members
+from .content import UnfinishedResult, as_tool_result, check_json, expect, present_members
 from .context import Context
 from .output_conversion import ContentResultBuilder, Output, ToolResultBuilder, from_annotation
 from .registry import Respond
 
-if TYPE_CHECKING:
-    from .dispatcher import ServerSettings
-
 SchemaForm: TypeAlias = Literal["inline", "refs"]
 """Whether listed schemas have definitions in place of references, or references to `$defs`."""
+
+ForbiddenItems: TypeAlias = Literal["listed", "hidden"]
+"""The treatment of items whose scopes a principal lacks."""
 
 _NAME = r"[A-Za-z0-9_.\-]{1,128}"
 _NO_ARGUMENTS: Mapping[str, Any] = {}
@@ -46,6 +47,40 @@ class ToolRunner(Protocol):
     def run(self, context: Context, call: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
         """The response to a call; `call` is awaited or closed. Raises errors that refuse it."""
         ...
+
+
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one server, as arguments of `ServerKernel`; `info` is its `Implementation`.
+
+    Raises:
+        TypeError: A text is none.
+        ValueError: The name is empty, a value has no JSON form, or a limit is not positive.
+    """
+
+    info: Mapping[str, Any]
+    instructions: str | None
+    page_size: int | None
+    list_changed: bool
+    logging: bool
+    coerce: bool
+    additional_properties: Literal[False] | None
+    schemas: SchemaForm
+    show_errors: bool
+    capabilities: Mapping[str, Any]
+    forbidden_items: ForbiddenItems = "listed"
+
+    def __post_init__(self) -> None:
+        described = present_members(**self.info, instructions=self.instructions)
+        for name, value in described.items():
+            if name != "icons":
+                expect(value, str, name)
+        check_json({**described, "capabilities": self.capabilities}, "Server")
+        if not self.info["name"]:
+            raise ValueError("name: expected a server's name, got an empty string")
+        if self.page_size is not None and self.page_size < 1:
+            raise ValueError(f"page_size: expected at least 1, got {self.page_size}")
+        if self.schemas not in ("inline", "refs"):
+            raise ValueError(f"schemas: expected inline or refs, got {self.schemas!r}")
 
 
 class Tool:

@@ -36,12 +36,12 @@ from ...errors import (
     RevisionError,
 )
 from ...facts import Revisions, has_streamable_http
+from ...framing.http_hosts import checked_url
 from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.lifecycle import INITIALIZE
 from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts, pause_limits
 from ..memory import MessageQueue
 from .http_client import HttpRequests
-from .http_libraries import checked_url
 from .streamable_http import OnStream, OpenTransport, ParamHeaders, StartSoon
 from .transports import fields_of_request, open_older, open_streamable
 

@@ -33,12 +33,18 @@ from ...errors import (
 from ...facts import Revisions
 from ...foreign_text import safe_text
 from ...framing.http_headers import JSON, is_field_value, is_visible_ascii, media_type
-from ...framing.http_hosts import PUBLIC, AddressRules, check_token_target
+from ...framing.http_hosts import (
+    PUBLIC,
+    AddressRules,
+    check_token_target,
+    format_url,
+    join_urls,
+    same_origin,
+)
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
-from ...runtime.concurrency import AnyioEvent, event_type
 from ...runtime.time_limits import pausable
-from .http_libraries import Library, Permits, Response, format_url, join_urls, same_origin
+from .http_library import Httpx2Library, Library, Response
 
 HeaderFields: TypeAlias = Mapping[str, str]
 """Header fields by name."""
@@ -57,6 +63,9 @@ class HttpxClient(Protocol):
 
     async def send(self, *args: Any, **options: Any) -> Any: ...
 
+
+OpenLibrary: TypeAlias = Callable[..., Library]
+"""Opens an HTTP library, with the arguments of `Httpx2Library`."""
 
 MakeFields: TypeAlias = Callable[[], Awaitable[HeaderFields]]
 """Returns the user's header fields; called before each HTTP request."""
@@ -101,6 +110,7 @@ class HttpRequests:
         body_seconds: Seconds for a received body, except an event stream.
         limit: Longest message accepted, in bytes.
         authorizer: Adds an access token to each request.
+        open_library: Opens the HTTP library; `None` for httpx2.
 
     Attributes:
         limit: As passed.
@@ -119,6 +129,7 @@ class HttpRequests:
         body_seconds: float = 600.0,
         limit: int = MESSAGE_LIMIT,
         authorizer: Authorizer | None = None,
+        open_library: OpenLibrary | None = None,
     ) -> None:
         self.limit = limit
         self._authorizer = authorizer
@@ -127,7 +138,8 @@ class HttpRequests:
         self._make_fields = headers
         self._auth = auth
         self._moved: dict[str, str] = {}
-        self._library = open_library(connect_timeout, silence, client=client, auth=auth)
+        opener: OpenLibrary = open_library or Httpx2Library
+        self._library = opener(connect_timeout, silence, client=client, auth=auth)
 
     async def close(self) -> None:
         """Close all connections, except those of the user's client. Idempotent."""
@@ -281,31 +293,6 @@ class HttpRequests:
         if self._auth is not None or any(name.lower() == "authorization" for name in sent):
             return [*advice, "the credentials of auth= or headers= were refused"]
         return [*advice, "auth=OAuth('Name of the client') signs in, auth='...' sends a token"]
-
-
-def open_library(
-    connect_timeout: float,
-    silence: float,
-    permits: Permits | None = None,
-    *,
-    client: HttpxClient | None = None,
-    auth: HttpxAuth | None = None,
-) -> Library:
-    """The HTTP library for the running event loop and the user's objects of httpx2.
-
-    The arguments are those of `AiohttpLibrary` and `Httpx2Library`.
-
-    Raises:
-        MissingExtraError: The library is not installed.
-    """
-    if client is None and auth is None and event_type() is not AnyioEvent:
-        from .aiohttp_library import AiohttpLibrary
-
-        return AiohttpLibrary(connect_timeout, silence, permits)
-    from .httpx2_library import Httpx2Library
-
-    own: tuple[Any, Any] = client, auth
-    return Httpx2Library(*own, connect_timeout, silence, permits)
 
 
 class Posts:

@@ -30,6 +30,7 @@ from ...errors import (
 )
 from ...facts import Lifecycle, Revision, Revisions
 from ...framing.http_headers import JSON, is_visible_ascii
+from ...framing.http_hosts import format_url
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.lifecycle import INITIALIZE, INITIALIZED
@@ -37,7 +38,7 @@ from ...revision_facts import Facts
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests, content_type
-from .http_libraries import Response, Secrets, format_url
+from .http_library import Response, Secrets
 from .streamable_http import (
     EventStream,
     OnStream,

@@ -14,7 +14,7 @@ import anyio
 
 from ...channel import OutgoingMessage
 from ...protocol import jsonrpc
-from ...protocol.batches import parse_array, refuse_initialize
+from ...protocol.batch_parsing import parse_array, refuse_initialize
 from ...protocol.events import Event, RequestReceived, Send
 from ...protocol.handshake import FOLLOWING
 from . import http_response

@@ -21,11 +21,11 @@ from ...errors import INTERRUPTED, ConnectionClosedError, InternalError, Protoco
 from ...protocol import jsonrpc
 from ...protocol.events import (
     CancelReceived,
-    ErrorResponse,
     Event,
     RequestReceived,
-    Response,
     Send,
+    SendError,
+    SendResponse,
 )
 from ...runtime.eager_tasks import run_eagerly
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
@@ -206,7 +206,7 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
         session, identifier = self._owner, self.event.id
         if session.peer.scopes.get(identifier) is not self:
             return None  # and its id may be that of another request
-        (message,) = session.peer.connection.send(Response(identifier, result)) or (None,)
+        (message,) = session.peer.connection.send(SendResponse(identifier, result)) or (None,)
         session.exchanges.pop(identifier, None)
         return message
 
@@ -265,7 +265,7 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
         if session.exchanges.get(identifier) is not self:
             return
         error = InternalError(text, data=INTERRUPTED)
-        for message in session.peer.connection.send(ErrorResponse(identifier, error)):
+        for message in session.peer.connection.send(SendError(identifier, error)):
             with (
                 anyio.move_on_after(PARTING_SECONDS, shield=True) as waiting,
                 suppress(Exception),  # exceptions of the ASGI server

@@ -145,7 +145,7 @@ class HttpSettings:
     """Checks the header fields of a draft; see `draft_headers.check_draft`."""
 
     parse_batch: ClassVar[Callable[..., Sequence[Any]] | None] = None
-    """Parses a batch; see `protocol.batches.parse_array`."""
+    """Parses a batch; see `protocol.batch_parsing.parse_array`."""
 
     serve_batch: ClassVar[Callable[..., Coroutine[Any, Any, None]] | None] = None
     """Responds to a batch; see `batches.serve_batch`."""

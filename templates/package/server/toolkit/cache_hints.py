@@ -56,7 +56,7 @@ NO_CACHING = CacheHint()
 """Stale at once, and private."""
 
 
-class CacheOptions(TypedDict, total=False):
+class CacheHintOptions(TypedDict, total=False):
     """Cache hints of a server.
 
     Attributes:
@@ -111,7 +111,7 @@ def _hints_by_name(cache: object) -> dict[str, CacheHint]:
     """A hint for each cacheable result, from one hint for all or from a mapping of some."""
     if isinstance(cache, CacheHint):
         return dict.fromkeys(_CACHEABLE, cache)
-    hints = {} if cache is None else cache
+    hints: object = dict[str, CacheHint]() if cache is None else cache
     if not is_object(hints):
         raise TypeError(f"cache: expected a CacheHint, or one for each list, got {cache!r}")
     if unknown := hints.keys() - set(_CACHEABLE):

@@ -24,7 +24,7 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
@@ -43,7 +43,6 @@ from ...protocol.lifecycle import (
 from ...protocol.requests import MESSAGE
 from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
 from ..serving import Announcer, ProcessLimit
-from .content import check_json, expect, present_members
 from .context import Context
 from .output_conversion import ToolResultBuilder, tool_result_builder
 from .registry import (
@@ -56,7 +55,7 @@ from .registry import (
     ItemRegistries,
     Registry,
 )
-from .tools import SchemaForm, Tool, ToolRunner
+from .tools import ForbiddenItems, ServerSettings, Tool, ToolRunner
 
 Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 """Handles the requests of one method."""
@@ -76,40 +75,6 @@ Announce: TypeAlias = Callable[..., None]
 
 LIST_CHANGES = (TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED)
 _FLAGS = frozenset({"listChanged", "subscribe"})
-
-
-class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of one server, as arguments of `ServerKernel`; `info` is its `Implementation`.
-
-    Raises:
-        TypeError: A text is none.
-        ValueError: The name is empty, a value has no JSON form, or a limit is not positive.
-    """
-
-    info: Mapping[str, Any]
-    instructions: str | None
-    page_size: int | None
-    list_changed: bool
-    logging: bool
-    coerce: bool
-    additional_properties: Literal[False] | None
-    schemas: SchemaForm
-    show_errors: bool
-    capabilities: Mapping[str, Any]
-    forbidden_items: ForbiddenItems = "listed"
-
-    def __post_init__(self) -> None:
-        described = present_members(**self.info, instructions=self.instructions)
-        for name, value in described.items():
-            if name != "icons":
-                expect(value, str, name)
-        check_json({**described, "capabilities": self.capabilities}, "Server")
-        if not self.info["name"]:
-            raise ValueError("name: expected a server's name, got an empty string")
-        if self.page_size is not None and self.page_size < 1:
-            raise ValueError(f"page_size: expected at least 1, got {self.page_size}")
-        if self.schemas not in ("inline", "refs"):
-            raise ValueError(f"schemas: expected inline or refs, got {self.schemas!r}")
 
 
 class Hooks(msgspec.Struct, kw_only=True):
@@ -439,10 +404,6 @@ class Dispatcher:
         if (runner := tool.runner or self.default_runner) is not None:
             call = runner.run(context, call)
         return self.result_of(context, call)
-
-
-ForbiddenItems: TypeAlias = Literal["listed", "hidden"]
-"""The treatment of items whose scopes a principal lacks."""
 
 
 def is_permitted(scopes: Collection[str], label: str, forbidden: ForbiddenItems) -> bool:

@@ -21,7 +21,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Annotated, Any, Optional, TypeAlias, Union
@@ -59,7 +59,15 @@ class Injector:
         """Raise a `TypeError` if the note, the first one of a parameter, is in an invalid place."""
         raise NotImplementedError
 
-    def call(self, *arguments: Any) -> Any:
+    def call(
+        self,
+        function: Callable[..., Awaitable[Any]],
+        context: str | None,
+        injectors: Mapping[str, Any],
+        argument_names: Collection[str],
+        label: str,
+        names: Mapping[str, Any] | None,
+    ) -> Any:
         """A callable that calls a coroutine function with the values that its notes provide."""
         raise NotImplementedError
 

@@ -44,15 +44,18 @@ from ...runtime.task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 from ..features.task_tool_server import TaskToolServer
 from ..serving import ProcessLimit
 from .context import Context
-from .shared_tasks import (
+from .task_calls import (
+    LOST,
+    POLL_SECONDS,
     RUNS,
     ClaimedCall,
+    TaskCall,
     TaskElsewhere,
     TaskNews,
+    fail_record,
     principal_of,
     recorded_call,
 )
-from .task_calls import LOST, POLL_SECONDS, TaskCall, fail_record
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 CALL = "tools/call"
@@ -289,7 +292,7 @@ class Tasks:
         )
 
     async def store_start(self, call: TaskCall, record: TaskRecord) -> None:
-        """See `RunningTasks`."""
+        """Store the first record of a task, or the next record of a claimed task."""
         self._running[record.task_id] = call
         self._slots.take(record.client)
         try:

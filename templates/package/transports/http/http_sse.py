@@ -23,6 +23,7 @@ from ...errors import (
 )
 from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
+from ...framing.http_hosts import format_url, join_urls, same_origin
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.lifecycle import INITIALIZE
@@ -37,7 +38,7 @@ from .http_client import (
     Posts,
     content_type,
 )
-from .http_libraries import Response, Secrets, format_url, join_urls, same_origin
+from .http_library import Response, Secrets
 from .sessions import facts_over_http, session_of
 from .streamable_http import StartSoon
 

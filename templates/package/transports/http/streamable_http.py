@@ -35,13 +35,14 @@ from ...errors import (
 from ...facts import Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import JSON, is_field_value
+from ...framing.http_hosts import format_url
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.negotiation import parse_batch
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
 from .http_client import POSTED, HeaderFields, HttpRequests, Posts, content_type
-from .http_libraries import Response, format_url
+from .http_library import Response
 
 ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
 """Returns the encoded parameter headers for a tool's name and arguments."""

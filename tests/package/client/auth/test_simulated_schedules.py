@@ -17,14 +17,12 @@ import anyio
 import pytest
 
 from mcpgen_runtime import McpError, OAuth, Redirect, Timeouts, connect
-from mcpgen_runtime.client.auth import flow_driver
 from mcpgen_runtime.client.auth.token_authorizer import POSTPONED_SECONDS
 from mcpgen_runtime.runtime.pending_requests import PARTING_SECONDS
 from mcpgen_runtime.runtime.time_limits import pausable, pause_limits
-from mcpgen_runtime.transports.http import http_client
 from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import Issuer, Protected, store_grant
-from package.client.simulation import Network, SharedStore, simulate
+from package.client.simulation import Network, SharedStore, simulate, use_network
 from package.http_script import Script
 from package.http_server import Asked, Reply
 from package.rules import revisions_holding
@@ -197,12 +195,8 @@ class _Protected(Protected):
 def on_network(monkeypatch: pytest.MonkeyPatch, network: Network) -> Iterator[None]:
     """Let clients make their requests by the simulated network, as by any HTTP library."""
 
-    def open_library(*_: Any, **__: Any) -> Network:
-        return network
-
     with monkeypatch.context() as patch:
-        for module in (http_client, flow_driver):
-            patch.setattr(module, "open_library", open_library)
+        use_network(patch, network)
         yield
 
 

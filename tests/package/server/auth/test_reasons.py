@@ -1,4 +1,4 @@
-"""Verifiers without a server: reasons of refusals, bounds at their value, both HTTP libraries."""
+"""Verifiers without a server: reasons of refusals, bounds at their value, requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import anyio
@@ -53,7 +52,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """One event loop: little here waits, and the library of trio is a parameter."""
+    """One event loop: little here waits."""
     return "asyncio"
 
 
@@ -374,18 +373,6 @@ async def test_a_request_may_last_as_long_as_its_token(left: float | None, secon
     assert authenticator.deadline() == pytest.approx(now + seconds, abs=0.9)
 
 
-@pytest.fixture(params=["aiohttp", "httpx2"])
-def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The HTTP library that fetches."""
-    library: str = request.param
-
-    def find(name: str) -> Any:
-        return find_spec(name) if library == "aiohttp" else None
-
-    monkeypatch.setattr(issuer_fetch, "find_spec", find)
-    return library
-
-
 @pytest.fixture
 def issuer() -> Iterator[LoopbackIssuer]:
     with serving_issuer() as serving:
@@ -404,7 +391,6 @@ def issuer() -> Iterator[LoopbackIssuer]:
 )
 async def test_a_document_of_an_issuer_is_fetched_or_refused(
     issuer: LoopbackIssuer,
-    library: str,
     raw: bytes | None,
     limit: int,
     fetched: Any,
@@ -454,7 +440,7 @@ async def test_keys_of_an_issuer_are_an_array(issuer: LoopbackIssuer, raw: bytes
     assert issuer.requests == ["/jwks"]
 
 
-async def test_a_form_is_posted_with_its_credentials(issuer: LoopbackIssuer, library: str) -> None:
+async def test_a_form_is_posted_with_its_credentials(issuer: LoopbackIssuer) -> None:
     http = IssuerHttp([issuer.url])
     reply = await http.post(issuer.url, {"Authorization": "Basic x"}, b"token=a")
     assert reply == {"active": False}
@@ -476,7 +462,7 @@ def resolved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_a_name_that_leads_to_a_private_address_is_not_reached(
-    library: str, resolved: list[str]
+    resolved: list[str],
 ) -> None:
     resolved.append("127.0.0.1")
     with pytest.raises(ConnectFailedError, match="expected a public address"):
@@ -484,7 +470,7 @@ async def test_a_name_that_leads_to_a_private_address_is_not_reached(
 
 
 async def test_a_checked_address_is_the_one_that_is_reached(
-    issuer: LoopbackIssuer, library: str, resolved: list[str], monkeypatch: pytest.MonkeyPatch
+    issuer: LoopbackIssuer, resolved: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = AddressCheck("http://localhost", AddressRules())
     monkeypatch.setattr(issuer_fetch, "_PUBLIC_ONLY", local)  # for which loopback is allowed
@@ -496,12 +482,11 @@ async def test_a_checked_address_is_the_one_that_is_reached(
     assert await IssuerHttp([]).get(f"http://localhost:{port}/jwks") == {"a": "b"}
     assert await IssuerHttp([issuer.url]).get(f"{issuer.url}/jwks") == {"a": "b"}
     resolved.append("10.0.0.1")
-    if library == "httpx2":
-        with pytest.raises(ConnectFailedError, match="expected a public address"):
-            await IssuerHttp([]).get(f"http://localhost:{port}/jwks")
+    with pytest.raises(ConnectFailedError, match="expected a public address"):
+        await IssuerHttp([]).get(f"http://localhost:{port}/jwks")
 
 
-async def test_a_redirect_of_an_issuer_is_not_followed(library: str) -> None:
+async def test_a_redirect_of_an_issuer_is_not_followed() -> None:
     async def redirect(asked: Asked, reply: Reply) -> None:
         await reply.whole(302, Location="/elsewhere")
 
@@ -578,7 +563,7 @@ async def test_an_introspected_token_is_refused_with_its_reason(
     ],
 )
 async def test_an_address_that_is_not_reached_is_an_error(
-    library: str, url: str, trusted: bool, reason: str
+    url: str, trusted: bool, reason: str
 ) -> None:
     with pytest.raises(ConnectFailedError, match=reason):
         await IssuerHttp([url] if trusted else []).get(url)

@@ -19,7 +19,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.runtime import task_store
 from mcpgen_runtime.server.shared import redis_tasks
-from mcpgen_runtime.server.toolkit import shared_tasks
+from mcpgen_runtime.server.toolkit import task_calls
 from mcpgen_runtime.server.toolkit import tasks as tasks_module
 from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work, connect_requestor
 from package.server.shared.engine import Engine
@@ -59,7 +59,7 @@ def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (tasks_module, "POLL_SECONDS"),
         (tasks_module, "_RENEW_SECONDS"),
-        (shared_tasks, "POLL_SECONDS"),
+        (task_calls, "POLL_SECONDS"),
         (task_store, "LEASE_SECONDS"),
     ):
         monkeypatch.setattr(module, name, 30.0)

@@ -30,8 +30,8 @@ from mcpgen_runtime import (
     TaskRecord,
     Tasks,
 )
-from mcpgen_runtime.server.toolkit.shared_tasks import RUNS
 from mcpgen_runtime.server.toolkit.task_calls import LOST as LOST_TASK
+from mcpgen_runtime.server.toolkit.task_calls import RUNS
 from package.asgi_client import Http, asgi
 from package.client.simulation import simulate
 from package.wire import request

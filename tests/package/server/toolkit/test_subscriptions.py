@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.protocol.events import CloseStreams, Notification, Response
+from mcpgen_runtime.protocol.events import CloseStreams, SendNotification, SendResponse
 from mcpgen_runtime.protocol.handshake import RESOURCES, URI_CHARACTERS
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.serving import AnnouncementQueue
@@ -48,7 +48,7 @@ def open_subscription(
 def changes(server: ServerEnd, method: str, **params: Any) -> list[dict[str, Any]]:
     """Messages that a server sends when something changes."""
     return [
-        json.loads(send.data) for send in list(server.connection.send(Notification(method, params)))
+        json.loads(send.data) for send in server.connection.send(SendNotification(method, params))
     ]
 
 
@@ -154,7 +154,7 @@ def test_a_change_is_told_to_each_subscription_that_wants_it(revision: str) -> N
     server, _ = open_subscription(revision, ALL_LISTS, id=1)
     server.ask(LISTEN, {"notifications": ALL_LISTS}, id="1")
     server.ask(LISTEN, {"notifications": {"promptsListChanged": True}}, id=2)
-    sent = list(server.connection.send(Notification(CHANGED["toolsListChanged"])))
+    sent = list(server.connection.send(SendNotification(CHANGED["toolsListChanged"])))
     assert [send.related_request_id for send in sent] == [1, "1"]
     tags = [json.loads(send.data)["params"]["_meta"][tag(revision)] for send in sent]
     assert tags == [1, "1"]
@@ -168,7 +168,7 @@ def test_a_cancelled_subscription_is_silent_and_the_others_go_on(revision: str) 
     said = server.say({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": "a"}})
     assert said == []
     assert tuple(server.connection.state.inbound) == ("b",)
-    sent = list(server.connection.send(Notification(CHANGED["toolsListChanged"])))
+    sent = list(server.connection.send(SendNotification(CHANGED["toolsListChanged"])))
     assert [send.related_request_id for send in sent] == ["b"]
     assert [send.related_request_id for send in server.connection.send(CloseStreams())] == [
         "b",
@@ -197,7 +197,7 @@ def test_a_server_ends_its_subscriptions_with_a_result_each(revision: str) -> No
     assert said == []
     assert tuple(server.connection.state.inbound) == ()
     assert changes(server, CHANGED["toolsListChanged"]) == []
-    assert list(server.connection.send(CloseStreams())) == []
+    assert not server.connection.send(CloseStreams())
 
 
 @pytest.mark.requirement("subscriptions.replaces-subscribe")
@@ -265,14 +265,14 @@ def test_a_session_follows_only_so_many_resources(revision: str, uris: list[str]
     server = ServerEnd(revision)
     for identifier, uri in enumerate(uris[:-1], 1):
         assert server.ask("resources/subscribe", {"uri": uri}, id=identifier) == []
-        server.connection.send(Response(identifier, None))
+        server.connection.send(SendResponse(identifier, None))
     (refused,) = server.ask("resources/subscribe", {"uri": uris[-1]}, id="one more")
     assert refused["error"]["code"] == -32602
     assert str(URI_CHARACTERS) in refused["error"]["message"]
     assert server.ask("resources/subscribe", {"uri": uris[0]}, id="again") == []
     assert server.ask("resources/unsubscribe", {"uri": uris[0]}, id="less") == []
-    server.connection.send(Response("again", None))
-    server.connection.send(Response("less", None))
+    server.connection.send(SendResponse("again", None))
+    server.connection.send(SendResponse("less", None))
     assert server.ask("resources/subscribe", {"uri": "memo://short"}, id="another") == []
 
 

@@ -15,7 +15,7 @@ from mcpgen_runtime.errors import (
     FrameError,
     ResponseLostError,
 )
-from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT
+from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT, open_library
 from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests
 from package.http_server import Asked, Handler, HttpServer, Reply
 
@@ -33,7 +33,7 @@ async def requests_to(
 ) -> AsyncIterator[tuple[HttpRequests, HttpServer]]:
     """Requests, and the server that they are sent to."""
     async with HttpServer(handler) as server:
-        requests = HttpRequests(**how)
+        requests = HttpRequests(**how, open_library=open_library)
         try:
             with anyio.fail_after(20):
                 yield requests, server
@@ -142,7 +142,7 @@ async def test_a_proxy_that_cannot_be_used_is_named(
 ) -> None:
     monkeypatch.setenv(variable, proxy)
     monkeypatch.setenv("no_proxy", "inside.example")
-    requests = HttpRequests()
+    requests = HttpRequests(open_library=open_library)
     with pytest.raises(ConnectFailedError) as caught:
         await requests.open("POST", "https://server.invalid/a?b", POSTED, b"{}")
     await requests.close()

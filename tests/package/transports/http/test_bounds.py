@@ -25,7 +25,7 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.runtime.time_limits import HTTP_TIMEOUTS
-from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT
+from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT, open_library
 from mcpgen_runtime.transports.http.http_client import (
     POSTED,
     REDIRECTS,
@@ -67,7 +67,8 @@ async def requests_to(
 ) -> AsyncIterator[tuple[HttpRequests, Any, HttpServer]]:
     """A requester, the address of a server, and the server."""
     async with HttpServer(handler) as server, httpx2.AsyncClient() as client:
-        requests = HttpRequests(client=client if with_httpx2 else None, limit=LIMIT)
+        own = client if with_httpx2 else None
+        requests = HttpRequests(client=own, limit=LIMIT, open_library=open_library)
         try:
             with anyio.fail_after(20):
                 yield requests, server.url, server

@@ -17,9 +17,8 @@ from mcpgen_runtime import Timeouts, connect
 from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.errors import ResponseLostError
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from mcpgen_runtime.transports.http import http_client
 from package import http_script
-from package.client.simulation import Network, simulate
+from package.client.simulation import Network, simulate, use_network
 from package.http_script import Script, result
 from package.http_server import Asked, Handler, Reply
 from package.wire import SESSIONS
@@ -260,7 +259,7 @@ def test_pauses_grow_while_connections_bring_nothing(
 
     script.on = {"tools/call": poll, "GET": poll}
     network = Network(Random(0), {"https://mcp.example": script}, lambda asked: (0.0, 0.0))
-    monkeypatch.setattr(http_client, "open_library", lambda *_, **__: network)
+    use_network(monkeypatch, network)
     simulate("asyncio", 0, main)
     pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses == pytest.approx([1, 1, 2, 4, 1, 1, 2, 4, 5])
@@ -300,7 +299,7 @@ def test_by_default_a_stream_is_resumed_after_half_a_second(
 
     script.on = {"tools/call": begin, "GET": go_on}
     network = Network(Random(0), {"https://mcp.example": script}, lambda asked: (0.0, 0.0))
-    monkeypatch.setattr(http_client, "open_library", lambda *_, **__: network)
+    use_network(monkeypatch, network)
     simulate("asyncio", 0, main)
     begun, resumed = times
     assert resumed - begun == pytest.approx(0.5)
@@ -482,7 +481,7 @@ def test_a_stream_that_cannot_be_reopened_is_tried_ever_less(
     script = Script(revision)
     script.on["GET"] = get
     network = Network(Random(0), {"https://mcp.example": script}, lambda asked: (0.0, 0.0))
-    monkeypatch.setattr(http_client, "open_library", lambda *_, **__: network)
+    use_network(monkeypatch, network)
     simulate("asyncio", 0, main)
     pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses == pytest.approx([1, 2, 4, 5, 5])

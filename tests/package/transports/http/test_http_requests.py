@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from random import Random
 from typing import Any, NoReturn
@@ -18,21 +17,20 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.transports.http import http_client
 from mcpgen_runtime.transports.http.http_client import (
     POSTED,
     Bearer,
     HttpRequests,
     Posts,
-    open_library,
 )
-from mcpgen_runtime.transports.http.http_libraries import Response, TakePart
+from mcpgen_runtime.transports.http.http_library import Response, TakePart
 from package.client.simulation import (
     MemoryReply,
     Network,
     SimulatedResponse,
     VirtualClockLoop,
     simulate,
+    use_network,
 )
 from package.http_server import Asked, Handler, Reply
 
@@ -62,7 +60,7 @@ def reach(monkeypatch: pytest.MonkeyPatch) -> Callable[[Handler], None]:
 
     def answer_by(handler: Handler) -> None:
         network = Network(Random(0), {"https://mcp.example": handler}, lambda asked: (0.0, 0.0))
-        monkeypatch.setattr(http_client, "open_library", lambda *_, **__: network)
+        use_network(monkeypatch, network)
 
     return answer_by
 
@@ -316,12 +314,6 @@ async def test_a_token_is_renewed_once_for_a_request(
     assert await authorizer.fields("POST", URL) == {"Authorization": f"Bearer {shown}"}
     assert await authorizer.fields("GET", f"{URL}/b") == {"Authorization": f"Bearer {shown}"}
     assert await authorizer.fields("GET", "https://other.example/a") == {}
-
-
-def test_without_asyncio_requests_are_those_of_httpx2(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert type(open_library(1, 1)).__name__ == "Httpx2Library"
-    monkeypatch.delitem(sys.modules, "asyncio")
-    assert type(open_library(1, 1)).__name__ == "Httpx2Library"
 
 
 @pytest.mark.parametrize(("method", "shown"), [("ping", "ping"), (None, "an answer")])

@@ -19,7 +19,7 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.transports.http.aiohttp_library import AiohttpLibrary
-from mcpgen_runtime.transports.http.httpx2_library import Httpx2Library
+from mcpgen_runtime.transports.http.http_library import Httpx2Library
 
 pytestmark = pytest.mark.anyio
 URL = "http://user@host.example/a?b"
@@ -89,7 +89,7 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_failure_is_an_error_with_its_reason(
     error: Exception, kind: type[Exception] | None, text: str
 ) -> None:
-    library = Httpx2Library(None, None, 2.5, 3.5)
+    library = Httpx2Library(2.5, 3.5)
     translated = library.error(error, URL)
     if kind is None:
         assert translated is None
@@ -113,7 +113,7 @@ async def test_a_proxy_of_the_environment_is_a_suspect(
 ) -> None:
     monkeypatch.setenv(variable, "http://127.0.0.1:1")
     async with httpx2.AsyncClient(trust_env=False) as client:
-        library = Httpx2Library(None if own else client, None, 2.5, 3.5)
+        library = Httpx2Library(2.5, 3.5, client=None if own else client)
         text = str(library.error(httpx2.ConnectError("boom"), URL))
         await library.close()
     assert text.endswith(": boom (the environment names a proxy)") is named
@@ -122,7 +122,7 @@ async def test_a_proxy_of_the_environment_is_a_suspect(
 async def test_the_timeouts_of_a_client_are_its_own() -> None:
     timeout = httpx2.Timeout(connect=1.5, read=1, write=4.5, pool=6.5)
     async with httpx2.AsyncClient(timeout=timeout) as client:
-        library = Httpx2Library(client, None, 2.5, 3.5)
+        library = Httpx2Library(2.5, 3.5, client=client)
         errors = [httpx2.ConnectTimeout("t"), httpx2.WriteTimeout("t"), httpx2.PoolTimeout("t")]
         texts = [str(library.error(error, URL)) for error in errors]
         await library.close()
@@ -146,8 +146,8 @@ async def test_the_timeouts_of_a_client_are_its_own() -> None:
 )
 async def test_codings_without_a_bound_are_not_accepted(accepted: str, codings: str) -> None:
     async with httpx2.AsyncClient(headers={"Accept-Encoding": accepted}) as client:
-        assert Httpx2Library(client, None, 1, 1).codings == codings
-    assert Httpx2Library(None, None, 1, 1).codings == "identity"
+        assert Httpx2Library(1, 1, client=client).codings == codings
+    assert Httpx2Library(1, 1).codings == "identity"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ async def test_a_request_has_the_codings_and_follows_no_redirect(
         headers={"Accept-Encoding": "br, gzip"},
         auth=("client", "secret"),
     ) as client:
-        library = Httpx2Library(client, auth, 1, 1)
+        library = Httpx2Library(1, 1, client=client, auth=auth)
         response = await library.send("POST", URL, {"X-Own": "1"}, b"{}")
         assert (response.status, response.reason, response.url) == (302, "Found", URL)
         assert (response.header("location"), response.header("none")) == ("/b", None)
@@ -193,7 +193,7 @@ async def test_a_request_has_the_codings_and_follows_no_redirect(
 @pytest.mark.parametrize(
     ("name", "open_library"),
     [
-        ("httpx2", lambda: Httpx2Library(None, None, 1, 1)),
+        ("httpx2", lambda: Httpx2Library(1, 1)),
         ("aiohttp", lambda: AiohttpLibrary(1, 1)),
     ],
 )
@@ -216,7 +216,7 @@ async def test_an_exception_of_the_reader_passes_unchanged() -> None:
 
     sizes: list[int] = []
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
-        library = Httpx2Library(client, None, 1, 1)
+        library = Httpx2Library(1, 1, client=client)
         response = await library.send("POST", URL, {}, b"{}")
         with pytest.raises(KeyError, match="enough"):
             await response.each_part(take)
@@ -224,7 +224,7 @@ async def test_an_exception_of_the_reader_passes_unchanged() -> None:
 
 
 async def test_a_closed_library_sends_nothing() -> None:
-    library = Httpx2Library(None, None, 1, 1)
+    library = Httpx2Library(1, 1)
     await library.close()
     with pytest.raises(ConnectionClosedError, match="the HTTP client is closed"):
         await library.send("POST", URL, {}, b"{}")
@@ -234,4 +234,4 @@ async def test_a_closed_library_sends_nothing() -> None:
 async def test_a_field_that_httpx2_refuses_is_an_error(fields: Any) -> None:
     async with httpx2.AsyncClient() as client:
         with pytest.raises(LocalProtocolError, match=r"^headers: "):
-            await Httpx2Library(client, None, 1, 1).send("POST", URL, fields, b"{}")
+            await Httpx2Library(1, 1, client=client).send("POST", URL, fields, b"{}")

@@ -1,4 +1,4 @@
-"""Behaviour common to both HTTP libraries: aiohttp on asyncio, httpx2 on trio."""
+"""Behaviour common to both HTTP libraries: httpx2, and aiohttp on asyncio where it was chosen."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ import anyio
 import pytest
 
 from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.errors import (
     ConnectFailedError,
     ConnectionClosedError,
     LocalProtocolError,
     ResponseLostError,
 )
-from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests
-from mcpgen_runtime.transports.http.http_libraries import same_origin
+from mcpgen_runtime.transports.http.aiohttp_library import open_library
+from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests, OpenLibrary
 from package.http_script import Script, connect_scripted
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import STREAMABLE
@@ -30,12 +31,25 @@ pytestmark = pytest.mark.anyio
 NEWEST = STREAMABLE[-1]
 
 
-async def test_cookies_are_not_kept() -> None:
+@pytest.fixture(params=["httpx2", "aiohttp"], autouse=True)
+def opener(
+    request: pytest.FixtureRequest, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> OpenLibrary | None:
+    """Opens the library that all clients use."""
+    if request.param == "httpx2":
+        monkeypatch.setattr(ChosenApplication, "http_library", None)
+        return None
+    if anyio_backend == "trio":
+        pytest.skip("aiohttp lacks trio")
+    return open_library
+
+
+async def test_cookies_are_not_kept(opener: OpenLibrary | None) -> None:
     async def handler(asked: Asked, reply: Reply) -> None:
         await reply.whole(200, b"{}", Set_Cookie="tracked=1; Path=/")
 
     async with HttpServer(handler) as server:
-        requests = HttpRequests()
+        requests = HttpRequests(open_library=opener)
         for _ in range(2):
             response = await requests.open("POST", server.url, POSTED, b"{}")
             await requests.read(response)
@@ -44,12 +58,14 @@ async def test_cookies_are_not_kept() -> None:
 
 
 @pytest.mark.parametrize("requests_before", [0, 1])
-async def test_a_closed_client_sends_nothing(requests_before: int) -> None:
+async def test_a_closed_client_sends_nothing(
+    requests_before: int, opener: OpenLibrary | None
+) -> None:
     async def handler(asked: Asked, reply: Reply) -> None:
         await reply.whole(200, b"{}")
 
     async with HttpServer(handler) as server:
-        requests = HttpRequests()
+        requests = HttpRequests(open_library=opener)
         for _ in range(requests_before):
             await requests.read(await requests.open("POST", server.url, POSTED, b"{}"))
         await requests.close()
@@ -58,23 +74,27 @@ async def test_a_closed_client_sends_nothing(requests_before: int) -> None:
     assert len(server.asked) == requests_before
 
 
-async def test_a_large_request_that_the_server_does_not_accept_is_lost() -> None:
+async def test_a_large_request_that_the_server_does_not_accept_is_lost(
+    opener: OpenLibrary | None,
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:  # which accepts no connection
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        requests = HttpRequests(silence=0.3)
+        requests = HttpRequests(silence=0.3, open_library=opener)
         with anyio.fail_after(20), pytest.raises(ResponseLostError, match=r"within 0\.3 s"):
             await requests.open("POST", url, POSTED, bytes(32_000_000))
         await requests.close()
 
 
-async def test_a_large_request_arrives_whole_with_its_length() -> None:
+async def test_a_large_request_arrives_whole_with_its_length(
+    opener: OpenLibrary | None,
+) -> None:
     body = bytes(range(256)) * 8192
 
     async def handler(asked: Asked, reply: Reply) -> None:
         await reply.whole(200, b"{}", Content_Type="application/json")
 
     async with HttpServer(handler) as server:
-        requests = HttpRequests()
+        requests = HttpRequests(open_library=opener)
         response = await requests.open("POST", server.url, POSTED, body)
         assert await requests.read(response) == b"{}"
         await requests.close()
@@ -84,8 +104,10 @@ async def test_a_large_request_arrives_whole_with_its_length() -> None:
 
 
 @pytest.mark.parametrize("reading", ["in time", "late"])
-async def test_parts_before_wrong_framing_are_read(reading: str, anyio_backend: str) -> None:
-    if reading == "late" and anyio_backend == "trio":
+async def test_parts_before_wrong_framing_are_read(
+    reading: str, opener: OpenLibrary | None
+) -> None:
+    if reading == "late" and opener is None:
         pytest.skip("httpx2 receives only what is read")
     parts, first_read, client_left = list[bytes](), anyio.Event(), anyio.Event()
 
@@ -104,25 +126,12 @@ async def test_parts_before_wrong_framing_are_read(reading: str, anyio_backend: 
             await client_left.wait()
 
     async with HttpServer(handler) as server:
-        requests = HttpRequests()
+        requests = HttpRequests(open_library=opener)
         response = await requests.open("POST", server.url, POSTED, b"{}")
         with anyio.fail_after(20), pytest.raises(ResponseLostError, match="broke"):
             await response.each_part(take)
         await requests.close()
     assert parts == [b"first", b"second"]
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("http://a/x", "http://a:80/y", True),
-        ("https://a/x", "https://a:443/y", True),
-        ("http://a/x", "http://a:81/y", False),
-        ("http://a/x", "https://a/x", False),
-    ],
-)
-def test_a_default_port_may_be_left_out_of_an_origin(one: str, other: str, same: bool) -> None:
-    assert same_origin(one, other) is same
 
 
 async def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +160,11 @@ async def test_a_field_that_is_not_ascii_is_refused_without_its_value() -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_an_option_that_the_system_refuses_is_the_reason_told(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, opener: OpenLibrary | None
 ) -> None:
+    if opener is None:
+        pytest.skip("httpx2 leaves the socket to the garbage collector")
+
     def refuse(raw: socket.socket, *option: Any) -> None:
         if option[:2] == (socket.SOL_SOCKET, socket.SO_KEEPALIVE):
             raise OSError(errno.EPERM, os.strerror(errno.EPERM))

@@ -17,10 +17,9 @@ from mcpgen_runtime.errors import (
     SessionLostError,
 )
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.transports.http import http_client
 from mcpgen_runtime.transports.http.http_channel import HttpChannel
 from mcpgen_runtime.transports.http.http_client import HttpRequests
-from package.client.simulation import MemoryReply, Network, simulate
+from package.client.simulation import MemoryReply, Network, simulate, use_network
 from package.http_script import Forgetful, Script
 from package.http_server import Asked, Handler, Reply
 from package.transports.http.test_stream_pauses import URL, StreamResponse
@@ -36,7 +35,7 @@ async def stay_silent(asked: Asked, reply: Reply) -> None:
 def reach(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a script answer all requests to the origin of `URL`."""
     network = Network(Random(0), {"https://mcp.example": script}, lambda asked: (0.0, 0.0))
-    monkeypatch.setattr(http_client, "open_library", lambda *_, **__: network)
+    use_network(monkeypatch, network)
 
 
 def open_older_transport(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
 from mcpgen_runtime.transports.http.http_client import HttpRequests
-from mcpgen_runtime.transports.http.http_libraries import TakePart
+from mcpgen_runtime.transports.http.http_library import TakePart
 from mcpgen_runtime.transports.http.streamable_http import EventStream
 from package.client.simulation import SimulatedResponse, simulate
 

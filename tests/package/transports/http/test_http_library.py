@@ -12,15 +12,12 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.errors import ConnectFailedError
-from mcpgen_runtime.transports.http.http_libraries import (
+from mcpgen_runtime.framing.http_hosts import checked_url, format_url, join_urls, same_origin
+from mcpgen_runtime.transports.http.http_library import (
     Secrets,
-    checked_url,
-    format_url,
-    join_urls,
     lost_response_error,
     probe_options,
     reason_of,
-    same_origin,
 )
 
 

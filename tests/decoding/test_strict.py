@@ -1,0 +1,163 @@
+"""With `--decoding strict` a package decodes what the schema allows, and nothing else.
+
+The judge is `jsonschema`, on the values of `test_agreement`, without its table of differences.
+100,000 cases of each library: `MCP_DECODED_CASES=100000 pytest tests/decoding/test_strict.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from decoding.test_agreement import CASES, EXAMPLES, REVISION, judge_values
+from mcpgen import names
+from mcpgen.model import choice, schema_sources
+from mcpgen.names import LIBRARIES
+from mcpgen.package import build_request, pipeline
+from mcpgen_runtime.revisions import REVISIONS
+
+LIBRARY = pytest.mark.parametrize("library", LIBRARIES)
+
+Strict = Callable[[str, str], Any]
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strict]:
+    """A function that returns the strict package of a library and a revision, made once."""
+    folder = tmp_path_factory.mktemp("strict")
+
+    @cache
+    def package_of(library: str, revision: str) -> Any:
+        name = f"strict_{library}_{names.folder(revision)}"
+        selection = choice.selection(("types",), models=library, decoding="strict")
+        request = build_request.BuildRequest(
+            name, schema_sources.by_name((revision,)), selection=selection
+        )
+        for path, text in pipeline.build(request, form=dict).items():
+            place = folder / name / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text, "utf-8")
+        package = importlib.import_module(name)
+        package.messages = importlib.import_module(f"{name}.{names.folder(revision)}.models")
+        return package
+
+    sys.path.insert(0, str(folder))
+    yield package_of
+    sys.path.remove(str(folder))
+
+
+def decodes(package: Any, name: str, value: Any) -> bool:
+    try:
+        package.decoder(getattr(package.messages, name))(json.dumps(value).encode())
+    except package.DecodeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("library", LIBRARIES[:1])
+@REVISION
+def test_values_decode_as_the_schema_says(strict: Strict, library: str, revision: str) -> None:
+    package, own = strict(library, revision), judge_values(revision)
+    judges = {name: own.judge(own.definitions, name) for name in own.definitions}
+    wrong = [
+        (name, value)
+        for name, value in own.cases(CASES // len(REVISIONS))
+        if decodes(package, name, value) != judges[name](value)
+    ]
+    assert not wrong, f"{len(wrong)} differ, the first: {json.dumps(wrong[:3])}"
+
+
+@LIBRARY
+@pytest.mark.parametrize(
+    ("row", "revision", "name", "value"),
+    EXAMPLES,
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_no_row_of_the_table_is_a_difference(
+    strict: Strict, library: str, row: str, revision: str, name: str, value: Any
+) -> None:
+    own = judge_values(revision)
+    allowed = own.judge(own.definitions, name)(value)
+    assert decodes(strict(library, revision), name, value) is allowed, row
+
+
+REFUSED: list[tuple[str, str, str]] = [
+    (
+        "Tool",
+        '{"name": "a", "inputSchema": {}}',
+        "missing required field `type` - at `$.inputSchema`",
+    ),
+    (
+        "Tool",
+        '{"name": "a", "title": null, "inputSchema": {"type": "object"}}',
+        "Expected `str`, got `null` - at `$.title`",
+    ),
+    (
+        "CallToolResult",
+        '{"content": [{"type": "text", "text": "a"}, {"type": "text"}]}',
+        "missing required field `text` - at `$.content[1]`",
+    ),
+    ("ContentBlock", '{"type": "smell"}', "'smell' - at `$.type`"),
+    ("PingRequest", '{"jsonrpc": "2.0", "id": 1}', "missing required field `method`"),
+    ("EmptyResult", '{"_meta": 1}', "Expected `object`, got `int` - at `$._meta`"),
+    ("Annotations", '{"priority": 2}', "<= 1 - at `$.priority`"),
+    ("JSONRPCNotification", '{"jsonrpc": "1.0", "method": "a"}', "'1.0' - at `$.jsonrpc`"),
+    ("Tool", '{"name": "a"', ""),
+    ("JSONRPCMessage", '{"jsonrpc": "2.0", "id": 1}', "missing required field"),
+]
+"""Values that are refused, with a part of the error."""
+
+
+@LIBRARY
+@pytest.mark.parametrize(("name", "text", "error"), REFUSED)
+def test_an_error_names_what_is_wrong_and_its_place(
+    strict: Strict, library: str, name: str, text: str, error: str
+) -> None:
+    package = strict(library, "2025-11-25")
+    with pytest.raises(package.DecodeError) as caught:
+        package.decoder(getattr(package.messages, name))(text.encode())
+    assert error in str(caught.value)
+
+
+@LIBRARY
+def test_types_around_models_are_checked_too(strict: Strict, library: str) -> None:
+    package = strict(library, "2025-11-25")
+    tool = package.messages.Tool
+    valid = {"name": "a", "inputSchema": {"type": "object"}}
+    wrong = {**valid, "title": None}
+    for kind, wrap in (
+        (list[tool], lambda each: [each]),
+        (dict[str, tool], lambda each: {"a": each}),
+    ):
+        assert package.convert(wrap(valid), kind) == wrap(package.convert(valid, tool))
+        with pytest.raises(package.ValidationError, match=r"got `null` - at `\$.*title`"):
+            package.convert(wrap(wrong), kind)
+    with pytest.raises(package.ValidationError, match="got `null`"):
+        package.decoder(dict[str, str])(b'{"a": null}')
+
+
+@LIBRARY
+def test_members_that_the_schema_lacks_are_dropped_or_kept(strict: Strict, library: str) -> None:
+    package = strict(library, "2025-11-25")
+    data = b'{"name":"a","inputSchema":{"type":"object"},"category":"weather"}'
+    decode = package.decoder(package.messages.Tool, extra=True)
+    assert decode(data).extra == {"category": "weather"}
+    assert package.decoder(package.messages.Tool)(data).extra == {}
+
+
+@LIBRARY
+def test_params_and_results_of_methods_are_decoded_strictly(strict: Strict, library: str) -> None:
+    package = strict(library, "2026-07-28")
+    methods: Any = importlib.import_module(f"{package.__name__}.r2026_07_28.methods")
+    with pytest.raises(package.ValidationError, match="missing required field `_meta`"):
+        methods.CALL_TOOL.decode_params(b'{"name": "a"}')
+    with pytest.raises(package.ValidationError, match="missing required field `resultType`"):
+        methods.CALL_TOOL.decode_result(b'{"content": []}')
+    result = methods.CALL_TOOL.decode_result(b'{"content": [], "resultType": "complete"}')
+    assert isinstance(result, package.messages.CallToolResult)

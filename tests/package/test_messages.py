@@ -1,0 +1,197 @@
+"""`read_message` of each revision: a line of unknown kind, with typed params and results."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any
+
+import pytest
+
+from mcpgen_runtime import DecodeError, ErrorResponse, MessageError, Notification, Request, Response
+from mcpgen_runtime.messages import BATCH_MESSAGES, ID_CHARACTERS
+from mcpgen_runtime.revisions import FOLDERS, REVISIONS
+
+every = pytest.mark.parametrize("revision", REVISIONS)
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+}
+
+
+def methods_of(revision: str) -> Any:
+    return importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}.methods")
+
+
+def read(revision: str, message: Any, *answered: Any) -> Any:
+    return methods_of(revision).read_message(json.dumps(message).encode(), *answered)
+
+
+def line(**members: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", **members}
+
+
+@every
+def test_a_request_has_params_of_the_type_of_its_method(revision: str) -> None:
+    methods = methods_of(revision)
+    params = {"name": "forecast", "_meta": META}
+    message = read(revision, line(id=1, method="tools/call", params=params))
+    assert isinstance(message, Request)
+    assert (message.id, message.method) == (1, "tools/call")
+    assert isinstance(message.params, methods.models.CallToolRequestParams)
+
+
+@every
+def test_a_notification_has_no_id(revision: str) -> None:
+    methods = methods_of(revision)
+    params = {"progressToken": 1, "progress": 0.5}
+    message = read(revision, line(method="notifications/progress", params=params))
+    assert isinstance(message, Notification)
+    assert isinstance(message.params, methods.models.ProgressNotificationParams)
+
+
+@every
+def test_a_result_has_the_type_of_the_method_that_was_called(revision: str) -> None:
+    methods = methods_of(revision)
+    response = line(id="a", result={"content": [], "resultType": "complete"})
+    for answered in (methods.CALL_TOOL, {"a": methods.CALL_TOOL}):
+        message = read(revision, response, answered)
+        assert isinstance(message, Response)
+        assert isinstance(message.result, methods.models.CallToolResult)
+    assert read(revision, response) == Response("a", response["result"])
+    assert read(revision, response, {"b": methods.CALL_TOOL}).result == response["result"]
+
+
+@every
+@pytest.mark.parametrize("identifier", [7, None])
+def test_an_error_response_has_code_message_and_data(revision: str, identifier: int | None) -> None:
+    error = {"code": -32601, "message": "no such method", "data": [1]}
+    message = read(revision, line(id=identifier, error=error))
+    assert message == ErrorResponse(identifier, -32601, "no such method", [1])
+
+
+@every
+def test_params_of_a_method_that_the_revision_lacks_stay_json(revision: str) -> None:
+    message = read(revision, line(id=1, method="acme/paint", params={"colour": "red"}))
+    assert message == Request(1, "acme/paint", {"colour": "red"})
+
+
+@every
+def test_methods_that_both_sides_may_send_have_the_same_params(revision: str) -> None:
+    methods = methods_of(revision)
+    for ours, theirs in (
+        (methods.CLIENT_REQUESTS, methods.SERVER_REQUESTS),
+        (methods.CLIENT_NOTIFICATIONS, methods.SERVER_NOTIFICATIONS),
+    ):
+        for name in ours.keys() & theirs.keys():
+            assert ours[name].params is theirs[name].params
+
+
+@every
+def test_null_for_what_is_absent_does_not_change_the_kind(revision: str) -> None:
+    assert read(revision, line(id=1, result={}, error=None)) == Response(1, {})
+    assert read(revision, line(method="acme/paint", params=None)) == Notification("acme/paint")
+
+
+WRONG: list[tuple[bytes, int, str]] = [
+    (b'{"jsonrpc": "2.0"', -32700, "expected JSON: "),
+    (b"1", -32600, "expected an object, got a number"),
+    (b'{"id": 1, "method": "ping"}', -32600, 'expected "jsonrpc": "2.0", got none'),
+    (b'{"jsonrpc": "1.0", "method": "ping"}', -32600, 'expected "jsonrpc": "2.0", got "1.0"'),
+    (b'{"jsonrpc": "2.0", "id": 1}', -32600, "with `result` or `error`, got none of them"),
+    (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "result": {}}',
+        -32600,
+        "or `error`, got `method` and `result`",
+    ),
+    (b'{"jsonrpc": "2.0", "method": 1}', -32600, "expected a text as `method`, got a number"),
+    (
+        b'{"jsonrpc": "2.0", "id": null, "method": "ping"}',
+        -32600,
+        f"of at most {ID_CHARACTERS} characters as `id`, got null",
+    ),
+    (b'{"jsonrpc": "2.0", "id": 1.5, "result": {}}', -32600, "as `id`, got a number"),
+    (b'{"jsonrpc": "2.0", "result": {}}', -32600, "as `id`, got none"),
+    (b'{"jsonrpc": "2.0", "id": 1, "result": []}', -32600, "as `result`, got an array"),
+    (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}',
+        -32600,
+        "ping: expected an object as `params`, got an array",
+    ),
+    (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}',
+        -32602,
+        "tools/call: expected `params`, got none",
+    ),
+    (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": 1}}',
+        -32602,
+        "tools/call: params: Expected `str`, got `int` - at `$.name`",
+    ),
+    (
+        b'{"jsonrpc": "2.0", "id": 1, "error": {"code": "a", "message": "b"}}',
+        -32600,
+        'with an integer `code` and a text `message`, got "a" and "b"',
+    ),
+    (b'{"jsonrpc": "2.0", "id": 1, "error": 1}', -32600, "as `error`, got a number"),
+]
+"""Lines that are no message, with the code and a part of the text."""
+
+
+@every
+@pytest.mark.parametrize(("data", "code", "text"), WRONG)
+def test_an_error_says_what_was_expected_and_what_came(
+    revision: str, data: bytes, code: int, text: str
+) -> None:
+    with pytest.raises(MessageError) as caught:
+        methods_of(revision).read_message(data)
+    assert text in str(caught.value)
+    assert caught.value.code == code
+    assert isinstance(caught.value, DecodeError)
+
+
+@every
+def test_an_error_has_the_id_to_answer_with(revision: str) -> None:
+    with pytest.raises(MessageError) as caught:
+        read(revision, line(id="a", method="tools/call", params={"name": 1}))
+    assert (caught.value.id, caught.value.method) == ("a", "tools/call")
+
+
+@every
+def test_what_a_peer_can_make_grow_is_bounded(revision: str) -> None:
+    read_message = methods_of(revision).read_message
+    for data in (
+        b'{"jsonrpc": "2.0", "method": "a", "params": ' + b"[" * 100_000,
+        json.dumps(line(id="a" * (ID_CHARACTERS + 1), result={})).encode(),
+        json.dumps(line(id=2**200, result={})).encode(),
+    ):
+        with pytest.raises(MessageError) as caught:
+            read_message(data)
+        assert len(str(caught.value)) < 500
+
+
+@every
+def test_a_line_of_several_messages_is_read_where_the_revision_has_batches(revision: str) -> None:
+    methods = methods_of(revision)
+    batch = [line(id=1, result={}), line(method="notifications/initialized")]
+    data = json.dumps(batch).encode()
+    with pytest.raises(MessageError, match="expected one message, got an array"):
+        methods.read_message(data)
+    if not methods.REVISION.batching:
+        with pytest.raises(MessageError, match="expected one message, got an array"):
+            methods.read_messages(data)
+        return
+    assert methods.read_messages(data) == [
+        Response(1, {}),
+        Notification("notifications/initialized"),
+    ]
+    for count in (0, BATCH_MESSAGES + 1):
+        with pytest.raises(MessageError, match=f"expected 1 to {BATCH_MESSAGES} .* got {count}"):
+            methods.read_messages(json.dumps(batch[:1] * count).encode())
+
+
+@every
+def test_a_line_of_one_message_is_a_list_of_one(revision: str) -> None:
+    data = json.dumps(line(id=1, result={})).encode()
+    assert methods_of(revision).read_messages(data) == [Response(1, {})]
