@@ -42,9 +42,8 @@ def _sometimes(
 
 
 def _small(random_: random.Random, _: int) -> Schema:
-    return random_.choice(
-        [{"type": "boolean"}, {"type": "null"}, True, {"const": "a"}, {"const": 1}]
-    )
+    every: list[Schema] = [{"type": "boolean"}, {"type": "null"}, True, {"const": "a"}]
+    return random_.choice([*every, {"const": 1}])
 
 
 def _enum(random_: random.Random, _: int) -> Schema:

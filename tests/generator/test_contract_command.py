@@ -17,6 +17,7 @@ import mcpgen_runtime
 from generator.command_line import Done, run
 from generator.contract_surfaces import CAPABILITIES, SHOP, changed, contract
 from mcpgen.contract.document import text_of
+from mcpgen.project import server_lists
 
 PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 SHOP_SERVER = f"""
@@ -284,6 +285,17 @@ def test_an_entry_that_was_changed_by_hand_is_refused(files: Path) -> None:
     assert done.code == 2
     assert "#/tools/order: expected the digest sha256:" in done.err
     assert "got an entry changed by hand" in done.err
+
+
+def test_a_contract_has_the_lists_that_a_project_starts_from(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    file.write_text(text_of(contract()))
+    lists, expected = server_lists.read_file(file), contract().surfaces[0].lists
+    assert not lists.notes
+    assert lists.instructions == expected.instructions
+    for kind, key in server_lists.KINDS.items():
+        ordered = sorted(expected.entries[kind], key=lambda entry: str(entry[key]))
+        assert [*lists.entries[kind]] == ordered
 
 
 def test_the_rules_are_listed() -> None:

@@ -331,7 +331,7 @@ def new_project_options(command: Any) -> Any:
             *("--from", "from_file"),
             type=FILE,
             metavar="FILE",
-            help="Start from the tools, resources and prompts in a JSON file.",
+            help="Start from the tools, resources and prompts in a JSON file, or in a contract.",
         ),
         click.option(
             "--from-server",

@@ -156,7 +156,7 @@ def read_file(path: Path) -> ServerLists:
 
 
 def parse(document: object, source: str, unfit: Sequence[str] = ()) -> ServerLists:
-    """Parse the lists in a JSON value: results of list requests, or an array of tools.
+    """Parse the lists in a JSON value: results of list requests, a contract, or an array of tools.
 
     Args:
         document: The value; several results may be merged into one object. Members with a number
@@ -173,6 +173,8 @@ def parse(document: object, source: str, unfit: Sequence[str] = ()) -> ServerLis
         document = document["result"]
     if is_array(document):
         document, left_out = {"tools": document}, [f"/tools{each}" for each in left_out]
+    elif is_object(document) and "contract" in document:
+        document = _lists_of_contract(document)
     if not is_object(document) or not any(kind in document for kind in KINDS):
         expected = f"an object with {', '.join(KINDS)}, or an array of tools"
         raise MirrorError(source, "", expected, _kind(document))
@@ -181,6 +183,19 @@ def parse(document: object, source: str, unfit: Sequence[str] = ()) -> ServerLis
     entries = {kind: _entries(document.get(kind, []), kind, source, notes) for kind in KINDS}
     instructions: dict[str, Any] = _members(document, _GENERAL, "", notes, KINDS)
     return ServerLists(entries, tuple(notes), instructions.get(_INSTRUCTIONS, ""))
+
+
+def _lists_of_contract(document: Entry) -> Entry:
+    """The lists of the newest revision in a file of `mcpgen contract write`."""
+    lists: Entry = {_INSTRUCTIONS: document.get(_INSTRUCTIONS, "")}
+    for kind in KINDS:
+        entries = document.get(kind)
+        lists[kind] = [
+            {key: value for key, value in entry.items() if key != "digest"}
+            for entry in (entries.values() if is_object(entries) else ())
+            if is_object(entry)
+        ]
+    return lists
 
 
 def _entries(listed: object, kind: str, source: str, notes: list[str]) -> tuple[Entry, ...]:
