@@ -28,7 +28,7 @@ from package.wire import (
 )
 
 PACKAGE = str(Path(mcpgen_runtime.__file__).parent)
-CALL, FILES = 51 if sys.version_info >= (3, 12) else 54, 18
+CALL, FILES = 46 if sys.version_info >= (3, 12) else 49, 18
 """Most calls for a tool with a `Context`, one await and a structured result; in so many files."""
 AFTER_CANCELLATION = 6
 """Most calls after a cancelled tool has ended."""
