@@ -29,17 +29,19 @@ from mcpgen.package import manifest
 
 NAMES = tuple(each.name for each in FEATURES)
 DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
+OF_SERVER = tuple(name for name in DEFAULTS if name != "returns")
+"""The default features of a server."""
 FORMER_DEFAULTS = tuple(each.name for each in FEATURES if each.was_default)
 NONE = ("none",)
 
 SIZES = {
-    ("server", "stdio", NONE): (59, 14_750),
-    ("server", "http", NONE): (75, 19_900),
-    ("client", "all", NONE): (82, 19_100),
-    ("all", "all", NONE): (121, 29_700),
-    ("server", "stdio", ()): (64, 15_950),
-    ("server", "http", ()): (81, 21_200),
-    ("all", "all", ()): (127, 31_050),
+    ("server", "stdio", NONE): (62, 15_450),
+    ("server", "http", NONE): (78, 20_600),
+    ("client", "all", NONE): (75, 17_450),
+    ("all", "all", NONE): (117, 29_300),
+    ("server", "stdio", ()): (67, 16_700),
+    ("server", "http", ()): (84, 21_950),
+    ("all", "all", ()): (124, 30_900),
 }
 """The most files and lines of a package of one revision, headers included: without features, and
 with the default ones.
@@ -186,7 +188,7 @@ def test_each_feature_can_be_left_out_or_be_the_only_one(tmp_path: Path, revisio
         write_package(files, tmp_path, name)
         own = features(selection(features=words), [spec_of(revision).facts]).chosen
         assert {each for each, path in OF_SERVERS.items() if path in files} - {"state"} == (
-            own - {"state"}
+            own - {"returns", "state"}
         )
         assert (OF_SERVERS["state"] in files) is bool(own & {"state", "visibility"})
         serves = [each in own for each in ("prompts", "resources")]
@@ -271,6 +273,44 @@ def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
         )
 
 
+USES_A_CLIENT = """
+import inspect, sys
+sys.path.insert(0, sys.argv[1])
+import pkg
+members, options, of_calls = (each.split(",") for each in sys.argv[2:5])
+assert not [each for each in (*members, "ask_for_logs", "cache") if hasattr(pkg.Client, each)]
+assert not inspect.signature(pkg.Client.call_tool).parameters.keys() & {*of_calls}
+for option in options:
+    try:
+        pkg.connect(["server"], **{option: True})
+    except TypeError as error:
+        print(error)
+"""
+
+
+def test_a_client_has_no_member_and_no_option_without_effect(tmp_path: Path) -> None:
+    files = render_selection("client", "all", (MIDDLE,), features=NONE)
+    folder = write_package(files, tmp_path)
+    none = features(selection(("client",), features=NONE), [spec_of(MIDDLE).facts])
+    options = {
+        function: [each for each in none.absent_options if each.startswith(f"{function}.")]
+        for function in ("connect", "call_tool")
+    }
+    words = [
+        ",".join(none.absent_members("client")),
+        *(",".join(each.rpartition(".")[2] for each in names) for names in options.values()),
+    ]
+    command = [sys.executable, "-I", "-c", USES_A_CLIENT, str(folder), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(" which ")[0] for line in done.stdout.splitlines()] == [
+        f"connect: {each.rpartition('.')[2]}= comes with the feature {none.absent_options[each]},"
+        for each in options["connect"]
+    ]
+    assert options["connect"]
+    assert options["call_tool"]
+
+
 @pytest.mark.parametrize(
     ("option", "name", "feature", "module"),
     [
@@ -330,10 +370,14 @@ def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
         (("none", "auth"), ("+mount",), ("none", "auth", "mount")),
         (("none", "auth", "mount"), ("-auth",), ("none", "mount")),
         (("none", "auth"), ("-auth",), ("none",)),
-        (("none", *DEFAULTS), ("-prompts,+auth",), ("none", "resources", "serve", "auth")),
+        (
+            ("none", *DEFAULTS),
+            ("-prompts,+auth",),
+            ("none", "resources", "serve", "auth", "returns"),
+        ),
         (("none", "auth"), ("+prompts",), ("none", "prompts", "auth")),
         (("none", "resources"), ("-auth",), ("none", "resources")),
-        (("-prompts",), ("+auth",), ("none", "resources", "serve", "auth")),
+        (("-prompts",), ("+auth",), ("none", "resources", "serve", "auth", "returns")),
         (("all",), ("-auth, -prompts, -proxy",), ("all", "-prompts", "-auth", "-proxy")),
         (("all", "-auth"), ("+auth",), ("all",)),
     ],
@@ -353,7 +397,7 @@ def test_an_update_replaces_adds_or_removes_features(
         (("none,auth",), ("auth",)),
         (("none", "prompts"), ("prompts",)),
         (("-prompts",), tuple(name for name in DEFAULTS if name != "prompts")),
-        (("+auth,-serve",), ("prompts", "resources", "auth")),
+        (("+auth,-serve",), ("prompts", "resources", "auth", "returns")),
         (("none,skills",), ("resources", "skills")),
         (
             ("none,proxy",),
@@ -386,10 +430,10 @@ def test_features_are_written_in_few_words(words: tuple[str, ...]) -> None:
     assert short_words(selection(features=words).features) == words
 
 
-def test_a_client_has_no_default_feature() -> None:
+def test_a_client_has_one_default_feature() -> None:
     facts = [spec_of(NEWEST).facts]
     chosen = selection(("client",), features=("trace",))
-    assert features(chosen, facts).chosen == {"trace"}
+    assert features(chosen, facts).chosen == {"returns", "trace"}
 
 
 EARLIER = json.loads((Path(__file__).parent / "earlier_manifest.json").read_text())
@@ -413,7 +457,7 @@ ALWAYS = KEPT - {*OF_SERVERS}
         ("all", None, {*NAMES}),
         ("all", ["all", "-auth"], {*NAMES} - {"auth"}),
         ("client", [], ALWAYS - {"resume"}),
-        ("server", [], KEPT - {"aiohttp", "callbacks", "sync"}),
+        ("server", [], KEPT - {"aiohttp", "callbacks", "returns", "sync"}),
     ],
 )
 def test_packages_of_earlier_versions_keep_their_features(
@@ -450,7 +494,7 @@ def test_an_update_of_an_earlier_package_keeps_its_features(
     words = ("-r", MIDDLE, "--parts", "server", "--transport", "stdio", "-o", "stdio")
     assert run(*words).code == 0
     record = tmp_path / "stdio" / manifest.NAME
-    assert json.loads(record.read_text())["options"]["features"] == ["none", *DEFAULTS]
+    assert json.loads(record.read_text())["options"]["features"] == ["none", *OF_SERVER]
     record.write_text(json.dumps(EARLIER))
     done = run("update", "stdio", "--force")
     assert done.code == 0
@@ -468,7 +512,7 @@ def test_a_server_beside_a_client_has_the_default_features(
     monkeypatch.chdir(tmp_path)
     assert run("-r", MIDDLE, "--parts", "client", "-o", "pkg").code == 0
     record = tmp_path / "pkg" / manifest.NAME
-    assert json.loads(record.read_text())["options"]["features"] == ["none"]
+    assert json.loads(record.read_text())["options"]["features"] == ["none", "returns"]
     assert run("update", "pkg", "--parts", "client,server").code == 0
     assert json.loads(record.read_text())["options"]["features"] == ["none", *DEFAULTS]
 
@@ -509,11 +553,11 @@ def test_the_manifest_records_features_and_update_changes_them(
     monkeypatch.chdir(tmp_path)
     assert run("-r", MIDDLE, "--parts", "server", "--transport", "stdio", "-o", "pkg").code == 0
     record = tmp_path / "pkg" / manifest.NAME
-    assert json.loads(record.read_text())["options"]["features"] == ["none", *DEFAULTS]
+    assert json.loads(record.read_text())["options"]["features"] == ["none", *OF_SERVER]
     assert not (tmp_path / "pkg/server/openapi").exists()
     assert run("update", "pkg", "--features", "+openapi").code == 0
     recorded = json.loads(record.read_text())["options"]["features"]
-    assert recorded == ["none", *DEFAULTS, "openapi"]
+    assert recorded == ["none", *OF_SERVER, "openapi"]
     assert (tmp_path / "pkg/server/openapi/openapi_server.py").is_file()
     assert run("check", "pkg").code == 0
     assert run("update", "pkg", "--features", "all").code == 0
@@ -533,7 +577,7 @@ def test_a_project_names_features_as_the_option_does(
     for words, expected in (
         ('"none", "prompts", "serve"', ["prompts", "serve"]),
         ('"-prompts"', ["resources", "serve"]),
-        ('"direct"', [*DEFAULTS, "direct"]),
+        ('"direct"', [*OF_SERVER, "direct"]),
     ):
         (tmp_path / "pyproject.toml").write_text(f"{table}features = [{words}]\n")
         assert run("check").code == 1
@@ -556,7 +600,7 @@ def test_a_new_server_has_the_features_that_it_uses(tmp_path: Path) -> None:
     assert run(*words, "--transport", "stdio", cwd=tmp_path).code == 0
     project = tmp_path / "weather"
     settings = (project / "pyproject.toml").read_text("utf-8")
-    assert 'features = ["-serve"]' in settings
+    assert 'features = ["-serve", "-returns"]' in settings
     assert run("check", "weather", cwd=tmp_path).code == 0
     command = [sys.executable, "-c", USES_ALL, str(project / "src")]
     subprocess.run(command, check=True, cwd=tmp_path)
@@ -645,7 +689,8 @@ asyncio.run(main())
 def test_a_client_sends_its_header_fields_with_and_without_cache(
     tmp_path: Path, revision: str
 ) -> None:
-    folder = write_package(render_selection("all", "all", (revision,), features=NONE), tmp_path)
+    files = render_selection("all", "all", (revision,), features=("none", "returns"))
+    folder = write_package(files, tmp_path)
     assert (folder / "pkg/client/response_cache.py").exists() is (revision == NEWEST)
     word = "cached" if revision == NEWEST else "plain"
     done = subprocess.run(

@@ -68,6 +68,7 @@ USES = {
     CONTEXT + "await ctx.elicit('a', int)": "elicitation",
     CLIENT + "client.listen": "subscriptions",
     CLIENT + "client.on_log": "callbacks",
+    CLIENT + "await client.call_tool('a', returns=str)": "returns",
     CLIENT + "await client.call_tool('a', task=True)": "tasks",
     "from pkg import OAuth": "auth",
     "from pkg import log_requests": "telemetry",
@@ -271,9 +272,9 @@ def test_a_program_runs_with_the_features_that_it_uses(
 
 
 CLIENTS: dict[str, tuple[set[str], str]] = {
-    "client.py": (set(), "forecast: Weather forecast for a city.\nOslo: sun for 3 days\n"),
-    "calls.py": ({"callbacks"}, "Oslo: sun for 3 days\nBergen was cancelled\n"),
-    "inputs.py": ({"groups", "subscriptions", "sync"}, "Key: forecast\n"),
+    "client.py": ({"returns"}, "forecast: Weather forecast for a city.\nOslo: sun for 3 days\n"),
+    "calls.py": ({"callbacks", "returns"}, "Oslo: sun for 3 days\nBergen was cancelled\n"),
+    "inputs.py": ({"groups", "returns", "subscriptions", "sync"}, "Key: forecast\n"),
 }
 """Clients of the documents: the features that they and their server use, and what they print."""
 

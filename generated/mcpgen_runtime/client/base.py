@@ -19,9 +19,6 @@ from ..runtime.stubs import wire_params
 from .application import ClientApplication
 from .pipeline import RequestPipeline
 
-if TYPE_CHECKING:  # few clients decode results as types
-    from .typed_results import ValueReader
-
 AnyClient = TypeVar("AnyClient", bound="ClientBase")
 
 
@@ -187,17 +184,6 @@ class ClientBase:
 
             raise absent_method(self.session.revision, name)
         await self.notify(name, wire_params(method, fields, self.revision))
-
-    def _value_reader(self, name: str, fields: Mapping[str, Any], returns: object) -> ValueReader:
-        """A reader that decodes the result of a request as a type that the caller names.
-
-        Raises:
-            TypeError: The type can't be read from JSON.
-        """
-        from .typed_results import ValueReader
-
-        named_by = self.session.revision.facts.method(name).named_by
-        return ValueReader(str(fields.get(named_by or "")), self.revision, returns)
 
     async def close(self) -> None:
         """Close the session, from any task; open requests fail with ConnectionClosedError."""

@@ -24,6 +24,7 @@ from .server_process import CommandOptions
 from .server_url import HttpOptions
 from .skill_calls import SkillCalls
 from .task_requests import ResumingCalls
+from .typed_results import TypedResults
 from .probing import ProbingPeer
 from .input_rounds import InputRounds
 from .response_cache import CachedCalls, CacheOptions, CachedRequests, CachingApplication
@@ -50,6 +51,7 @@ class ClientFeatures(
     CallbackCalls,
     ClientListenCalls,
     ModelCalls,
+    TypedResults,
     RequestLogs,
     CachedCalls,
 ):

@@ -11,10 +11,10 @@ Source: server/tools#structured-content.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import msgspec
 
@@ -22,6 +22,7 @@ from .._wire import UNREADABLE, UNSET, UNWRITABLE, error_text
 from ..errors import ToolFailedError, ToolResultError
 from ..foreign_text import safe_repr
 from ..json_schema import WRAPPER
+from ..protocol.lifecycle import Session
 from ..tool_results import (
     may_be_wrapped,
     only_text,
@@ -29,7 +30,9 @@ from ..tool_results import (
     structured_value,
     texts,
 )
-from ..values.value_types import ValueType, value_type
+
+if TYPE_CHECKING:
+    from ..values.value_types import ValueType
 
 _TEXTS: tuple[Any, ...] = (str, Any)
 """Types for which a text is not decoded, even if it is JSON."""
@@ -101,7 +104,25 @@ class ValueReader:
         yield text
 
 
+class TypedResults:
+    """The part of a client whose method `call_tool` takes a type for the tool's value."""
+
+    session: Session
+
+    def _value_reader(self, name: str, fields: Mapping[str, Any], returns: object) -> ValueReader:
+        """A reader that decodes the result of a request as a type that the caller names.
+
+        Raises:
+            TypeError: The type can't be read from JSON.
+        """
+        revision = self.session.revision
+        named_by = revision.facts.method(name).named_by
+        return ValueReader(str(fields.get(named_by or "")), revision.name, returns)
+
+
 def _readable_type(returns: Any) -> ValueType:
+    from ..values.value_types import value_type  # few clients decode values
+
     kind = value_type(returns)
     kind.schema()  # a type without a JSON form is refused before anything is sent
     return kind

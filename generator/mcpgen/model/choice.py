@@ -136,7 +136,8 @@ def _feature_names(words: Sequence[str], parts: Sequence[str]) -> tuple[str, ...
     for each in FEATURES:
         is_named = bool({each.name, f"+{each.name}"} & {*names})
         if each.is_default and is_named and each.name not in defaults:
-            raise UsageError(f"--features: {each.name} needs server in the package")
+            needs = " and ".join(sorted(each.parts))
+            raise UsageError(f"--features: {each.name} needs {needs} in the package")
     brought = brought_features(chosen)
     for name in brought - chosen:
         if f"-{name}" in names:
@@ -182,11 +183,11 @@ def whole_features(words: Sequence[str]) -> frozenset[str]:
     return frozenset(chosen | brought_features(chosen))
 
 
-def short_words(names: Sequence[str]) -> tuple[str, ...]:
-    """The fewest words for the features of a package with a server, as a user writes them."""
+def short_words(names: Sequence[str], parts: Sequence[str] = (ALL,)) -> tuple[str, ...]:
+    """The fewest words for the features of a package with some parts, as a user writes them."""
     if ALL in names:
         return tuple(names)
-    defaults = default_features((ALL,))
+    defaults = default_features(parts)
     added = (name for name in names if name not in (NONE, *defaults))
     removed = (f"-{name}" for name in defaults if name not in names)
     return min(tuple(names), (*added, *removed), key=len)

@@ -168,6 +168,13 @@ FEATURES = (
         ),
     ),
     Feature(
+        "returns",
+        frozenset({"client"}),
+        options=("call_tool.returns", "start_call.returns"),
+        is_default=True,
+        bases=(Base("Client", "client.typed_results.TypedResults"),),
+    ),
+    Feature(
         "schemas",
         frozenset(),
         options=("Server.validation_seconds", "tool.input_schema", "tool.output_schema"),
@@ -186,7 +193,7 @@ FEATURES = (
     Feature(
         "groups",
         frozenset({"client"}),
-        brings=("subscriptions",),
+        brings=("returns", "subscriptions"),
         client_members=("tools_for", "call_from"),
         is_rendered=True,
         options=("connect.inputs",),

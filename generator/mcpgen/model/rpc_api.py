@@ -346,6 +346,19 @@ def _add_docstrings(call: Call, revisions: Sequence[str]) -> Call:
     )
 
 
+def without_values(api: RpcApi) -> RpcApi:
+    """The API of one revision whose methods do not take a type for the values of tools."""
+
+    def plain(messages: Messages) -> Messages:
+        calls = (
+            _add_docstrings(replace(call, values=()), ()) if call.values else call
+            for call in messages.requests
+        )
+        return replace(messages, requests=tuple(calls))
+
+    return replace(api, calls=plain(api.calls), group=plain(api.group))
+
+
 def _merge_messages(apis: Mapping[str, Messages]) -> Messages:
     return Messages(
         requests=_merge_calls({name: api.requests for name, api in apis.items()}),

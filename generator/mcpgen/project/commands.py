@@ -154,7 +154,7 @@ def new(console: Console, options: NewProject) -> None:
             mirror is not None and mirror.expands,
             _own_schemas(options.directory.resolve(), revisions),
             options.mcpgen,
-            short_words(chosen.features),
+            short_words(chosen.features, chosen.parts),
             options.publish,
             options.app,
         )

@@ -194,6 +194,8 @@ def package(
         [revision.facts for revision in ordered],
         {each.identifier for revision in ordered for each in revision.extensions},
     )
+    if "returns" not in has.chosen:
+        ordered = [replace(each, api=rpc_api.without_values(each.api)) for each in ordered]
     return PackageSpec(
         name=name,
         revisions=tuple(ordered),
