@@ -17,14 +17,13 @@ from ...protocol import jsonrpc
 from ...protocol.connection import Event, RequestReceived, Send
 from ...protocol.handshake import FOLLOWING
 from . import http_response
+from .exchange import RESPONSES
 from .http_response import HttpResponse, Receive, Refused
 from .http_response import Send as AsgiSend
-from .http_session import HttpSession
+from .http_session import HttpSession, PostedEvents, SessionExchange, SessionResponse
 from .quotas import starts_work
 from .request import HttpRequest
-from .session_exchange import PostedEvents, SessionExchange, SessionResponse
 from .settings import HttpSettings
-from .sse_response import RESPONSES
 
 
 class BatchResponse(SessionResponse):
