@@ -138,7 +138,7 @@ class AsgiApplication:
                 body = await state.bodies.read(receive, first)
             state.quotas.in_flight += 1
             try:
-                reply = send
+                reply: Send = send
                 if state.trace is not None:
                     request.send = reply = _traced(send, state.trace)
                     state.trace.record_received(body)

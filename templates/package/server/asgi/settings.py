@@ -5,23 +5,15 @@ Features add settings of their own, as bases of `chosen_http.ServerHttpSettings`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeAlias, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
-from ...protocol import jsonrpc
-from ...revision_facts import Facts
 from ..serving import ProcessLimit, Service
 from .quotas import Quotas
-from .request import Answers, Authentication, HttpRequest, PathEndpoint, RequestBodies
+from .request import Answers as Answers
+from .request import Authentication, PathEndpoint, RequestBodies
 from .request import Limits as Limits
-
-_ParamHeadersOf: TypeAlias = Callable[[str], Mapping[tuple[str, ...], str]]
-
-CheckDraft: TypeAlias = Callable[
-    [Facts, HttpRequest, jsonrpc.Message | None, _ParamHeadersOf], None
-]
-"""Checks the header fields of a draft; see `draft_headers.check_draft`."""
 
 _ANSWERS = ("auto", "json", "sse")
 
@@ -58,7 +50,8 @@ class HttpSettings:
         TypeError: A string is given instead of a list.
     """
 
-    draft_check: ClassVar[CheckDraft | None] = None
+    draft_check: ClassVar[Callable[..., None] | None] = None
+    """Checks the header fields of a draft; see `draft_headers.check_draft`."""
 
     serve_batch: ClassVar[Callable[..., Coroutine[Any, Any, None]] | None] = None
     """Responds to a batch; see `batches.serve_batch`."""
