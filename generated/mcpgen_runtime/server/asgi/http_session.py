@@ -235,8 +235,8 @@ class SessionExchanges(OpenExchanges):
                 self._cancel(work, "abandoned_seconds")
 
     def _failing(self) -> list[Callable[[str], Awaitable[None]]]:
-        others = [each.fail for each in self.abandoned if each not in self.open]
-        return [*super()._failing(), *others]
+        works: dict[Any, None] = {**self.open, **dict.fromkeys(self.abandoned)}
+        return [each.fail for each in works]
 
     def _deadline(self) -> float:
         return anyio.current_time() + self._limits.abandoned_seconds
