@@ -24,7 +24,7 @@ LIMIT_MIB = 6
 
 MEMORY = """
 import json, resource, sys
-from mcpgen_runtime.framing.sse import EventDecoder
+from mcpgen_runtime.framing.sse_decoder import EventDecoder
 
 limit = int(sys.argv[1]) * 1024 * 1024
 flood, times = json.loads(sys.argv[2]), int(sys.argv[3])

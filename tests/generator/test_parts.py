@@ -219,7 +219,6 @@ def test_modules_that_no_chosen_revision_needs_are_not_written() -> None:
     oldest = rendered("server", "http+sse", (OLDEST,), features=())
     sessions = {
         "server/asgi/session_endpoint.py",
-        "server/asgi/session_exchange.py",
         "server/asgi/http_session.py",
         "transports/http/sessions.py",
     }

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import anyio
 
 from mcpgen_runtime.channel import TooLong
-from mcpgen_runtime.framing.sse import EventDecoder, ServerSentEvent
+from mcpgen_runtime.framing.sse_decoder import EventDecoder, ServerSentEvent
 
 App: TypeAlias = Callable[[Any, Any, Any], Any]
 

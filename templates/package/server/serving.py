@@ -1,4 +1,4 @@
-"""Serving an application over a channel, and announcements to all clients of a server.
+"""A server independent of transports, its clients, and announcements to all of them.
 
 Changes that a server announces (a list that changed, a resource that was updated) may come from
 any thread. They are queued for each client, equal ones once, until a task of the session sends
@@ -13,8 +13,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeAlias
 
 import anyio
@@ -43,23 +43,14 @@ Wanted: TypeAlias = Callable[[PendingRequests], bool]
 
 
 class ProcessLimit(msgspec.Struct, frozen=True):
-    """A limit of a feature where several processes serve together.
-
-    Attributes:
-        text: The limit, on one line.
-        is_refused: Whether several processes can't serve at all with this limit.
-    """
+    """A line about what several processes lack; or why they can't serve, if it `is_refused`."""
 
     text: str
     is_refused: bool = False
 
 
 class AnnouncementQueue:
-    """Announcements to one client. Instances are created on the event loop that serves the client.
-
-    Attributes:
-        peer: The peer of the client.
-    """
+    """Announcements to one client, created on the event loop that serves the client."""
 
     def __init__(self, peer: Peer) -> None:
         from anyio.lowlevel import current_token  # loaded with the event loop
@@ -123,15 +114,16 @@ class AnnouncementQueue:
 
 
 class Announcer:
-    """Announces changes to all clients of one server."""
+    """Announces changes to all clients of one server.
+
+    Attributes:
+        queues: The clients.
+        followers: Called at each announcement, with the arguments of `announce`.
+    """
 
     def __init__(self) -> None:
-        self._queues: dict[AnnouncementQueue, None] = {}
-        self._followers: list[Callable[..., None]] = []
-
-    def __len__(self) -> int:
-        """Number of clients."""
-        return len(self._queues)
+        self.queues: dict[AnnouncementQueue, None] = {}
+        self.followers: list[Callable[..., None]] = []
 
     def announce(
         self,
@@ -148,7 +140,7 @@ class Announcer:
             subject: The subject, for a notification of an extension to subscribed clients.
             wanted: Whether a client gets the notification; `None` for all clients.
         """
-        for follower in list(self._followers):
+        for follower in list(self.followers):
             follower(name, params, subject, wanted)
         self.deliver(name, params, subject, wanted)
 
@@ -160,7 +152,7 @@ class Announcer:
         wanted: Wanted | None = None,
     ) -> None:
         """Send a notification to the clients of this process, and call no follower."""
-        for queue in list(self._queues):
+        for queue in list(self.queues):
             if wanted is not None and not wanted(queue.peer.callers):
                 continue
             try:
@@ -168,58 +160,17 @@ class Announcer:
             except RuntimeError:
                 self.remove(queue)  # the client's event loop was closed
 
-    def follow(self, follower: Callable[..., None]) -> None:
-        """Call a function at each announcement, with the arguments of `announce`."""
-        self._followers.append(follower)
-
-    def stop_following(self, follower: Callable[..., None]) -> None:
-        """Stop the calls of a function that `follow` added."""
-        self._followers.remove(follower)
-
-    def subscribed_uris(self) -> set[str]:
-        """The resources to whose updates clients of this process subscribed."""
-        return {uri for each in self._queues for uri in each.peer.connection.subscribed_uris()}
-
-    def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
-        """Whether a client of this process subscribed to a notification about a subject.
-
-        Args:
-            name: The notification.
-            params: The params that name the subject.
-        """
-        return any(each.peer.connection.has_subscriber(name, params) for each in self._queues)
-
     def add(self, queue: AnnouncementQueue) -> None:
         """Add a client."""
-        self._queues[queue] = None
+        self.queues[queue] = None
 
     def remove(self, queue: AnnouncementQueue) -> None:
-        """Remove a client."""
-        self._queues.pop(queue, None)
-
-    @contextmanager
-    def announcing_to(self, queue: AnnouncementQueue) -> Generator[None]:
-        """Add a client for as long as the block runs."""
-        self.add(queue)
-        try:
-            yield
-        finally:
-            self.remove(queue)
+        """Remove a client, if it is there."""
+        self.queues.pop(queue, None)
 
 
-def _ignore_state(state: Any) -> None:
-    """Discard the value of a lifespan."""
-
-
-def _no_param_headers(tool: str) -> Mapping[tuple[str, ...], str]:
-    return {}
-
-
-def _no_secrets(tool: str) -> Collection[str]:
-    return ()
-
-
-def _no_scopes(message: jsonrpc.Message) -> Collection[str]:
+def _nothing(_: Any) -> Any:
+    """No names of a tool, and no scopes of a message."""
     return ()
 
 
@@ -255,11 +206,11 @@ class Service(msgspec.Struct, frozen=True):
     announcer: Announcer = msgspec.field(default_factory=Announcer)
     drain: float = 0.0
     lifespan: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
-    use_state: Callable[[Any], Any] = _ignore_state
+    use_state: Callable[[Any], Any] = lambda _: None
     max_concurrent_requests: int = CONCURRENT_REQUESTS
-    required_scopes: Callable[[jsonrpc.Message], Collection[str]] = _no_scopes
-    param_headers_of: Callable[[str], Mapping[tuple[str, ...], str]] = _no_param_headers
-    secret_names_of: Callable[[str], Collection[str]] = _no_secrets
+    required_scopes: Callable[[jsonrpc.Message], Collection[str]] = _nothing
+    param_headers_of: Callable[[str], Mapping[tuple[str, ...], str]] = lambda _: {}
+    secret_names_of: Callable[[str], Collection[str]] = _nothing
     on_subscription: OnSubscription | None = None
     admit: Admit | None = None
     share: Sequence[Callable[[Any], None]] = ()
@@ -267,11 +218,7 @@ class Service(msgspec.Struct, frozen=True):
 
 
 async def serve(service: Service, channel: Channel) -> None:
-    """Serve one client until it disconnects.
-
-    Args:
-        service: The server.
-        channel: The transport to the client; closed at the end.
+    """Serve one client until it disconnects, and close the channel.
 
     Raises:
         Exception: Whatever the lifespan raised.
@@ -298,12 +245,15 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
 
 async def run_session(service: Service, queue: AnnouncementQueue) -> None:
     """Serve a client until it disconnects, and send it announcements."""
-    with service.announcer.announcing_to(queue):
+    service.announcer.add(queue)
+    try:
         async with anyio.create_task_group() as tasks:
             queue.send_by(tasks.start_soon)
             await queue.peer.run()
             queue.hold()
             tasks.cancel_scope.cancel()
+    finally:
+        service.announcer.remove(queue)
 
 
 def leave_stuck_threads() -> None:

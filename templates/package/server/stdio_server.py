@@ -37,10 +37,6 @@ async def serve_stdio(
     """Serve the client at the other end of standard input and output, in the running event loop.
 
     Returns at the end of standard input or when cancelled. The caller handles signals.
-
-    Args:
-        serve_channel: Serves the client.
-        principal: The principal on whose behalf requests are served.
     """
     channel = open_stdio()
     token = PRINCIPAL.set(principal) if principal is not None else None
@@ -60,11 +56,6 @@ def run_stdio(
 
     Returns at the end of standard input, at SIGINT and at SIGTERM. A plain function that still runs
     in its thread can't be stopped; the process then exits without waiting for it.
-
-    Args:
-        serve_channel: Serves the client.
-        backend: The event loop.
-        principal: The principal on whose behalf requests are served.
     """
 
     async def main() -> None:

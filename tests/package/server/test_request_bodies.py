@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from mcpgen_runtime.protocol import jsonrpc
-from mcpgen_runtime.server.asgi.body import Disconnected, RequestBodies
 from mcpgen_runtime.server.asgi.http_response import Refused, refusal
 from mcpgen_runtime.server.asgi.request import (
+    Disconnected,
     HttpRequest,
+    RequestBodies,
     check_events,
     check_initialize,
     check_post,

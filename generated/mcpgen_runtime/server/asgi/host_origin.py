@@ -31,7 +31,6 @@ from .request import HttpRequest
 _Host: TypeAlias = str | IPv4Address | IPv6Address
 
 _ANY = "*"
-_CACHED = 100  # most clients send the same values each time
 _LARGEST_PORT = 65535
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._~-]+))(?::([0-9]{1,5}))?", re.IGNORECASE)
@@ -59,12 +58,7 @@ PREFLIGHT = HttpResponse(
 
 
 class Authority(NamedTuple):
-    """A parsed value of `Host`, or the part of an `Origin` that names a server.
-
-    Attributes:
-        host: An address, or a name in lower case.
-        port: The port; `None` if there is none.
-    """
+    """A parsed value of `Host`: an address, or a name in lower case, and the port, if any."""
 
     host: _Host
     port: int | None
@@ -98,7 +92,6 @@ class HostOriginValidator:
         self._origins = None if origins is None else frozenset(map(_normalize, origins))
         self._allowed = LOOPBACK
         self._status = status
-        self._passed: set[tuple[bytes | None, bytes | None, str | None]] = set()
 
     def allow(self, names: Collection[str]) -> None:
         """Allow more hosts by default: the names that the server listens at."""
@@ -111,10 +104,6 @@ class HostOriginValidator:
             Refused: One of the two is not allowed.
         """
         bound = request.server[0] if request.server is not None else None
-        headers = request.headers
-        key = (headers.get(b"host"), headers.get(b"origin"), bound)
-        if key in self._passed:
-            return
         host, origin = request.field("Host") or "", request.field("Origin")
         if not self._allows_host(host, bound):
             raise self._refuse("Host", host, "hosts")
@@ -122,8 +111,6 @@ class HostOriginValidator:
             return
         if origin is not None and not self._allows_origin(origin, bound):
             raise self._refuse("Origin", origin, "origins")
-        if len(self._passed) < _CACHED:
-            self._passed.add(key)
 
     def listed_origin(self, request: HttpRequest) -> bytes | None:
         """The origin of a request, if the settings list it."""

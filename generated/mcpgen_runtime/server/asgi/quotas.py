@@ -15,13 +15,8 @@ from ...errors import ConnectionClosedError
 from ...protocol import jsonrpc
 from ...protocol.requests import CANCELLED, PROGRESS
 from ...runtime.request_context import PRINCIPAL
-from .http_response import Receive, Refused, Send, over_limit
-from .request import HttpRequest, network_of
-from .settings import Limits
-from .sse_response import SseResponse, until_disconnect
-
-SHORT_BODY = 64 * 1024
-"""Most bytes of a body that is not counted, of requests and responses."""
+from .http_response import Receive, Refused, Send, SseResponse, over_limit, until_disconnect
+from .request import SHORT_BODY, HttpRequest, Limits, network_of
 
 _LIST = _MEMBER = 64  # bytes of a decoded list, and of each of its members besides their text
 _OBJECT = 200
@@ -68,9 +63,6 @@ class MemoryQuota:
     To make room for a reservation, the idle session that keeps most bytes is ended, or otherwise
     the open stream that holds most bytes, if that frees enough.
 
-    Args:
-        limit: Bytes available.
-
     Attributes:
         size: Bytes in use.
         end_idle_session: Ends the idle session that keeps most bytes, if it keeps more than the
@@ -84,12 +76,7 @@ class MemoryQuota:
         self._streams: set[StreamMemory] = set()
 
     async def reserve(self, size: int, stream: StreamMemory | None = None) -> bool:
-        """Reserve bytes; `False` if there is no room for them.
-
-        Args:
-            size: Number of bytes.
-            stream: The stream that holds the bytes; `None` for a session.
-        """
+        """Reserve bytes for a stream or a session; `False` if there is no room for them."""
         if self._excess(size) > 0 and self.end_idle_session is not None:
             await self.end_idle_session(self._excess(size))
         if self._excess(size) > 0:
@@ -131,9 +118,6 @@ class MemoryQuota:
 class StreamQuota:
     """Streams of events that stay open until one side closes them.
 
-    Args:
-        limit: Most streams at a time.
-
     Attributes:
         deadline: Returns the end time of a stream that opens now, on the clock of
             `anyio.current_time`; `None` for no end.
@@ -168,16 +152,10 @@ class StreamQuota:
         keep_alive: float | None,
         scope: anyio.CancelScope,
     ) -> bool:
-        """Keep a stream open until one side closes it.
-
-        Args:
-            receive: The ASGI receive callable.
-            response: The stream.
-            keep_alive: Seconds of silence after which a comment is sent; `None` for never.
-            scope: A new scope. The server ends the stream by cancelling the scope.
+        """Keep a stream open until the client disconnects, or the server cancels the new scope.
 
         Returns:
-            Whether the client disconnected; `False` if the server ended the stream.
+            Whether the client disconnected.
         """
         if self.deadline is not None:
             scope.deadline = self.deadline()
@@ -207,12 +185,8 @@ class UnreadResponses:
     An ASGI server accepts any number of bytes in one message, and waits before it accepts the next
     one until most of them are read. So a long body is passed on in short pieces, and its request
     ends when the server accepts an empty message after the last piece. Until then the whole body
-    counts.
-
-    Args:
-        limit: Bytes from which new requests are refused; half of them for those of one principal,
-            or of one network without authentication.
-        seconds: Seconds that a client may leave a piece of a response unread.
+    counts. From the limit on, new requests are refused; from half of it, those of one principal, or
+    of one network without authentication.
 
     Attributes:
         size: The bytes.
@@ -274,8 +248,7 @@ class Quotas:
         streams: Open streams.
         unread: Responses that clients have not read yet.
         half: Number of messages up to which `has_room` is true, and does nothing.
-        find_disconnected: Functions that check for disconnected clients, whose messages no longer
-            count.
+        find_disconnected: Functions that look for clients that are gone.
     """
 
     def __init__(self, limits: Limits) -> None:

@@ -43,8 +43,7 @@ def add_command(
     Args:
         add: The `add_parser` method of the subparsers.
         serve: Serves over the transports of the package.
-        options: Functions that add options. The `dest` of an option is an argument of
-            `Server.run`, or `serve_http.SERVE_BY`.
+        options: Add options, whose `dest` is an argument of `Server.run`, or `serve_http.SERVE_BY`.
     """
     parser = add(
         "serve",
@@ -64,12 +63,7 @@ def add_command(
 
 
 def _serve(serve: Serve, chosen: argparse.Namespace) -> int:
-    """Serve the target that the command line names.
-
-    Raises:
-        SystemExit: With code 2 if there is no server, or it can't be served; standard error shows
-            the reason.
-    """
+    """Serve the target that the command line names; see `fail`."""
     others = ("command", "main", "target")
     given = {name: value for name, value in vars(chosen).items() if name not in others}
     serve(chosen.target, given)

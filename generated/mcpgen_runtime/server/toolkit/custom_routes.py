@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from .http_hosting import HttpHosting
+from .asgi_hosting import AsgiHosting
 from .signatures import is_coroutine_function
 
 if TYPE_CHECKING:
     from ..asgi.routes import RouteHandler, Routes
 
 
-class CustomRoutes(HttpHosting):
+class CustomRoutes(AsgiHosting):
     """The decorator of routes; a base of `Server`."""
 
     _routes: Routes | None = None

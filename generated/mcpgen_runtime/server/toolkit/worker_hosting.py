@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .http_hosting import HttpHosting
+from .asgi_hosting import AsgiHosting
 from .server import check_run
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from .workers import WorkerServer, WorkerSessions
 
 
-class WorkerHosting(HttpHosting):
+class WorkerHosting(AsgiHosting):
     """The method that runs several processes; a base of `Server`."""
 
     @classmethod
     def run_workers(
         cls,
-        make: Callable[[], HttpHosting],
+        make: Callable[[], AsgiHosting],
         workers: int,
         *,
         http: str | None = None,
@@ -84,7 +84,7 @@ class WorkerHosting(HttpHosting):
         return WorkerSessions({**options, "stateless": True}, "no")
 
     @staticmethod
-    def _worker_server(make: Callable[[], HttpHosting], banner: bool) -> WorkerServer:
+    def _worker_server(make: Callable[[], AsgiHosting], banner: bool) -> WorkerServer:
         """A new server, in the process that runs it."""
         from .workers import WorkerServer  # loaded already
 

@@ -1,54 +1,180 @@
-"""Sessions over HTTP: one client's session, and the registry of all sessions.
+"""Sessions over HTTP: one client's session, its streams, and the POSTs in it.
 
 A client that closes its connection cancels nothing. Its call continues, but does not count as in
 flight any more, and is cancelled unless the client resumes the stream in time.
 
 A response is sent to the POST of its request, other messages to a stream that the client opened by
-GET. No message is sent twice.
+GET. No message is sent twice. The response to a POST without requests comes first, since a handler
+may wait for the next message of the client.
 
-When a session has to be ended to make room, likely parts of a flood are ended first: sessions whose
-client did nothing after `initialize`, then sessions of the address that has most. So a client that
-keeps opening sessions mostly ends its own sessions.
-
-Source: basic/transports#session-management, #streamable-http (to 2025-11-25).
+Source: basic/transports#session-management, #streamable-http, #sending-messages-to-the-server
+(to 2025-11-25).
 """
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import secrets
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol, TypeAlias
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar, Protocol
 
 import anyio
-from msgspec import Struct
 
 from ...channel import MessageSender, OutgoingMessage, RequestId
-from ...errors import ConnectionClosedError, TransportError
+from ...errors import (
+    INTERRUPTED,
+    ConnectionClosedError,
+    InternalError,
+    ProtocolError,
+    TransportError,
+)
 from ...facts import Revision
+from ...protocol import jsonrpc
 from ...protocol.connection import Connection
+from ...protocol.events import (
+    CancelReceived,
+    Event,
+    RequestReceived,
+    Send,
+    SendError,
+    SendResponse,
+)
 from ...protocol.lifecycle import Session, State
+from ...runtime.eager_tasks import run_eagerly
 from ...runtime.peer import Peer
-from ...runtime.request_context import Identity
-from ...runtime.task_scope import TaskScope, loop_clock
+from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
+from ...runtime.request_context import Identity, RequestContext
+from ...runtime.task_scope import TaskScope, Turns
 from ..serving import AnnouncementQueue, Service
 from . import http_response
-from .exchange import Exchange, Failable, OpenExchanges, log_failures
-from .http_response import Refused
-from .quotas import MemoryQuota, Quotas, subscriptions_size
+from .exchange import RESPONSES, Exchange, OpenExchanges, PostResponse, log_failures
+from .http_response import NO_HEADERS, SHUTTING_DOWN, HttpResponse, Receive, Refused, SseResponse
+from .http_response import Send as AsgiSend
+from .quotas import Quotas, starts_work, subscriptions_size
 from .request import HttpRequest
 from .settings import HttpSettings, Limits
-from .sse_response import RESPONSES, PostResponse, SessionStream, SseResponse
-
-logger = logging.getLogger(__name__)
 
 _ID_BYTES = 32
 _ENDED = "the session has ended"
-_UNCONFIRMED_SHARE = 100  # unconfirmed sessions end first above 1/100 of the limit
 
 
-class Abandonable(Failable, Protocol):
+class SessionStream:
+    """A stream of a session. Any number of tasks may send; each event goes out whole.
+
+    Attributes:
+        over: Whether nothing more is sent.
+        held: The scope that keeps a GET connection open.
+    """
+
+    def __init__(self) -> None:
+        self.over = False
+        self.held: anyio.CancelScope | None = None
+        self._response: SseResponse | None = None
+        self._turns = Turns()
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is an open connection."""
+        return self._response is not None and self._response.is_open
+
+    @property
+    def attended(self) -> bool:
+        """Whether a client reads the stream."""
+        return self.connected
+
+    async def open(
+        self,
+        response: SseResponse,
+        headers: Mapping[str, str] = NO_HEADERS,
+        messages: Sequence[bytes] = (),
+    ) -> None:
+        """Start the response, with messages that come before those of other tasks."""
+        async with self._turns:
+            await self._connect(response, headers, holds=bool(messages))
+            for message in messages:
+                await self._send(message)
+
+    async def put(self, message: bytes) -> bool:
+        """Send a message; returns whether the client gets it, perhaps after resuming."""
+        async with self._turns:
+            return not self.over and await self._send(message)
+
+    def disconnect(self, response: SseResponse) -> None:
+        """Record that the client of a connection is gone."""
+        response.abort()
+        if self._response is response:
+            response.cancel_write()
+            self._response = None
+
+    async def close(self, response: SseResponse) -> None:
+        """Close a connection."""
+        async with self._turns:  # another task may be closing the connection
+            if self._response is response:
+                await self._close_response()
+
+    async def end(self, message: bytes = b"") -> None:
+        """End the stream after the event that is being written, or after one more message."""
+        async with self._turns:
+            if not self.over:
+                await self._send_last(message)
+            self.over = True
+            await self._close_response()
+        self.stop()
+
+    def stop(self) -> None:
+        """Send nothing more. The task that holds a GET connection closes the connection.
+
+        A client that does not read has `PARTING_SECONDS` for the end.
+        """
+        self.over = True
+        if self._response is not None:
+            self._response.end_within(PARTING_SECONDS)
+        if self.held is not None:
+            self.held.cancel()
+
+    async def _connect(
+        self, response: SseResponse, headers: Mapping[str, str] = NO_HEADERS, *, holds: bool
+    ) -> None:
+        """Start a response; if its client is gone, the stream has no connection."""
+        self._response = response
+        with suppress(ConnectionClosedError):
+            await response.open(headers, holds=holds)
+
+    async def _close_response(self) -> None:
+        response, self._response = self._response, None
+        if response is not None and response.is_open:
+            await response.close()
+
+    async def _send(self, message: bytes) -> bool:
+        return await self._write(message)
+
+    async def _send_last(self, message: bytes) -> None:
+        if message:
+            await self._write(message, is_last=True)
+
+    async def _write(
+        self,
+        message: bytes,
+        event_id: str | None = None,
+        retry: int | None = None,
+        *,
+        is_last: bool = False,
+    ) -> bool:
+        """Write an event; `False` if there is no connection, or the connection broke."""
+        response = self._response
+        if response is None:
+            return False
+        try:
+            await response.write_event(message, id=event_id, retry=retry, is_last=is_last)
+        except ConnectionClosedError:
+            self.disconnect(response)
+            return False
+        return True
+
+
+class Abandonable(Protocol):
     """Work for a client that may be gone."""
 
     @property
@@ -56,26 +182,21 @@ class Abandonable(Failable, Protocol):
         """Whether the client reads the stream of the response, perhaps after resuming it."""
         ...
 
-
-class _Abandoned(Struct):
-    deadline: float
-    cancelled: bool = False
+    async def fail(self, text: str) -> None:
+        """Respond with an error, unless there is a response, and cancel the work."""
+        ...
 
 
 class SessionExchanges(OpenExchanges):
-    """The exchanges in sessions, and other work for their clients that clients abandoned.
-
-    Attributes:
-        abandoned: The abandoned work, the first first.
-    """
+    """The exchanges in sessions, and the work that their clients abandoned, the first first."""
 
     def __init__(
         self, background: TaskScope, quotas: Quotas, interval: float, limits: Limits
     ) -> None:
         super().__init__(background, quotas, interval)
         self._limits = limits
-        self.abandoned: OrderedDict[Abandonable, _Abandoned] = OrderedDict()
-        self._count = 0  # of those that are not cancelled
+        self.abandoned: OrderedDict[Abandonable, float] = OrderedDict()  # with deadlines
+        self._cancelled = set[Abandonable]()
         self._abandonment = anyio.Event()
 
     def abandon(self, work: Abandonable) -> None:
@@ -83,28 +204,23 @@ class SessionExchanges(OpenExchanges):
         if work in self.abandoned:
             return
         self.quotas.in_flight -= 1
-        self.abandoned[work] = _Abandoned(self._deadline())
-        self._count += 1
-        while self._count > self._limits.abandoned and self.cancel_first_abandoned("abandoned"):
-            pass
+        self.abandoned[work] = self._deadline()
+        most = self._limits.abandoned
+        while len(self.abandoned) - len(self._cancelled) > most:
+            if not self.cancel_first_abandoned("abandoned"):
+                break
         self._abandonment.set()
 
     def end(self, work: Abandonable) -> None:
         """Stop counting work as abandoned; count it as in flight until its HTTP request ends."""
-        abandoned = self.abandoned.pop(work, None)
-        if abandoned is not None:
+        if self.abandoned.pop(work, None) is not None:
             self.quotas.in_flight += 1
-            if not abandoned.cancelled:
-                self._count -= 1
+            self._cancelled.discard(work)
 
     def cancel_first_abandoned(self, limit: str) -> bool:
-        """Cancel the work that was abandoned first, of that whose stream was not resumed.
-
-        Returns:
-            Whether any was cancelled.
-        """
-        for work, abandoned in self.abandoned.items():
-            if not abandoned.cancelled and not work.attended:
+        """Cancel the work that was abandoned first and not resumed; `False` if there is none."""
+        for work in self.abandoned:
+            if work not in self._cancelled and not work.attended:
                 self._cancel(work, limit)
                 return True
         return False
@@ -115,28 +231,28 @@ class SessionExchanges(OpenExchanges):
             while not self.abandoned:  # work may end in the turn in which it was abandoned
                 self._abandonment = anyio.Event()
                 await self._abandonment.wait()
-            work, first = next(iter(self.abandoned.items()))
-            if first.deadline > anyio.current_time():
-                await anyio.sleep_until(first.deadline)
+            work, deadline = next(iter(self.abandoned.items()))
+            if deadline > anyio.current_time():
+                await anyio.sleep_until(deadline)
             elif work.attended:
-                first.deadline = self._deadline()
-                self.abandoned.move_to_end(work)
+                self._postpone(work)
             else:
                 self._cancel(work, "abandoned_seconds")
 
-    def _all(self) -> Sequence[Failable]:
-        return list(dict.fromkeys([*self.open, *self.abandoned]))
+    def _failing(self) -> list[Callable[[str], Awaitable[None]]]:
+        works: dict[Any, None] = {**self.open, **dict.fromkeys(self.abandoned)}
+        return [each.fail for each in works]
 
     def _deadline(self) -> float:
         return anyio.current_time() + self._limits.abandoned_seconds
 
-    def _cancel(self, work: Abandonable, limit: str) -> None:
-        abandoned = self.abandoned[work]
-        if not abandoned.cancelled:
-            abandoned.cancelled = True
-            self._count -= 1
-        abandoned.deadline = self._deadline()  # retry if the handler ignores the cancellation
+    def _postpone(self, work: Abandonable) -> None:
+        self.abandoned[work] = self._deadline()
         self.abandoned.move_to_end(work)
+
+    def _cancel(self, work: Abandonable, limit: str) -> None:
+        self._cancelled.add(work)
+        self._postpone(work)  # retry if the handler ignores the cancellation
         text = f"the client was not there for its answer (Limits.{limit})"
         self.background.start_soon(log_failures, work.fail, text)
 
@@ -146,32 +262,23 @@ class HttpSession(MessageSender):
 
     A session without lasting state (see `Session.lacks`) ends with its POST.
 
-    Args:
-        service: The service of the server.
-        settings: The HTTP settings.
-        connection: The initialized protocol connection.
-        network: The client's address, or its network; see `request.network_of`.
-        exchanges: The open exchanges of all sessions.
-        on_leave: Called each time a connection of the client ends.
-
     Attributes:
         id: The session id: 256 random bits.
         session_id: Equal to `id`; in a session that lasts for one POST, the id that the client
             sent, or `None` if the server keeps no sessions.
+        network: The client's address, or its network; see `request.network_of`.
         kept: Bytes kept for the client.
-        peer: The running protocol.
-        queue: Announcements of the server.
         exchanges: The requests without response, by id.
+        open_exchanges: The exchanges of all sessions.
         listening: The streams opened by GET, the newest last.
-        open_exchanges: The open exchanges of all sessions.
-        stores: Whether `store_changes` does anything.
         streams: The streams that have not ended.
+        stores: Whether `store_changes` does anything.
         last_used: Time of last use, on the clock of the event loop.
         users: Number of the client's connections.
+        on_leave: Called each time one of them ends.
         handling: Number of POSTs without requests being handled.
         over: Whether the session has ended.
-        owner: The identity of the principal that opened the session; `None` if the application is
-            not protected.
+        owner: The identity of the principal that opened the session, if it was authenticated.
     """
 
     stores: ClassVar[bool] = False
@@ -206,14 +313,14 @@ class HttpSession(MessageSender):
         self.open_exchanges = exchanges
         self._memory = exchanges.quotas.memory
         self._background = exchanges.background
-        self._on_leave = on_leave
+        self.on_leave = on_leave
         self.listening: list[SessionStream] = []
         self._pending: list[bytes] = []
         self._held = 0  # connections of streams opened by GET
 
     @property
     def revision(self) -> Revision:
-        """The negotiated revision; it may change when the client initializes again."""
+        """The negotiated revision."""
         return self.peer.connection.revision
 
     @property
@@ -237,7 +344,7 @@ class HttpSession(MessageSender):
     def leave(self) -> None:
         """Stop counting a connection of the client."""
         self.users -= 1
-        self._on_leave(self)
+        self.on_leave(self)
 
     async def reserve(self, size: int) -> bool:
         """Count bytes as kept; `False` if there is no room for them."""
@@ -282,11 +389,7 @@ class HttpSession(MessageSender):
         self._memory.release(size)
 
     def count_subscriptions(self, reserved: int) -> None:
-        """Count the URIs that the client subscribes to now.
-
-        Args:
-            reserved: Bytes reserved for the change; released.
-        """
+        """Count the URIs that the client subscribes to now, and release what was reserved."""
         if self.over:
             return
         size = subscriptions_size(self._negotiated.subscriptions)
@@ -294,11 +397,7 @@ class HttpSession(MessageSender):
         self._subscriptions_size = size
 
     def new_stream(self, response: PostResponse | None = None) -> SessionStream:
-        """A new stream.
-
-        Args:
-            response: The response that the stream belongs to; `None` for a stream opened by GET.
-        """
+        """A new stream, of a response or opened by GET."""
         stream = SessionStream()
         self.streams[stream] = None
         return stream
@@ -398,135 +497,319 @@ class HttpSession(MessageSender):
         self.streams.clear()
 
 
-_Sessions: TypeAlias = OrderedDict[str, HttpSession]
+class SessionResponse(PostResponse):
+    """The response to one request in a session, and the messages that precede it.
 
-
-class SessionRegistry:
-    """The sessions of one application, ordered by last use; the longest unused is first.
-
-    Args:
-        limits: The limits of number and idle time.
-        memory: Counts the bytes that the sessions keep.
+    Counts a connection of the client, until the client has the response or is gone.
 
     Attributes:
-        by_id: The sessions.
+        attended: Whether the client waits for a response and was not found to be disconnected.
+        disconnected: Whether it was found to be disconnected before the response was sent.
+        stream: The stream that carries the response, if it is one.
+        unfinished: Whether a JSON-RPC response is missing.
     """
 
-    def __init__(self, limits: Limits, memory: MemoryQuota) -> None:
-        self._limits = limits
-        self._now = loop_clock()
-        self.by_id: _Sessions = OrderedDict()
-        self._unconfirmed: _Sessions = OrderedDict()
-        self._by_network: defaultdict[str, _Sessions] = defaultdict(OrderedDict)
-        self._added = anyio.Event()
-        self._closed = False
-        memory.end_idle_session = self.end_largest
+    def __init__(
+        self, request: HttpRequest, receive: Receive, send: AsgiSend, session: HttpSession
+    ) -> None:
+        super().__init__(request, receive, send, session.settings)
+        session.users += 1
+        self._session = session
+        self.stream: SessionStream | None = None
+        self.attended = self.unfinished = True
+        self.disconnected = False
 
-    def __len__(self) -> int:
-        """Number of sessions."""
-        return len(self.by_id)
+    @property
+    def connected(self) -> bool:
+        """Whether a client reads the stream, over this or a later connection."""
+        return self.stream is not None and self.stream.attended
 
-    def get(self, identifier: str) -> HttpSession | None:
-        """A session by its id."""
-        return self.by_id.get(identifier)
+    async def send(self, message: OutgoingMessage) -> None:
+        """Send the response, or a message that precedes it.
 
-    def all(self) -> Sequence[HttpSession]:
-        """All sessions."""
-        return tuple(self.by_id.values())
-
-    def touch(self, session: HttpSession) -> None:
-        """Record that a session was used just now."""
-        session.last_used = self._now()
-        if session.id in self.by_id:
-            self.by_id.move_to_end(session.id)
-            if session.id not in self._unconfirmed:
-                self._by_network[session.network].move_to_end(session.id)
-            elif session.ready:
-                del self._unconfirmed[session.id]
-                self._by_network[session.network][session.id] = session
-            else:
-                self._unconfirmed.move_to_end(session.id)
-
-    async def add(self, session: HttpSession) -> None:
-        """Add a session.
+        No message can precede JSON: requests to the client are sent on another stream, other
+        messages are dropped.
 
         Raises:
-            Refused: There is no room for it, or the server ends.
+            TransportError: The session has no stream for a request.
         """
-        if self._closed:
-            raise Refused(http_response.ending())
-        evicted = None
-        if len(self.by_id) >= self._limits.sessions:
-            evicted = self._session_to_evict()
-            if evicted is None:
-                raise Refused(http_response.over_limit("sessions"))
-        self.by_id[session.id] = self._unconfirmed[session.id] = session
-        session.open()
-        self._added.set()
-        if evicted is not None:
-            await self.end(evicted)
+        is_response = message.kind in RESPONSES
+        if self.done or (self._json_only and not self._streaming and not is_response):
+            if message.kind == "request":
+                await self._session.send_unrelated(message.data)
+        elif not is_response and self.stream is not None:
+            await self.stream.put(message.data)
+        elif not is_response:
+            await self._open((message.data,))
+        elif self._streaming or self.events_only:
+            self.unfinished = False  # before other tasks send
+            if self.stream is None:
+                await self._open()
+            await self._end(message.data)
+        else:
+            self.unfinished, self.done = False, True
+            await HttpResponse(200, message.data, self.headers).send(self._send)
 
-    async def end_largest(self, size: int) -> None:
-        """End the idle session that keeps most bytes, of those with more than `size` bytes."""
-        idle = [each for each in self.by_id.values() if not each.users and each.kept > size]
-        if idle:
-            await self.end(max(idle, key=lambda each: (each.id in self._unconfirmed, each.kept)))
+    async def open_stream(self, *, holds: bool = False) -> None:
+        """Start the stream, regardless of the settings; see `PostResponse`."""
+        await self._open()
 
-    async def end(self, session: HttpSession) -> None:
-        """End a session. Failures are logged."""
-        is_registered = self.by_id.pop(session.id, None) is not None
-        if is_registered and self._unconfirmed.pop(session.id, None) is None:
-            of_network = self._by_network[session.network]
-            del of_network[session.id]
-            if not of_network:
-                del self._by_network[session.network]
+    async def _open(self, messages: Sequence[bytes] = ()) -> None:
+        self._streaming = True
+        self.stream = self._session.new_stream(self)
+        await self.stream.open(self.sse, self.headers, messages)
+
+    def disconnect(self) -> None:
+        """Called when the client was found to be gone."""
+        if self.stream is not None:
+            self.stream.disconnect(self.sse)
+        self.disconnected = self.attended and self.unfinished
+        self.leave()
+
+    def leave(self) -> None:
+        """Record that the client disconnected, or has all responses."""
+        if self.attended:
+            self.attended = False
+            self._session.leave()
+
+    async def finish(self, instead: HttpResponse | None = None) -> None:
+        """End the response, by `instead` if nothing was sent yet."""
+        self.stop()
+        if instead is not None and self.stream is None:
+            await self.respond(instead)
+        elif self.unfinished:
+            await self._end()
+
+    def stop(self) -> None:
+        """Count the client as gone, and stop waiting for its disconnect."""
+        self.leave()
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _end(self, last: bytes = b"") -> None:
+        """End the response, with a last event if it is a stream."""
+        if self.stream is not None:
+            self.done = True
+            try:
+                await self.stream.end(last)
+            finally:  # afterwards, since another worker would take a missing stream for lost
+                self._session.end_stream(self.stream)
+        elif self._request.accepts_events and not self.done:
+            # The request was cancelled. A JSON body has to be a response; a stream may be empty.
+            self.done = True
+            with suppress(ConnectionClosedError):
+                await self.sse.open(self.headers)
+                await self.sse.close()
+        else:
+            accepted = self._session.revision.facts.http.accepted
+            await self.respond(HttpResponse(accepted, headers=self.headers))
+
+
+class SessionExchange(Exchange[HttpSession, SessionResponse]):
+    """A request in a session, its owner; `kept` bytes are reserved for changed subscriptions."""
+
+    kept: int = 0
+
+    @property
+    def attended(self) -> bool:
+        """Whether the client reads the stream of the response, perhaps after resuming it."""
+        return self.response is not None and self.response.connected
+
+    async def serve_on_trio(self) -> None:
+        """See `Exchange`; in a task of the lifespan, which goes on if the POST is cancelled."""
+        with anyio.CancelScope() as scope:
+            try:
+                await self._owner.open_exchanges.background.outlive(scope, self.serve)
+            except anyio.get_cancelled_exc_class():
+                self._leave_post()
+                raise
+
+    def new_response(self) -> SessionResponse:
+        """See `Exchange`."""
+        session = self._owner
+        response = SessionResponse(self._request, self._receive, self._send, session)
+        session.users -= 1  # the response counts the client
+        return response
+
+    def begin(self) -> PendingRequests:
+        """See `Exchange`."""
+        session, identifier = self._owner, self.event.id
+        peer = session.peer
+        if self.response is None:
+            session.users += 1
+        session.exchanges[identifier] = self
+        peer.scopes[identifier] = self
+        exchanges = session.open_exchanges
+        exchanges.open[self] = None
+        if exchanges.added is not None:
+            exchanges.wake()
+        return peer.callers
+
+    async def stream(self, context: RequestContext) -> Any:
+        """See `Exchange`."""
+        await self.writer().start()
+        return await self._owner.service.application.handle(context)
+
+    def respond(self, result: Any) -> OutgoingMessage | None:
+        """See `Exchange`."""
+        session, identifier = self._owner, self.event.id
+        if session.peer.scopes.get(identifier) is not self:
+            return None  # and its id may be that of another request
+        (message,) = session.peer.connection.send(SendResponse(identifier, result)) or (None,)
+        session.exchanges.pop(identifier, None)
+        return message
+
+    def respond_failure(self, failure: ProtocolError) -> OutgoingMessage | None:
+        """See `Exchange`."""
+        session, identifier = self._owner, self.event.id
+        if session.peer.scopes.get(identifier) is not self:
+            return None
+        session.exchanges.pop(identifier, None)
+        (message,) = session.peer.error_response(self.event, failure) or (None,)
+        return message
+
+    async def reply(self, message: OutgoingMessage | None) -> None:
+        """See `Exchange`."""
+        if self._owner.stores:
+            await self._owner.store_changes()
+        if message is not None:
+            await (self.response or self.writer()).send(message)
+        else:
+            await self._finish()
+
+    async def cancelled(self) -> None:
+        """See `Exchange`."""
+        if self.cancel_called:  # the client cancelled the request
+            await self._finish()
+        else:  # the server ends
+            await self.fail(SHUTTING_DOWN)
+
+    async def host_cancelled(self, task: asyncio.Future[None]) -> None:
+        """See `Exchange`; the request goes on."""
+        self._leave_post()
+
+    def take_place(self) -> None:
+        """Take a place among the messages in flight, besides that of the POST."""
+        self.places += 1
+        self._owner.open_exchanges.quotas.in_flight += 1
+
+    def _leave_post(self) -> None:
+        """Go on without the POST, which the host cancelled: its client is gone."""
+        if self in self._owner.open_exchanges.open:
+            self.take_place()
+            self._owner.open_exchanges.abandon(self)
+
+    async def watch(self) -> None:
+        """See `Exchange`. If the client disconnects, the whole POST is abandoned."""
+        response = self.writer()
+        await response.watch()
+        if response.disconnected:
+            for exchange in list(self._owner.exchanges.values()):
+                if isinstance(exchange, SessionExchange) and exchange.response is response:
+                    self._owner.open_exchanges.abandon(exchange)
+
+    async def fail(self, text: str) -> None:
+        """See `Exchange`; responds for up to `PARTING_SECONDS`."""
+        session, identifier = self._owner, self.event.id
+        if session.exchanges.get(identifier) is not self:
+            return
+        error = InternalError(text, data=INTERRUPTED)
+        for message in session.peer.connection.send(SendError(identifier, error)):
+            with (
+                anyio.move_on_after(PARTING_SECONDS, shield=True) as waiting,
+                suppress(Exception),  # exceptions of the ASGI server
+            ):
+                await session.send(message)
+            if waiting.cancelled_caught and self.response is not None:
+                self.response.sse.abort()
+            await session.peer.handle(CancelReceived(identifier, text))
+
+    async def end(self) -> None:
+        """See `Exchange`."""
+        session, identifier, exchanges = self._owner, self.event.id, self._owner.open_exchanges
+        scopes = session.peer.scopes
+        if session.exchanges.get(identifier) is self:
+            del session.exchanges[identifier]
+        if scopes.get(identifier) is self:
+            del scopes[identifier]
+        del exchanges.open[self]
+        if exchanges.abandoned:
+            exchanges.end(self)
+        exchanges.quotas.in_flight -= self.places
+        if self.response is None:
+            session.users -= 1
+            session.on_leave(session)
+        else:
+            self.response.stop()
+        if self.kept:
+            session.count_subscriptions(self.kept)
+
+    async def _finish(self) -> None:
+        """End the response of a request that was cancelled, or whose session has ended."""
+        with anyio.CancelScope(shield=True):
+            over = self._owner.over
+            await self.writer().finish(http_response.session_ended() if over else None)
+
+
+class PostedEvents:
+    """The events of a POST without requests, handled once the POST has its response."""
+
+    attended = False
+
+    def __init__(self, session: HttpSession, events: Sequence[Event]) -> None:
+        self._session = session
+        self._events = events
+        self._scope = anyio.CancelScope()
+
+    async def serve(self, response: HttpResponse, send: AsgiSend) -> None:
+        """Respond, then handle the events, which count as abandoned if a handler waits."""
+        session, exchanges = self._session, self._session.open_exchanges
+        session.users += 1
+        with suppress(OSError):
+            await response.send(send)
+        session.leave()
+        session.handling += 1
         try:
-            with anyio.CancelScope(shield=True):
-                await session.close()
-        except Exception:
-            logger.exception("a session did not end well")
+            await run_eagerly(self.handle(), lambda: exchanges.abandon(self))
+        finally:
+            session.handling -= 1
+            exchanges.end(self)
 
-    async def expire(self) -> None:
-        """End sessions that have been idle for too long, until cancelled."""
-        seconds = self._limits.idle
-        while seconds is not None:
-            if not self.by_id:
-                self._added = anyio.Event()
-                await self._added.wait()
-            await anyio.sleep_until(await self._end_idle(seconds))
+    async def handle(self) -> None:
+        """Handle the events in order, until `fail`."""
+        with self._scope:
+            for event in self._events:
+                if not isinstance(event, (RequestReceived, Send)):
+                    await self._session.peer.handle(event)
 
-    async def close_idle(self) -> None:
-        """End all sessions without connections, and accept no new ones."""
-        self._closed = True
-        for session in list(self.by_id.values()):
-            if not session.users:
-                await self.end(session)
-
-    async def close(self) -> None:
-        """End all sessions."""
-        while self.by_id:
-            await self.end(next(iter(self.by_id.values())))
-
-    async def _end_idle(self, seconds: float) -> float:
-        """End sessions that have been idle for too long; returns the time of the next check."""
-        now = self._now()
-        for session in list(self.by_id.values()):
-            if session.users:
-                continue
-            if session.last_used + seconds > now:
-                return session.last_used + seconds
-            await self.end(session)
-        return now + seconds
-
-    def _session_to_evict(self) -> HttpSession | None:
-        """The idle session to end for a new session; `None` if no session is idle."""
-        if len(self._unconfirmed) > self._limits.sessions // _UNCONFIRMED_SHARE:
-            unconfirmed = _first_idle(self._unconfirmed)
-            if unconfirmed is not None:
-                return unconfirmed
-        most = max(self._by_network.values(), key=len, default=self.by_id)
-        return _first_idle(most) or _first_idle(self.by_id)
+    async def fail(self, text: str) -> None:
+        """Cancel the handlers."""
+        self._scope.cancel()
 
 
-def _first_idle(sessions: _Sessions) -> HttpSession | None:
-    return next((session for session in sessions.values() if not session.users), None)
+async def post_message(session: HttpSession, message: jsonrpc.Message, send: AsgiSend) -> None:
+    """Respond to a POST of one message that is no request.
+
+    Raises:
+        Refused: The message is not served.
+    """
+    invalid = message if isinstance(message, jsonrpc.InvalidMessage) else None
+    if session.handling >= session.settings.limits.per_session and starts_work(message):
+        raise Refused(http_response.over_limit("per_session"))
+    events: Sequence[Event] = ()
+    # An invalid message may fail a request of this side.
+    if invalid is None or (invalid.response and invalid.id is not None):
+        events = received_events(session, message)
+    if invalid is not None:
+        response = http_response.invalid_message(invalid)
+    else:
+        await session.store_changes()
+        response = HttpResponse(session.revision.facts.http.accepted)
+    await PostedEvents(session, events).serve(response, send)
+
+
+def received_events(session: HttpSession, message: jsonrpc.Message) -> Sequence[Event]:
+    """Pass a message to the protocol."""
+    peer = session.peer
+    now = anyio.current_time() if peer.callers.timed else 0.0
+    return peer.connection.receive(message, now)

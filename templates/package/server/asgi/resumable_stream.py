@@ -23,11 +23,11 @@ from ...protocol.connection import Connection
 from ..serving import Service
 from . import http_response
 from .event_store import EventStore, MemoryEventStore, StoredEvent, StoredEvents
-from .http_response import Refused
-from .http_session import HttpSession, SessionExchanges
+from .exchange import PostResponse
+from .http_response import Refused, SseResponse
+from .http_session import HttpSession, SessionExchanges, SessionStream
 from .request import HttpRequest
 from .settings import HttpSettings, check_seconds
-from .sse_response import PostResponse, SessionStream, SseResponse
 
 logger = logging.getLogger(__name__)
 

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Self, TypedDict
 from urllib.parse import quote
 
 from ...facts import has_streamable_http
+from ...framing.sse import STREAM_PATH
 from .settings import HttpSettings, check_path
 
 if TYPE_CHECKING:
     from ..serving import Service
-    from .body import RequestBodies
     from .quotas import Quotas
-    from .request import Authentication
+    from .request import Authentication, RequestBodies
     from .sse_endpoint import SseEndpoints
-
-SSE_PATH = "/sse"
-"""The default path of the stream of HTTP+SSE."""
 
 RELATIVE = "relative"
 """Value of `messages_endpoint` for a reference relative to the stream."""
@@ -84,7 +81,7 @@ class SseSettings(HttpSettings):
             return quote("/" + (root.rstrip("/") + path).lstrip("/"))
         if endpoint != RELATIVE:
             return endpoint
-        reference = posixpath.relpath(path, posixpath.dirname(self.sse_path or SSE_PATH))
+        reference = posixpath.relpath(path, posixpath.dirname(self.sse_path or STREAM_PATH))
         # Quoted, since the text before a colon would be a scheme otherwise.
         return quote(f"{reference}/" if path.endswith("/") else reference)
 
@@ -92,7 +89,7 @@ class SseSettings(HttpSettings):
         """See `HttpSettings`."""
         settings = self
         if self.sse_path is None and not has_streamable_http(service.revisions):
-            settings = replace(self, sse_path=SSE_PATH)
+            settings = replace(self, sse_path=STREAM_PATH)
         if settings.sse_path is not None:
             _check_paths(service, settings)
         return super(SseSettings, settings).checked_for(service)

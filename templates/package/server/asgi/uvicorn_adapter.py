@@ -54,7 +54,7 @@ SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is sti
 
 
 class DrainableApplication(Protocol):
-    """The application that uvicorn runs: an `AsgiApplication`."""
+    """The application that uvicorn runs, such as an `AsgiApplication`."""
 
     @property
     def settings(self) -> HttpSettings: ...
@@ -81,13 +81,8 @@ def run(
 ) -> None:
     """Serve at an address until SIGINT or SIGTERM.
 
-    After the signal, streams are closed, and requests may finish; a second SIGINT ends them.
-
-    Args:
-        application: The application.
-        address: The host and the port.
-        drain: Seconds that requests may take to finish.
-        on_start: Called with the URL of the endpoint when the server listens.
+    After the signal, streams are closed, and requests may take `drain` seconds to finish; a second
+    SIGINT ends them. `on_start` is called with the URL of the endpoint.
 
     Raises:
         MissingExtraError: uvicorn is not installed.
@@ -233,20 +228,10 @@ def _draining_server(
     return DrainingServer(config)
 
 
-class _Cycle(Protocol):
-    """A request that was passed to the application."""
-
-    response_complete: bool
-
-
 class JoinedWrites:
     """A transport that joins the head of a response with the next write of the same loop turn.
 
     Two writes would be two packets, and each packet wakes the client.
-
-    Args:
-        transport: The transport.
-        loop: The event loop, which writes a head that is held back when the turn ends.
     """
 
     def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -280,24 +265,16 @@ class JoinedWrites:
 
 
 class UvicornTimeouts(asyncio.Protocol):
-    """Closes connections that stall. A mixin for protocol classes of uvicorn.
-
-    Attributes:
-        application: The application.
-        base: The protocol class of uvicorn.
-        limits: Its limits.
-        cycle: The last request that was passed to the application; uvicorn's attribute.
-        loop: The event loop; uvicorn's attribute.
-        transport: The connection; uvicorn's attribute.
-    """
+    """Closes connections that stall. A mixin for protocol classes of uvicorn."""
 
     application: ClassVar[DrainableApplication]
     limits: ClassVar[Limits]
-    cycle: _Cycle | None
+    base: ClassVar[Any]
+    # Attributes of uvicorn; `cycle` is the last request that was passed to the application.
+    cycle: Any
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
 
-    base: ClassVar[Any]
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
     _unread: int
@@ -369,18 +346,12 @@ class HttptoolsBounds(asyncio.Protocol):
     h11 bounds heads, sizes of chunks and trailers, and parses one request at a time. Trailers are
     dropped, as h11 does: httptools reports them as header fields.
 
-    Attributes:
-        base: The protocol class of uvicorn.
-        headers: The header fields of the last head; uvicorn's attribute.
-        pipeline: Requests that wait for those before them; uvicorn's attribute.
-        transport: The connection; uvicorn's attribute.
-
     Source: RFC 9110, section 6.5.1.
     """
 
     base: ClassVar[Any]
-    headers: Any
-    pipeline: Sized
+    headers: Any  # of the last head
+    pipeline: Sized  # requests that wait for those before them
     transport: asyncio.Transport
 
     _unused = 0  # bytes that were received since the last head or part of a body
@@ -416,12 +387,6 @@ def protocol_of(config: uvicorn.Config, application: DrainableApplication) -> An
 
 def address_of(call: str, http: str | None, host: str | None, port: int | None) -> Address:
     """The address that the arguments of a method name: `http`, or `host` and `port`.
-
-    Args:
-        call: The method, such as `server.run`.
-        http: See `parse_address`.
-        host: The host; by default loopback.
-        port: The port; by default 8000.
 
     Raises:
         TypeError: `http` is given together with another one.

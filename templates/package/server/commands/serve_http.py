@@ -6,11 +6,10 @@ import argparse
 from typing import Any
 
 from ...errors import ListenFailedError, MissingExtraError
+from ...framing.sse import STREAM_PATH
 from .serve_command import AddOption, Serve, fail, load
 
 _OF_STDIO = frozenset({"backend"})
-
-_SSE_PATH = "/sse"
 
 SERVE_BY = "serve_by"
 """Name in a parsed command line of a function that serves in the place of the usual one."""
@@ -59,8 +58,8 @@ def add_sse_option(add: AddOption) -> None:
         "--sse",
         dest="sse_path",
         action="store_const",
-        const=_SSE_PATH,
-        help=f"serve the older transport HTTP+SSE too, at {_SSE_PATH} and /messages",
+        const=STREAM_PATH,
+        help=f"serve the older transport HTTP+SSE too, at {STREAM_PATH} and /messages",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ...runtime.request_context import Principal
-from .http_hosting import OVER_HTTP, HttpHosting
+from .asgi_hosting import OVER_HTTP, AsgiHosting
 from .server import Transport, check_run
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PATH = "/mcp"
 
 
-class AnyHosting(HttpHosting):
+class AnyHosting(AsgiHosting):
     """The methods that serve over either transport; a base of `Server`."""
 
     def run(
@@ -60,16 +60,19 @@ class AnyHosting(HttpHosting):
             ListenFailedError: Listening at the address failed.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        address = {"http": http, "host": host, "port": port}
-        if self._is_over_http("server.run", transport, address, path, options, principal):
+        call = "server.run"
+        given = {"http": http, "host": host, "port": port}
+        if self._is_over_http(call, transport, given, path, options):
+            _check_no_principal(call, principal)
             if backend != "asyncio":
                 raise ValueError(
-                    f"server.run: backend: uvicorn runs on asyncio, not on {backend}; another ASGI "
+                    f"{call}: backend: uvicorn runs on asyncio, not on {backend}; another ASGI "
                     "server may run what asgi() returns"
                 )
-            super().run(
-                transport, http=http, host=host, port=port, path=path, banner=banner, **options
-            )
+            from ..asgi.uvicorn_adapter import address_of
+
+            address = address_of(call, http, host, port)
+            self._run_http(call, address, path, options, banner)
             return
         from ..stdio_server import run_stdio  # not needed for HTTP
 
@@ -101,18 +104,14 @@ class AnyHosting(HttpHosting):
         Raises:
             Exception: As `run`, or whatever the lifespan raised.
         """
-        address = {"http": http, "host": host, "port": port}
-        if self._is_over_http("server.run_async", transport, address, path, options, principal):
-            await super().run_async(
-                transport,
-                http=http,
-                host=host,
-                port=port,
-                path=path,
-                banner=banner,
-                task_status=task_status,
-                **options,
-            )
+        call = "server.run_async"
+        given = {"http": http, "host": host, "port": port}
+        if self._is_over_http(call, transport, given, path, options):
+            _check_no_principal(call, principal)
+            from ..asgi.uvicorn_adapter import address_of
+
+            address = address_of(call, http, host, port)
+            await self._serve_http(call, address, path, options, banner, task_status)
             return
         from ..stdio_server import serve_stdio  # not needed for HTTP
 
@@ -129,21 +128,17 @@ class AnyHosting(HttpHosting):
         address: Mapping[str, object],
         path: str,
         options: Mapping[str, Any],
-        principal: Principal | None,
     ) -> bool:
         """Whether arguments of a method mean HTTP, not standard streams.
 
         Raises:
             TypeError: There is no such transport, or an argument of HTTP is given for standard
                 streams.
-            ValueError: HTTP, with a principal.
             RunWhileImportedError: A command is importing the module.
         """
         check_run(call, transport, ("stdio", *OVER_HTTP))
         given = [name for name, value in address.items() if value is not None]
         if transport in OVER_HTTP or (transport is None and given):
-            if principal is not None:
-                raise ValueError(f"{call}: principal: expected auth instead, over HTTP")
             return True
         others = [*given, *(["path"] if path != _PATH else []), *options]
         if others:
@@ -153,3 +148,8 @@ class AnyHosting(HttpHosting):
                 f"address, got {'neither' if transport is None else repr(transport)}"
             )
         return False
+
+
+def _check_no_principal(call: str, principal: Principal | None) -> None:
+    if principal is not None:
+        raise ValueError(f"{call}: principal: expected auth instead, over HTTP")

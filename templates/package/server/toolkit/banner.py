@@ -15,7 +15,7 @@ VARIABLE = "MCP_BANNER"
 """Name of the environment variable that turns the banner off."""
 
 _OFF = ("0", "false", "no", "off")
-_KINDS = ("tool", "resource", "resource template", "prompt")
+_KINDS: tuple[str, ...] = ("tool", "resource", "resource template", "prompt")
 _LONGEST = 2000  # characters of a command or a URL
 _NOT_IN_NAMES = r"[^A-Za-z0-9_-]+"
 

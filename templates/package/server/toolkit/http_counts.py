@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from .http_hosting import HttpHosting
+from .asgi_hosting import AsgiHosting
 
 if TYPE_CHECKING:
     from ..asgi.app import AsgiApplication
 
 
-class CountedHosting(HttpHosting):
+class CountedHosting(AsgiHosting):
     """The counts of a server's applications; a base of `Server`."""
 
     _applications: WeakSet[AsgiApplication] | None = None

@@ -8,10 +8,11 @@ from mcpgen_runtime.server.asgi.request import (
     KEPT_BYTES,
     KEPT_HEADS,
     AcceptedHeads,
+    Answers,
     HttpRequest,
     response_forms,
 )
-from mcpgen_runtime.server.asgi.settings import Answers, Limits
+from mcpgen_runtime.server.asgi.settings import Limits
 
 
 def request_with(**fields: str) -> HttpRequest:

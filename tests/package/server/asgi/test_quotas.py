@@ -15,9 +15,9 @@ from trio.testing import MockClock
 
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime.server.asgi.http_response import SseResponse
 from mcpgen_runtime.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory, StreamQuota
 from mcpgen_runtime.server.asgi.settings import Limits
-from mcpgen_runtime.server.asgi.sse_response import SseResponse
 from package.asgi_client import SESSION, Http, asgi
 from package.asgi_wire import Line, drop
 from package.client.simulation import ASYNCIO

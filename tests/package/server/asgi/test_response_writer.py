@@ -21,15 +21,14 @@ from mcpgen_runtime.runtime.task_scope import TaskScope
 from mcpgen_runtime.server.asgi.batches import BatchResponse
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore
-from mcpgen_runtime.server.asgi.http_response import HttpResponse
-from mcpgen_runtime.server.asgi.http_session import HttpSession
+from mcpgen_runtime.server.asgi.exchange import PostResponse
+from mcpgen_runtime.server.asgi.http_response import HttpResponse, SseResponse, until_disconnect
+from mcpgen_runtime.server.asgi.http_session import HttpSession, SessionResponse
 from mcpgen_runtime.server.asgi.quotas import Quotas
 from mcpgen_runtime.server.asgi.request import HttpRequest, response_forms
 from mcpgen_runtime.server.asgi.resumable_stream import ResumableStream
 from mcpgen_runtime.server.asgi.session_endpoint import SessionEndpoint
-from mcpgen_runtime.server.asgi.session_exchange import SessionResponse
 from mcpgen_runtime.server.asgi.settings import Limits
-from mcpgen_runtime.server.asgi.sse_response import PostResponse, SseResponse, until_disconnect
 from mcpgen_runtime.server.chosen import Server, new_connection
 from mcpgen_runtime.server.serving import Service
 from package.asgi_wire import LAST, START, Wire, part

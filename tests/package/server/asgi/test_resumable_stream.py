@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore, StoredEvent
+from mcpgen_runtime.server.asgi.http_response import SseResponse
 from mcpgen_runtime.server.asgi.resumable_stream import ResumableStream
-from mcpgen_runtime.server.asgi.sse_response import SseResponse
 from package.asgi_wire import LAST, START, Wire, part
 from package.client.simulation import ASYNCIO
 from package.server.asgi.test_response_writer import SEND_SECONDS

@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from mcpgen_runtime import Context, Server
-from mcpgen_runtime.framing.sse import EventDecoder
+from mcpgen_runtime.framing.sse_decoder import EventDecoder
 from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import BOTH, SESSION, SSE
 from package.server.raw_http import SECONDS, Raw, head, raw

@@ -17,14 +17,12 @@ from mcpgen_runtime import Context, Server
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import PRINCIPAL, Principal
-from mcpgen_runtime.server.asgi.body import RequestBodies
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions, ServerHttpSettings
-from mcpgen_runtime.server.asgi.http_response import HttpResponse, Refused
+from mcpgen_runtime.server.asgi.http_response import HttpResponse, Refused, SseResponse
 from mcpgen_runtime.server.asgi.quotas import Quotas, decoded_size
-from mcpgen_runtime.server.asgi.request import HttpRequest
+from mcpgen_runtime.server.asgi.request import HttpRequest, RequestBodies
 from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel
-from mcpgen_runtime.server.asgi.sse_response import SseResponse
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
 from package.asgi_client import Http, asgi

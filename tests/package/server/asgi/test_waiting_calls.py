@@ -11,7 +11,7 @@ import pytest
 
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.runtime.pending_requests import PARTING_SECONDS
-from mcpgen_runtime.server.asgi import exchange, sse_response
+from mcpgen_runtime.server.asgi import exchange
 from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply, Stream
@@ -241,8 +241,7 @@ on_virtual_clock = pytest.mark.parametrize(
 async def test_silence_begins_when_a_handler_begins_to_wait(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (sse_response, exchange):
-        monkeypatch.setattr(module, "monotonic", anyio.current_time)
+    monkeypatch.setattr(exchange, "monotonic", anyio.current_time)
     async with asgi(Waiting().server, keep_alive=8.0) as http:
         await ready(http, revision)
         await anyio.sleep_until(1.0)
