@@ -1,4 +1,4 @@
-"""What a folder of the user's templates may hold beside templates of output. Imports no Jinja."""
+"""Templates of the user beside those that make files: parts, added ones, those of models."""
 
 from __future__ import annotations
 

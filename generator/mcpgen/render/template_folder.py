@@ -345,5 +345,5 @@ class _Folder:
 
 
 def _about(values: Mapping[str, Any]) -> str:
-    """What a file was to be made for, at the end of an error."""
+    """The values that a file was to be made for, at the end of an error."""
     return f" ({_words(values)})" if values else ""
