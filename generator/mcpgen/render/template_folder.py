@@ -31,8 +31,8 @@ from mcpgen.render.folder_settings import (
     read_front_matter,
     read_settings,
 )
-from mcpgen.render.own_templates import is_partial
 from mcpgen.render.template_filters import filters_for
+from mcpgen.render.template_names import is_partial
 from mcpgen.render.templates import SandboxedEnvironment, place_within
 from mcpgen.spec.naming import rename
 from mcpgen.spec.values import Extension, Method, Revision, Specification, Type
