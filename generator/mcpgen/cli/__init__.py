@@ -348,13 +348,8 @@ def update(
         return
     project = _project_settings(directory)
     if project is not None:
-        from mcpgen.project import commands as project_commands
-
         _refuse_options(project, features, *options)
-        if watch:
-            _watch_project(console, project)
-            return
-        project_commands.update(console, project, force=force, trusted=trusted)
+        _update_project(console, project, watch, trusted=trusted, force=force)
         return
     from mcpgen.package import commands, settings
 
@@ -385,6 +380,16 @@ def update(
             return
         request = commands.update_request(package_options, directory)
         commands.generate(console, request, directory, force=force)
+
+
+def _update_project(console: Console, project: Settings, watch: bool, **flags: bool) -> None:
+    """Generate a project again from its settings, with `watch` on each change."""
+    from mcpgen.project import commands as project_commands
+
+    if watch:
+        _watch_project(console, project)
+        return
+    project_commands.update(console, project, **flags)
 
 
 def _is_rendered(directory: Path) -> bool:

@@ -20,7 +20,7 @@ from mcpgen.schema.facts import Facts
 
 @dataclass(frozen=True)
 class LoadedRevision:
-    """What one revision is made from.
+    """The inputs of one revision.
 
     Attributes:
         schema: Its schema, corrected.
@@ -41,7 +41,7 @@ class LoadedRevision:
 def load_revision(
     source: Source, *, errata: bool, own_errata: tuple[Erratum, ...] = ()
 ) -> LoadedRevision:
-    """What the revision of a source is made from.
+    """The inputs of the revision of a source.
 
     Args:
         source: The source.

@@ -20,7 +20,7 @@ from mcpgen import __version__, paths
 from mcpgen.errors import OutputError, TemplateError, UsageError, safe_text
 from mcpgen.package import manifest
 from mcpgen.paths import relative_path
-from mcpgen.render.own_templates import ADDED, MODELS, is_partial
+from mcpgen.render.template_names import ADDED, MODELS, is_partial
 from mcpgen.toml_records import nearest_name
 
 ORIGINALS = ".originals"

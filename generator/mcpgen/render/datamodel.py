@@ -35,7 +35,7 @@ from mcpgen.errors import TemplateError, safe_text
 from mcpgen.json_types import Node
 from mcpgen.literals import WIDTH, ascii_source, docstring, literal
 from mcpgen.names import Library
-from mcpgen.render.own_templates import MODELS
+from mcpgen.render.template_names import MODELS
 from mcpgen.render.templates import place_within
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -1,4 +1,4 @@
-"""What a folder of the user's templates may hold beside templates of output. Imports no Jinja."""
+"""Templates of the user beside those that make files: parts, added ones, those of models."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mcpgen.errors import SettingsError
+from mcpgen.render.template_names import MODELS
 from mcpgen.spec.values import Revision, Type
 from mcpgen.toml_records import Place, convert, parse_toml
-
-ADDED = "added"
-"""The folder, beside overrides, with templates of files that mcpgen has no template for."""
-
-MODELS = "models"
-"""The folder of the templates of model classes, which datamodel-code-generator renders."""
 
 FRONT_MATTER = re.compile(r"\A\{#---\r?\n(.*?)^---#\}", re.DOTALL | re.MULTILINE)
 """The comment with TOML that a template may begin with."""
@@ -72,8 +67,3 @@ def read_models(directory: Path) -> OwnTemplates:
             )
             imports.update(dict.fromkeys(front.imports))
     return OwnTemplates(texts, tuple(imports))
-
-
-def is_partial(name: str) -> bool:
-    """Whether a file is there for other templates alone: it, or a folder of it, begins with `_`."""
-    return any(part.startswith("_") and not part.startswith("__") for part in name.split("/"))

@@ -31,8 +31,8 @@ from mcpgen.render.folder_settings import (
     read_front_matter,
     read_settings,
 )
-from mcpgen.render.own_templates import is_partial
 from mcpgen.render.template_filters import filters_for
+from mcpgen.render.template_names import is_partial
 from mcpgen.render.templates import SandboxedEnvironment, place_within
 from mcpgen.spec.naming import rename
 from mcpgen.spec.values import Extension, Method, Revision, Specification, Type
@@ -345,5 +345,5 @@ class _Folder:
 
 
 def _about(values: Mapping[str, Any]) -> str:
-    """What a file was to be made for, at the end of an error."""
+    """The values that a file was to be made for, at the end of an error."""
     return f" ({_words(values)})" if values else ""

@@ -19,13 +19,8 @@ from mcpgen.model.parts import EVERYTHING, Features, Selection
 from mcpgen.render import closure, models, templates
 from mcpgen.render.datamodel import Job, Worker
 from mcpgen.render.formatting import Header, format_modules
-from mcpgen.render.own_templates import (
-    ADDED,
-    NO_TEMPLATES,
-    OwnTemplates,
-    is_partial,
-    read_models,
-)
+from mcpgen.render.own_templates import NO_TEMPLATES, OwnTemplates, read_models
+from mcpgen.render.template_names import ADDED, is_partial
 from mcpgen.spec.building import package
 from mcpgen.spec.loading import specification
 from mcpgen.spec.packages import ExtensionSpec, PackageSpec, RevisionSpec
