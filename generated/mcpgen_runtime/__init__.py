@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("732a9360f57463fb",)
+_INTERFACES = ("a088f0d126f0fece",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

@@ -59,6 +59,7 @@ class PackageOptions:
         sources: Files and folders of the program whose used features `used` stands for; by default
             the folder of the package.
         decoding: The word of `--decoding`; empty unless it was given.
+        extra: Words of `--extra`.
     """
 
     revisions: tuple[str, ...] = ()
@@ -77,6 +78,7 @@ class PackageOptions:
     keeps_old_modules: bool = False
     sources: tuple[Path, ...] = ()
     decoding: str = ""
+    extra: tuple[str, ...] = ()
 
 
 def new_request(
@@ -97,6 +99,7 @@ def new_request(
         words,
         options.runtime,
         options.decoding,
+        options.extra,
     )
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(options, directory, before)
@@ -247,6 +250,7 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
         words if used_by is None else _words_of(used_by),
         options.runtime or before.runtime,
         options.decoding or before.decoding,
+        options.extra or before.extra,
     )
     sources = _sources(options, directory, record)
     if not options.revisions:

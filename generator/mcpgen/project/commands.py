@@ -432,6 +432,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.keep_old_modules,
         tuple(settings.root / path for path in package.sources),
         package.decoding,
+        package.extra,
     )
     directory = settings.directory(package)
     return commands.new_request(options, directory, errata=package.errata, strict=package.strict)
@@ -520,6 +521,7 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "models": (request.options.models, record.options.models),
         "runtime": (request.options.runtime, record.options.runtime),
         "decoding": (request.options.decoding, record.options.decoding),
+        "extra": (request.options.extra, record.options.extra),
         "transports": (request.options.transports, record.options.transports),
         "gitattributes": (request.options.gitattributes, record.options.gitattributes),
         "errata": (request.options.errata, record.options.errata),

@@ -58,10 +58,11 @@ def render_package(
         form: Converts rendered modules to their written form.
 
     Raises:
-        UsageError: No revision has a transport that was selected.
+        UsageError: No revision has a transport that was selected, or a type with a policy.
         TemplateError: An override cannot be rendered.
     """
     spec = package(revisions, package_name, selection, old_names, renamed_types)
+    _check_extra(spec)
     jobs = {
         f"{revision.folder}/models.py": _models_job(spec, revision) for revision in spec.revisions
     }
@@ -89,6 +90,22 @@ def render_package(
     files |= form({path: text for path, text in files.items() if path not in copied})
     header = Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}
+
+
+def _check_extra(spec: PackageSpec) -> None:
+    """Check that each type with a policy for further members is an object of the package.
+
+    Raises:
+        UsageError: One is not.
+    """
+    models = [each.models for each in spec.revisions]
+    models += [extension.models for _, extension, _ in _extensions(spec)]
+    objects = {
+        name for each in models for name, row in each.normal.definitions.items() if row.is_object
+    }
+    for name in (word.rpartition("=")[0] for word in spec.has.extra):
+        if name and name not in objects:
+            raise UsageError(f"--extra: expected an object of the package, got {name}")
 
 
 def is_copied(path: str) -> bool:
@@ -162,6 +179,7 @@ def _extension_job(spec: PackageSpec, revision: RevisionSpec, extension: Extensi
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/{extension.module}/models.py"),
         decoding=spec.has.decoding,
+        extra_policy=spec.has.extra_policy,
     )
 
 
@@ -181,6 +199,7 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
         library=spec.has.models,
         runtime=_runtime(spec, f"{revision.folder}/models.py"),
         decoding=spec.has.decoding,
+        extra_policy=spec.has.extra_policy,
     )
 
 

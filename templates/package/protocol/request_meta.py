@@ -253,6 +253,6 @@ def is_made_of(value: Any, module: str) -> bool:
     return value is None or value is UNSET
 
 
-def _kept_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+def _kept_members(_: object, wire: Mapping[str, Any]) -> Mapping[str, Any]:
     kept: Mapping[str, Any] = wire.get(EXTRA, {})
     return kept
