@@ -39,7 +39,7 @@ def package_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackageOf]:
         files = tree.render_package([spec_of(LAST_WITH_SESSIONS)], name, chosen, form=dict)
         write_package(files, folder, name)
         package = importlib.import_module(name)
-        package.messages = importlib.import_module(f"{name}.r2025_11_25.models")
+        package.types = importlib.import_module(f"{name}.r2025_11_25.models")
         return package
 
     sys.path.insert(0, str(folder))
@@ -54,11 +54,11 @@ def test_a_type_may_keep_them_where_others_drop_them(
 ) -> None:
     package = package_of(library, decoding, "Tool=keep")
     kept = json.loads(TOOL) | {"annotations": {}}
-    tool = package.decoder(package.messages.Tool)(TOOL)
+    tool = package.decoder(package.types.Tool)(TOOL)
     assert json.loads(package.encode(tool)) == kept
-    page = package.decoder(package.messages.ListToolsResult)(b'{"tools":[%b],"y":1}' % TOOL)
+    page = package.decoder(package.types.ListToolsResult)(b'{"tools":[%b],"y":1}' % TOOL)
     assert json.loads(package.encode(page)) == {"tools": [kept]}
-    assert package.to_builtins(package.convert(json.loads(TOOL), package.messages.Tool)) == kept
+    assert package.to_builtins(package.convert(json.loads(TOOL), package.types.Tool)) == kept
 
 
 @BOTH
@@ -69,25 +69,25 @@ def test_an_error_names_the_member_that_a_type_forbids(
     package = package_of(library, decoding, "forbid", "Tool=ignore")
     error = "Object contains unknown field `x`"
     with pytest.raises(package.ValidationError, match=error):
-        package.decoder(package.messages.TextContent)(TEXT)
+        package.decoder(package.types.TextContent)(TEXT)
     with pytest.raises(package.ValidationError, match=error):
-        package.decoder(package.messages.CallToolResult)(b'{"content":[%b]}' % TEXT)
+        package.decoder(package.types.CallToolResult)(b'{"content":[%b]}' % TEXT)
     plain = b'{"name":"a","inputSchema":{"type":"object"},"category":"w"}'
-    assert package.decoder(package.messages.Tool)(plain).extra == {}
+    assert package.decoder(package.types.Tool)(plain).extra == {}
 
 
 @BOTH
 @EACH
 def test_all_types_may_keep_them(package_of: PackageOf, library: str, decoding: str) -> None:
     package = package_of(library, decoding, "keep")
-    result = package.decoder(package.messages.CallToolResult)(b'{"content":[%b],"y":2}' % TEXT)
+    result = package.decoder(package.types.CallToolResult)(b'{"content":[%b],"y":2}' % TEXT)
     assert json.loads(package.encode(result)) == {"content": [json.loads(TEXT)], "y": 2}
 
 
 def test_a_constructor_of_pydantic_refuses_what_its_type_forbids(package_of: PackageOf) -> None:
     package = package_of("pydantic", "lenient", "forbid", "Tool=ignore")
     with pytest.raises(ValueError, match="Extra inputs are not permitted"):
-        package.messages.TextContent(text="a", x=1)
+        package.types.TextContent(text="a", x=1)
 
 
 @pytest.mark.parametrize(
