@@ -29,6 +29,12 @@ Decoding: TypeAlias = Literal["lenient", "strict"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
 """The kinds of decoding; the first is the default."""
 
+ExtraPolicy: TypeAlias = Literal["ignore", "forbid", "keep"]
+"""What becomes of members of an object that its type does not have."""
+
+EXTRA_POLICIES: tuple[ExtraPolicy, ...] = get_args(ExtraPolicy)
+"""The policies; the first is the default."""
+
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
 _CLASS = re.compile(r"[A-Z][A-Za-z0-9]*")

@@ -13,7 +13,7 @@ from operator import ge, gt, le, lt
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, Union, get_args, get_origin
 
-from ._extra_members import all_members, with_kept_members
+from ._extra_members import kept_members, with_kept_members
 from ._structs import STRUCTS, Raw, ValidationError
 from ._structs import Untagged as _Untagged
 from ._structs import convert as _convert
@@ -124,14 +124,15 @@ def _checking_decoder(kind: Any, extra: bool) -> Callable[[bytes | Raw], Any]:
     check = _check_of(kind)
     decode = _decoder(kind)
     is_untagged = isinstance(kind, UntaggedType)  # its decoder would try a member before the tests
-    if check is None and not extra:
+    keep = kept_members(kind, extra)
+    if check is None and keep is None:
         return decode
 
     def decode_strictly(data: bytes | Raw) -> Any:
         wire = _decode_any(data)
         _apply(check, wire)
         value = _convert(wire, kind) if is_untagged else decode(data)
-        return with_kept_members(value, wire, all_members) if extra else value
+        return value if keep is None else with_kept_members(value, wire, keep)
 
     return decode_strictly
 
@@ -156,9 +157,10 @@ def convert(value: Any, kind: TypeForm[T], *, extra: bool = False) -> T:
 def convert_leniently(value: Any, kind: TypeForm[T], *, extra: bool = False) -> T:
     """`convert` for values that the package builds, in which constants may be absent."""
     converted: T = _convert(value, kind)
-    if not extra:
+    keep = kept_members(kind, extra)
+    if keep is None:
         return converted
-    kept: T = with_kept_members(converted, value, all_members)
+    kept: T = with_kept_members(converted, value, keep)
     return kept
 
 

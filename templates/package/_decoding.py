@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._extra_members import all_members, with_kept_members
+from ._extra_members import kept_members, with_kept_members
 from ._structs import Raw
 from ._structs import Untagged as Untagged
 from ._structs import convert as _convert
@@ -35,11 +35,12 @@ def decoder(kind: TypeForm[T], *, extra: bool = False) -> Callable[[bytes | Raw]
     """
     any_kind: Any = kind  # a type is a key
     decode: Callable[[bytes | Raw], T] = _decoder(any_kind)
-    if not extra:
+    keep = kept_members(any_kind, extra)
+    if keep is None:
         return decode
 
     def decode_with_extra(data: bytes | Raw) -> T:
-        kept: T = with_kept_members(decode(data), _decode_any(data), all_members)
+        kept: T = with_kept_members(decode(data), _decode_any(data), keep)
         return kept
 
     return decode_with_extra
@@ -58,9 +59,10 @@ def convert(value: Any, kind: TypeForm[T], *, extra: bool = False) -> T:
         ValidationError: The value has another shape; the text has the path.
     """
     converted: T = _convert(value, kind)
-    if not extra:
+    keep = kept_members(kind, extra)
+    if keep is None:
         return converted
-    kept: T = with_kept_members(converted, value, all_members)
+    kept: T = with_kept_members(converted, value, keep)
     return kept
 
 

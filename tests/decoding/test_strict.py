@@ -44,7 +44,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strict]:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, "utf-8")
         package = importlib.import_module(name)
-        package.messages = importlib.import_module(f"{name}.{names.folder(revision)}.models")
+        package.types = importlib.import_module(f"{name}.{names.folder(revision)}.models")
         return package
 
     sys.path.insert(0, str(folder))
@@ -54,7 +54,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strict]:
 
 def decodes(package: Any, name: str, value: Any) -> bool:
     try:
-        package.decoder(getattr(package.messages, name))(json.dumps(value).encode())
+        package.decoder(getattr(package.types, name))(json.dumps(value).encode())
     except package.DecodeError:
         return False
     return True
@@ -121,14 +121,14 @@ def test_an_error_names_what_is_wrong_and_its_place(
 ) -> None:
     package = strict(library, "2025-11-25")
     with pytest.raises(package.DecodeError) as caught:
-        package.decoder(getattr(package.messages, name))(text.encode())
+        package.decoder(getattr(package.types, name))(text.encode())
     assert error in str(caught.value)
 
 
 @LIBRARY
 def test_types_around_models_are_checked_too(strict: Strict, library: str) -> None:
     package = strict(library, "2025-11-25")
-    tool = package.messages.Tool
+    tool = package.types.Tool
     valid = {"name": "a", "inputSchema": {"type": "object"}}
     wrong = {**valid, "title": None}
     for kind, wrap in (
@@ -146,9 +146,9 @@ def test_types_around_models_are_checked_too(strict: Strict, library: str) -> No
 def test_members_that_the_schema_lacks_are_dropped_or_kept(strict: Strict, library: str) -> None:
     package = strict(library, "2025-11-25")
     data = b'{"name":"a","inputSchema":{"type":"object"},"category":"weather"}'
-    decode = package.decoder(package.messages.Tool, extra=True)
+    decode = package.decoder(package.types.Tool, extra=True)
     assert decode(data).extra == {"category": "weather"}
-    assert package.decoder(package.messages.Tool)(data).extra == {}
+    assert package.decoder(package.types.Tool)(data).extra == {}
 
 
 @LIBRARY
@@ -160,4 +160,4 @@ def test_params_and_results_of_methods_are_decoded_strictly(strict: Strict, libr
     with pytest.raises(package.ValidationError, match="missing required field `resultType`"):
         methods.CALL_TOOL.decode_result(b'{"content": []}')
     result = methods.CALL_TOOL.decode_result(b'{"content": [], "resultType": "complete"}')
-    assert isinstance(result, package.messages.CallToolResult)
+    assert isinstance(result, package.types.CallToolResult)

@@ -43,6 +43,7 @@ def test_a_manifest_is_ordered_and_has_no_time_and_no_place() -> None:
         ({"sources": ("../src",), "words": ("used",)}, {"sources", "words"}),
         ({"runtime": "installed"}, {"runtime"}),
         ({"decoding": "strict"}, {"decoding"}),
+        ({"extra": ("forbid", "Tool=keep")}, {"extra"}),
     ],
 )
 def test_a_manifest_names_options_that_are_not_the_default(
@@ -70,6 +71,7 @@ FULL = manifest.new(
         ("../src",),
         ("used",),
         "strict",
+        ("keep",),
     ),
     {"2031-02-03": manifest.Origin("file", "structure", "inputs", "../a.json", "../b.toml")},
     FILES,

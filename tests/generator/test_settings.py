@@ -66,6 +66,7 @@ gitattributes = false
 keep_old_modules = true
 sources = ["src"]
 decoding = "strict"
+extra = "forbid"
 """
 
 
@@ -94,6 +95,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "keep_old_modules": False,
         "sources": (),
         "decoding": "",
+        "extra": (),
     }
     assert (least.mirror, least.schemas_dir) == (None, "")
     every = settings.read(save_settings(tmp_path, EVERY_KEY))
@@ -118,6 +120,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "keep_old_modules": True,
         "sources": ("src",),
         "decoding": "strict",
+        "extra": ("forbid",),
     }
 
 

@@ -270,7 +270,14 @@ def selection_options(command: Any) -> Any:
         help="lenient (the default): null is absence, and so on; strict: what the schema allows,"
         " and nothing else.",
     )
-    return revisions(parts(transports(features(sources(library(form(decoding(command))))))))
+    extra = click.option(
+        "--extra",
+        multiple=True,
+        metavar="POLICY",
+        help="What becomes of members that a type does not have: ignore (the default), forbid or"
+        " keep; TYPE=POLICY for one type. May be given several times.",
+    )
+    return revisions(parts(transports(features(sources(library(form(decoding(extra(command)))))))))
 
 
 def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:

@@ -17,7 +17,7 @@ from mcpgen.model.parts import (
     brought_features,
 )
 from mcpgen.model.runtime import RUNTIMES, Runtime
-from mcpgen.names import DECODINGS, LIBRARIES, Decoding, Library
+from mcpgen.names import DECODINGS, EXTRA_POLICIES, LIBRARIES, Decoding, Library, is_class_name
 
 
 def selection(
@@ -27,6 +27,7 @@ def selection(
     features: Sequence[str] = (),
     runtime: str = "",
     decoding: str = "",
+    extra: Sequence[str] = (),
 ) -> Selection:
     """Make a selection from the words of command-line options.
 
@@ -39,6 +40,7 @@ def selection(
             has all of them after `none`, or what is removed after `all`.
         runtime: The form, vendored unless it is named.
         decoding: The kind of decoding, lenient unless it is named.
+        extra: A policy for members that types do not have, and `TYPE=POLICY` for single types.
 
     Raises:
         UsageError: A name is unknown, or the names contradict each other.
@@ -51,6 +53,7 @@ def selection(
         _feature_names(features, own_parts),
         _form(runtime),
         _decoding(decoding),
+        _extra(extra),
     )
     peers = {ALL, *PEERS}.intersection(chosen.parts)
     if not peers and chosen.features == (NONE,):
@@ -222,3 +225,17 @@ def _decoding(word: str) -> Decoding:
         if word in (known, ""):
             return known
     raise UsageError(f"--decoding: expected {' or '.join(DECODINGS)}, got {word!r}")
+
+
+def _extra(words: Sequence[str]) -> tuple[str, ...]:
+    """The policies of types, that of all others first; the last word for a type counts."""
+    policies: dict[str, str] = {}
+    for word in _split(words):
+        name, _, policy = word.rpartition("=")
+        if policy not in EXTRA_POLICIES or (name and not is_class_name(name)) or word[:1] == "=":
+            known = ", ".join(EXTRA_POLICIES)
+            raise UsageError(f"--extra: expected {known} or TYPE=POLICY, got {word!r}")
+        policies[name] = policy
+    rest = policies.pop("", EXTRA_POLICIES[0])
+    named = [f"{name}={policies[name]}" for name in sorted(policies) if policies[name] != rest]
+    return (*([rest] if rest != EXTRA_POLICIES[0] else ()), *named)

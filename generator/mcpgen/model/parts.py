@@ -23,7 +23,7 @@ from mcpgen.model.feature_table import (
     Feature,
 )
 from mcpgen.model.runtime import Runtime, check_form
-from mcpgen.names import Decoding, Library
+from mcpgen.names import EXTRA_POLICIES, Decoding, ExtraPolicy, Library
 
 if TYPE_CHECKING:  # a mere check of a package need not load it
     from mcpgen.schema.facts import Facts
@@ -54,6 +54,8 @@ class Selection:
         features: `none` and the features, or `all` and the removed ones, with the prefix `-`.
         runtime: The form.
         decoding: Whether what decodes is more than what the schema allows.
+        extra: What becomes of members that a type does not have: a policy for all types, and
+            `TYPE=POLICY` for single ones; empty to ignore them.
     """
 
     parts: tuple[str, ...] = (ALL,)
@@ -62,6 +64,7 @@ class Selection:
     features: tuple[str, ...] = (ALL,)
     runtime: Runtime = "vendored"
     decoding: Decoding = "lenient"
+    extra: tuple[str, ...] = ()
 
 
 EVERYTHING = Selection()
@@ -93,6 +96,7 @@ class Features:
         chosen: The features by name, including those of other features.
         installed: Whether it imports its runtime, which has all features except rendered ones.
         decoding: Whether what decodes is more than what the schema allows.
+        extra: As in `Selection`.
     """
 
     protocol: bool
@@ -116,6 +120,7 @@ class Features:
     chosen: frozenset[str]
     installed: bool
     decoding: Decoding = "lenient"
+    extra: tuple[str, ...] = ()
 
     @property
     def is_runtime(self) -> bool:
@@ -124,6 +129,12 @@ class Features:
         every = self.chosen.issuperset(each.name for each in FEATURES)
         has_all = all(parts) and self.http_stateless and self.several and every
         return has_all and self.models == "msgspec" and not self.installed
+
+    def extra_policy(self, name: str) -> ExtraPolicy:
+        """What becomes of members that a type does not have."""
+        policies = {word.rpartition("=")[0]: word.rpartition("=")[2] for word in self.extra}
+        chosen = policies.get(name, policies.get("", ""))
+        return next((each for each in EXTRA_POLICIES if each == chosen), EXTRA_POLICIES[0])
 
     @property
     def both_lifecycles(self) -> bool:
@@ -372,6 +383,7 @@ def features(
         chosen=frozenset(),
         installed=chosen.runtime == "installed",
         decoding=chosen.decoding,
+        extra=chosen.extra,
     )
     check_form(chosen.runtime, chosen.models, chosen.decoding)
     own = _chosen_features(chosen.features, package)

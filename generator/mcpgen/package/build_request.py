@@ -123,6 +123,7 @@ class BuildRequest:
             chosen.runtime,
             *(((), ()) if self.used_by is None else (self.used_by.sources, self.used_by.words)),
             chosen.decoding,
+            chosen.extra,
         )
 
     @property

@@ -60,6 +60,7 @@ class PackageOptions:
             the folder of the package.
         trusted: Whether templates of models of the user's own may run, which have no sandbox.
         decoding: The word of `--decoding`; empty unless it was given.
+        extra: Words of `--extra`.
     """
 
     revisions: tuple[str, ...] = ()
@@ -79,6 +80,7 @@ class PackageOptions:
     sources: tuple[Path, ...] = ()
     trusted: bool = False
     decoding: str = ""
+    extra: tuple[str, ...] = ()
 
 
 def new_request(
@@ -99,6 +101,7 @@ def new_request(
         words,
         options.runtime,
         options.decoding,
+        options.extra,
     )
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(options, directory, before)
@@ -251,6 +254,7 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
         words if used_by is None else _words_of(used_by),
         options.runtime or before.runtime,
         options.decoding or before.decoding,
+        options.extra or before.extra,
     )
     sources = _sources(options, directory, record)
     if not options.revisions:

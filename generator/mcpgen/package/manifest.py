@@ -77,6 +77,8 @@ class Options:
             package's directory; no member if features were named.
         words: The words of `--features` with `used`; no member likewise.
         decoding: The kind of decoding; no member if it is lenient.
+        extra: What becomes of members that types do not have, as in `Selection`; no member if they
+            are ignored.
     """
 
     errata: bool
@@ -89,6 +91,7 @@ class Options:
     sources: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     decoding: Decoding = EVERYTHING.decoding
+    extra: tuple[str, ...] = EVERYTHING.extra
 
     def selection(self) -> Selection:
         """The recorded choice.
@@ -97,7 +100,13 @@ class Options:
             UsageError: The recorded words are not a valid choice.
         """
         return selection(
-            self.parts, self.transports, self.models, self.features, self.runtime, self.decoding
+            self.parts,
+            self.transports,
+            self.models,
+            self.features,
+            self.runtime,
+            self.decoding,
+            self.extra,
         )
 
 
@@ -201,6 +210,8 @@ class Manifest:
             del document["options"]["runtime"]
         if self.options.decoding == EVERYTHING.decoding:
             del document["options"]["decoding"]
+        if self.options.extra == EVERYTHING.extra:
+            del document["options"]["extra"]
         if not self.options.sources:
             del document["options"]["sources"], document["options"]["words"]
         for extension in document["extensions"].values():

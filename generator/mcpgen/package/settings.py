@@ -45,6 +45,7 @@ class PackageSettings:
         models: As for `--models`; empty for msgspec.
         runtime: As for `--runtime`; empty for vendored.
         decoding: As for `--decoding`; empty for lenient.
+        extra: As for `--extra`; a text stands for that word alone.
         schemas: Schema files, one revision each.
         facts: The facts file of the one schema file.
         errata: Whether known defects of published schemas are corrected.
@@ -77,6 +78,7 @@ class PackageSettings:
     keep_old_modules: bool = False
     sources: tuple[str, ...] = ()
     decoding: str = ""
+    extra: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -286,10 +288,12 @@ def _packages(table: dict[str, Any], place: Place) -> tuple[PackageSettings, ...
 
 
 def _listed_features(row: Any) -> Any:
-    """The settings of a package with `features = "used"` as a list of one word."""
-    if is_object(row) and row.get("features") == USED:
-        return {**row, "features": [USED]}
-    return row
+    """The settings of a package with `features = "used"`, or a text as `extra`, as lists."""
+    if not is_object(row):
+        return row
+    features = {"features": [USED]} if row.get("features") == USED else {}
+    extra = {"extra": [row["extra"]]} if isinstance(row.get("extra"), str) else {}
+    return {**row, **features, **extra}
 
 
 @dataclass(frozen=True)

@@ -471,6 +471,7 @@ def _package_options(settings: Settings, package: PackageSettings) -> PackageOpt
         package.keep_old_modules,
         tuple(settings.root / path for path in package.sources),
         decoding=package.decoding,
+        extra=package.extra,
     )
 
 
@@ -557,6 +558,7 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "models": (request.options.models, record.options.models),
         "runtime": (request.options.runtime, record.options.runtime),
         "decoding": (request.options.decoding, record.options.decoding),
+        "extra": (request.options.extra, record.options.extra),
         "transports": (request.options.transports, record.options.transports),
         "gitattributes": (request.options.gitattributes, record.options.gitattributes),
         "errata": (request.options.errata, record.options.errata),

@@ -8,7 +8,7 @@ without tags, further checks, and the documentation.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -28,7 +28,7 @@ from mcpgen.model.normalized import (
     targets,
 )
 from mcpgen.model.unions import Variant
-from mcpgen.names import Decoding, Library
+from mcpgen.names import Decoding, ExtraPolicy, Library
 from mcpgen.render.datamodel import Job, Worker, source_of
 from mcpgen.render.own_templates import NO_TEMPLATES, OwnTemplates
 from mcpgen.schema import keywords
@@ -38,6 +38,9 @@ _OF_PACKAGE = ("Struct", "Untagged", "Variant", "always_sent")
 
 _OF_DEFINITIONS = ("Struct", "Untagged")
 """Those that they import from the module of definitions beside them, if it checks values."""
+
+_KEEP = "keep_extra"
+"""The function that they import if objects keep the members that their types do not have."""
 
 _ANY_OBJECT = (Variant("dict[str, Any]", decides=False),)
 
@@ -57,6 +60,7 @@ def job(
     runtime: str = "..",
     templates: OwnTemplates = NO_TEMPLATES,
     decoding: Decoding = "lenient",
+    extra_policy: Callable[[str], ExtraPolicy] = lambda name: "ignore",
 ) -> Job:
     """The job that renders a module with every definition.
 
@@ -73,6 +77,7 @@ def job(
         runtime: The prefix by which the module imports the package's other modules.
         templates: Templates of the user's own.
         decoding: Whether values are checked by the definitions too.
+        extra_policy: Returns what becomes of members that a definition does not have.
     """
     if decoding == "strict":
         unions = {**dict.fromkeys(_checked_maps(normal), _ANY_OBJECT), **unions}
@@ -97,6 +102,7 @@ def job(
         extra[name]["runtime"] = runtime
         if name in templates.types:
             extra[name]["spec"] = templates.types[name]
+        extra[name]["policy"] = extra_policy(name)
     used = {each for name in definitions for each in targets(normal.definitions[name].node)}
     return Job(
         definitions=definitions,
@@ -107,7 +113,8 @@ def job(
         modules=dict.fromkeys(_OF_PACKAGE, f"{runtime}_wire")
         | dict.fromkeys(_OF_PYDANTIC if library == "pydantic" else (), f"{runtime}_structs")
         | dict.fromkeys(sorted(used.intersection(core)), "..models")
-        | dict.fromkeys(_OF_DEFINITIONS if decoding == "strict" else (), ".definitions"),
+        | dict.fromkeys(_OF_DEFINITIONS if decoding == "strict" else (), ".definitions")
+        | {_KEEP: f"{runtime}_extra_members"},
         library=library,
         templates=templates.texts,
     )
@@ -404,6 +411,8 @@ def _imports(
 ) -> list[str]:
     """The imports for names that only our templates write."""
     used: list[str] = []
+    if any(each["policy"] == "keep" for each in extra.values()):
+        used.append(f"package.{_KEEP}")
     if unions:
         used += ["package.Untagged", "package.Variant"]
     if unions or any(each["lacking"] for each in extra.values()):

@@ -62,7 +62,7 @@ def render_package(
         form: Converts rendered modules to their written form.
 
     Raises:
-        UsageError: No revision has a transport that was selected.
+        UsageError: No revision has a transport that was selected, or a type with a policy.
         TemplateError: An override cannot be rendered.
     """
     spec = package(revisions, package_name, selection, old_names, renamed_types)
@@ -72,6 +72,7 @@ def render_package(
     def own_for(revision: RevisionSpec) -> OwnTemplates:
         return own.for_revision(public.revision(revision.name) if public and own.texts else None)
 
+    _check_extra(spec)
     jobs = {
         f"{revision.folder}/models.py": _models_job(spec, revision, own_for(revision))
         for revision in spec.revisions
@@ -105,6 +106,22 @@ def render_package(
     files |= form({path: text for path, text in files.items() if path in modules})
     header = Header.of(spec)
     return {path: header.above(path, files[path]) for path in sorted(files)}
+
+
+def _check_extra(spec: PackageSpec) -> None:
+    """Check that each type with a policy for further members is an object of the package.
+
+    Raises:
+        UsageError: One is not.
+    """
+    models = [each.models for each in spec.revisions]
+    models += [extension.models for _, extension, _ in _extensions(spec)]
+    objects = {
+        name for each in models for name, row in each.normal.definitions.items() if row.is_object
+    }
+    for name in (word.rpartition("=")[0] for word in spec.has.extra):
+        if name and name not in objects:
+            raise UsageError(f"--extra: expected an object of the package, got {name}")
 
 
 def is_copied(path: str) -> bool:
@@ -244,6 +261,7 @@ def _extension_job(
         runtime=_runtime(spec, f"{revision.folder}/{extension.module}/models.py"),
         templates=own,
         decoding=spec.has.decoding,
+        extra_policy=spec.has.extra_policy,
     )
 
 
@@ -264,6 +282,7 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec, own: OwnTemplates) ->
         runtime=_runtime(spec, f"{revision.folder}/models.py"),
         templates=own,
         decoding=spec.has.decoding,
+        extra_policy=spec.has.extra_policy,
     )
 
 

@@ -106,6 +106,11 @@ class ExtensionSpec:
     added_results: Mapping[str, tuple[Variant, ...]]
 
     @property
+    def structure(self) -> Mapping[str, Node]:
+        """The definitions without prose, as strict decoding checks values by them."""
+        return self.models.structure
+
+    @property
     def label(self) -> Code:
         """The identifier for prose; it consists of letters, digits and `.-_/`."""
         return Code(self.identifier)
@@ -208,6 +213,11 @@ class RevisionSpec:
         default_factory=dict[str, Mapping[str, str]]
     )
     unfit: Mapping[str, SchemaError] = field(default_factory=dict[str, SchemaError])
+
+    @property
+    def structure(self) -> Mapping[str, Node]:
+        """The definitions without prose, as strict decoding checks values by them."""
+        return self.models.structure
 
     @property
     def exports(self) -> tuple[str, ...]:

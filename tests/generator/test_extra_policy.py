@@ -1,0 +1,128 @@
+"""`--extra`: what becomes of members that a type does not have, by package and by type."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.command_line import run
+from generator.selections import LAST_WITH_SESSIONS, OLDEST, spec_of, write_package
+from mcpgen.errors import UsageError
+from mcpgen.model import choice
+from mcpgen.names import DECODINGS, LIBRARIES
+from mcpgen.render import tree
+
+BOTH = pytest.mark.parametrize("library", LIBRARIES)
+EACH = pytest.mark.parametrize("decoding", DECODINGS)
+TOOL = b'{"inputSchema":{"type":"object"},"name":"a","annotations":{"x":1},"category":"w"}'
+TEXT = b'{"type":"text","text":"a","x":1}'
+
+PackageOf = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def package_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackageOf]:
+    """A function that returns the package of words of `--extra`, with its module of types."""
+    folder = tmp_path_factory.mktemp("extra")
+
+    @cache
+    def make(library: str, decoding: str, *words: str) -> Any:
+        name = f"extra_{library}_{decoding}_{'_'.join(words).replace('=', '_')}"
+        chosen = choice.selection(("types",), models=library, decoding=decoding, extra=words)
+        files = tree.render_package([spec_of(LAST_WITH_SESSIONS)], name, chosen, form=dict)
+        write_package(files, folder, name)
+        package = importlib.import_module(name)
+        package.types = importlib.import_module(f"{name}.r2025_11_25.models")
+        return package
+
+    sys.path.insert(0, str(folder))
+    yield make
+    sys.path.remove(str(folder))
+
+
+@BOTH
+@EACH
+def test_a_type_may_keep_them_where_others_drop_them(
+    package_of: PackageOf, library: str, decoding: str
+) -> None:
+    package = package_of(library, decoding, "Tool=keep")
+    kept = json.loads(TOOL) | {"annotations": {}}
+    tool = package.decoder(package.types.Tool)(TOOL)
+    assert json.loads(package.encode(tool)) == kept
+    page = package.decoder(package.types.ListToolsResult)(b'{"tools":[%b],"y":1}' % TOOL)
+    assert json.loads(package.encode(page)) == {"tools": [kept]}
+    assert package.to_builtins(package.convert(json.loads(TOOL), package.types.Tool)) == kept
+
+
+@BOTH
+@EACH
+def test_an_error_names_the_member_that_a_type_forbids(
+    package_of: PackageOf, library: str, decoding: str
+) -> None:
+    package = package_of(library, decoding, "forbid", "Tool=ignore")
+    error = "Object contains unknown field `x`"
+    with pytest.raises(package.ValidationError, match=error):
+        package.decoder(package.types.TextContent)(TEXT)
+    with pytest.raises(package.ValidationError, match=error):
+        package.decoder(package.types.CallToolResult)(b'{"content":[%b]}' % TEXT)
+    plain = b'{"name":"a","inputSchema":{"type":"object"},"category":"w"}'
+    assert package.decoder(package.types.Tool)(plain).extra == {}
+
+
+@BOTH
+@EACH
+def test_all_types_may_keep_them(package_of: PackageOf, library: str, decoding: str) -> None:
+    package = package_of(library, decoding, "keep")
+    result = package.decoder(package.types.CallToolResult)(b'{"content":[%b],"y":2}' % TEXT)
+    assert json.loads(package.encode(result)) == {"content": [json.loads(TEXT)], "y": 2}
+
+
+def test_a_constructor_of_pydantic_refuses_what_its_type_forbids(package_of: PackageOf) -> None:
+    package = package_of("pydantic", "lenient", "forbid", "Tool=ignore")
+    with pytest.raises(ValueError, match="Extra inputs are not permitted"):
+        package.types.TextContent(text="a", x=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "recorded"),
+    [
+        ((), ()),
+        (("ignore",), ()),
+        (("forbid", "Tool=keep", "Prompt=forbid"), ("forbid", "Tool=keep")),
+        (("Tool=keep,Prompt=forbid",), ("Prompt=forbid", "Tool=keep")),
+        (("Tool=keep", "Tool=ignore"), ()),
+    ],
+)
+def test_the_fewest_words_are_recorded(words: tuple[str, ...], recorded: tuple[str, ...]) -> None:
+    assert choice.selection(extra=words).extra == recorded
+
+
+@pytest.mark.parametrize("word", ["loose", "=keep", "tool=keep", "Tool=", "Tool"])
+def test_another_word_is_refused(word: str) -> None:
+    with pytest.raises(UsageError, match="--extra: expected ignore, forbid, keep or TYPE=POLICY"):
+        choice.selection(extra=[word])
+
+
+@pytest.mark.parametrize("name", ["Nothing", "ContentBlock"])
+def test_a_type_that_is_no_object_of_the_package_is_refused(name: str) -> None:
+    chosen = choice.selection(("types",), extra=[f"{name}=keep"])
+    with pytest.raises(UsageError, match=f"--extra: expected an object of the package, got {name}"):
+        tree.render_package([spec_of(LAST_WITH_SESSIONS)], "pkg", chosen, form=dict)
+
+
+def test_an_update_keeps_the_policies(tmp_path: Path) -> None:
+    package = str(tmp_path / "acme")
+    options = ("--revision", OLDEST, "--parts", "types", "--extra", "forbid", "-o", package)
+    assert run(*options).code == 0
+    models = tmp_path / "acme/r2024_11_05/models.py"
+    assert run("update", package).code == 0
+    assert "forbid_unknown_fields=True" in models.read_text()
+    assert run("update", "--extra", "ignore", package).code == 0
+    assert "forbid_unknown_fields" not in models.read_text()
