@@ -153,7 +153,7 @@ def _contradictions() -> Iterator[str]:
 
 
 def revisions(_: Path) -> str:
-    """What each revision cost by hand."""
+    """The cost of each revision by hand."""
     header = (
         "Revision",
         "Data",

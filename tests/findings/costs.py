@@ -1,4 +1,4 @@
-"""What a revision costs by hand: data of its own, modules that it brought, and later edits."""
+"""The cost of a revision by hand: data of its own, modules that it brought, and later edits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layers are rendered, which are data, which are written by hand: lines, and rules."""
+"""The layers of a package and of the official SDK, in lines and in rules of the ledger."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FACTS = frozenset({"facts", "capability"})
 """Arguments in tables of methods that come from facts."""
 
 WIRE = ("_v2025_11_25", "_v2026_07_28", "methods.py", "version.py")
-"""What `examples/python-sdk` renders of the official SDK's package of types."""
+"""The modules of types that `examples/python-sdk` renders for the official SDK."""
 
 
 def lines_of(paths: Iterable[Path]) -> int:

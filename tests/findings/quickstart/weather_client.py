@@ -21,7 +21,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         {"latitude": 38.58, "longitude": -121.49},
     ),
 }
-"""What a user asks, and the call by which a model answers."""
+"""Questions of a user, and the calls by which a model answers."""
 
 
 async def main() -> None:
