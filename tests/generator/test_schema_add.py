@@ -443,7 +443,7 @@ class Checkout:
         path.write_text(text[: text.index(f'[[revision]]\nname = "{BASE}"')].rstrip() + "\n")
 
     def run(self, *words: str) -> str:
-        """What the copy of mcpgen prints."""
+        """Run the copy of mcpgen, and return its output."""
         return subprocess.run(
             [sys.executable, "-P", "-m", "mcpgen", "-q", *words],
             cwd=self.folder,

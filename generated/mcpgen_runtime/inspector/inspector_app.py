@@ -35,7 +35,6 @@ from ..client.base import ClientBase
 from ..errors import McpError, RemoteError
 from ..runtime.task_scope import TaskScope
 from ..server.asgi import uvicorn_adapter
-from ..server.asgi.body import Disconnected, RequestBodies
 from ..server.asgi.host_origin import HostOriginValidator
 from ..server.asgi.http_response import (
     HttpResponse,
@@ -46,7 +45,7 @@ from ..server.asgi.http_response import (
     not_allowed,
     refusal,
 )
-from ..server.asgi.request import HttpRequest, check_body
+from ..server.asgi.request import Disconnected, HttpRequest, RequestBodies, check_body
 from ..server.asgi.settings import HttpSettings
 from .app_sandbox import PATH as SANDBOXES
 from .app_sandbox import sandbox_page

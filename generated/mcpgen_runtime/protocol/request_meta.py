@@ -229,6 +229,6 @@ def recast(value: Any, kind: Any) -> Any:
         return with_kept_members(convert(to_builtins(value), kind), wire, _kept_members)
 
 
-def _kept_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
+def _kept_members(_: object, wire: Mapping[str, Any]) -> Mapping[str, Any]:
     kept: Mapping[str, Any] = wire.get(EXTRA, {})
     return kept

@@ -1,4 +1,4 @@
-"""What an added revision leaves to a person: pages to read, lines to write, minutes.
+"""The work that an added revision leaves to a person: pages to read, lines to write, minutes.
 
 The counts are exact. The minutes are the counts times fixed rates, which nobody measured: they say
 whether a revision takes an hour or a week.
@@ -25,7 +25,7 @@ _LINES_OF_CORRECTION = 6
 
 @dataclass(frozen=True)
 class Work:
-    """What is left to a person.
+    """The work that is left to a person.
 
     Attributes:
         pages: Pages of the specification to read.

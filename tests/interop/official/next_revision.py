@@ -1,4 +1,4 @@
-"""What the next revision of the protocol would ask of the official Python SDK, by its example.
+"""The work that a next revision of the protocol would be for the official Python SDK.
 
     PYTHONPATH=tests python -m interop.official.next_revision [--write]
 
@@ -118,7 +118,7 @@ def known_wire() -> list[str]:
 
 
 def rehearsals() -> dict[str, Callable[[Path], Path]]:
-    """By name, what writes the schema of a draft into a folder."""
+    """By name, functions that write the schema of a draft into a folder."""
 
     def planned(name: str) -> Callable[[Path], Path]:
         def write(folder: Path) -> Path:
@@ -180,7 +180,7 @@ def _name_revision(path: Path) -> int:
 
 
 def work(rendered: Rendered) -> Iterator[tuple[str, list[str]]]:
-    """What a person writes, by kind: each a heading and its items."""
+    """The work of a person, by kind: each a heading and its items."""
     added = rendered.added
     yield (
         "guesses to check",

@@ -53,7 +53,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def decoder_of(package: Any, revision: str, name: str) -> Judge:
-    """What says whether a package of models of pydantic decodes a value of a definition."""
+    """A function that says whether a package of models of pydantic decodes a value."""
     module = importlib.import_module(f"{package.__name__}.{names.folder(revision)}.models")
     decode = package.decoder(getattr(module, name))
 

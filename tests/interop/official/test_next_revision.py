@@ -56,9 +56,7 @@ def test_the_page_lists_what_is_left_to_write(name: str, folder: Path) -> None:
 
 
 @REHEARSAL
-def test_valid_values_of_a_draft_are_accepted_by_its_rendered_types(
-    name: str, folder: Path
-) -> None:
+def test_rendered_types_accept_valid_values_of_a_draft(name: str, folder: Path) -> None:
     modules = rendered(name, folder)
     with own_schemas(folder / name.replace(" ", "_") / "own"):
         definitions = schema.load(NEXT).definitions
@@ -90,7 +88,7 @@ def test_each_row_names_a_type_of_its_revision(name: str, folder: Path) -> None:
 
 
 @REHEARSAL
-def test_a_next_revision_leaves_the_rows_of_known_ones_as_they_are(name: str, folder: Path) -> None:
+def test_rows_of_known_revisions_stay_as_they_are(name: str, folder: Path) -> None:
     for sender, kind in PLACES:
         table = f"{sender}_{kind}".upper()
         official = getattr(mcp_types.methods, table)

@@ -48,7 +48,7 @@ def whole_numbers(value: Any) -> Any:
 def judge(
     revision: str, name: str, prepared: Callable[[Any], Any] = whole_numbers
 ) -> Callable[[Any], bool]:
-    """What says whether the SDK's type of a definition takes a value.
+    """A function that says whether the SDK's type of a definition takes a value.
 
     Args:
         revision: The revision.

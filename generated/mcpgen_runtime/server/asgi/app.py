@@ -15,17 +15,15 @@ from __future__ import annotations
 import logging
 import traceback
 from asyncio import CancelledError, get_running_loop
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import anyio
 
-from ...channel import TooLong
 from ...errors import INTERNAL_ERROR, INTERRUPTED, ConnectionClosedError
 from ...facts import has_streamable_http
-from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.eager_tasks import on_asyncio
 from ...runtime.task_scope import TaskScope, keep_running, running_loop
@@ -33,25 +31,28 @@ from ...runtime.tracing import Trace, trace_of
 from ..request_head import HTTP_REQUEST
 from ..serving import Service
 from . import http_response
-from .body import Disconnected, RequestBodies
 from .chosen_http import ENDPOINTS
 from .exchange import HttpEndpoint
 from .host_origin import PREFLIGHT, HostOriginValidator, is_preflight, share_responses
 from .http_response import CLOSE, SHUTTING_DOWN, Receive, Refused, Scope, Send
-from .quotas import SHORT_BODY, Quotas, starts_work
+from .quotas import Quotas, starts_work
 from .request import (
+    SHORT_BODY,
     AcceptedHeads,
     Authentication,
+    Disconnected,
     HttpRequest,
     OtherPath,
     OtherPaths,
     PathEndpoint,
+    RequestBodies,
     check_length,
-    check_post,
 )
 from .settings import HttpSettings
 
 logger = logging.getLogger(__name__)
+
+_DATA = b"data: "  # before each line of the data of an event
 
 _INTERRUPTED = http_response.refusal(
     503, SHUTTING_DOWN, code=INTERNAL_ERROR, headers=CLOSE, data=INTERRUPTED
@@ -102,7 +103,7 @@ class AsgiApplication:
         self._states: dict[object, LifespanState] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection."""
+        """Serve one ASGI connection: here a POST to the endpoint, from top to bottom."""
         if scope["type"] != "http":
             await self._serve_other(scope["type"], receive, send)
             return
@@ -118,10 +119,8 @@ class AsgiApplication:
             request.send = send = send if origin is None else share_responses(send, origin)
         send = partial(state.quotas.unread.send, request, send)
         try:
-            route: OtherPath | None = None
             is_accepted = state.heads.accepts(request)  # a POST whose head is known
-            if not is_accepted:
-                route = self._check_head(request, state)
+            route = None if is_accepted else self._check_head(request, state)
             if not state.background.running:
                 await state.start_for_request()
             if state.authenticator is not None and (route is None or route.auth):
@@ -129,25 +128,65 @@ class AsgiApplication:
             if state.background.state:
                 self._service.use_state(state.background.state)
             HTTP_REQUEST.set(request)
-            if route is not None:
-                await self._serve_route(route, request, state, scope, receive, send)
-            elif is_accepted or (request.method == "POST" and not state.serves_path(request)):
-                await self._post(request, state, receive, send, is_accepted)
-            else:
-                await self._serve_other_method(request, state, receive, send)
-        except Refused as refused:
-            if state.trace is not None and refused.body == "read":
-                send = _TracedSend(send, state.trace)
-            await state.bodies.respond(refused, request, receive, send)
-        except Disconnected:
-            logger.debug("a client disconnected before its request was complete")
-        except ConnectionClosedError as error:
-            logger.debug("not answered: %s", error)
-        except CancelledError:  # by an asyncio host that shuts down
+            if not is_accepted:
+                if route is not None or request.method != "POST" or state.serves_path(request):
+                    await self._serve_beside(route, request, state, scope, receive, send)
+                    return
+                state.heads.check(request)
+            body, first = state.bodies.begin(receive) if state.on_asyncio else (None, None)
+            if body is None:
+                body = await state.bodies.read(receive, first)
+            state.quotas.in_flight += 1
+            try:
+                reply: Send = send
+                if state.trace is not None:
+                    request.send = reply = _traced(send, state.trace)
+                    state.trace.record_received(body)
+                is_batch = body[:1] != b"{" and jsonrpc.is_batch(body)
+                message = None if is_batch else jsonrpc.parse(body)
+                parse_batch = self.settings.parse_batch if is_batch else None
+                messages = (message or jsonrpc.parse(body),)
+                if parse_batch is not None:
+                    messages = parse_batch(body)
+                if state.authenticator is not None:
+                    state.authenticator.authorize(request, messages)
+                is_busy = state.quotas.in_flight > state.quotas.half or state.quotas.unread.size
+                if is_busy and (message is None or starts_work(message)):
+                    state.quotas.check_room(request, 0)  # this one is counted already
+                endpoint = state.last_endpoint
+                for each in state.first_endpoints:
+                    if each.applies(request, message):
+                        endpoint = each
+                waiting = endpoint.post(request, message, messages, body, receive, reply)
+                if waiting is not None:
+                    await waiting
+            finally:
+                state.quotas.in_flight -= 1
+                if len(body) > SHORT_BODY:
+                    state.bodies.release(body)
+        except (Refused, Disconnected, ConnectionClosedError, CancelledError) as error:
+            await self._end(error, request, state, receive, send)
+
+    async def _end(
+        self,
+        error: BaseException,
+        request: HttpRequest,
+        state: LifespanState,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Respond to a request that is not served, if its client is there."""
+        if isinstance(error, Refused):
+            if state.trace is not None and error.body == "read":
+                send = _traced(send, state.trace)
+            await state.bodies.respond(error, request, receive, send)
+        elif isinstance(error, CancelledError):  # by an asyncio host that shuts down
             if not request.responded:
                 with suppress(CancelledError):
                     await _INTERRUPTED.send(send)
-            raise
+            raise error
+        else:
+            logger.debug("not answered: %r", error)
 
     @property
     def endpoint_path(self) -> str:
@@ -169,11 +208,7 @@ class AsgiApplication:
         self._validator.allow(names)
 
     async def start(self) -> None:
-        """Enter the lifespan, for a host that sends no lifespan events.
-
-        Raises:
-            Exception: Whatever the lifespan raised.
-        """
+        """Enter the lifespan, for a host that sends no lifespan events; raises what that raises."""
         await self._state().start()
 
     async def close_streams(self) -> None:
@@ -181,18 +216,14 @@ class AsgiApplication:
         await self._state().close_streams()
 
     def start_drain(self) -> None:
-        """Close streams, let calls finish for `drain` seconds, then fail those that remain.
+        """Begin to close streams, and to fail the calls that `drain` seconds later remain.
 
-        Does not wait. For a host that waits for responses before it ends the lifespan.
+        For a host that waits for responses before it ends the lifespan. Idempotent.
         """
         self._state().start_drain()
 
     async def end(self) -> None:
-        """Fail all calls, end the sessions and leave the lifespan on this event loop.
-
-        Raises:
-            Exception: Whatever the lifespan raised on leaving.
-        """
+        """Fail all calls, end the sessions and leave the lifespan on this event loop."""
         await self._state().end()
 
     def _state(self) -> LifespanState:
@@ -241,46 +272,39 @@ class AsgiApplication:
         if is_preflight(request) and self._validator.listed_origin(request) is not None:
             raise Refused(PREFLIGHT, "unread")
         if route is None and not state.serves_path(request):
-            self._check_path(request, state)
+            if request.path not in self._paths:
+                document = None
+                if state.authenticator is not None:
+                    document = state.authenticator.metadata(request)
+                text = f"no such path; the endpoint is {self.endpoint_path}"
+                raise Refused(document or http_response.refusal(404, text), "unread")
+            if request.method not in ("POST", "GET", "DELETE"):
+                allowed = max((each.methods for each in state.endpoints), key=len)
+                raise Refused(http_response.not_allowed(allowed), "unread")
         limit = self.settings.limits.fields
         if request.count > limit:
             text = f"expected at most {limit} header fields (Limits.fields)"
             raise Refused(http_response.refusal(431, text), "unread")
         return route
 
-    def _check_path(self, request: HttpRequest, state: LifespanState) -> None:
-        """Check the path and the method of a request; see `_check_head`."""
-        if request.path not in self._paths:
-            document = None
-            if state.authenticator is not None:
-                document = state.authenticator.metadata(request)
-            text = f"no such path; the endpoint is {self.endpoint_path}"
-            raise Refused(document or http_response.refusal(404, text), "unread")
-        if request.method not in ("POST", "GET", "DELETE"):
-            allowed = max((each.methods for each in state.endpoints), key=len)
-            raise Refused(http_response.not_allowed(allowed), "unread")
-
-    async def _serve_route(
+    async def _serve_beside(
         self,
-        route: OtherPath,
+        route: OtherPath | None,
         request: HttpRequest,
         state: LifespanState,
-        asgi_scope: Scope,
+        scope: Scope,
         receive: Receive,
         send: Send,
     ) -> None:
-        """Serve a route that the user added."""
-        body = await state.bodies.read(receive)
-        try:
-            lifespan_state = self._service.use_state(state.background.state)
-            await route.serve(request, asgi_scope, receive, send, body, lifespan_state)
-        finally:
-            state.bodies.release(body)
-
-    async def _serve_other_method(
-        self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
-    ) -> None:
-        """Serve GET, DELETE, and the endpoints of HTTP+SSE, within the limit of streams."""
+        """Serve a route of the user, GET, DELETE, and the endpoints of HTTP+SSE."""
+        if route is not None:
+            body = await state.bodies.read(receive)
+            try:
+                value = self._service.use_state(state.background.state)
+                await route.serve(request, scope, receive, send, body, value)
+            finally:
+                state.bodies.release(body)
+            return
         streams = state.quotas.streams
         opens_stream = request.method == "GET"
         if opens_stream and not streams.enter():
@@ -290,64 +314,14 @@ class AsgiApplication:
                 await state.beside.serve(request, receive, send)
                 return
             if state.trace is not None:
-                send = _TracedSend(send, state.trace)
-            named = [each for each in state.endpoints[:-1] if each.names_revision(request)]
-            endpoint = (*named, state.endpoints[-1])[0]
+                send = _traced(send, state.trace)
+            named = [each for each in state.first_endpoints if each.names_revision(request)]
+            endpoint = (*named, state.last_endpoint)[0]
             if not await endpoint.serve_other(request, receive, send):
                 raise Refused(http_response.not_allowed("POST"))
         finally:
             if opens_stream:
                 streams.leave()
-
-    async def _post(
-        self,
-        request: HttpRequest,
-        state: LifespanState,
-        receive: Receive,
-        send: Send,
-        is_accepted: bool,
-    ) -> None:
-        """Read the body of a POST, and pass its messages to the endpoint of its revision.
-
-        Raises:
-            Refused: The messages are not served.
-        """
-        bodies, quotas = state.bodies, state.quotas
-        if not is_accepted:
-            check_post(request, self.settings.limits)
-            state.heads.add(request)
-        body, first = bodies.begin(receive) if state.on_asyncio else (None, None)
-        if body is None:
-            body = await bodies.read(receive, first)
-        quotas.in_flight += 1
-        try:
-            if state.trace is not None:
-                request.send = send = _TracedSend(send, state.trace)
-                state.trace.record_received(body)
-            message: jsonrpc.Message | None = None
-            messages: Sequence[jsonrpc.Message]
-            if body[:1] != b"{" and jsonrpc.is_batch(body):
-                parse_batch = self.settings.parse_batch
-                messages = (jsonrpc.parse(body),) if parse_batch is None else parse_batch(body)
-            else:
-                message = jsonrpc.parse(body)
-                messages = (message,)
-            if state.authenticator is not None:
-                state.authenticator.authorize(request, messages)
-            is_busy = quotas.in_flight > quotas.half or quotas.unread.size
-            if is_busy and (message is None or starts_work(message)):
-                quotas.check_room(request, 0)  # this one is counted already
-            endpoint = state.endpoints[-1]
-            for each in state.endpoints[:-1]:
-                if each.applies(request, message):
-                    endpoint = each
-            waiting = endpoint.post(request, message, messages, body, receive, send)
-            if waiting is not None:
-                await waiting
-        finally:
-            quotas.in_flight -= 1
-            if len(body) > SHORT_BODY:
-                bodies.release(body)
 
 
 class LifespanState:
@@ -362,8 +336,9 @@ class LifespanState:
         heads: The heads of POSTs that were accepted last.
         bodies: The request bodies being read.
         background: Runs tasks that no request owns.
-        endpoints: The endpoints of the revisions that are served; the last serves the requests that
-            none of the others applies to.
+        endpoints: The endpoints of the revisions that are served.
+        first_endpoints: All but the last one.
+        last_endpoint: Serves the requests that none of the others applies to.
         beside: Serves paths beside the endpoint, such as those of HTTP+SSE.
         authenticator: Authenticates and authorizes requests, if the application is protected.
         trace: Records the messages, if tracing is enabled.
@@ -390,6 +365,8 @@ class LifespanState:
                 self.endpoints.append(
                     make(service, settings, revisions, self.background, quotas, self.worker)
                 )
+        self.first_endpoints = tuple(self.endpoints[:-1])
+        self.last_endpoint = self.endpoints[-1]
         self.beside: PathEndpoint | None = settings.path_endpoint(
             service, quotas, self.bodies, self.authenticator
         )
@@ -399,11 +376,7 @@ class LifespanState:
         self._draining = self._watching = False
 
     async def start(self) -> None:
-        """Enter the lifespan, and watch the connections. Idempotent.
-
-        Raises:
-            Exception: Whatever the lifespan raised.
-        """
+        """Enter the lifespan, and watch the connections. Idempotent."""
         await self.background.start()
         if not self._watching:
             self._watching = True
@@ -441,17 +414,13 @@ class LifespanState:
             await endpoint.close_idle()
 
     def start_drain(self) -> None:
-        """See `AsgiApplication.start_drain`. Idempotent."""
+        """See `AsgiApplication.start_drain`."""
         if not self._draining:
             self._draining = True
             self.background.start_soon(self._drain)
 
     async def end(self) -> None:
-        """Fail all calls, end the sessions and leave the lifespan.
-
-        Raises:
-            Exception: Whatever the lifespan raised on leaving.
-        """
+        """See `AsgiApplication.end`."""
         self.quotas.streams.close()
         await self._fail_calls()
         await self.background.stop()
@@ -477,24 +446,16 @@ class LifespanState:
         await self.worker.run()
 
 
-class _TracedSend:
-    """An ASGI send callable that traces messages: whole documents, and each event of a stream."""
+def _traced(send: Send, trace: Trace) -> Send:
+    """An ASGI send callable that traces messages: whole documents, and the data of each event."""
 
-    def __init__(self, send: Send, trace: Trace) -> None:
-        self._send = send
-        self._trace = trace
-        self._events: EventDecoder | None = None
+    async def send_traced(message: MutableMapping[str, Any]) -> None:
+        body: bytes = message.get("body", b"")
+        if body[:1] not in (b"{", b"["):
+            lines = (line for line in body.split(b"\n") if line.startswith(_DATA))
+            body = b"\n".join(line.removeprefix(_DATA) for line in lines)
+        if body:
+            trace.record_sent(body)
+        await send(message)
 
-    async def __call__(self, message: MutableMapping[str, Any]) -> None:
-        """Trace an ASGI message, and send it."""
-        if message["type"] == "http.response.start":
-            if (b"content-type", MEDIA_TYPE.encode()) in message["headers"]:
-                self._events = EventDecoder()
-        elif self._events is None:
-            if message["body"]:
-                self._trace.record_sent(message["body"])
-        else:
-            for event in self._events.feed(message["body"]):
-                if not isinstance(event, TooLong) and event.data:
-                    self._trace.record_sent(event.data)
-        await self._send(message)
+    return send_traced

@@ -20,14 +20,19 @@ from ...protocol.batch_parsing import parse_array, refuse_initialize
 from ...protocol.events import Event, RequestReceived, Send
 from ...protocol.handshake import FOLLOWING
 from . import http_response
+from .exchange import RESPONSES
 from .http_response import HttpResponse, Receive, Refused
 from .http_response import Send as AsgiSend
-from .http_session import HttpSession
+from .http_session import (
+    HttpSession,
+    PostedEvents,
+    SessionExchange,
+    SessionResponse,
+    received_events,
+)
 from .quotas import starts_work
 from .request import HttpRequest
-from .session_exchange import PostedEvents, SessionExchange, SessionResponse, received_events
 from .settings import HttpSettings
-from .sse_response import RESPONSES
 
 
 class BatchResponse(SessionResponse):

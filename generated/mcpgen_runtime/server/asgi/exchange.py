@@ -29,14 +29,15 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from asyncio import current_task
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import anyio
+import anyio.lowlevel
 
-from ...channel import OutgoingMessage
+from ...channel import MessageSender, OutgoingMessage
 from ...errors import ConnectionClosedError, ProtocolError
 from ...facts import Revisions
 from ...protocol import jsonrpc
@@ -48,12 +49,26 @@ from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import RequestContext
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
-from .http_response import JSON_TYPE, SHUTTING_DOWN, Receive, Send
-from .quotas import SHORT_BODY, Quotas
-from .request import HttpRequest
-from .sse_response import PostResponse
+from .http_response import (
+    JSON_TYPE,
+    NO_HEADERS,
+    SHUTTING_DOWN,
+    HttpResponse,
+    Receive,
+    Send,
+    SseResponse,
+    until_disconnect,
+)
+from .quotas import Quotas
+from .request import SHORT_BODY, HttpRequest
+from .settings import HttpSettings
 
 logger = logging.getLogger(__name__)
+
+RESPONSES = ("response", "error")
+"""The kinds of messages that are responses."""
+
+_NO_STATUSES: Mapping[int, int] = {}
 
 _SEARCH_INTERVAL = 0.25  # seconds between two searches for disconnected clients, at least
 
@@ -127,13 +142,132 @@ class HttpEndpoint(ABC):
         await self.exchanges.fail_all(SHUTTING_DOWN)
 
 
-class ExchangeOwner(Protocol):
-    """The session or endpoint of exchanges.
+class PostResponse(MessageSender):
+    """The response to one POST without a session. `SessionResponse` is that in a session.
+
+    It is a JSON document, or a stream: when a message precedes the JSON-RPC response, or after
+    `keep_alive` seconds of silence, if the client accepts streams and the settings allow one.
+    An error response that nothing precedes has the HTTP status of its code in `statuses`, or
+    `other_status`.
 
     Attributes:
-        stores: Whether a response waits for changes to be stored.
-        open_exchanges: The exchanges of the endpoint.
+        created: Start of the first period of silence, on the monotonic clock.
+        done: Whether nothing more is sent.
+        events_only: Whether the response has to be a stream.
+        headers: Further header fields.
     """
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        receive: Receive,
+        send: Send,
+        settings: HttpSettings,
+        statuses: Mapping[int, int] = _NO_STATUSES,
+        other_status: int = 200,
+    ) -> None:
+        self._request = request
+        self._receive = receive
+        self._send = send
+        self._settings = settings
+        self._statuses = statuses
+        self._json_only, self.events_only = request.forms
+        self._streaming = False
+        self._sse: SseResponse | None = None
+        self._watching: anyio.CancelScope | None = None
+        self._on_abort: Callable[[], object] | None = None
+        self.created = monotonic()
+        self.done = False
+        self.headers: Mapping[str, str] = NO_HEADERS
+        self.other_status = other_status
+
+    @property
+    def sse(self) -> SseResponse:
+        """The stream, started or not."""
+        if self._sse is None:
+            self._sse = SseResponse(self._send, self._settings.limits.send_seconds)
+            self._sse.last_write -= monotonic() - self.created
+            self._sse.on_abort = self._on_abort
+        return self._sse
+
+    def call_on_abort(self, on_abort: Callable[[], object] | None) -> None:
+        """Set a function to be called once when the client is found to be gone."""
+        self._on_abort = on_abort
+        if self._sse is not None:
+            self._sse.on_abort = on_abort
+
+    async def send(self, message: OutgoingMessage) -> None:
+        """Send the response, or a message that precedes it; not before a response in JSON.
+
+        Raises:
+            ConnectionClosedError: The client is gone.
+        """
+        is_response = message.kind in RESPONSES
+        if self.done or (self._json_only and not self._streaming and not is_response):
+            await anyio.lowlevel.checkpoint()  # so that a handler that only sends is cancelled
+            return
+        if is_response:
+            self.done = True
+            code = message.error_code
+            if not self._streaming and (code is not None or not self.events_only):
+                status = 200 if code is None else self._statuses.get(code, self.other_status)
+                await HttpResponse(status, message.data, self.headers).send(self._send)
+                return
+        if not self._streaming:
+            await self.open_stream(holds=True)
+        await self.sse.write_event(message.data, is_last=is_response)
+
+    async def respond(self, response: HttpResponse) -> None:
+        """Send one complete response, unless a response was sent."""
+        if not self.done:
+            self.done = True
+            await response.send(self._send)
+
+    async def start(self) -> None:
+        """Start the stream, if the response has to be a stream."""
+        if self.events_only:
+            await self.start_early()
+
+    async def start_early(self) -> None:
+        """Start the stream before the first message, unless the response has to be JSON."""
+        if not (self._streaming or self._json_only or self.done):
+            with anyio.CancelScope(shield=True):  # a response sent meanwhile cancels this task
+                await self.open_stream()
+
+    async def open_stream(self, *, holds: bool = False) -> None:
+        """Start the stream, regardless of the settings; see `SseResponse.open`."""
+        self._streaming = True
+        await self.sse.open(self.headers, holds=holds)
+
+    async def watch(self) -> None:
+        """Wait for the client to disconnect; meanwhile keep the connection alive."""
+        if not self.done:
+            with anyio.CancelScope() as self._watching:
+                with suppress(ConnectionClosedError):
+                    await self.start()
+                    keep_alive = self._settings.keep_alive
+                    await until_disconnect(self._receive, self.sse, keep_alive, self.start_early)
+                self.disconnect()
+
+    def disconnect(self) -> None:
+        """Called when the client was found to be gone."""
+
+    def stop_watching(self) -> None:
+        """Stop waiting for the client to disconnect."""
+        if self._watching is not None:
+            self._watching.cancel()
+        self.call_on_abort(None)
+
+    async def close(self) -> None:
+        """End the response. Idempotent."""
+        self.done = True
+        self.stop_watching()
+        if self._sse is not None:
+            await self._sse.close()
+
+
+class ExchangeOwner(Protocol):
+    """The session or endpoint of exchanges; a response may wait until it `stores` changes."""
 
     service: Service
     stores: ClassVar[bool]
@@ -147,16 +281,9 @@ ResponseT = TypeVar("ResponseT", bound=PostResponse)
 
 
 class Exchange(ABC, Generic[OwnerT, ResponseT]):
-    """One request over HTTP. Subclasses say to whom it belongs.
+    """One request over HTTP. Subclasses say to whom it belongs: to a session or an endpoint.
 
-    Args:
-        owner: The session or endpoint.
-        request: The POST.
-        receive: Of the POST.
-        send: Of the POST.
-        event: The request in its body.
-        metadata: Of the request.
-        response: That of the batch that the request is part of.
+    A request of a batch is given the response of that.
 
     Attributes:
         events_only: Whether the response has to be a stream.
@@ -206,14 +333,12 @@ class Exchange(ABC, Generic[OwnerT, ResponseT]):
         if task.done():
             task.result()
             return None
-        return self._wait_for(task, exchanges.own(task))
+        return self._wait_for(task)
 
     async def serve(self, scope: anyio.CancelScope | None) -> None:
         """Run the handler of the request, and send its response, unless it is cancelled.
 
-        Args:
-            scope: The scope to cancel if the client cancels the request; `None` for this task,
-                which does nothing else.
+        A cancellation by the client cancels the scope, or this task, which does nothing else.
         """
         self._running = current_task() if scope is None else scope
         event = self.event
@@ -339,8 +464,11 @@ class Exchange(ABC, Generic[OwnerT, ResponseT]):
     async def host_cancelled(self, task: asyncio.Future[None]) -> None:
         """Called when the host cancelled the POST, whose request a task serves."""
 
-    async def _wait_for(self, task: asyncio.Future[None], end: Awaitable[None]) -> None:
-        """Wait for the end of the task. A cancellation of the POST must not pass on to the task."""
+    async def _wait_for(self, task: asyncio.Future[None]) -> None:
+        """Wait for the end of the task, which goes on if the POST is cancelled."""
+        exchanges = self._owner.open_exchanges
+        end = exchanges.tasks[task] = asyncio.get_running_loop().create_future()
+        task.add_done_callback(exchanges.disown)
         try:
             await end
         except asyncio.CancelledError:
@@ -350,27 +478,15 @@ class Exchange(ABC, Generic[OwnerT, ResponseT]):
             task.result()
 
 
-class Failable(Protocol):
-    """Work for a client that may be gone."""
-
-    async def fail(self, text: str) -> None:
-        """Respond with an error, unless there is a response, and cancel the work."""
-        ...
-
-
 class OpenExchanges:
     """The exchanges of an endpoint.
-
-    Args:
-        background: Runs the tasks that wait for clients to disconnect.
-        quotas: Counts the messages in flight.
-        interval: Seconds after which an exchange is watched.
 
     Attributes:
         open: The exchanges; after one was added, call `wake` unless `added` is `None`.
         added: Set when an exchange is added while the watching task waits for one.
         tasks: The tasks of asyncio that serve them, beyond those that have ended at once; each
-            with a future that is done when the task is.
+            with a future that is done when the task is. The POST, which waits for it, may end
+            before.
     """
 
     def __init__(self, background: TaskScope, quotas: Quotas, interval: float) -> None:
@@ -389,18 +505,8 @@ class OpenExchanges:
             self.added.set()
             self.added = None
 
-    def own(self, task: asyncio.Future[None]) -> Awaitable[None]:
-        """Own a task until it ends; its POST, which waits for it, may end before.
-
-        Returns:
-            Waits for the end of the task, and does not cancel the task if it is cancelled.
-        """
-        end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.tasks[task] = end
-        task.add_done_callback(self._disown)
-        return end
-
-    def _disown(self, task: asyncio.Future[None]) -> None:
+    def disown(self, task: asyncio.Future[None]) -> None:
+        """Called when a task has ended."""
         end = self.tasks.pop(task)
         if not end.done():
             end.set_result(None)
@@ -438,11 +544,11 @@ class OpenExchanges:
     async def fail_all(self, text: str) -> None:
         """Respond to all requests with an error, and cancel them."""
         async with anyio.create_task_group() as tasks:
-            for exchange in self._all():
-                tasks.start_soon(log_failures, exchange.fail, text)
+            for fail in self._failing():
+                tasks.start_soon(log_failures, fail, text)
 
-    def _all(self) -> Sequence[Failable]:
-        return list(self.open)
+    def _failing(self) -> list[Callable[[str], Awaitable[None]]]:
+        return [each.fail for each in self.open]
 
     def _find_disconnected(self) -> None:
         """Start watching all connections, at most every `_SEARCH_INTERVAL` seconds."""
@@ -450,18 +556,6 @@ class OpenExchanges:
         if now >= self._next_search:
             self._next_search = now + _SEARCH_INTERVAL
             self.watch_all()
-
-
-def _end_of(task: asyncio.Future[Any]) -> Awaitable[None]:
-    """Waits for the end of a task, and does not cancel the task if it is cancelled."""
-    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def end(_: asyncio.Future[Any]) -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    task.add_done_callback(end)
-    return ended
 
 
 async def _absorb_cancellation() -> None:
@@ -475,7 +569,7 @@ async def _in_own_task(coroutine: Coroutine[Any, Any, None]) -> None:
     task = begin_task(coroutine)
     while not task.done():
         with suppress(asyncio.CancelledError):
-            await _end_of(task)
+            await asyncio.wait([task])
 
 
 async def log_failures(function: Callable[..., Awaitable[None]], *arguments: object) -> None:

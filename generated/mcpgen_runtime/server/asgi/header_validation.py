@@ -152,7 +152,9 @@ class HeaderValidator:
         name = getattr(params, method_facts.named_by, None)
         return (
             isinstance(name, str)
-            and _is_plain(name)
+            and name.isascii()  # as `_is_plain` does
+            and name.isprintable()
+            and not name.startswith("=?")
             and headers.get(self._name_key) == name.encode()
             and not (method_facts.param_headers and self._param_headers_of(name))
         )

@@ -12,6 +12,7 @@ Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
@@ -31,21 +32,27 @@ from ...protocol.lifecycle import (
     capabilities_without_session,
 )
 from ...runtime.request_context import NETWORK, PRINCIPAL
-from ...runtime.task_scope import TaskScope
+from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import Service
 from . import http_response
 from . import request as http
-from .exchange import HttpEndpoint
-from .http_response import HttpResponse, Receive, Refused
+from .exchange import HttpEndpoint, logger
+from .http_response import HttpResponse, Receive, Refused, SseResponse
 from .http_response import Send as AsgiSend
-from .http_session import HttpSession, SessionExchanges, SessionRegistry
-from .quotas import Quotas, decoded_size
+from .http_session import (
+    HttpSession,
+    SessionExchange,
+    SessionExchanges,
+    SessionResponse,
+    post_message,
+)
+from .quotas import MemoryQuota, Quotas, decoded_size
 from .request import HttpRequest, field_key
-from .session_exchange import SessionExchange, SessionResponse, post_message
-from .settings import HttpSettings
-from .sse_response import SseResponse
+from .settings import HttpSettings, Limits
 
 _LACKS = "a session, and this server keeps none (stateless=True)"
+
+_UNCONFIRMED_SHARE = 100  # unconfirmed sessions end first above 1/100 of the limit
 
 _WATCH_INTERVAL = 15.0  # seconds after which a client is watched, without `keep_alive`
 
@@ -53,6 +60,137 @@ _KEPT = FOLLOWING | {INITIALIZE}  # requests of which a session keeps a part
 
 Identify: TypeAlias = Callable[[Session], str | None]
 """Returns the id of a session that any process serves; `None` to keep it in this process."""
+
+
+_Sessions: TypeAlias = OrderedDict[str, HttpSession]
+
+
+class SessionRegistry:
+    """The sessions of one application, ordered by last use; the longest unused is first.
+
+    When a session has to be ended to make room, likely parts of a flood are ended first: sessions
+    whose client did nothing after `initialize`, then sessions of the address that has most. So a
+    client that keeps opening sessions mostly ends its own sessions.
+    """
+
+    def __init__(self, limits: Limits, memory: MemoryQuota) -> None:
+        self._limits = limits
+        self._now = loop_clock()
+        self.by_id: _Sessions = OrderedDict()
+        self._unconfirmed: _Sessions = OrderedDict()
+        self._by_network: defaultdict[str, _Sessions] = defaultdict(OrderedDict)
+        self._added = anyio.Event()
+        self._closed = False
+        memory.end_idle_session = self.end_largest
+
+    def __len__(self) -> int:
+        """Number of sessions."""
+        return len(self.by_id)
+
+    def get(self, identifier: str) -> HttpSession | None:
+        """A session by its id."""
+        return self.by_id.get(identifier)
+
+    def all(self) -> Sequence[HttpSession]:
+        """All sessions."""
+        return tuple(self.by_id.values())
+
+    def touch(self, session: HttpSession) -> None:
+        """Record that a session was used just now."""
+        session.last_used = self._now()
+        if session.id in self.by_id:
+            self.by_id.move_to_end(session.id)
+            if session.id not in self._unconfirmed:
+                self._by_network[session.network].move_to_end(session.id)
+            elif session.ready:
+                del self._unconfirmed[session.id]
+                self._by_network[session.network][session.id] = session
+            else:
+                self._unconfirmed.move_to_end(session.id)
+
+    async def add(self, session: HttpSession) -> None:
+        """Add a session.
+
+        Raises:
+            Refused: There is no room for it, or the server ends.
+        """
+        if self._closed:
+            raise Refused(http_response.ending())
+        evicted = None
+        if len(self.by_id) >= self._limits.sessions:
+            evicted = self._session_to_evict()
+            if evicted is None:
+                raise Refused(http_response.over_limit("sessions"))
+        self.by_id[session.id] = self._unconfirmed[session.id] = session
+        session.open()
+        self._added.set()
+        if evicted is not None:
+            await self.end(evicted)
+
+    async def end_largest(self, size: int) -> None:
+        """End the idle session that keeps most bytes, of those with more than `size` bytes."""
+        idle = [each for each in self.by_id.values() if not each.users and each.kept > size]
+        if idle:
+            await self.end(max(idle, key=lambda each: (each.id in self._unconfirmed, each.kept)))
+
+    async def end(self, session: HttpSession) -> None:
+        """End a session. Failures are logged."""
+        is_registered = self.by_id.pop(session.id, None) is not None
+        if is_registered and self._unconfirmed.pop(session.id, None) is None:
+            of_network = self._by_network[session.network]
+            del of_network[session.id]
+            if not of_network:
+                del self._by_network[session.network]
+        try:
+            with anyio.CancelScope(shield=True):
+                await session.close()
+        except Exception:
+            logger.exception("a session did not end well")
+
+    async def expire(self) -> None:
+        """End sessions that have been idle for too long, until cancelled."""
+        seconds = self._limits.idle
+        while seconds is not None:
+            if not self.by_id:
+                self._added = anyio.Event()
+                await self._added.wait()
+            await anyio.sleep_until(await self._end_idle(seconds))
+
+    async def close_idle(self) -> None:
+        """End all sessions without connections, and accept no new ones."""
+        self._closed = True
+        for session in list(self.by_id.values()):
+            if not session.users:
+                await self.end(session)
+
+    async def close(self) -> None:
+        """End all sessions."""
+        while self.by_id:
+            await self.end(next(iter(self.by_id.values())))
+
+    async def _end_idle(self, seconds: float) -> float:
+        """End sessions that have been idle for too long; returns the time of the next check."""
+        now = self._now()
+        for session in list(self.by_id.values()):
+            if session.users:
+                continue
+            if session.last_used + seconds > now:
+                return session.last_used + seconds
+            await self.end(session)
+        return now + seconds
+
+    def _session_to_evict(self) -> HttpSession | None:
+        """The idle session to end for a new session; `None` if no session is idle."""
+        if len(self._unconfirmed) > self._limits.sessions // _UNCONFIRMED_SHARE:
+            unconfirmed = _first_idle(self._unconfirmed)
+            if unconfirmed is not None:
+                return unconfirmed
+        most = max(self._by_network.values(), key=len, default=self.by_id)
+        return _first_idle(most) or _first_idle(self.by_id)
+
+
+def _first_idle(sessions: _Sessions) -> HttpSession | None:
+    return next((session for session in sessions.values() if not session.users), None)
 
 
 class SessionEndpoint(HttpEndpoint):
@@ -175,6 +313,25 @@ class SessionEndpoint(HttpEndpoint):
             return self._post_kept(session, request, message, body, receive, send)
         return self._serve(session, request, message, receive, send)
 
+    def _serve(
+        self,
+        session: HttpSession,
+        request: HttpRequest,
+        message: jsonrpc.Request,
+        receive: Receive,
+        send: AsgiSend,
+        kept: int = 0,
+    ) -> Awaitable[None] | None:
+        """Respond to one request, of which the session keeps some bytes."""
+        events = session.peer.connection.receive(message)
+        if not isinstance(event := events[0], RequestReceived):
+            if kept:
+                session.count_subscriptions(kept)
+            return self._answer(session, events, request, receive, send)
+        exchange = SessionExchange(session, request, receive, send, event)
+        exchange.kept = kept
+        return exchange.start()
+
     async def _post_kept(
         self,
         session: HttpSession,
@@ -185,7 +342,7 @@ class SessionEndpoint(HttpEndpoint):
         send: AsgiSend,
     ) -> None:
         """Respond to a request of which the session keeps a part."""
-        kept: int | None = None
+        kept = 0
         if message.method == INITIALIZE:
             http.check_initialize(message, body, self.settings.limits)
             await session.reserve_initialize(decoded_size(body))
@@ -194,25 +351,6 @@ class SessionEndpoint(HttpEndpoint):
         waiting = self._serve(session, request, message, receive, send, kept)
         if waiting is not None:
             await waiting
-
-    def _serve(
-        self,
-        session: HttpSession,
-        request: HttpRequest,
-        message: jsonrpc.Request,
-        receive: Receive,
-        send: AsgiSend,
-        kept: int | None = None,
-    ) -> Awaitable[None] | None:
-        """Respond to one request of a session."""
-        events = session.peer.connection.receive(message)
-        if not isinstance(event := events[0], RequestReceived):
-            if kept is not None:
-                session.count_subscriptions(kept)
-            return self._answer(session, events, request, receive, send)
-        exchange = SessionExchange(session, request, receive, send, event)
-        exchange.kept = kept
-        return exchange.start()
 
     async def _answer(
         self,
@@ -367,11 +505,7 @@ class SessionEndpoint(HttpEndpoint):
         await response.finish()
 
     async def _register(self, session: HttpSession, body: bytes) -> None:
-        """Register a session.
-
-        Args:
-            session: The session.
-            body: The body with its `initialize`.
+        """Register the session of an `initialize`.
 
         Raises:
             Refused: There is no room for the session.

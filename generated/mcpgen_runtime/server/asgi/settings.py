@@ -8,107 +8,16 @@ Features add settings of their own, as bases of `chosen_http.ServerHttpSettings`
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypedDict
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, TypedDict
 
-if TYPE_CHECKING:
-    from ..serving import ProcessLimit, Service
-
-Answers: TypeAlias = Literal["auto", "json", "sse"]
-"""The form of the response to a POST: JSON, a stream of events, or chosen per response.
-
-With `sse` the stream opens before the handler has finished. With `auto` it opens when a message
-precedes the response, or after `keep_alive` seconds of silence.
-With `json` nothing can precede the response: progress and log messages of a call are dropped, and
-in a session its requests to the client are sent on the stream that the client opened by GET.
-"""
+from ..serving import ProcessLimit, Service
+from .quotas import Quotas
+from .request import Answers as Answers
+from .request import Authentication, PathEndpoint, RequestBodies
+from .request import Limits as Limits
 
 _ANSWERS = ("auto", "json", "sse")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of one application, so that no client can exhaust its memory.
-
-    Attributes:
-        body: Bytes of a request body; more get 413. Also bytes of messages that one client of
-            HTTP+SSE has posted and its session has not received; more get 503.
-        bodies: Bytes of all bodies of more than 64 KiB together, from the first part to the
-            response; more get 503, first the body whose next part is the longest overdue.
-        reading: Incomplete bodies at a time. One more ends the body whose next part is the longest
-            overdue, with 503.
-        body_seconds: Seconds for a request body to arrive; then the request gets 408.
-        discard: Bytes of a body that are read and dropped after its request was refused, for
-            `body_seconds` at most: clients that read nothing before they have written the whole
-            body get the refusal. Then the connection is closed.
-        unread: Bytes of all responses and events of more than 64 KiB together that clients have not
-            read yet. Then requests get 503; those of a principal, or of a network without
-            authentication, once half of these bytes are unread by it.
-        fields: Header fields of a request; more get 431. With `Server.run` the head of a request
-            may have 64 KiB; other servers have limits of their own.
-        head_seconds: Seconds for the head of a request to arrive, also of the first request of a
-            connection. Then the connection is closed. Applies to `Server.run`; other servers have
-            limits of their own.
-        send_seconds: Seconds that a client may leave a response unread before the connection is
-            aborted. Slow readers are not affected: `Server.run` checks whether the client reads;
-            under other servers, each 64 KiB of an event add a second.
-        in_flight: Messages being served at a time for connected clients, over all clients and
-            transports; more get 503. Responses to the server's requests and cancellations are
-            always accepted.
-        per_session: Requests of one session being served at a time, whether its client is
-            connected or not; also notifications, and messages of one client of HTTP+SSE that its
-            session has not received. More get 503.
-        abandoned: Requests and notifications in sessions being served at a time after their client
-            closed the connection, which does not cancel them. One more cancels the request that was
-            abandoned first: the client gets an error when it resumes the stream.
-        abandoned_seconds: Seconds after which an abandoned request is cancelled, with its own
-            requests to the client, unless the client has resumed the stream.
-        streams: Open streams of events over all clients; more get 503.
-        sessions: Sessions open at a time. One more ends an idle session: first sessions whose
-            client did nothing after `initialize`, if they exceed a hundredth of this limit; then
-            sessions of the address that has most; among these the longest idle session. If no
-            session is idle, `initialize` gets 503.
-        idle: Seconds after which an unused session ends; `None` for never.
-        initialize: Bytes of an `initialize` request; more get 413.
-        session_bytes: Estimated bytes kept for all sessions: `initialize`, subscribed URIs, pending
-            messages, and messages posted over HTTP+SSE and not yet received. Filters of
-            subscription streams count too. When they exceed the limit, idle sessions that keep
-            more than is needed end; if that does not suffice, requests get 503.
-        pending: Messages of a session that wait for its client to open a stream; more are refused.
-        pending_bytes: Bytes of these messages; more are refused.
-        sealed_seconds: Seconds from the start of a sealed session to its end.
-
-    Raises:
-        ValueError: A limit is not above zero.
-    """
-
-    body: int = 4 * 2**20
-    bodies: int = 128 * 2**20
-    reading: int = 1000
-    body_seconds: float = 30.0
-    discard: int = 64 * 2**20
-    unread: int = 128 * 2**20
-    fields: int = 100
-    head_seconds: float = 30.0
-    send_seconds: float = 60.0
-    in_flight: int = 1000
-    per_session: int = 100
-    abandoned: int = 1000
-    abandoned_seconds: float = 600.0
-    streams: int = 10_000
-    sessions: int = 10_000
-    idle: float | None = 1800.0
-    initialize: int = 64 * 2**10
-    session_bytes: int = 64 * 2**20
-    pending: int = 100
-    pending_bytes: int = 2**20
-    sealed_seconds: float = 86_400.0
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value is not None and value <= 0:
-                raise ValueError(f"Limits.{each.name}: expected more than 0, got {value}")
 
 
 @dataclass(frozen=True)
@@ -214,12 +123,18 @@ class HttpSettings:
         """The class of the endpoint to use in place of a class of `chosen_http.ENDPOINTS`."""
         return kind
 
-    def path_endpoint(self, service: Service, quotas: Any, bodies: Any, authenticator: Any) -> Any:
-        """A `PathEndpoint` for paths other than `path`; `None` for none."""
+    def path_endpoint(
+        self,
+        service: Service,
+        quotas: Quotas,
+        bodies: RequestBodies,
+        authenticator: Authentication | None,
+    ) -> PathEndpoint | None:
+        """Serves paths other than `path`; `None` for none."""
         return None
 
-    def authenticator(self, service: Service, worker: Any) -> Any:
-        """The `Authentication` of requests on one event loop; `None` for none."""
+    def authenticator(self, service: Service, worker: Any) -> Authentication | None:
+        """Authenticates requests on one event loop; `None` for none."""
         return None
 
     def worker(self, service: Service) -> Any:

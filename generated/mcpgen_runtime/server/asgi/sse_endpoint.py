@@ -30,13 +30,11 @@ from ...runtime.request_context import PRINCIPAL, Application, Identity, Princip
 from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import http_response
 from . import request as http
-from .body import RequestBodies
-from .http_response import HttpResponse, Receive, Refused
+from .http_response import HttpResponse, Receive, Refused, SseResponse
 from .http_response import Send as AsgiSend
 from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
-from .request import Authentication, HttpRequest
+from .request import Authentication, HttpRequest, RequestBodies
 from .settings import HttpSettings, Limits
-from .sse_response import SseResponse
 
 _ID_BYTES = 32
 _QUERY = "session_id"

@@ -39,14 +39,13 @@ from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
-from .exchange import Exchange, HttpEndpoint, OpenExchanges, logger
+from .exchange import Exchange, HttpEndpoint, OpenExchanges, PostResponse, logger
 from .header_validation import HeaderValidator
 from .http_response import SHUTTING_DOWN, HttpResponse, Receive, Refused
 from .http_response import Send as AsgiSend
 from .quotas import Quotas, StreamMemory
 from .request import HttpRequest
 from .settings import HttpSettings
-from .sse_response import PostResponse
 
 _UNAVAILABLE = 503
 _WATCH_INTERVAL = 0.25  # most seconds between two checks of the open exchanges
@@ -127,7 +126,9 @@ class StatelessEndpoint(HttpEndpoint):
         """See `HttpEndpoint`."""
         if not isinstance(message, jsonrpc.Request):
             return self._post_other(request, message, send)
-        NETWORK.set(http.network_of(request.client))
+        client = request.client
+        is_ipv4 = client is not None and ":" not in client[0]
+        NETWORK.set(client[0] if client and is_ipv4 else http.network_of(client))
         try:
             event, metadata = self._reader.read_request(message)
         except ProtocolError as error:

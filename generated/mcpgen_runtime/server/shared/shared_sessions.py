@@ -21,8 +21,9 @@ from ...channel import OutgoingMessage
 from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import Session, State
 from ..asgi.event_store import StoredEvents
+from ..asgi.exchange import PostResponse
+from ..asgi.http_response import SseResponse
 from ..asgi.resumable_stream import ResumableSession, ResumableStream
-from ..asgi.sse_response import PostResponse, SseResponse
 from .bus import SharedStateError
 from .session_store import SessionRecord, merge_records
 from .shared_streams import (

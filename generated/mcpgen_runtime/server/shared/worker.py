@@ -267,11 +267,11 @@ class SharedWorker:
             tasks.start_soon(self._repeat, self._read_inbox)
             if self.find_lost is not None:
                 tasks.start_soon(self._repeat, partial(self._log_failures, self.find_lost))
-            self._announcer.follow(self._on_announcement)
+            self._announcer.followers.append(self._on_announcement)
             try:
                 await anyio.sleep_forever()
             finally:
-                self._announcer.stop_following(self._on_announcement)
+                self._announcer.followers.remove(self._on_announcement)
 
     async def publish(self, letter: Letter) -> None:
         """Send a message to all workers, including this worker.
@@ -459,7 +459,8 @@ class SharedWorker:
         if letter.subject is not None:
             if self.load_subject is None:
                 return
-            if not self._announcer.has_subscriber(letter.name, params or {}):
+            connections = [each.peer.connection for each in self._announcer.queues]
+            if not any(each.has_subscriber(letter.name, params or {}) for each in connections):
                 return
             params = await self.load_subject(letter.subject)
             if params is None:
@@ -479,7 +480,8 @@ class SharedWorker:
             await self.handler.reload()
         for name in LISTS.values():
             self._announcer.deliver(name)
-        for uri in self._announcer.subscribed_uris():
+        connections = [each.peer.connection for each in self._announcer.queues]
+        for uri in {uri for each in connections for uri in each.subscribed_uris()}:
             self._announcer.deliver(RESOURCE_UPDATED, {"uri": uri})
 
 

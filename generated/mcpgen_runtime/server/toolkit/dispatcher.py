@@ -204,7 +204,7 @@ class Dispatcher:
             The values that they yielded, for `use_state`.
         """
         async with nullcontext() if self.lifespan is None else self.lifespan() as state:
-            yield {self.state: state}
+            yield {} if state is None else {self.state: state}
 
     def use_state(self, states: Mapping[ContextVar[Any], Any] | None) -> Any:
         """Set the values of lifespans for the current task; return that of the server's own one."""

@@ -139,7 +139,7 @@ def mount_server(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Non
     methods.refresh()
     for follower in followers:
         follower.follow()
-    server.announcer.follow(partial(_announce, own, mount))
+    server.announcer.followers.append(partial(_announce, own, mount))
 
 
 def _new_mount(own: MountingDispatcher, server: MountingDispatcher, prefix: str | None) -> Mount:

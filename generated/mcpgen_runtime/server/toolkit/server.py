@@ -331,7 +331,7 @@ class ServerKernel:
             raise attribute_error(self, name, self._absent)
 
     def __repr__(self) -> str:
-        count = len(self._announcer)
+        count = len(self._announcer.queues)
         clients = f"{count} client{'' if count == 1 else 's'}"
         return f"<{type(self).__name__} {self.name} {self.info['version']}, {clients}>"
 

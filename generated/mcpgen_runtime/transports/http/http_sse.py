@@ -26,7 +26,8 @@ from ...errors import (
 from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
 from ...framing.http_hosts import format_url, join_urls, same_origin
-from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
+from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE
+from ...framing.sse_decoder import EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.lifecycle import INITIALIZE
 from ...protocol.negotiation import parse_batch

@@ -38,7 +38,8 @@ from ...facts import Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import JSON, is_field_value
 from ...framing.http_hosts import format_url
-from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
+from ...framing.sse import MEDIA_TYPE, MESSAGE
+from ...framing.sse_decoder import EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.negotiation import parse_batch
 from ...runtime.time_limits import HttpTimeouts
