@@ -161,7 +161,7 @@ def test_attributes_have_the_case_of_the_policy(folder: Path, case: str) -> None
     assert rows["mimeType"] == CASES[case]
 
 
-def test_inline_types_have_the_names_of_the_table_and_others_their_suffix(folder: Path) -> None:
+def test_inline_types_have_names_of_the_table_or_a_suffix(folder: Path) -> None:
     settings = (
         '[naming.types]\nEmbeddedResourceResource = "Contents"\n'
         '[naming.suffixes]\nobject = "Model"\nalias = "Alias"\ninline = "Inline"\n'
