@@ -15,7 +15,7 @@ from mcpgen.model import choice
 OPTIONS = ("--revision", OLDEST, "--parts", "types")
 
 
-def test_only_a_strict_package_has_the_definitions_of_its_schema() -> None:
+def test_only_a_strict_package_has_definitions() -> None:
     lenient = rendered("types", "all", (NEWEST,))
     strict = rendered("types", "all", (NEWEST,), decoding="strict")
     folder = f"r{NEWEST.replace('-', '_')}"
@@ -25,7 +25,7 @@ def test_only_a_strict_package_has_the_definitions_of_its_schema() -> None:
     assert not any("DEFINITIONS" in text for text in lenient.values())
 
 
-def test_an_update_keeps_strict_decoding_until_another_is_named(tmp_path: Path) -> None:
+def test_an_update_keeps_strict_decoding(tmp_path: Path) -> None:
     package = str(tmp_path / "acme")
     assert run(*OPTIONS, "--decoding", "strict", "-o", package).code == 0
     record = tmp_path / "acme/mcpgen.json"

@@ -78,7 +78,7 @@ def test_params_of_a_method_that_the_revision_lacks_stay_json(revision: str) -> 
 
 
 @every
-def test_methods_that_both_sides_may_send_have_the_same_params(revision: str) -> None:
+def test_methods_of_both_sides_have_the_same_params(revision: str) -> None:
     methods = methods_of(revision)
     for ours, theirs in (
         (methods.CLIENT_REQUESTS, methods.SERVER_REQUESTS),
@@ -172,7 +172,7 @@ def test_what_a_peer_can_make_grow_is_bounded(revision: str) -> None:
 
 
 @every
-def test_a_line_of_several_messages_is_read_where_the_revision_has_batches(revision: str) -> None:
+def test_a_batch_is_read_where_the_revision_has_batches(revision: str) -> None:
     methods = methods_of(revision)
     batch = [line(id=1, result={}), line(method="notifications/initialized")]
     data = json.dumps(batch).encode()

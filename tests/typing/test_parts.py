@@ -143,7 +143,7 @@ def errors_of(packages: Path) -> Callable[[Checker], Mapping[str, list[str]]]:
 
 @pytest.mark.parametrize("checker", [run_mypy, run_pyright])
 @pytest.mark.parametrize("package", STRICT)
-def test_a_type_checker_finds_nothing_in_a_package_that_decodes_strictly(
+def test_a_type_checker_finds_nothing_in_strict_packages(
     errors_of: Callable[[Checker], Mapping[str, list[str]]], checker: Checker, package: str
 ) -> None:
     assert errors_of(checker).get(package, []) == []
