@@ -61,7 +61,8 @@ def convert(value: Any, kind: TypeForm[T], *, extra: bool = False) -> T:
         ValidationError: The value has another shape; the text has the path.
     """
     converted: T = _convert(value, kind)
-    keep = kept_members(kind, extra)
+    hashable: Any = kind
+    keep = kept_members(hashable, extra)
     if keep is None:
         return converted
     kept: T = with_kept_members(converted, value, keep)

@@ -145,7 +145,7 @@ class AsgiApplication:
                 is_batch = body[:1] != b"{" and jsonrpc.is_batch(body)
                 message = None if is_batch else jsonrpc.parse(body)
                 parse_batch = self.settings.parse_batch if is_batch else None
-                messages = (message or jsonrpc.parse(body),)
+                messages: Sequence[jsonrpc.Message] = (message or jsonrpc.parse(body),)
                 if parse_batch is not None:
                     messages = parse_batch(body)
                 if state.authenticator is not None:
