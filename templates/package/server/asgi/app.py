@@ -363,8 +363,9 @@ class LifespanState:
                 self.endpoints.append(
                     make(service, settings, revisions, self.background, quotas, self.worker)
                 )
-        self.first_endpoints = tuple(self.endpoints[:-1])
-        self.last_endpoint = self.endpoints[-1]
+        self.first_endpoints = self.endpoints[:-1]
+        if self.endpoints:  # HTTP+SSE alone has none
+            self.last_endpoint = self.endpoints[-1]
         self.beside: PathEndpoint | None = settings.path_endpoint(
             service, quotas, self.bodies, self.authenticator
         )
