@@ -631,11 +631,10 @@ def official_sdk(session: nox.Session) -> None:
     `-- --whole` all of its tests, and 2,000 values of each definition.
     """
     enter(session, "interop")
-    work = session.cache_dir.resolve() / "official-sdk"
-    session.run("python", "tests/interop/official_sdk.py", f"{work}", *session.posargs)
+    work = f"{session.cache_dir.resolve() / 'official-sdk'}"
+    session.run("python", "tests/interop/official_sdk.py", work, *session.posargs)
     session.run("python", "tests/interop/official_types.py", f"{work}-1")
-    values = "2000" if session.posargs else "100"
-    judged = {"MCP_JUDGED_FIGURES": f"{work}", "MCP_JUDGED_VALUES": values}
+    judged = {"MCP_JUDGED_FIGURES": work, "MCP_JUDGED_VALUES": "2000" if session.posargs else "100"}
     run_tests(session, "-m", "interop", OFFICIAL, *WHILE_WAITING, repeated=(), env=judged)
 
 
@@ -643,8 +642,8 @@ def official_sdk(session: nox.Session) -> None:
 def findings(session: nox.Session) -> None:
     """The figures of docs/generated-sdk.md are those of this tree; `-- --write` renews them."""
     enter(session, "interop")
-    words = ("-m", "tests.findings", f"{session.cache_dir}", *session.posargs)
-    session.run("python", *words, env={"PYTHONPATH": "tests"})
+    program = ("python", "-m", "tests.findings", f"{session.cache_dir}")
+    session.run(*program, *session.posargs, env={"PYTHONPATH": "tests"})
 
 
 def peers(session: nox.Session) -> dict[str, str]:

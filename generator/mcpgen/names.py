@@ -30,7 +30,7 @@ DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
 """The kinds of decoding; the first is the default."""
 
 ExtraPolicy: TypeAlias = Literal["ignore", "forbid", "keep"]
-"""What becomes of members of an object that its type does not have."""
+"""The treatment of members of an object that its type does not have."""
 
 EXTRA_POLICIES: tuple[ExtraPolicy, ...] = get_args(ExtraPolicy)
 """The policies; the first is the default."""

@@ -27,6 +27,8 @@ PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
 RequestId: TypeAlias = str | int
 Result = TypeVar("Result")
 
+_Answered: TypeAlias = MethodRow[Any, Any] | Mapping[RequestId, MethodRow[Any, Any]] | None
+
 _LEAST, _MOST = -(2**128), 2**128  # far beyond any counter
 _decode: Any = decoder(Any)
 
@@ -175,7 +177,7 @@ class MessageReader:
         except UNREADABLE as error:
             raise MessageError(f"expected JSON: {error_text(error)}", PARSE_ERROR) from error
 
-    def _message(self, value: Any, answered: Any) -> Message[Any]:
+    def _message(self, value: Any, answered: _Answered) -> Message[Any]:
         if not is_object(value):
             raise MessageError(f"expected an object, got {_describe(value)}", INVALID_REQUEST)
         if value.get("jsonrpc") != "2.0":
@@ -224,7 +226,7 @@ def _params(
         raise MessageError(text, INVALID_PARAMS, identifier, method) from error
 
 
-def _response(value: Mapping[str, Any], answered: Any) -> Response[Any]:
+def _response(value: Mapping[str, Any], answered: _Answered) -> Response[Any]:
     identifier, result = _id(value), value["result"]
     if not is_object(result):
         raise _invalid(value, f"expected an object as `result`, got {_describe(result)}")

@@ -168,8 +168,12 @@ def revision_folder(path: Path) -> bool:
     return re.fullmatch(r"r\d{4}_\d\d_\d\d", path.relative_to(PACKAGE).parts[0]) is not None
 
 
+_MESSAGES = "that of `messages` has typed params, that of `protocol.jsonrpc` has JSON"
 SHARED = {
-    "Context": "that of the page `chosen` has the members of features; the kernel has its base"
+    "Context": "that of the page `chosen` has the members of features; the kernel has its base",
+    "Notification": _MESSAGES,
+    "Request": _MESSAGES,
+    "Response": "that of `messages` is a message of JSON-RPC, that of `routes` is one of HTTP",
 }
 
 

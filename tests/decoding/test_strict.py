@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from types import GenericAlias
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strict]:
             place = folder / name / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, "utf-8")
-        package = importlib.import_module(name)
+        package: Any = importlib.import_module(name)
         package.types = importlib.import_module(f"{name}.{names.folder(revision)}.models")
         return package
 
@@ -128,16 +129,16 @@ def test_an_error_names_what_is_wrong_and_its_place(
 @LIBRARY
 def test_types_around_models_are_checked_too(strict: Strict, library: str) -> None:
     package = strict(library, "2025-11-25")
-    tool = package.types.Tool
+    tool: Any = package.types.Tool
     valid = {"name": "a", "inputSchema": {"type": "object"}}
-    wrong = {**valid, "title": None}
-    for kind, wrap in (
-        (list[tool], lambda each: [each]),
-        (dict[str, tool], lambda each: {"a": each}),
+    wrong, typed = {**valid, "title": None}, package.convert(valid, tool)
+    for kind, right, refused, expected in (
+        (GenericAlias(list, tool), [valid], [wrong], [typed]),
+        (GenericAlias(dict, (str, tool)), {"a": valid}, {"a": wrong}, {"a": typed}),
     ):
-        assert package.convert(wrap(valid), kind) == wrap(package.convert(valid, tool))
+        assert package.convert(right, kind) == expected
         with pytest.raises(package.ValidationError, match=r"got `null` - at `\$.*title`"):
-            package.convert(wrap(wrong), kind)
+            package.convert(refused, kind)
     with pytest.raises(package.ValidationError, match="got `null`"):
         package.decoder(dict[str, str])(b'{"a": null}')
 

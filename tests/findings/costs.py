@@ -94,3 +94,13 @@ def _edits(revision: str) -> tuple[int, int]:
     commits = [block.split("\n") for block in done.stdout.split("@\n")[1:]]
     rows = [row.split("\t") for commit in commits[:-1] for row in commit if "\t" in row]
     return len(commits) - 1, sum(int(added) + int(removed) for added, removed, _ in rows)
+
+
+def has_history() -> bool:
+    """Whether the commits of the repository are at hand: an archive or a shallow clone has none."""
+    words = ("git", "rev-parse", "--is-shallow-repository")
+    try:
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return done.stdout.strip() == "false"

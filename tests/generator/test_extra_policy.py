@@ -38,7 +38,7 @@ def package_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackageOf]:
         chosen = choice.selection(("types",), models=library, decoding=decoding, extra=words)
         files = tree.render_package([spec_of(LAST_WITH_SESSIONS)], name, chosen, form=dict)
         write_package(files, folder, name)
-        package = importlib.import_module(name)
+        package: Any = importlib.import_module(name)
         package.types = importlib.import_module(f"{name}.r2025_11_25.models")
         return package
 

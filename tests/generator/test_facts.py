@@ -64,10 +64,10 @@ def test_facts_of_methods_are_about_methods_that_exist() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_name_header_repeats_a_member_of_the_params(name: str) -> None:
     loaded, stated = schema.load(name), facts.load(name)
-    named = name_types(normalize(loaded, stated), stated)
+    types = name_types(normalize(loaded, stated), stated)
     params = {
-        method.name: named.types.definitions[method.params]
-        for method in named.messages.all
+        method.name: types.types.definitions[method.params]
+        for method in types.messages.all
         if method.params
     }
     named = {method: stated.method(method).named_by for method in params}

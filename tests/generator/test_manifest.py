@@ -190,7 +190,7 @@ def test_a_file_that_no_package_has_is_refused_at_its_place(tmp_path: Path, path
     with pytest.raises(ManifestError) as raised:
         manifest.read(tmp_path)
     assert raised.value.pointer == pointer
-    assert raised.value.expected == manifest.FILE_PATH
+    assert raised.value.expected == paths.FILE_PATH
 
 
 @pytest.mark.parametrize("path", ["a", "a/b.py", "_a.b-c/py.typed", "r2030_01_01/__init__.py"])

@@ -113,8 +113,8 @@ def test_added_templates_make_further_files(project: Path) -> None:
     (added / "names.py.jinja").rename(added / "__init__.py.jinja")
     assert generate().err == "mcpgen: error: own: expected a new file in added, got __init__.py\n"
     (added / "__init__.py.jinja").rename(added / "revision" / "tables" / "x.py")
-    folder = MODULE.partition("/")[0] + "/tables"
-    assert f"expected {folder}/__init__.py in added for {folder}/x.py" in generate().err
+    tables = MODULE.partition("/")[0] + "/tables"
+    assert f"expected {tables}/__init__.py in added for {tables}/x.py" in generate().err
 
 
 STRUCT = "models/msgspec.jinja2"

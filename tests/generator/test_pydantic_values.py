@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from random import Random
+from types import GenericAlias
 from typing import Any
 
 import httpx2
@@ -288,7 +289,9 @@ def test_users_derive_from_a_class_of_all_revisions(package: Package) -> None:
 
 
 async def test_fastapi_serves_classes_of_all_revisions(package: Package) -> None:
-    application = echoing({"tool": package.merged.Tool, "tools": list[package.merged.Tool]})
+    application = echoing(
+        {"tool": package.merged.Tool, "tools": GenericAlias(list, package.merged.Tool)}
+    )
     tool = {
         "name": "a",
         "inputSchema": {"type": "object"},

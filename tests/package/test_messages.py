@@ -159,7 +159,7 @@ def test_an_error_has_the_id_to_answer_with(revision: str) -> None:
 
 
 @every
-def test_what_a_peer_can_make_grow_is_bounded(revision: str) -> None:
+def test_all_that_a_peer_can_make_grow_is_bounded(revision: str) -> None:
     read_message = methods_of(revision).read_message
     for data in (
         b'{"jsonrpc": "2.0", "method": "a", "params": ' + b"[" * 100_000,

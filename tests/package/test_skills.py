@@ -462,15 +462,15 @@ def test_a_skill_has_so_many_files_and_bytes(tmp_path: Path, unit: str, too_many
         os.truncate(top / "a.bin", SKILL_BYTES - size - 1 + too_many)
     if too_many:
         with pytest.raises(ValueError, match=f"skill one: {expected}"):
-            read_skills(top, CacheHint())
+            read_skills(top, {})
     else:
-        assert len(read_skills(top, CacheHint())) == count
+        assert len(read_skills(top, {})) == count
 
 
 def test_an_entry_of_a_skill_is_utf_8(folder: Path) -> None:
     put(folder, {"review/SKILL.md": b"\xff"})
     with pytest.raises(ValueError, match=r"^skill review: SKILL\.md: expected UTF-8: "):
-        read_skills(folder, CacheHint())
+        read_skills(folder, {})
 
 
 @pytest.mark.parametrize(("data", "is_text"), [(b"a\0b", False), (b"\xff", False), (b"ab", True)])

@@ -206,6 +206,25 @@ def patch_option(command: Any) -> Any:
     )(command)
 
 
+def _decoding_options(command: Any) -> Any:
+    """Add the options of what is decoded, and what becomes of unknown members."""
+    decoding = click.option(
+        "--decoding",
+        type=click.Choice(DECODINGS),
+        metavar="KIND",
+        help="lenient (the default): null is absence, and so on; strict: what the schema allows,"
+        " and nothing else.",
+    )
+    extra = click.option(
+        "--extra",
+        multiple=True,
+        metavar="POLICY",
+        help="What becomes of members that a type does not have: ignore (the default), forbid or"
+        " keep; TYPE=POLICY for one type. May be given several times.",
+    )
+    return decoding(extra(command))
+
+
 def selection_options(command: Any) -> Any:
     """Add the options that choose the contents of a package."""
     revisions = click.option(
@@ -263,21 +282,9 @@ def selection_options(command: Any) -> Any:
         help="vendored (the default): the package has all of its modules; installed: it has what is"
         f" rendered, and imports the rest from {DISTRIBUTION}, which has all features.",
     )
-    decoding = click.option(
-        "--decoding",
-        type=click.Choice(DECODINGS),
-        metavar="KIND",
-        help="lenient (the default): null is absence, and so on; strict: what the schema allows,"
-        " and nothing else.",
+    return revisions(
+        parts(transports(features(sources(library(form(_decoding_options(command)))))))
     )
-    extra = click.option(
-        "--extra",
-        multiple=True,
-        metavar="POLICY",
-        help="What becomes of members that a type does not have: ignore (the default), forbid or"
-        " keep; TYPE=POLICY for one type. May be given several times.",
-    )
-    return revisions(parts(transports(features(sources(library(form(decoding(extra(command)))))))))
 
 
 def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:

@@ -62,17 +62,17 @@ def contract_of(surfaces: Sequence[Surface], server: Target) -> Contract:
         server: Its target, whose secrets (values of environment and header fields) are masked
             where the server repeats them.
     """
-    secrets = [
+    secrets: list[str] = [
         value
-        for options in (server.options.get("env"), server.options.get("headers"))
-        for value in (options or {}).values()
+        for name in ("env", "headers")
+        for value in server.options.get(name, {}).values()
         if len(value) >= _SHORTEST_SECRET
     ]
     masked = tuple(
         Surface(
             each.revision,
             each.name,
-            _mask(each.capabilities, secrets),
+            _mask(dict(each.capabilities), secrets),
             parse(_mask(each.lists.document(), secrets), server.shown),
         )
         for each in surfaces
@@ -85,7 +85,7 @@ def _mask(value: Any, secrets: Sequence[str]) -> Any:
         for secret in secrets:
             value = value.replace(secret, _MASK)
         return value
-    if isinstance(value, Mapping):
+    if is_object(value):
         return {key: _mask(each, secrets) for key, each in value.items()}
     if is_array(value):
         return [_mask(each, secrets) for each in value]

@@ -11,7 +11,7 @@ first side and refuses for the second. Whatever has neither a proof nor such a v
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
@@ -45,6 +45,8 @@ _MOST_STEPS = 4000
 _MOST_CANDIDATES = 400
 _MOST_WHOLE_NUMBERS = 64
 _DEEPEST_CUTS = 4
+_WHOLE: Mapping[bool, frozenset[Fraction]] = {True: frozenset({Fraction(1)}), False: frozenset()}
+"""The step of whole numbers, by whether numbers are whole."""
 
 Verdict: TypeAlias = Literal["included", "excluded", "undecided"]
 
@@ -245,8 +247,8 @@ class _Decision:
             shape.high is not None
             and (-shape.high, shape.is_high_open) >= (-other.high, other.is_high_open)
         )
-        steps = shape.steps | ({Fraction(1)} if shape.is_integer else frozenset())
-        wanted = other.steps | ({Fraction(1)} if other.is_integer else frozenset())
+        steps = shape.steps | _WHOLE[shape.is_integer]
+        wanted = other.steps | _WHOLE[other.is_integer]
         if (
             is_low
             and is_high

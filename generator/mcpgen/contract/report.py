@@ -176,7 +176,7 @@ def sarif(changes: Sequence[Change], file: str) -> str:
 
 def github(changes: Sequence[Change], file: str) -> str:
     """The changes as commands of GitHub's workflows, which become annotations."""
-    lines = []
+    lines: list[str] = []
     for change in changes:
         command = "notice" if change.allowed else _COMMANDS[change.rule.severity]
         message = _command_text("; ".join((_line(change), *_more(change))))

@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 import jsonschema
 import referencing
 import referencing.jsonschema
+from jsonschema.validators import validator_for
 from referencing.exceptions import Unresolvable
 
 from mcpgen.json_types import Json, is_array, is_object
@@ -134,7 +135,7 @@ class Document:
     def _class(self) -> Any:
         """The judge's class for the dialect."""
         schema = self.schema if is_object(self.schema) else {}
-        return jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+        return validator_for(schema, jsonschema.Draft202012Validator)
 
     @cached_property
     def _registry(self) -> Any:

@@ -143,7 +143,7 @@ class Objects:
         covering = [term for pattern, term in self.patterns if matches(pattern, name)]
         if known is None and not covering:
             return self.additional
-        return frozenset().union(known or ANY, *covering)
+        return (known or ANY).union(*covering)
 
 
 Shape: TypeAlias = Values | Numbers | Strings | Arrays | Objects

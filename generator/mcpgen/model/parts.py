@@ -131,10 +131,11 @@ class Features:
         return has_all and self.models == "msgspec" and not self.installed
 
     def extra_policy(self, name: str) -> ExtraPolicy:
-        """What becomes of members that a type does not have."""
+        """The treatment of members that a type does not have."""
         policies = {word.rpartition("=")[0]: word.rpartition("=")[2] for word in self.extra}
         chosen = policies.get(name, policies.get("", ""))
-        return next((each for each in EXTRA_POLICIES if each == chosen), EXTRA_POLICIES[0])
+        known: dict[str, ExtraPolicy] = {each: each for each in EXTRA_POLICIES}
+        return known.get(chosen, EXTRA_POLICIES[0])
 
     @property
     def both_lifecycles(self) -> bool:

@@ -280,7 +280,7 @@ def _page(answer: bytes, kind: str, method: str, server: Target) -> dict[str, An
 
 @dataclass(frozen=True)
 class Surface:
-    """What a server shows in one revision.
+    """The lists and capabilities of a server in one revision.
 
     Attributes:
         revision: The revision.
@@ -296,7 +296,7 @@ class Surface:
 
 
 def surfaces(package: Any, server: Target, revisions: Sequence[str] = ()) -> list[Surface]:
-    """What a server shows in each revision that it speaks, newest first.
+    """The surfaces of a server in all revisions that it speaks, newest first.
 
     Args:
         package: A generated package with a client of all revisions.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import anyio
@@ -31,6 +32,7 @@ from ...protocol.lifecycle import (
     Session,
     capabilities_without_session,
 )
+from ...runtime.eager_tasks import run_eagerly
 from ...runtime.request_context import NETWORK, PRINCIPAL
 from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import Service
@@ -39,14 +41,8 @@ from . import request as http
 from .exchange import HttpEndpoint, logger
 from .http_response import HttpResponse, Receive, Refused, SseResponse
 from .http_response import Send as AsgiSend
-from .http_session import (
-    HttpSession,
-    SessionExchange,
-    SessionExchanges,
-    SessionResponse,
-    post_message,
-)
-from .quotas import MemoryQuota, Quotas, decoded_size
+from .http_session import HttpSession, SessionExchange, SessionExchanges, SessionResponse
+from .quotas import MemoryQuota, Quotas, decoded_size, starts_work
 from .request import HttpRequest, field_key
 from .settings import HttpSettings, Limits
 
@@ -569,3 +565,67 @@ def initialize_request(message: jsonrpc.Message | None) -> jsonrpc.Request | Non
     return (
         message if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE else None
     )
+
+
+class PostedEvents:
+    """The events of a POST without requests, handled once the POST has its response."""
+
+    attended = False
+
+    def __init__(self, session: HttpSession, events: Sequence[Event]) -> None:
+        self._session = session
+        self._events = events
+        self._scope = anyio.CancelScope()
+
+    async def serve(self, response: HttpResponse, send: AsgiSend) -> None:
+        """Respond, then handle the events, which count as abandoned if a handler waits."""
+        session, exchanges = self._session, self._session.open_exchanges
+        session.users += 1
+        with suppress(OSError):
+            await response.send(send)
+        session.leave()
+        session.handling += 1
+        try:
+            await run_eagerly(self.handle(), lambda: exchanges.abandon(self))
+        finally:
+            session.handling -= 1
+            exchanges.end(self)
+
+    async def handle(self) -> None:
+        """Handle the events in order, until `fail`."""
+        with self._scope:
+            for event in self._events:
+                if not isinstance(event, (RequestReceived, Send)):
+                    await self._session.peer.handle(event)
+
+    async def fail(self, text: str) -> None:
+        """Cancel the handlers."""
+        self._scope.cancel()
+
+
+async def post_message(session: HttpSession, message: jsonrpc.Message, send: AsgiSend) -> None:
+    """Respond to a POST of one message that is no request.
+
+    Raises:
+        Refused: The message is not served.
+    """
+    invalid = message if isinstance(message, jsonrpc.InvalidMessage) else None
+    if session.handling >= session.settings.limits.per_session and starts_work(message):
+        raise Refused(http_response.over_limit("per_session"))
+    events: Sequence[Event] = ()
+    # An invalid message may fail a request of this side.
+    if invalid is None or (invalid.response and invalid.id is not None):
+        events = received_events(session, message)
+    if invalid is not None:
+        response = http_response.invalid_message(invalid)
+    else:
+        await session.store_changes()
+        response = HttpResponse(session.revision.facts.http.accepted)
+    await PostedEvents(session, events).serve(response, send)
+
+
+def received_events(session: HttpSession, message: jsonrpc.Message) -> Sequence[Event]:
+    """Pass a message to the protocol."""
+    peer = session.peer
+    now = anyio.current_time() if peer.callers.timed else 0.0
+    return peer.connection.receive(message, now)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import traceback
 from asyncio import CancelledError, get_running_loop
-from collections.abc import Collection, Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -142,10 +142,7 @@ class AsgiApplication:
                     state.trace.record_received(body)
                 is_batch = body[:1] != b"{" and jsonrpc.is_batch(body)
                 message = None if is_batch else jsonrpc.parse(body)
-                parse_batch = self.settings.parse_batch if is_batch else None
-                messages: Sequence[jsonrpc.Message] = (message or jsonrpc.parse(body),)
-                if parse_batch is not None:
-                    messages = parse_batch(body)
+                messages = self._batch(body) if message is None else (message,)
                 if state.authenticator is not None:
                     state.authenticator.authorize(request, messages)
                 is_busy = state.quotas.in_flight > state.quotas.half or state.quotas.unread.size
@@ -164,6 +161,11 @@ class AsgiApplication:
                     state.bodies.release(body)
         except (Refused, Disconnected, ConnectionClosedError, CancelledError) as error:
             await self._end(error, request, state, receive, send)
+
+    def _batch(self, body: bytes) -> Sequence[jsonrpc.Message]:
+        """The messages of an array; one that is refused in packages without batches."""
+        parse_batch = self.settings.parse_batch
+        return (jsonrpc.parse(body),) if parse_batch is None else parse_batch(body)
 
     async def _end(
         self,

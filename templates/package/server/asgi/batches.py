@@ -21,15 +21,10 @@ from . import http_response
 from .exchange import RESPONSES
 from .http_response import HttpResponse, Receive, Refused
 from .http_response import Send as AsgiSend
-from .http_session import (
-    HttpSession,
-    PostedEvents,
-    SessionExchange,
-    SessionResponse,
-    received_events,
-)
+from .http_session import HttpSession, SessionExchange, SessionResponse
 from .quotas import starts_work
 from .request import HttpRequest
+from .session_endpoint import PostedEvents, received_events
 from .settings import HttpSettings
 
 

@@ -31,18 +31,13 @@ from ...errors import (
     TransportError,
 )
 from ...facts import Revision
-from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.events import (
     CancelReceived,
-    Event,
-    RequestReceived,
-    Send,
     SendError,
     SendResponse,
 )
 from ...protocol.lifecycle import Session, State
-from ...runtime.eager_tasks import run_eagerly
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import Identity, RequestContext
@@ -52,7 +47,7 @@ from . import http_response
 from .exchange import RESPONSES, Exchange, OpenExchanges, PostResponse, log_failures
 from .http_response import NO_HEADERS, SHUTTING_DOWN, HttpResponse, Receive, Refused, SseResponse
 from .http_response import Send as AsgiSend
-from .quotas import Quotas, starts_work, subscriptions_size
+from .quotas import Quotas, subscriptions_size
 from .request import HttpRequest
 from .settings import HttpSettings, Limits
 
@@ -749,67 +744,3 @@ class SessionExchange(Exchange[HttpSession, SessionResponse]):
         with anyio.CancelScope(shield=True):
             over = self._owner.over
             await self.writer().finish(http_response.session_ended() if over else None)
-
-
-class PostedEvents:
-    """The events of a POST without requests, handled once the POST has its response."""
-
-    attended = False
-
-    def __init__(self, session: HttpSession, events: Sequence[Event]) -> None:
-        self._session = session
-        self._events = events
-        self._scope = anyio.CancelScope()
-
-    async def serve(self, response: HttpResponse, send: AsgiSend) -> None:
-        """Respond, then handle the events, which count as abandoned if a handler waits."""
-        session, exchanges = self._session, self._session.open_exchanges
-        session.users += 1
-        with suppress(OSError):
-            await response.send(send)
-        session.leave()
-        session.handling += 1
-        try:
-            await run_eagerly(self.handle(), lambda: exchanges.abandon(self))
-        finally:
-            session.handling -= 1
-            exchanges.end(self)
-
-    async def handle(self) -> None:
-        """Handle the events in order, until `fail`."""
-        with self._scope:
-            for event in self._events:
-                if not isinstance(event, (RequestReceived, Send)):
-                    await self._session.peer.handle(event)
-
-    async def fail(self, text: str) -> None:
-        """Cancel the handlers."""
-        self._scope.cancel()
-
-
-async def post_message(session: HttpSession, message: jsonrpc.Message, send: AsgiSend) -> None:
-    """Respond to a POST of one message that is no request.
-
-    Raises:
-        Refused: The message is not served.
-    """
-    invalid = message if isinstance(message, jsonrpc.InvalidMessage) else None
-    if session.handling >= session.settings.limits.per_session and starts_work(message):
-        raise Refused(http_response.over_limit("per_session"))
-    events: Sequence[Event] = ()
-    # An invalid message may fail a request of this side.
-    if invalid is None or (invalid.response and invalid.id is not None):
-        events = received_events(session, message)
-    if invalid is not None:
-        response = http_response.invalid_message(invalid)
-    else:
-        await session.store_changes()
-        response = HttpResponse(session.revision.facts.http.accepted)
-    await PostedEvents(session, events).serve(response, send)
-
-
-def received_events(session: HttpSession, message: jsonrpc.Message) -> Sequence[Event]:
-    """Pass a message to the protocol."""
-    peer = session.peer
-    now = anyio.current_time() if peer.callers.timed else 0.0
-    return peer.connection.receive(message, now)
