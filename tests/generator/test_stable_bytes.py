@@ -20,6 +20,7 @@ OF_SOME = (
     *("protocol/server_connection", "protocol/server_discovery", "protocol/subscriptions"),
     *(
         "client/input_rounds",
+        "client/request_logs",
         "client/response_cache",
         "client/served_tasks",
         "client/task_requests",
