@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 # Only `nox -s interop` has the peers; elsewhere these files could not even be imported.
-collect_ignore_glob = [] if find_spec("fastmcp") else ["test_*.py"]
+collect_ignore_glob = [] if find_spec("fastmcp") else ["test_*.py", "official/test_*.py"]
 
 
 @pytest.fixture(scope="module", params=["asyncio", "trio"])

@@ -262,7 +262,7 @@ def _explain_non_json(data: bytes, why: str) -> InvalidMessage:
         is_message = b'"jsonrpc"' in data and data.lstrip()[:1] == b"{"
         error = ParseError(f"expected JSON: {why}")
         return InvalidMessage(None, error, True, response=is_message)
-    if b"\\u" in data and _HALF_PAIR.search(data):
+    if data.find(b"\\u") >= 0 and _HALF_PAIR.search(data):
         why = "half a surrogate pair in a text"
     identifier = read_id(envelope.id)
     if type(identifier) is str and f'"{identifier}"'.encode() not in data:
