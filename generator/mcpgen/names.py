@@ -29,6 +29,12 @@ Decoding: TypeAlias = Literal["lenient", "strict"]
 DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
 """The kinds of decoding; the first is the default."""
 
+Mutability: TypeAlias = Literal["frozen", "mutable"]
+"""Whether members of models can be assigned."""
+
+MUTABILITIES: tuple[Mutability, ...] = get_args(Mutability)
+"""The kinds of models by that; the first is the default."""
+
 ExtraPolicy: TypeAlias = Literal["ignore", "forbid", "keep"]
 """The treatment of members of an object that its type does not have."""
 

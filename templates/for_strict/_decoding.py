@@ -157,7 +157,8 @@ def convert(value: Any, kind: TypeForm[T], *, extra: bool = False) -> T:
 def convert_leniently(value: Any, kind: TypeForm[T], *, extra: bool = False) -> T:
     """`convert` for values that the package builds, in which constants may be absent."""
     converted: T = _convert(value, kind)
-    keep = kept_members(kind, extra)
+    hashable: Any = kind
+    keep = kept_members(hashable, extra)
     if keep is None:
         return converted
     kept: T = with_kept_members(converted, value, keep)

@@ -301,3 +301,24 @@ def test_a_contract_has_the_lists_that_a_project_starts_from(tmp_path: Path) -> 
 def test_the_rules_are_listed() -> None:
     rows = json.loads(run("contract", "rules", "--json").out)
     assert {"rule": "TOOL_REMOVED", "severity": "breaking"}.items() <= rows[0].items()
+
+
+@pytest.mark.slow
+def test_check_tells_what_a_mirrored_server_changed(tmp_path: Path) -> None:
+    script = tmp_path / "shop.py"
+    script.write_text(SHOP_SERVER)
+    words = ("new", "client", "buyer", "-r", "2025-11-25", "--from-server", command("shop.py"))
+    assert run(*words, cwd=tmp_path).code == 0
+    assert run("check", "buyer", cwd=tmp_path).code == 0
+    script.write_text(SHOP_SERVER.replace('"s", "m", "l"', '"s", "m"'))
+    done = run("check", "buyer", cwd=tmp_path)
+    assert done.code == 1
+    assert "the server has changed: 1 change: 1 breaking; run mcpgen update" in done.out
+    assert "ARGUMENT_NARROWED: tool order" in done.out
+    assert run("check", "buyer", "--offline", cwd=tmp_path).code == 0
+    assert run("update", "buyer", cwd=tmp_path).code == 0
+    assert run("check", "buyer", cwd=tmp_path).code == 0
+    script.unlink()
+    done = run("check", "buyer", cwd=tmp_path)
+    assert done.code == 2
+    assert "--offline leaves the server out" in done.err

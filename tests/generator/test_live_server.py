@@ -302,7 +302,8 @@ def test_a_project_starts_from_a_running_server_and_follows_it(tmp_path: Path) -
     before = sorted((tmp_path / "weather").rglob("*.py"))
     lost = run("update", cwd=tmp_path / "weather")
     assert (lost.code, "expected a server that answers" in lost.err) == (1, True)
-    assert run("check", cwd=tmp_path / "weather").code == 0
+    assert run("check", cwd=tmp_path / "weather").code == 2
+    assert run("check", "--offline", cwd=tmp_path / "weather").code == 0
     assert sorted((tmp_path / "weather").rglob("*.py")) == before
 
 

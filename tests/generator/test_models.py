@@ -77,7 +77,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         shutil.copy(paths.templates_dir() / "package" / name, package)
     shutil.copy(paths.PACKAGE / "schema" / "method_facts.py", package)
     if library == "pydantic":
-        types_alone = {"has": {"protocol": False}}
+        types_alone = {"has": {"protocol": False, "mutability": "frozen"}}
         for name in ("_model_base.py", "_structs.py", "_validation_errors.py"):
             text = templates.render(f"for_pydantic/{name}.jinja", package=types_alone)
             (package / name).write_text(text, encoding="utf-8")
@@ -303,6 +303,7 @@ def test_a_module_imports_definitions_of_the_core() -> None:
     assert members["by_name"]["additionalProperties"] == core
     assert job["modules"] == {
         **dict.fromkeys(("Struct", "Untagged", "Variant", "always_sent"), "._wire"),
+        "keep_extra": "._extra_members",
         "Core": "..models",
     }
     assert [job["extra"][name]["lacking"] for name in "AB"] == [["z"], ()]

@@ -15,12 +15,10 @@ MOST = 0.035
 
 UNUSED: Mapping[str, str] = {
     "__main__.py": "the command line",
-    "json_schema/checks.py": "schemas that a user writes",
     "json_schema/inlining.py": "schemas of nested types",
     "models.py": "names of types, for annotations",
     "runtime/command_table.py": "the command line",
     "server/toolkit/argument_errors.py": "arguments that are wrong",
-    "server/toolkit/banner.py": "a terminal",
 }
 """Modules of the package that it does not import, each with what does."""
 

@@ -392,7 +392,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("", ""),
         ("revisions = ['2025-03-26']", "revisions"),
-        ("parts = ['protocol', 'server']", "parts"),
+        ("parts = ['protocol', 'server']", "parts, features"),  # a client has default features
         ("features = ['mount']", "features"),
         ("models = 'pydantic'", "models"),
         ("runtime = 'installed'", "runtime"),

@@ -109,6 +109,10 @@ ABSENT_KEYWORDS: dict[str, frozenset[str]] = {
     "server.prompt": frozenset({"name_or_fn"}),  # given by position
     "server.run": frozenset({"max_sessions"}),
     "server.tool": frozenset({"name_or_fn"}),
+    **dict.fromkeys(
+        ("ctx.log", "ctx.debug", "ctx.info", "ctx.warning", "ctx.error"),
+        frozenset({"logger_name"}),  # given by position
+    ),
 }
 
 

@@ -274,7 +274,8 @@ class Upstream:
             return
         self._log_level = level
         if self._revision.facts.meta.log_level is not None:
-            self._client.ask_for_logs(level)
+            client: Any = self._client  # such a revision brings the member
+            client.ask_for_logs(level)
         else:
             await self._client.request("logging/setLevel", {"level": level})
 

@@ -90,6 +90,7 @@ def _package_options(words: Mapping[str, Any], *, trusted: bool) -> PackageOptio
         runtime=words["runtime"] or "",
         decoding=words["decoding"] or "",
         extra=words["extra"],
+        mutability=words["mutability"] or "",
         keeps_old_modules=words["keep_old_modules"],
         sources=words["sources"],
         trusted=trusted,
@@ -247,6 +248,7 @@ def cli(
 @click.argument("directory", type=DIRECTORY, required=False)
 @file_options
 @trusted_option
+@click.option("--offline", is_flag=True, help="Do not ask the server that the project mirrors.")
 @json_option
 @common_options
 @click.pass_obj
@@ -256,12 +258,16 @@ def check(
     schemas: tuple[Path, ...],
     facts_file: Path | None,
     trusted: bool,
+    offline: bool,
 ) -> None:
     """Tell whether DIRECTORY is what mcpgen would write, and if not, what changed.
 
     DIRECTORY is a package, what mcpgen render wrote, or a project with [tool.mcpgen] in its
     pyproject.toml: without it, the one around the current directory. Exits with 1 if something is
     not what mcpgen would write, and prints a unified diff from what is there to what would be.
+
+    The server that a project mirrors is asked too: exits with 1 if it has changed, and with 2 if it
+    does not answer.
     """
     if directory is not None and _is_rendered(directory):
         from mcpgen.package import rendering
@@ -277,7 +283,10 @@ def check(
         from mcpgen.project import commands as project_commands
 
         _refuse_options(project, None, schemas, facts_file)
-        if not project_commands.check(console, project, trusted=trusted):
+        current = project_commands.check(console, project, trusted=trusted)
+        if not offline and not _mirrors_its_server(console, project):
+            current = False
+        if not current:
             sys.exit(1)
         return
     from mcpgen.package import commands
@@ -288,6 +297,20 @@ def check(
         current = commands.check(console, directory, package_options)
     if not current:
         sys.exit(1)
+
+
+def _mirrors_its_server(console: Console, project: Settings) -> bool:
+    """Report the changes of the server that a project mirrors; whether there are none."""
+    if project.mirror is None or not project.mirror.server:
+        return True
+    from mcpgen.contract import mirrors, report
+
+    with console.progress("asking the mirrored server"):
+        changes = mirrors.changes_of(project)
+    if changes:
+        console.summary(f"the server has changed: {report.summary(changes)}; run mcpgen update")
+        console.text(report.text(changes))
+    return not changes
 
 
 @cli.command()

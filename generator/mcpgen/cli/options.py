@@ -18,7 +18,7 @@ from mcpgen.console import Console
 from mcpgen.model.feature_table import FEATURES
 from mcpgen.model.parts import ALL, NONE, PARTS, TRANSPORTS, USED
 from mcpgen.model.runtime import DISTRIBUTION, RUNTIMES
-from mcpgen.names import DECODINGS, LIBRARIES
+from mcpgen.names import DECODINGS, LIBRARIES, MUTABILITIES
 
 DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
 """A directory, which need not exist: the code that reads it reports that it is no directory."""
@@ -222,7 +222,13 @@ def _decoding_options(command: Any) -> Any:
         help="What becomes of members that a type does not have: ignore (the default), forbid or"
         " keep; TYPE=POLICY for one type. May be given several times.",
     )
-    return decoding(extra(command))
+    mutability = click.option(
+        "--mutability",
+        type=click.Choice(MUTABILITIES),
+        metavar="KIND",
+        help="frozen (the default), or mutable: members of models of pydantic can be assigned.",
+    )
+    return decoding(extra(mutability(command)))
 
 
 def selection_options(command: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -72,15 +72,19 @@ def of_server(words: str, directory: Path, revisions: Sequence[str] = ()) -> Con
         MirrorError: The server does not answer as it should.
     """
     server = live_server.target(words, directory)
-    every = schema_sources.by_name(("all",))
-    request = BuildRequest("peer", every, selection=selection(("client",), features=("none",)))
-    files = package_cache.build_package(request, lambda note: None)
-    with live_server.import_package(files) as package:
+    with live_server.import_package(peer_files()) as package:
         unknown = [each for each in revisions if each not in package.REVISIONS]
         if unknown:
             known = ", ".join(package.REVISIONS)
             raise UsageError(f"expected --revision of {known}, got {safe_text(unknown[0])}")
         return document.contract_of(live_server.surfaces(package, server, revisions), server)
+
+
+def peer_files() -> Mapping[str, str]:
+    """The files of a package with a client of every revision, by which servers are asked."""
+    every = schema_sources.by_name(("all",))
+    request = BuildRequest("peer", every, selection=selection(("client",), features=("none",)))
+    return package_cache.build_package(request, lambda note: None)
 
 
 def of_reference(path: Path, reference: str) -> Contract:

@@ -17,7 +17,16 @@ from mcpgen.model.parts import (
     brought_features,
 )
 from mcpgen.model.runtime import RUNTIMES, Runtime
-from mcpgen.names import DECODINGS, EXTRA_POLICIES, LIBRARIES, Decoding, Library, is_class_name
+from mcpgen.names import (
+    DECODINGS,
+    EXTRA_POLICIES,
+    LIBRARIES,
+    MUTABILITIES,
+    Decoding,
+    Library,
+    Mutability,
+    is_class_name,
+)
 
 
 def selection(
@@ -28,6 +37,7 @@ def selection(
     runtime: str = "",
     decoding: str = "",
     extra: Sequence[str] = (),
+    mutability: str = "",
 ) -> Selection:
     """Make a selection from the words of command-line options.
 
@@ -41,6 +51,7 @@ def selection(
         runtime: The form, vendored unless it is named.
         decoding: The kind of decoding, lenient unless it is named.
         extra: A policy for members that types do not have, and `TYPE=POLICY` for single types.
+        mutability: Whether members of models can be assigned; frozen unless it is named.
 
     Raises:
         UsageError: A name is unknown, or the names contradict each other.
@@ -54,6 +65,7 @@ def selection(
         _form(runtime),
         _decoding(decoding),
         _extra(extra),
+        _mutability(mutability, _library(models)),
     )
     peers = {ALL, *PEERS}.intersection(chosen.parts)
     if not peers and chosen.features == (NONE,):
@@ -225,6 +237,15 @@ def _decoding(word: str) -> Decoding:
         if word in (known, ""):
             return known
     raise UsageError(f"--decoding: expected {' or '.join(DECODINGS)}, got {word!r}")
+
+
+def _mutability(word: str, models: Library) -> Mutability:
+    for known in MUTABILITIES:
+        if word in (known, ""):
+            if known != MUTABILITIES[0] and models != "pydantic":
+                raise UsageError(f"--mutability {word}: expected --models pydantic, got {models}")
+            return known
+    raise UsageError(f"--mutability: expected {' or '.join(MUTABILITIES)}, got {word!r}")
 
 
 def _extra(words: Sequence[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from mcpgen.model.feature_table import (
     Feature,
 )
 from mcpgen.model.runtime import Runtime, check_form
-from mcpgen.names import EXTRA_POLICIES, Decoding, ExtraPolicy, Library
+from mcpgen.names import EXTRA_POLICIES, Decoding, ExtraPolicy, Library, Mutability
 
 if TYPE_CHECKING:  # a mere check of a package need not load it
     from mcpgen.schema.facts import Facts
@@ -56,6 +56,7 @@ class Selection:
         decoding: Whether what decodes is more than what the schema allows.
         extra: What becomes of members that a type does not have: a policy for all types, and
             `TYPE=POLICY` for single ones; empty to ignore them.
+        mutability: Whether members of models can be assigned.
     """
 
     parts: tuple[str, ...] = (ALL,)
@@ -65,6 +66,7 @@ class Selection:
     runtime: Runtime = "vendored"
     decoding: Decoding = "lenient"
     extra: tuple[str, ...] = ()
+    mutability: Mutability = "frozen"
 
 
 EVERYTHING = Selection()
@@ -97,6 +99,7 @@ class Features:
         installed: Whether it imports its runtime, which has all features except rendered ones.
         decoding: Whether what decodes is more than what the schema allows.
         extra: As in `Selection`.
+        mutability: As there.
     """
 
     protocol: bool
@@ -121,6 +124,7 @@ class Features:
     installed: bool
     decoding: Decoding = "lenient"
     extra: tuple[str, ...] = ()
+    mutability: Mutability = "frozen"
 
     @property
     def is_runtime(self) -> bool:
@@ -385,6 +389,7 @@ def features(
         installed=chosen.runtime == "installed",
         decoding=chosen.decoding,
         extra=chosen.extra,
+        mutability=chosen.mutability,
     )
     check_form(chosen.runtime, chosen.models, chosen.decoding)
     own = _chosen_features(chosen.features, package)

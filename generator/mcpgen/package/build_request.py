@@ -124,6 +124,7 @@ class BuildRequest:
             *(((), ()) if self.used_by is None else (self.used_by.sources, self.used_by.words)),
             chosen.decoding,
             chosen.extra,
+            chosen.mutability,
         )
 
     @property

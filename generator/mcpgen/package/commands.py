@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _MODELS = "models.py"
 """The module with the types of all revisions of a package."""
 
+DEFAULTS = default_features((ALL,))
+"""The default features of a package of all parts."""
+
 
 @dataclass(frozen=True)
 class PackageOptions:
@@ -61,6 +64,7 @@ class PackageOptions:
         trusted: Whether templates of models of the user's own may run, which have no sandbox.
         decoding: The word of `--decoding`; empty unless it was given.
         extra: Words of `--extra`.
+        mutability: The word of `--mutability`; empty unless it was given.
     """
 
     revisions: tuple[str, ...] = ()
@@ -81,6 +85,7 @@ class PackageOptions:
     trusted: bool = False
     decoding: str = ""
     extra: tuple[str, ...] = ()
+    mutability: str = ""
 
 
 def new_request(
@@ -102,6 +107,7 @@ def new_request(
         options.runtime,
         options.decoding,
         options.extra,
+        options.mutability,
     )
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(options, directory, before)
@@ -241,8 +247,12 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     before = record.options
     words = changed_features(before.words or before.features, options.features)
-    if options.parts and words[:1] == (NONE,) and not {ALL, "server"}.intersection(before.parts):
-        words = (*words, *default_features(selection(options.parts).parts))  # of a new server
+    if options.parts and words[:1] == (NONE,):
+        possible = default_features(selection(options.parts).parts)
+        if not options.features:  # what is recorded may need a part that goes
+            words = tuple(each for each in words if each in possible or each not in DEFAULTS)
+        if not {ALL, "server"}.intersection(before.parts):
+            words = (*words, *possible)  # of a new server
     sources_of_program = options.sources or (
         _recorded_program(directory, record) if USED in words else ()
     )
@@ -255,6 +265,7 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
         options.runtime or before.runtime,
         options.decoding or before.decoding,
         options.extra or before.extra,
+        options.mutability or before.mutability,
     )
     sources = _sources(options, directory, record)
     if not options.revisions:

@@ -24,7 +24,7 @@ from mcpgen.model import runtime
 from mcpgen.model.choice import recorded_features, selection
 from mcpgen.model.parts import ALL, EVERYTHING, NONE, Selection
 from mcpgen.model.runtime import Runtime
-from mcpgen.names import Decoding, Library
+from mcpgen.names import Decoding, Library, Mutability
 from mcpgen.toml_records import Place, convert
 
 NAME = "mcpgen.json"
@@ -79,6 +79,7 @@ class Options:
         decoding: The kind of decoding; no member if it is lenient.
         extra: What becomes of members that types do not have, as in `Selection`; no member if they
             are ignored.
+        mutability: Whether members of models can be assigned; no member if not.
     """
 
     errata: bool
@@ -92,6 +93,7 @@ class Options:
     words: tuple[str, ...] = ()
     decoding: Decoding = EVERYTHING.decoding
     extra: tuple[str, ...] = EVERYTHING.extra
+    mutability: Mutability = EVERYTHING.mutability
 
     def selection(self) -> Selection:
         """The recorded choice.
@@ -107,6 +109,7 @@ class Options:
             self.runtime,
             self.decoding,
             self.extra,
+            self.mutability,
         )
 
 
@@ -212,6 +215,8 @@ class Manifest:
             del document["options"]["decoding"]
         if self.options.extra == EVERYTHING.extra:
             del document["options"]["extra"]
+        if self.options.mutability == EVERYTHING.mutability:
+            del document["options"]["mutability"]
         if not self.options.sources:
             del document["options"]["sources"], document["options"]["words"]
         for extension in document["extensions"].values():

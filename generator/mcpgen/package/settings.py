@@ -46,6 +46,7 @@ class PackageSettings:
         runtime: As for `--runtime`; empty for vendored.
         decoding: As for `--decoding`; empty for lenient.
         extra: As for `--extra`; a text stands for that word alone.
+        mutability: As for `--mutability`; empty for frozen.
         schemas: Schema files, one revision each.
         facts: The facts file of the one schema file.
         errata: Whether known defects of published schemas are corrected.
@@ -79,6 +80,7 @@ class PackageSettings:
     sources: tuple[str, ...] = ()
     decoding: str = ""
     extra: tuple[str, ...] = ()
+    mutability: str = ""
 
 
 @dataclass(frozen=True)

@@ -472,6 +472,7 @@ def _package_options(settings: Settings, package: PackageSettings) -> PackageOpt
         tuple(settings.root / path for path in package.sources),
         decoding=package.decoding,
         extra=package.extra,
+        mutability=package.mutability,
     )
 
 
@@ -559,6 +560,7 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "runtime": (request.options.runtime, record.options.runtime),
         "decoding": (request.options.decoding, record.options.decoding),
         "extra": (request.options.extra, record.options.extra),
+        "mutability": (request.options.mutability, record.options.mutability),
         "transports": (request.options.transports, record.options.transports),
         "gitattributes": (request.options.gitattributes, record.options.gitattributes),
         "errata": (request.options.errata, record.options.errata),

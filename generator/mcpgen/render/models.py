@@ -28,7 +28,7 @@ from mcpgen.model.normalized import (
     targets,
 )
 from mcpgen.model.unions import Variant
-from mcpgen.names import Decoding, ExtraPolicy, Library
+from mcpgen.names import Decoding, ExtraPolicy, Library, Mutability
 from mcpgen.render.datamodel import Job, Worker, source_of
 from mcpgen.render.own_templates import NO_TEMPLATES, OwnTemplates
 from mcpgen.schema import keywords
@@ -61,6 +61,7 @@ def job(
     templates: OwnTemplates = NO_TEMPLATES,
     decoding: Decoding = "lenient",
     extra_policy: Callable[[str], ExtraPolicy] = lambda name: "ignore",
+    mutability: Mutability = "frozen",
 ) -> Job:
     """The job that renders a module with every definition.
 
@@ -78,6 +79,7 @@ def job(
         templates: Templates of the user's own.
         decoding: Whether values are checked by the definitions too.
         extra_policy: Returns what becomes of members that a definition does not have.
+        mutability: Whether members can be assigned.
     """
     if decoding == "strict":
         unions = {**dict.fromkeys(_checked_maps(normal), _ANY_OBJECT), **unions}
@@ -103,6 +105,7 @@ def job(
         if name in templates.types:
             extra[name]["spec"] = templates.types[name]
         extra[name]["policy"] = extra_policy(name)
+        extra[name]["is_frozen"] = mutability == "frozen"
     used = {each for name in definitions for each in targets(normal.definitions[name].node)}
     return Job(
         definitions=definitions,

@@ -262,6 +262,7 @@ def _extension_job(
         templates=own,
         decoding=spec.has.decoding,
         extra_policy=spec.has.extra_policy,
+        mutability=spec.has.mutability,
     )
 
 
@@ -283,6 +284,7 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec, own: OwnTemplates) ->
         templates=own,
         decoding=spec.has.decoding,
         extra_policy=spec.has.extra_policy,
+        mutability=spec.has.mutability,
     )
 
 

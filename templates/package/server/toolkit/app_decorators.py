@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -202,6 +201,8 @@ class UiDocument(Resource):
 def _reader(html: str | PathLike[str]) -> Callable[[], Any]:
     """The function of a document that is a text or a file."""
     if not isinstance(html, str):
+        from pathlib import Path  # takes long to import
+
         path = Path(html)
         if not path.is_file():
             raise FileNotFoundError(f"html: expected the path of a file, got {path}")
