@@ -67,6 +67,7 @@ keep_old_modules = true
 sources = ["src"]
 decoding = "strict"
 extra = "forbid"
+mutability = "mutable"
 """
 
 
@@ -96,6 +97,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "sources": (),
         "decoding": "",
         "extra": (),
+        "mutability": "",
     }
     assert (least.mirror, least.schemas_dir) == (None, "")
     every = settings.read(save_settings(tmp_path, EVERY_KEY))
@@ -121,6 +123,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "sources": ("src",),
         "decoding": "strict",
         "extra": ("forbid",),
+        "mutability": "mutable",
     }
 
 
