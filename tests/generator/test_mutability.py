@@ -52,7 +52,7 @@ def test_the_choice_is_kept_by_an_update_and_changed_by_a_word(tmp_path: Path) -
     assert '"mutability"' not in (tmp_path / "pkg" / "mcpgen.json").read_text()
 
 
-def test_settings_of_a_project_choose_it_and_a_check_tells_a_difference(tmp_path: Path) -> None:
+def test_settings_choose_it_and_a_check_tells_a_difference(tmp_path: Path) -> None:
     settings = f'''
 [tool.mcpgen]
 output = "pkg"
