@@ -44,6 +44,7 @@ def test_a_manifest_is_ordered_and_has_no_time_and_no_place() -> None:
         ({"runtime": "installed"}, {"runtime"}),
         ({"decoding": "strict"}, {"decoding"}),
         ({"extra": ("forbid", "Tool=keep")}, {"extra"}),
+        ({"models": "pydantic", "mutability": "mutable"}, {"models", "mutability"}),
     ],
 )
 def test_a_manifest_names_options_that_are_not_the_default(
@@ -72,6 +73,7 @@ FULL = manifest.new(
         ("used",),
         "strict",
         ("keep",),
+        "mutable",
     ),
     {"2031-02-03": manifest.Origin("file", "structure", "inputs", "../a.json", "../b.toml")},
     FILES,
