@@ -111,7 +111,7 @@ ABSENT_KEYWORDS: dict[str, frozenset[str]] = {
     "server.tool": frozenset({"name_or_fn"}),
     **dict.fromkeys(
         ("ctx.log", "ctx.debug", "ctx.info", "ctx.warning", "ctx.error"),
-        frozenset({"logger_name"}),  # given by position
+        frozenset({"logger_name", "message", "extra"}),  # docs/coming-from.md has them
     ),
 }
 
