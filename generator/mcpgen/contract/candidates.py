@@ -20,7 +20,6 @@ from mcpgen.contract.shapes import (
     Strings,
     Values,
     is_nothing,
-    kind_of,
     shapes,
 )
 from mcpgen.json_types import Json, Node, is_array, is_object
@@ -266,6 +265,3 @@ def _strings(shape: Strings) -> Iterator[str]:
     for length in (shape.least, shape.least + 1, shape.most or 0):
         if length <= _LONGEST:
             yield "a" * length
-
-
-__all__ = ["Candidates", "kind_of"]

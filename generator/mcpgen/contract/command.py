@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mcpgen.contract import document
 from mcpgen.contract.compare import Change, compare
-from mcpgen.contract.document import Contract, ContractError
+from mcpgen.contract.document import Contract
 from mcpgen.contract.rules import Exemption
 from mcpgen.errors import UsageError, safe_text
 from mcpgen.model import schema_sources
@@ -124,6 +124,3 @@ def _reason(change: Change, exemptions: Sequence[Exemption], today: datetime.dat
         (each.reason for each in exemptions if each.applies(change.rule.id, change.item, today)),
         "",
     )
-
-
-__all__ = ["ContractError", "Selection", "changes", "of_reference", "of_server"]

@@ -8,14 +8,14 @@ shows only in the schema as a whole has a rule of its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mcpgen.contract.document import Contract
 from mcpgen.contract.inclusion import Inclusion, terms_included
 from mcpgen.contract.rules import RULES, Rule
-from mcpgen.contract.schema_document import ANY, Document, Place, Term, UndecidedError, canonical
+from mcpgen.contract.schema_document import Document, Place, Term, UndecidedError, canonical
 from mcpgen.diff import similarity
 from mcpgen.json_types import Json, Node, is_object
 from mcpgen.project.live_server import Surface
@@ -441,22 +441,3 @@ def _required_names(document: Document) -> frozenset[str]:
         return frozenset()
     listed = schema.get("required") if is_object(schema) else None
     return frozenset(each for each in listed or () if isinstance(each, str))
-
-
-def with_exemptions(changes: Sequence[Change], reasons: Mapping[Change, str]) -> list[Change]:
-    """The changes, with the reason beside those that do not count."""
-    return [
-        Change(
-            each.rule,
-            each.item,
-            each.text,
-            each.pointer,
-            each.witness,
-            each.revisions,
-            reasons.get(each, ""),
-        )
-        for each in changes
-    ]
-
-
-__all__ = ["ANY", "Change", "compare", "with_exemptions"]

@@ -37,7 +37,6 @@ from mcpgen.contract.shapes import (
     Values,
     is_empty,
     is_nothing,
-    matches,
 )
 from mcpgen.json_types import Json
 
@@ -479,6 +478,3 @@ def _lengths(others: Sequence[Shape]) -> Iterator[int]:
             yield other.least
             if other.most is not None:
                 yield other.most + 1
-
-
-__all__ = ["Inclusion", "Verdict", "inclusion_of", "matches", "terms_included"]
