@@ -296,24 +296,16 @@ class _Derivation:
             self._announcement(method, other, announced)
             return
         place = _Place(f"{name}.params", "params", sender, _WAYS[sender, "params"])
-        self._object(self._params(self.old, method), self._params(self.new, other), place)
+        self._object(params_of(self.old, method), params_of(self.new, other), place)
         if method.result is not None and other.result is not None:
             way = _WAYS[sender, "result"]
             place = _Place(f"{name}.result", "result", OTHER[sender], way)
             self._values(reference(method.result), reference(other.result), place)
 
-    def _params(self, side: Protocol, method: Method) -> Object:
-        values = side.alternatives.of(reference(method.params)) if method.params else ()
-        objects = [each for each in values if isinstance(each, Object)]
-        if len(objects) == 1:
-            return objects[0]
-        fields = {wire: node for each in objects for wire, node in each.fields.items()}
-        return replace(EMPTY, fields=fields)
-
     def _announcement(self, method: Method, other: Method, members: Sequence[str]) -> None:
         """Add the rows of a notification that the proxy writes anew."""
-        theirs = self._params(self.new, other).fields
-        for wire in self._params(self.old, method).fields:
+        theirs = params_of(self.new, other).fields
+        for wire in params_of(self.old, method).fields:
             place = f"{method.name}.params.{wire}"
             if wire not in members:
                 how = "the proxy sends its own notification"
@@ -488,7 +480,8 @@ class _Derivation:
         lacks = f"that {self.old.name} does not define"
         how = f"members {lacks}"
         self.add("client", "params.*", "lost", f"{how}, at the first level")
-        self.add("client", "result.*", "degraded", f"blocks of kinds {lacks}")
+        if not self.old.methods.inputs:  # otherwise the proxy refuses them
+            self.add("client", "result.*", "degraded", f"blocks of kinds {lacks}")
         self.add("server", "result.*", "lost", f"{how}, in any object that is no map")
         self.add("server", "params.*", "lost", f"{how}, in notifications that are sent anew", log="no")
 
@@ -509,6 +502,15 @@ class _Derivation:
                 self.add("server", place, "degraded", f"code {_INTERNAL}; message and data pass")
             else:
                 self.add("server", place, "same")
+
+
+def params_of(side: Protocol, method: Method) -> Object:
+    """The params of a message as one object, with the members of all forms that they have."""
+    values = side.alternatives.of(reference(method.params)) if method.params else ()
+    objects = [each for each in values if isinstance(each, Object)]
+    if len(objects) == 1:
+        return objects[0]
+    return replace(EMPTY, fields={wire: node for one in objects for wire, node in one.fields.items()})
 
 
 def _key(alternatives: Sequence[Alternative]) -> str:

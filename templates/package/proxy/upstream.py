@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -289,16 +289,23 @@ class Upstream:
         """A function that forwards progress, if the client requested progress."""
         if _PROGRESS_TOKEN not in call.context.meta:
             return None
-        revision = call.context.revision
-        members = members_of(revision.server_notifications[PROGRESS].params)
 
         async def forward(value: float, total: float | None, message: str | None) -> None:
-            if message is not None and "message" not in members:
-                reason = f"{_client_text(revision)} has no such member"
-                self._report_loss(f"{PROGRESS}.{_PARAMS}.message", reason)
+            if message is not None:
+                self._report_absent(PROGRESS, ("message",), call.context.revision)
             await call.progress(value, total, message)
 
         return forward
+
+    def _report_absent(self, name: str, members: Iterable[str], revision: Revision) -> None:
+        """Report members of a notification that the revision of a client lacks."""
+        own, theirs = (
+            members_of(each.server_notifications[name].params) for each in (self._revision, revision)
+        )
+        for member in members:
+            if member in own and member not in theirs:
+                reason = f"{_client_text(revision)} has no such member"
+                self._report_loss(f"{name}.{_PARAMS}.{member}", reason)
 
     def _meta_of(self, call: PassedCall) -> dict[str, Any]:
         """The members of `_meta` that the client added."""
@@ -343,8 +350,9 @@ class Upstream:
         lost: Losses = {
             name: "lost" for name in wire if name not in shaped and wire[name] is not None
         }
+        stated = {**request.method.default_params, **wire}
         own, receiver = request.method.params, self._revision_text()
-        self._report(f"{row.name}.{_PARAMS}", lost, wire, own, receiver)
+        self._report(f"{row.name}.{_PARAMS}", lost, stated, own, receiver)
         return {name: members[name] for name in members if name in shaped}
 
     def _report(
@@ -396,18 +404,18 @@ class Upstream:
 
     def _translate_error(self, error: RemoteError, request: RequestContext) -> ProtocolError:
         """Convert an error of the server to an error for the client, with the same code."""
-        uri = getattr(request.params, "uri", None)
+        uri, code = getattr(request.params, "uri", None), error.code
         is_unknown = error.code == RESOURCE_NOT_FOUND or (
             error.code == self._revision.facts.errors.resource_not_found
             and is_object(error.data)
             and "uri" in error.data
         )
         if uri is not None and is_unknown:
-            passes = error.code == request.revision.facts.errors.resource_not_found
-            if not passes or uri != _sent_uri(request):
+            if uri != _sent_uri(request):
                 return ResourceNotFoundError(uri)
+            code = request.revision.facts.errors.resource_not_found
         data = NO_DATA if error.data is None else error.data
-        translated = ProtocolError(error.message, code=error.code, data=data)
+        translated = ProtocolError(error.message, code=code, data=data)
         if sent_code(translated, request.revision.facts) is None:
             reason = f"{_client_text(request.revision)} has no such code"
             self._report_loss(f"error.code={error.code}", reason, loss="degraded")
@@ -606,9 +614,11 @@ class Upstream:
         wire |= {"_meta": meta} if meta else {}
         calls, clients = list(self._calls), list(self._clients)
         if calls and len({call.context.peer for call in calls}) == 1:
+            self._report_absent(MESSAGE, wire, calls[-1].context.revision)
             async with calls[-1].logging:
                 await calls[-1].context.notify(MESSAGE, wire)
         elif not calls and len(clients) == 1:
+            self._report_absent(MESSAGE, wire, clients[0].connection.revision)
             await clients[0].notify(MESSAGE, wire)
         else:
             self._report_loss(MESSAGE, "nothing says which of several clients it is for")

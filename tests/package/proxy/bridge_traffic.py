@@ -41,6 +41,8 @@ Json: TypeAlias = Any
 Wire: TypeAlias = dict[str, Any]
 
 CALL, PROGRESS, MESSAGE = "tools/call", "notifications/progress", "notifications/message"
+ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
+COMPLETE = "notifications/elicitation/complete"
 UPDATED, ROOTS_CHANGED = "notifications/resources/updated", "notifications/roots/list_changed"
 
 CLIENT: Mapping[str, Any] = {
@@ -56,6 +58,15 @@ SERVER: Mapping[str, Any] = {
     "logging": {},
 }
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+WITH_CONTENT = frozenset({CALL, "prompts/get"})
+"""Requests whose results have blocks of content: they are sent more often, for all kinds."""
+
+URL = "https://example.com/a"
+HOLOGRAM = {"type": "hologram", "mimeType": "model/x", "data": "AAAA"}
+"""A block of a kind that no revision has."""
+
+CALLS = {"tool_use", "tool_result"}
+KIND = "type=hologram"
 UNKNOWN = re.compile(r"x\d")
 """The members that `Instances` adds to open objects."""
 OWN_MEMBERS = frozenset({"_meta", "inputResponses", "requestState"})
@@ -99,7 +110,7 @@ class Passage:
         part = message.rpartition(".")[2]
         for place in differences(_with_single_blocks(before, after), after, message):
             name = place.rpartition(".")[2]
-            row = f"{part}.*" if UNKNOWN.fullmatch(name) else place
+            row = f"{part}.*" if UNKNOWN.fullmatch(name) or name == KIND else place
             self.lost.setdefault(row, f"{json.dumps(before)} -> {json.dumps(after)}")
 
 
@@ -301,13 +312,14 @@ class Traffic:
         """Send so many requests, one after the other, each with its response."""
         proxy = Server.proxy(self._server, name="bridge", revision=self.far)
         requests = self._requests()
+        requests += 2 * [pair for pair in requests if pair[0].name in WITH_CONTENT]
         questions = self._questions()
         async with speaking_to(proxy, self.near, CLIENT) as client:
             for number in range(exchanges):
                 if questions and number % 3 == 0:
                     await self._ask(client, questions[number // 3 % len(questions)])
                 else:
-                    await self._request(client, requests[number % len(requests)])
+                    await self._request(client, self._random.choice(requests))
 
     async def run_notifications(self, rounds: int) -> None:
         """Send progress and log messages so many times, and changes of the client's roots once."""
@@ -359,6 +371,12 @@ class Traffic:
                 message = {"method": method.name, "params": self._params(self._theirs, method)}
                 is_request = method.kind == "request"
                 self._server.reply = None
+                if method.name == COMPLETE and ELICIT in self._ours.messages("server", "request"):
+                    link = {"mode": "url", "message": "?", "url": URL, "elicitationId": "e"}
+                    question = {"method": ELICIT, "params": link}
+                    self._server.script = Script({"result": result}, question)
+                    await _call(client, {"action": "accept"})
+                    message["params"]["elicitationId"] = "e"
                 self._server.script = Script(
                     {"result": result}, message if is_request else None, [] if is_request else [message]
                 )
@@ -384,9 +402,11 @@ class Traffic:
         proxy = Server.proxy(self._server, name="bridge", revision=self.far)
         meta = {"com.example/own": 1}
         changes: list[Wire] = [
-            {"method": method, "params": {"_meta": meta}} for method in CHANGED.values()
+            {"method": method, "params": self._meta_of(method, meta)} for method in CHANGED.values()
         ]
-        changes.append({"method": UPDATED, "params": {"uri": "x:y", "_meta": meta}})
+        changes.append(
+            {"method": UPDATED, "params": {"uri": "x:y", **self._meta_of(UPDATED, meta)}}
+        )
         wanted = {each["method"] for each in changes}
         async with speaking_to(proxy, self.near, CLIENT) as client:
             if self.near in HANDSHAKE:
@@ -430,9 +450,15 @@ class Traffic:
                 if got["data"] != error["data"]:
                     self.back.lost[f"error.code={code}.data"] = json.dumps(got)
 
+    def _meta_of(self, name: str, meta: Wire) -> Wire:
+        """The member `_meta`, if params of a notification of the server have it."""
+        method = self._theirs.messages("server", "notification")[name]
+        defined = bridge.params_of(self._theirs, method).fields
+        return {"_meta": meta} if "_meta" in defined else {}
+
     def _notification(self, name: str) -> Wire:
         """Params of a notification of the server."""
-        (method,) = (m for n, m in self._theirs.messages("server", "notification").items() if n == name)
+        method = self._theirs.messages("server", "notification")[name]
         params = self._params(self._theirs, method)
         return {key: value for key, value in params.items() if key != "progressToken"}
 
@@ -496,10 +522,27 @@ class Traffic:
         definition = side.normal.schema.definitions[method.type]
         node = definition["properties"].get("params")
         params = {} if node is None else self._instances(side).of(node)
-        has_meta = side is not self._theirs or method.kind == "request" or "_meta" in params
+        has_meta = "_meta" in bridge.params_of(side, method).fields
         meta = {"_meta": {"com.example/own": self._random.random()}} if has_meta else {}
         kept = {name: value for name, value in params.items() if name not in OWN_MEMBERS}
+        kept |= {"url": URL} if "url" in kept else {}
+        if "messages" in kept:
+            kept["messages"] = self._with_whole_calls(side, kept["messages"])
         return {**kept, **meta}
+
+    def _with_whole_calls(self, side: Protocol, messages: list[Wire]) -> list[Wire]:
+        """Messages of sampling, each call of a tool followed by its result."""
+        plain = [each for each in messages if not CALLS & set(_kinds(each["content"]))]
+        if "ToolUseContent" not in side.normal.schema.definitions or self._random.random() < 0.5:
+            return plain
+        values = self._instances(side)
+        use, result = values.valid("ToolUseContent"), values.valid("ToolResultContent")
+        result["toolUseId"] = use["id"]
+        is_list = self._random.random() < 0.5
+        pair = (("assistant", use), ("user", result))
+        return plain + [
+            {"role": role, "content": [block] if is_list else block} for role, block in pair
+        ]
 
     def _result(self, side: Protocol, method: Method) -> Wire:
         """A complete result."""
@@ -511,7 +554,14 @@ class Traffic:
         result |= {"_meta": kept} if kept else {}
         if side.name in PER_REQUEST and method.sender == "client":
             result["resultType"] = "complete"
+        if method.name == SAMPLE and self.near in HANDSHAKE and self._random.random() < 0.2:
+            result["content"] = dict(HOLOGRAM)
         return result
+
+
+def _kinds(content: Json) -> list[str]:
+    """The kinds of blocks of content."""
+    return [block["type"] for block in (content if isinstance(content, list) else [content])]
 
 
 async def _call(client: RawEnd, reply: Wire) -> tuple[Json, Wire]:
