@@ -76,7 +76,7 @@ def degraded_content(old: _Members, new: _Members) -> list[str]:
 
 def _contents(wire: _Members) -> list[Any]:
     """The content of each message of params, or that of a result."""
-    holders = wire["messages"] if "messages" in wire else [wire]
+    holders = wire.get("messages", [wire])
     return [each["content"] for each in holders if "content" in each]
 
 

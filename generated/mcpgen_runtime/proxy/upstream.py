@@ -13,7 +13,17 @@ import anyio
 import anyio.abc
 import msgspec
 
-from .._wire import UNREADABLE, UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
+from .._wire import (
+    STRUCTS,
+    UNREADABLE,
+    UNWRITABLE,
+    Raw,
+    convert,
+    encode,
+    error_text,
+    is_object,
+    to_builtins,
+)
 from ..client.async_client import Client
 from ..client.chosen import TASK_CALLS
 from ..client.group_requests import GroupSession
@@ -302,7 +312,8 @@ class Upstream:
     def _report_absent(self, name: str, members: Iterable[str], revision: Revision) -> None:
         """Report members of a notification that the revision of a client lacks."""
         own, theirs = (
-            members_of(each.server_notifications[name].params) for each in (self._revision, revision)
+            members_of(each.server_notifications[name].params)
+            for each in (self._revision, revision)
         )
         for member in members:
             if member in own and member not in theirs:
@@ -338,7 +349,9 @@ class Upstream:
             return members
         for name in _ROUTED:
             value = getattr(typed, name, None)
-            if value is not None:
+            if isinstance(value, STRUCTS):  # members that its type lacks stay
+                members[name] = {**msgspec.json.decode(members[name]), **to_builtins(value)}
+            elif value is not None:
                 members[name] = value
             elif name in members:
                 del members[name]
@@ -346,7 +359,9 @@ class Upstream:
             return members
         wire: dict[str, Any] = msgspec.json.decode(encode(members))
         try:
-            shaped: dict[str, Any] = to_builtins(convert({**row.default_params, **wire}, row.params))
+            shaped: dict[str, Any] = to_builtins(
+                convert({**row.default_params, **wire}, row.params)
+            )
         except UNWRITABLE:
             return members  # the server validates them
         lost: Losses = {

@@ -199,7 +199,7 @@ def derive(old: Protocol, new: Protocol) -> Bridge:
 
 
 _Way: TypeAlias = Literal["typed", "filtered", "kept"]
-"""What a proxy does with members that the new revision lacks: drop, drop at the first level, keep."""
+"""Which members that the new revision lacks are dropped: all, those of the first level, or none."""
 
 _WAYS: Mapping[tuple[Role, str], _Way] = {
     ("client", "params"): "filtered",
@@ -278,7 +278,9 @@ class _Derivation:
         elif other is None:
             is_declared = method.capability[:1] not in [(each,) for each in decisions().undeclared]
             is_answered = method.kind == "request"
-            how = f"{{new}} has no such message{': the sender gets an error' if is_answered else ''}"
+            how = (
+                f"{{new}} has no such message{': the sender gets an error' if is_answered else ''}"
+            )
             self.add(sender, name, "lost", how, log="yes" if is_declared else "no")
         else:
             self._method(method, other)
@@ -483,7 +485,9 @@ class _Derivation:
         if not self.old.methods.inputs:  # otherwise the proxy refuses them
             self.add("client", "result.*", "degraded", f"blocks of kinds {lacks}")
         self.add("server", "result.*", "lost", f"{how}, in any object that is no map")
-        self.add("server", "params.*", "lost", f"{how}, in notifications that are sent anew", log="no")
+        self.add(
+            "server", "params.*", "lost", f"{how}, in notifications that are sent anew", log="no"
+        )
 
     def errors(self) -> None:
         """Add the rows of the codes of errors that differ."""
@@ -510,7 +514,9 @@ def params_of(side: Protocol, method: Method) -> Object:
     objects = [each for each in values if isinstance(each, Object)]
     if len(objects) == 1:
         return objects[0]
-    return replace(EMPTY, fields={wire: node for one in objects for wire, node in one.fields.items()})
+    return replace(
+        EMPTY, fields={wire: node for one in objects for wire, node in one.fields.items()}
+    )
 
 
 def _key(alternatives: Sequence[Alternative]) -> str:
@@ -522,9 +528,7 @@ def _fixed(side: Protocol, owner: Object, wire: str) -> Fixed | None:
     """The check of a member that is a JSON Schema with a fixed keyword."""
     definition = side.normal.definitions.get(owner.key)
     checks = () if definition is None else definition.checks
-    return next(
-        (each for each in checks if isinstance(each, Fixed) and each.wire == wire), None
-    )
+    return next((each for each in checks if isinstance(each, Fixed) and each.wire == wire), None)
 
 
 def _constant(side: Protocol, each: Object, wire: str) -> str | None:

@@ -120,7 +120,13 @@ def run_bridge(console: Console, old: str, new: str, options: Options) -> None:
         OutputError: The report cannot be written.
     """
     try:
-        bridge = derive(*load(old, new, errata=options.errata))
+        ours, theirs = load(old, new, errata=options.errata)
+        if ours.name == theirs.name:
+            raise UsageError(
+                f"expected two revisions, got {ours.name} twice: a proxy passes its messages as "
+                "they are"
+            )
+        bridge = derive(ours, theirs)
     except InputError as error:
         raise UsageError(str(error)) from error
     if options.output is None and console.as_json:

@@ -2,8 +2,9 @@
 
 Each side uses the revision that it negotiated. Between equal revisions, params and results are
 forwarded as raw JSON; otherwise they are converted, and members that the other revision lacks are
-dropped with a warning, once, which names a row of `mcpgen diff A B --bridge`. Sessions with the other server are opened by `upstream_pool`; each
-server of a configuration has a proxy of its own, and all are mounted on one server.
+dropped with a warning, once, by the id of a row of `mcpgen diff A B --bridge`. Sessions with the
+other server are opened by `upstream_pool`; each server of a configuration has a proxy of its own,
+and all are mounted on one server.
 
 Requests for input of the other server go to the client whose request the server is handling:
 

@@ -15,9 +15,9 @@ from functools import cache
 from random import Random
 from typing import Any, TypeAlias, get_args
 
-from decoding.instances import Instances
 import anyio
 
+from decoding.instances import Instances
 from mcpgen import diff
 from mcpgen.diff import bridge
 from mcpgen.diff.protocol import Protocol
@@ -25,7 +25,7 @@ from mcpgen.model.methods import Method
 from mcpgen.model.name import Kind, Role
 from mcpgen_runtime import Server
 from mcpgen_runtime.channel import Channel, OutgoingMessage
-from mcpgen_runtime.errors import EndOfChannel
+from mcpgen_runtime.errors import METHOD_NOT_FOUND, EndOfChannel
 from package.wire import (
     ACKNOWLEDGED,
     CHANGED,
@@ -109,8 +109,9 @@ class Passage:
         self.count += 1
         part = message.rpartition(".")[2]
         for place in differences(_with_single_blocks(before, after), after, message):
-            name = place.rpartition(".")[2]
-            row = f"{part}.*" if UNKNOWN.fullmatch(name) or name == KIND else place
+            holder, _, name = place.rpartition(".")
+            is_unknown = UNKNOWN.fullmatch(name) is not None or name == KIND
+            row = f"{part}.*" if is_unknown and (part == "result" or holder == message) else place
             self.lost.setdefault(row, f"{json.dumps(before)} -> {json.dumps(after)}")
 
 
@@ -262,7 +263,9 @@ class Far:
         """The streams of subscriptions that get a notification."""
         wanted = [name for name, each in CHANGED.items() if each == method]
         wanted += ["resourceSubscriptions"] if method == UPDATED else []
-        return [stream for stream, following in self._streams for name in wanted if name in following]
+        return [
+            stream for stream, following in self._streams for name in wanted if name in following
+        ]
 
     def _opening(self, method: str) -> Wire | None:
         frame = {} if self._revision in HANDSHAKE else FRAME
@@ -353,38 +356,44 @@ class Traffic:
         """Send the messages that the other revision lacks."""
         proxy = Server.proxy(self._server, name="bridge", revision=self.far)
         result = {"content": [], **({} if self.far in HANDSHAKE else FRAME)}
-        plain = Script({"result": result})
         async with speaking_to(proxy, self.near, CLIENT) as client:
             for method in self._absent(self._ours, self._theirs, "client"):
-                self._server.script = plain
-                params = self._params(self._ours, method)
-                if method.kind == "request":
-                    response = await client.ask(method.name, params, capabilities=CLIENT)
-                    assert response["error"]["code"] == -32601, response
-                else:
-                    note = {"jsonrpc": "2.0", "method": method.name, "params": params}
-                    await client.send(note)
-                    await client.ask(CALL, {"name": "t"}, capabilities=CLIENT)
-                    assert method.name not in [each["method"] for each in self._server.heard]
+                self._server.script = Script({"result": result})
+                await self._send_absent(client, method)
                 self.forth.miss(method.name)
             for method in self._absent(self._theirs, self._ours, "server"):
-                message = {"method": method.name, "params": self._params(self._theirs, method)}
-                is_request = method.kind == "request"
-                self._server.reply = None
-                if method.name == COMPLETE and ELICIT in self._ours.messages("server", "request"):
-                    link = {"mode": "url", "message": "?", "url": URL, "elicitationId": "e"}
-                    question = {"method": ELICIT, "params": link}
-                    self._server.script = Script({"result": result}, question)
-                    await _call(client, {"action": "accept"})
-                    message["params"]["elicitationId"] = "e"
-                self._server.script = Script(
-                    {"result": result}, message if is_request else None, [] if is_request else [message]
-                )
-                got, response = await _call(client, {})
-                names = [each["method"] for each in client.heard]
-                assert got is None and method.name not in names, (method.name, got, names)
-                assert is_request is ("error" in response or "error" in (self._server.reply or {}))
+                await self._get_absent(client, method, result)
                 self.back.miss(method.name)
+
+    async def _send_absent(self, client: RawEnd, method: Method) -> None:
+        """Send a message that the server's revision lacks, and check that it does not arrive."""
+        params = self._params(self._ours, method)
+        if method.kind == "request":
+            response = await client.ask(method.name, params, capabilities=CLIENT)
+            assert response["error"]["code"] == METHOD_NOT_FOUND
+            return
+        await client.send({"jsonrpc": "2.0", "method": method.name, "params": params})
+        await client.ask(CALL, {"name": "t"}, capabilities=CLIENT)
+        assert method.name not in [each["method"] for each in self._server.heard]
+
+    async def _get_absent(self, client: RawEnd, method: Method, result: Wire) -> None:
+        """Have the server send a message that the client's revision lacks, likewise."""
+        params = self._params(self._theirs, method)
+        if method.name == COMPLETE and ELICIT in self._ours.messages("server", "request"):
+            link = {"mode": "url", "message": "?", "url": URL, "elicitationId": "e"}
+            question = {"method": ELICIT, "params": link}
+            self._server.script = Script({"result": result}, question)
+            await _call(client, {"action": "accept"})
+            params["elicitationId"] = "e"
+        message = {"method": method.name, "params": params}
+        is_request = method.kind == "request"
+        asked, announced = (message, []) if is_request else (None, [message])
+        self._server.script = Script({"result": result}, asked, announced)
+        self._server.reply = None
+        got, response = await _call(client, {})
+        assert got is None
+        assert method.name not in [each["method"] for each in client.heard]
+        assert is_request is ("error" in response or "error" in (self._server.reply or {}))
 
     def _absent(self, side: Protocol, other: Protocol, sender: Role) -> list[Method]:
         """The messages of a side that are lost, since the other one lacks them."""
@@ -427,9 +436,11 @@ class Traffic:
                 if "method" in message:
                     params = message.get("params", {})
                     kept = {k: v for k, v in params.get("_meta", {}).items() if k in meta}
-                    heard[message["method"]] = {**params, "_meta": kept} if kept else {
-                        k: v for k, v in params.items() if k != "_meta"
-                    }
+                    heard[message["method"]] = (
+                        {**params, "_meta": kept}
+                        if kept
+                        else {k: v for k, v in params.items() if k != "_meta"}
+                    )
         for each in changes:
             self.back.compare(f"{each['method']}.params", each["params"], heard[each["method"]])
 
@@ -548,7 +559,7 @@ class Traffic:
         """A complete result."""
         variants = {name for each in bridge.decisions().variants.values() for name in each}
         names = [name for name in method.results if name not in variants]
-        result = self._instances(side).valid(self._random.choice(names))
+        result: Wire = self._instances(side).valid(self._random.choice(names))
         meta = result.pop("_meta", {})
         kept = {key: value for key, value in meta.items() if "modelcontextprotocol" not in key}
         result |= {"_meta": kept} if kept else {}
