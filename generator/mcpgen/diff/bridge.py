@@ -199,7 +199,7 @@ def derive(old: Protocol, new: Protocol) -> Bridge:
 
 
 _Way: TypeAlias = Literal["typed", "filtered", "kept"]
-"""Which members that the new revision lacks are dropped: all, those of the first level, or none."""
+"""Members that the new revision lacks: all dropped, those of the first level dropped, or kept."""
 
 _WAYS: Mapping[tuple[Role, str], _Way] = {
     ("client", "params"): "filtered",
@@ -440,7 +440,7 @@ class _Derivation:
         if definition is None or definition.properties.get(wire) != ANY_MAP:
             self._values(one.fields[wire], other.fields[wire], place)
             return
-        ours, theirs = _fixed(self.old, one, wire), _fixed(self.new, other, wire)
+        ours, theirs = _schema_check(self.old, one, wire), _schema_check(self.new, other, wire)
         if place.way != "typed":
             self.add(place.sender, place.id, "same")
         elif ANY in self.old.alternatives.of(one.fields[wire]):
@@ -524,7 +524,7 @@ def _key(alternatives: Sequence[Alternative]) -> str:
     return " | ".join(each.key for each in alternatives)
 
 
-def _fixed(side: Protocol, owner: Object, wire: str) -> Fixed | None:
+def _schema_check(side: Protocol, owner: Object, wire: str) -> Fixed | None:
     """The check of a member that is a JSON Schema with a fixed keyword."""
     definition = side.normal.definitions.get(owner.key)
     checks = () if definition is None else definition.checks

@@ -21,6 +21,7 @@ from decoding.instances import Instances
 from mcpgen import diff
 from mcpgen.diff import bridge
 from mcpgen.diff.protocol import Protocol
+from mcpgen.json_types import is_array, is_object
 from mcpgen.model.methods import Method
 from mcpgen.model.name import Kind, Role
 from mcpgen_runtime import Server
@@ -125,11 +126,11 @@ class Block:
 def _with_single_blocks(before: Json, after: Json) -> Json:
     """Params of sampling with a message for each block, if that is how they arrived."""
     messages, others = before.get("messages"), after.get("messages", [])
-    if messages is None or any(isinstance(each.get("content"), list) for each in others):
+    if messages is None or any(is_array(each.get("content")) for each in others):
         return before
     contents = [
         [Block(block) for block in each["content"]]
-        if isinstance(each["content"], list)
+        if is_array(each["content"])
         else [each["content"]]
         for each in messages
     ]
@@ -143,7 +144,7 @@ def _with_single_blocks(before: Json, after: Json) -> Json:
 
 def differences(before: Json, after: Json, place: str) -> Iterator[str]:
     """The places where a value differs, except for members that were added."""
-    if isinstance(before, dict) and isinstance(after, dict):
+    if is_object(before) and is_object(after):
         if before.get("type") != after.get("type"):
             yield f"{place}.type={before.get('type')}"
             return
@@ -157,9 +158,9 @@ def differences(before: Json, after: Json, place: str) -> Iterator[str]:
     elif isinstance(before, Block):
         yield f"{place}[]"
         yield from differences(before.value, after, place)
-    elif isinstance(before, list) != isinstance(after, list):
+    elif is_array(before) != is_array(after):
         yield f"{place}[]"
-    elif isinstance(before, list):
+    elif is_array(before) and is_array(after):
         if len(before) != len(after):
             yield f"{place}[]"
         for one, other in zip(before, after, strict=False):
@@ -330,7 +331,7 @@ class Traffic:
         meta: Wire = {"progressToken": "own"}
         if self.near in PER_REQUEST:
             meta["io.modelcontextprotocol/logLevel"] = "debug"
-        result = {"content": [], **({} if self.far in HANDSHAKE else FRAME)}
+        result = _empty_result(self.far)
         async with speaking_to(proxy, self.near, CLIENT) as client:
             if self.near in HANDSHAKE:
                 await client.ask("logging/setLevel", {"level": "debug"})
@@ -355,7 +356,7 @@ class Traffic:
     async def run_absent(self) -> None:
         """Send the messages that the other revision lacks."""
         proxy = Server.proxy(self._server, name="bridge", revision=self.far)
-        result = {"content": [], **({} if self.far in HANDSHAKE else FRAME)}
+        result = _empty_result(self.far)
         async with speaking_to(proxy, self.near, CLIENT) as client:
             for method in self._absent(self._ours, self._theirs, "client"):
                 self._server.script = Script({"result": result})
@@ -427,7 +428,7 @@ class Traffic:
                 )
                 await client.receive()
             await self._server.following.wait()
-            result = {"content": [], **({} if self.far in HANDSHAKE else FRAME)}
+            result = _empty_result(self.far)
             self._server.script = Script({"result": result}, None, changes)
             await client.send(request(self.near, CALL, {"name": "t"}, capabilities=CLIENT))
             heard: dict[str, Json] = {}
@@ -513,7 +514,7 @@ class Traffic:
         ours, theirs = pair
         params = self._params(self._theirs, theirs)
         reply = self._result(self._ours, ours)
-        result = {"content": [], **({} if self.far in HANDSHAKE else FRAME)}
+        result = _empty_result(self.far)
         self._server.script = Script({"result": result}, {"method": ours.name, "params": params})
         self._server.reply = None
         got, response = await _call(client, reply)
@@ -532,9 +533,10 @@ class Traffic:
         """Params without the members that belong to the protocol."""
         definition = side.normal.schema.definitions[method.type]
         node = definition["properties"].get("params")
-        params = {} if node is None else self._instances(side).of(node)
+        params: Wire = {} if node is None else self._instances(side).of(node)
         has_meta = "_meta" in bridge.params_of(side, method).fields
-        meta = {"_meta": {"com.example/own": self._random.random()}} if has_meta else {}
+        own: Wire = {"com.example/own": self._random.random()}
+        meta: Wire = {"_meta": own} if has_meta else {}
         kept = {name: value for name, value in params.items() if name not in OWN_MEMBERS}
         kept |= {"url": URL} if "url" in kept else {}
         if "messages" in kept:
@@ -570,9 +572,14 @@ class Traffic:
         return result
 
 
+def _empty_result(revision: str) -> Wire:
+    """A tool's result without content."""
+    return {"content": [], **({} if revision in HANDSHAKE else FRAME)}
+
+
 def _kinds(content: Json) -> list[str]:
     """The kinds of blocks of content."""
-    return [block["type"] for block in (content if isinstance(content, list) else [content])]
+    return [block["type"] for block in (content if is_array(content) else [content])]
 
 
 async def _call(client: RawEnd, reply: Wire) -> tuple[Json, Wire]:

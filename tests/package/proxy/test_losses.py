@@ -1,4 +1,4 @@
-"""What a proxy does with values that have no place in the other revision, one by one.
+"""Values that have no place in the other revision of a proxy, one by one.
 
 `test_bridge.py` finds such values by random messages; here each case can be read.
 """
@@ -58,7 +58,7 @@ async def test_params_that_a_revision_lacks_do_not_reach_it(near: str, far: str)
 async def test_members_below_the_params_pass_and_are_not_reported(
     far: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    params = {
+    params: dict[str, Any] = {
         "ref": {"type": "ref/prompt", "name": "p", "x-own": [], "title": "P"},
         "argument": {"name": "a", "value": "", "x-own": 1.0},
     }
