@@ -138,8 +138,18 @@ def test_the_figures_of_the_readme_are_those_of_the_table() -> None:
 
 
 def python_blocks() -> list[Block]:
-    """The blocks of Python of all documents."""
-    return [block for block in documents.blocks() if block.language == "python"]
+    """The blocks of Python of all documents that users write."""
+    return [
+        block
+        for block in documents.blocks()
+        if block.language == "python" and block.role != "sample"
+    ]
+
+
+@pytest.mark.parametrize("block", documents.samples(), ids=lambda block: block.place)
+def test_a_sample_of_generated_code_is_in_the_package(block: Block) -> None:
+    text = (Path(mcpgen_runtime.__file__).parent / block.name).read_text("utf-8")
+    assert block.text in text
 
 
 @pytest.mark.parametrize("block", python_blocks(), ids=lambda block: block.place)

@@ -17,14 +17,14 @@ import sys
 import tomllib
 from pathlib import Path
 
-from documents import LINK, ROOT, SPAN, prose_of
+from documents import ROOT
 from website import built, reference, tables
 
 SOURCE = ROOT / "build" / "website" / "source"
 SITE = ROOT / "build" / "website" / "site"
 REPOSITORY = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["repo_url"]
-DEFINITION = re.compile(r"^\[[^\]]+\]: (\S+)$", re.MULTILINE)
-"""A target of links that is named elsewhere on the page."""
+TARGET = re.compile(r"(?<=\]\()[^)\s]+(?=[)\s])")
+"""The target of a link."""
 PAGES = ("*.md", "docs/*.md", "examples/**/*.md")
 """The files that the site is made of."""
 INDEX = """---
@@ -57,15 +57,13 @@ def write_sources() -> None:
 
 def with_addresses(path: Path) -> str:
     """The text of a page; links to files of the repository that are no pages have its address."""
-    text = path.read_text("utf-8")
-    prose = SPAN.sub("", prose_of(path))
-    for target in {*LINK.findall(prose), *DEFINITION.findall(prose)}:
-        file = (path.parent / target).resolve()
-        if file.is_file() and file.suffix != ".md":
-            address = f"{REPOSITORY}/blob/main/{file.relative_to(ROOT).as_posix()}"
-            text = text.replace(f"]({target})", f"]({address})")
-            text = text.replace(f"]: {target}\n", f"]: {address}\n")
-    return text
+    def address(match: re.Match[str]) -> str:
+        file = (path.parent / match[0]).resolve()
+        if not file.is_file() or file.suffix == ".md":
+            return match[0]
+        return f"{REPOSITORY}/blob/main/{file.relative_to(ROOT).as_posix()}"
+
+    return TARGET.sub(address, path.read_text("utf-8"))
 
 
 def title(text: str) -> str:

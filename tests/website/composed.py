@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from griffe import (
     Attribute,
@@ -29,6 +30,8 @@ ENTRY = re.compile(r"^    (\w+): ((?:.*)(?:\n     .*)*)", re.MULTILINE)
 MOST_OVERLOADS = 3
 """A function has more of them only where there is one for each revision."""
 
+STRUCT = "frozen"
+"""A keyword of the classes of msgspec."""
 BLOCKING = "Sync"
 """Begins the names of classes without an event loop."""
 
@@ -42,10 +45,13 @@ class Composed(Extension):
     def on_package(self, *, pkg: Module, **_: object) -> None:
         """Complete every class and function of the package."""
         objects = list(objects_below(pkg))
-        for each in objects:
-            if isinstance(each, Class):
-                complete_class(each)
-                complete_members(each)
+        classes = [each for each in objects if isinstance(each, Class)]
+        for each in classes:
+            if STRUCT in each.keywords and "__init__" not in each.members:
+                each.set_member("__init__", constructor_of(each))
+        for each in classes:
+            complete_class(each)
+            complete_members(each)
         for each in objects:
             if isinstance(each, Function):
                 complete_function(each)
@@ -58,6 +64,38 @@ def objects_below(owner: Module | Class) -> Iterator[Class | Function]:
             yield from objects_below(member)
         if isinstance(member, Function | Class):
             yield member
+
+
+def constructor_of(struct: Class) -> Function:
+    """The constructor that msgspec makes of the members of a class."""
+    keyword_only = struct.keywords.get("kw_only") is not None
+    kind = ParameterKind.keyword_only if keyword_only else ParameterKind.positional_or_keyword
+    fields: dict[str, Attribute] = {}
+    for each in reversed([struct, *struct.mro()]):
+        if STRUCT in each.keywords:
+            fields |= {n: m for n, m in each.members.items() if is_field(m)}
+    parameters = [
+        Parameter(name, annotation=each.annotation, kind=kind, default=default_of(each))
+        for name, each in fields.items()
+    ]
+    own = Parameter("self", kind=ParameterKind.positional_or_keyword)
+    return Function("__init__", parameters=Parameters(own, *parameters))
+
+
+def is_field(member: object) -> TypeGuard[Attribute]:
+    """Whether a member of a class is one of its fields."""
+    return (
+        isinstance(member, Attribute)
+        and member.annotation is not None
+        and "instance-attribute" in member.labels
+        and not member.name.startswith("_")
+    )
+
+
+def default_of(field: Attribute) -> str | None:
+    """The default of a field as source; `...` if a function or a table of msgspec has it."""
+    value = None if field.value is None else str(field.value)
+    return "..." if value is not None and "field(" in value else value
 
 
 def complete_class(owner: Class) -> None:

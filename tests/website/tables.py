@@ -62,7 +62,7 @@ def code(value: object) -> str:
 
 
 def meanings(of: type) -> Mapping[str, str]:
-    """What the docstring of a class says of its attributes, by name."""
+    """The explanations of attributes in the docstring of a class, by name."""
     sections = Docstring(of.__doc__ or "").parse("google", warnings=False)
     attributes = [each for each in sections if isinstance(each, DocstringSectionAttributes)]
     return {each.name: each.description for section in attributes for each in section.value}
