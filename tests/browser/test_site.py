@@ -58,8 +58,11 @@ def context(browser: Browser, address: str) -> Iterator[BrowserContext]:
     elsewhere: list[str] = []
     context.on(
         "request",
-        lambda request: None if request.url.startswith((address, "data:", "blob:")) else
-        elsewhere.append(request.url),
+        lambda request: (
+            None
+            if request.url.startswith((address, "data:", "blob:"))
+            else elsewhere.append(request.url)
+        ),
     )
     yield context
     context.close()

@@ -47,6 +47,8 @@ PUBLIC_MODULE = re.compile(
     r"pkg(?:\.models|\.testing|\.r20\d\d_\d\d_\d\d(?:\.(?:models|methods|client|server))?)?"
 )
 """Modules that the documents may import from."""
+NOT_ON_THE_SITE = {"AGENTS.md"}
+"""Documents that the navigation of the site leaves out."""
 OTHERS = {"docs/coming-from.md"}
 """Documents whose tables have names of other packages in the first column."""
 MODULES = {
@@ -93,6 +95,38 @@ def test_the_index_leads_to_every_document() -> None:
     named = {link.target for link in links() if link.document == index}
     pages = {path.name for path in (documents.ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages <= named
+
+
+def pages_in(navigation: object) -> list[str]:
+    """The pages in a part of the navigation of the site, in order."""
+    match navigation:
+        case str():
+            return [navigation]
+        case dict():
+            return [page for part in navigation.values() for page in pages_in(part)]
+        case list():
+            return [page for part in navigation for page in pages_in(part)]
+        case _:
+            raise TypeError(f"expected a page, a title or a list, got {navigation!r}")
+
+
+def site_settings() -> dict[str, Any]:
+    """The settings of the site of documents."""
+    settings: dict[str, Any] = tomllib.loads((documents.ROOT / "zensical.toml").read_text("utf-8"))
+    return settings["project"]
+
+
+def test_the_navigation_of_the_site_has_every_document() -> None:
+    listed = pages_in(site_settings()["nav"])
+    pages = {relative_name(document) for document in documents.documents()} - NOT_ON_THE_SITE
+    written = {page for page in listed if not page.startswith("docs/reference/")}
+    assert written == pages | {"CHANGELOG.md"}
+    assert len(listed) == len({*listed})
+
+
+def test_the_site_names_the_version_of_the_project() -> None:
+    project = tomllib.loads((documents.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"mcpgen {project['version']}," in site_settings()["copyright"]
 
 
 def test_a_newcomer_can_read_the_readme_in_minutes() -> None:

@@ -57,6 +57,7 @@ def write_sources() -> None:
 
 def with_addresses(path: Path) -> str:
     """The text of a page; links to files of the repository that are no pages have its address."""
+
     def address(match: re.Match[str]) -> str:
         file = (path.parent / match[0]).resolve()
         if not file.is_file() or file.suffix == ".md":

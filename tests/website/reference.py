@@ -6,11 +6,11 @@ are Markdown with a directive of mkdocstrings for each name.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-import sys
 from pathlib import Path
 
 from griffe import Alias, Class, GriffeLoader, Module, Object
@@ -50,8 +50,14 @@ PAGES = (
         "content",
         "Content and results",
         "What tools, resources and prompts return, and what a client gets of them.",
-        ("models", "tool_results", "server.toolkit.content", "server.toolkit.completions",
-         "apps", "skills"),
+        (
+            "models",
+            "tool_results",
+            "server.toolkit.content",
+            "server.toolkit.completions",
+            "apps",
+            "skills",
+        ),
     ),
     Page(
         "toolkit",
@@ -72,8 +78,13 @@ PAGES = (
         "Shared state",
         "State that several processes share. The guide is"
         " [Several processes and machines](../scaling.md).",
-        ("server.shared", "server.asgi.event_store", "server.asgi.used_ids",
-         "server.toolkit.key_ring", "runtime.task_store"),
+        (
+            "server.shared",
+            "server.asgi.event_store",
+            "server.asgi.used_ids",
+            "server.toolkit.key_ring",
+            "runtime.task_store",
+        ),
     ),
     Page(
         "protected",
@@ -84,8 +95,7 @@ PAGES = (
     Page(
         "openapi",
         "OpenAPI",
-        "A server from an OpenAPI document. The guide is"
-        " [Servers from OpenAPI](../openapi.md).",
+        "A server from an OpenAPI document. The guide is [Servers from OpenAPI](../openapi.md).",
         ("server.openapi",),
     ),
     Page(
@@ -112,8 +122,16 @@ PAGES = (
         "messages",
         "Messages and codec",
         "Values to JSON and back, messages, channels. The guide is [Types only](../types.md).",
-        ("_wire", "_structs", "_decoding", "messages", "channel", "facts", "foreign_text",
-         "revisions"),
+        (
+            "_wire",
+            "_structs",
+            "_decoding",
+            "messages",
+            "channel",
+            "facts",
+            "foreign_text",
+            "revisions",
+        ),
     ),
 )
 ERRORS = Page(
@@ -186,7 +204,9 @@ def testing_names() -> list[str]:
     return sorted(
         name
         for name, member in module.members.items()
-        if isinstance(member, Object) and not isinstance(member, Module) and name[0] != "_"
+        if isinstance(member, Object)
+        and not isinstance(member, Module)
+        and name[0] != "_"
         and (isinstance(member, Class) or member.has_docstring)
     )
 

@@ -26,14 +26,20 @@ from website.reference import PACKAGE, ROOT
 HEAD = "---\nrendered: true\n---\n\n"
 REQUIREMENTS = {"client": "clients", "server": "servers", "http": "HTTP", "stdio": "stdio"}
 SETTINGS = (
-    ("[tool.mcpgen]", settings.PackageSettings, "A package; several are in"
-     " `[[tool.mcpgen.packages]]`, with the same keys each."),
+    (
+        "[tool.mcpgen]",
+        settings.PackageSettings,
+        "A package; several are in `[[tool.mcpgen.packages]]`, with the same keys each.",
+    ),
     ("[tool.mcpgen.mirror]", settings.MirrorSettings, "A server that the project mirrors."),
     ("[[tool.mcpgen.render]]", settings.RenderSettings, "A folder of templates to render."),
 )
 """Tables of pyproject.toml, with the class of their keys and a sentence."""
-FACTS = {each.name: type(getattr(revision_facts.Facts(), each.name))
-         for each in fields(revision_facts.Facts) if each.name != "methods"}
+FACTS = {
+    each.name: type(getattr(revision_facts.Facts(), each.name))
+    for each in fields(revision_facts.Facts)
+    if each.name != "methods"
+}
 """The classes of facts by the name of their table in `facts.toml`."""
 
 
@@ -127,8 +133,10 @@ def help_text(command: click.Command) -> str:
 def package_commands() -> str:
     """The page of the commands of a package, by their help."""
     words = re.findall(r"^    (\w+)  ", help_of(), re.MULTILINE)
-    about = "What `python -m pkg COMMAND --help` prints. The guide is" \
+    about = (
+        "What `python -m pkg COMMAND --help` prints. The guide is"
         " [The command line of a package](../command-line.md)."
+    )
     sections = "".join(f"## {word}\n\n```text\n{help_of(word)}```\n\n" for word in words)
     return f"{HEAD}# Commands of a package\n\n{about}\n\n{sections}"
 
@@ -228,10 +236,16 @@ def facts_page() -> str:
     for title, of in FACTS.items():
         explained = meanings(of)
         rows = [
-            (code(f.name), explained[f.name], *(code(each.facts[title][f.name]) for each in revisions))
+            (
+                code(f.name),
+                explained[f.name],
+                *(code(each.facts[title][f.name]) for each in revisions),
+            )
             for f in fields(of)
         ]
-        sections += f"## `[{title}]`\n\n{summary_of(of)}\n\n{table(('fact', 'meaning', *names), rows)}"
+        sections += (
+            f"## `[{title}]`\n\n{summary_of(of)}\n\n{table(('fact', 'meaning', *names), rows)}"
+        )
     explained = meanings(MethodFacts)
     rows = [(code(f.name), explained[f.name], default_of(f)) for f in fields(MethodFacts)]
     sections += f"## `[methods]`\n\n{summary_of(MethodFacts)}\n\n"
