@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -83,10 +84,10 @@ def test_the_search_finds_a_name(page: Page, address: str) -> None:
     page.goto(address)
     page.keyboard.press("/")
     page.keyboard.type("elicit")
-    hit = page.locator("a", has_text="elicit").filter(visible=True).first
-    expect(hit).to_be_visible(timeout=20_000)
+    hit = page.locator("a", has_text="Reference / Python").filter(visible=True).first
+    expect(hit).to_contain_text("elicit", timeout=20_000)
     hit.click()
-    expect(page.locator("article")).to_contain_text("elicit")
+    page.wait_for_url(re.compile(r"/docs/reference/\w+/.*elicit"))
 
 
 def test_a_block_of_code_is_copied(page: Page, address: str) -> None:
@@ -97,6 +98,19 @@ def test_a_block_of_code_is_copied(page: Page, address: str) -> None:
     page.wait_for_function("navigator.clipboard.readText().then(text => text.length > 0)")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.strip() == block.locator("code").inner_text().strip()
+
+
+def test_commands_are_copied_without_prompts_and_output(page: Page, address: str) -> None:
+    page.goto(f"{address}docs/start/")
+    block = page.locator("article .highlight", has_text="pkg list").first
+    block.hover()
+    block.locator("button").first.click()
+    page.wait_for_function("navigator.clipboard.readText().then(text => text.length > 0)")
+    copied = page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert [line for line in copied if line] == [
+        "python -m pkg list books:server",
+        "python -m pkg call books:server published --arg title=Dune",
+    ]
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -112,8 +112,9 @@ def pages_in(navigation: object) -> list[str]:
 
 def site_settings() -> dict[str, Any]:
     """The settings of the site of documents."""
-    settings: dict[str, Any] = tomllib.loads((documents.ROOT / "zensical.toml").read_text("utf-8"))
-    return settings["project"]
+    text = (documents.ROOT / "zensical.toml").read_text("utf-8")
+    settings: dict[str, Any] = tomllib.loads(text)["project"]
+    return settings
 
 
 def test_the_navigation_of_the_site_has_every_document() -> None:

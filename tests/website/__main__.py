@@ -35,7 +35,8 @@ rendered: true
 
 Every public name, command, setting, feature, method and fact, rendered from the code. The pages
 show a package of all revisions with all features, `mcpgen_runtime`; yours has the same names under
-its own name, those of the parts and features that you chose.
+its own name, those of the parts and features that you chose. A parameter with the default `...` is
+an option of a feature; its explanation says what holds without it.
 """
 
 

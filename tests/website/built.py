@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from griffe import Class, Function, ParameterKind
 
+from website.composed import target_of
 from website.reference import PACKAGE, TESTING, package, public_names, testing_names
 
 IGNORED = {"404.html"}
@@ -92,8 +93,7 @@ def missing_names(site: Path) -> Iterator[str]:
 
 def functions_of(name: str) -> Iterator[tuple[str, Function]]:
     """A function, or the constructor and the public methods of a class, each with its anchor."""
-    member = package()[name]
-    target = member.final_target if member.is_alias else member
+    target = target_of(package()[name])
     path = f"{PACKAGE}.{name}"
     if isinstance(target, Function):
         yield path, target

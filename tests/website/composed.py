@@ -12,18 +12,22 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from griffe import (
+    Alias,
     Attribute,
     Class,
     Docstring,
     Extension,
     Function,
     Module,
+    Object,
     Parameter,
     ParameterKind,
     Parameters,
 )
 
 UNPACKED = re.compile(r"(?:typing\.)?Unpack\[(\w+)\]")
+REFERENCE = re.compile(r"See `(\w+)\.(\w+)`\.")
+"""A docstring that only leads to a method of a base."""
 SECTION = r"^{}:\n((?:    .*\n|\n)+)"
 ENTRY = re.compile(r"^    (\w+): ((?:.*)(?:\n     .*)*)", re.MULTILINE)
 """A name with its explanation, and the lines that continue it."""
@@ -52,9 +56,10 @@ class Composed(Extension):
         for each in classes:
             complete_class(each)
             complete_members(each)
-        for each in objects:
-            if isinstance(each, Function):
-                complete_function(each)
+            complete_references(each)
+        for function in objects:
+            if isinstance(function, Function):
+                complete_function(function)
 
 
 def objects_below(owner: Module | Class) -> Iterator[Class | Function]:
@@ -114,14 +119,25 @@ def complete_class(owner: Class) -> None:
         set_section(owner.docstring, "Attributes", attributes)
 
 
+def complete_references(owner: Class) -> None:
+    """Give methods whose docstring leads to another method the docstring of that one."""
+    bases = {base.name: base for base in owner.mro()}
+    for member in owner.members.values():
+        if isinstance(member, Function) and member.docstring is not None:
+            reference = REFERENCE.fullmatch(member.docstring.value.strip())
+            base = bases.get(reference[1]) if reference else None
+            target = base.all_members.get(reference[2]) if base and reference else None
+            if target is not None and target.docstring is not None:
+                member.docstring.value = target.docstring.value
+
+
 def complete_members(owner: Class) -> None:
     """Give members of a class `SyncX` without a docstring the one that they have in `X`."""
     name = owner.name.removeprefix(BLOCKING)
     root = owner.package
     if name == owner.name or name not in root.members:
         return
-    target = root.members[name]
-    counterpart = target.final_target if target.is_alias else target
+    counterpart = target_of(root.members[name])
     for member in owner.members.values():
         if isinstance(member, Function) and member.docstring is None:
             other = counterpart.all_members.get(member.name)
@@ -191,8 +207,13 @@ def unpacked_class(function: Function, parameter: Parameter) -> Class | None:
     if unpacked is None:
         return None
     table = function.modules_collection[function.resolve(unpacked[1])]
-    target = table.final_target if table.is_alias else table
+    target = target_of(table)
     return target if isinstance(target, Class) else None
+
+
+def target_of(member: Object | Alias) -> Object:
+    """The object that a name stands for."""
+    return member.final_target if isinstance(member, Alias) else member
 
 
 def keys_of(table: Class) -> Mapping[str, Attribute]:

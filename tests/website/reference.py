@@ -168,7 +168,9 @@ def public_names() -> list[str]:
 
 def origin(name: str) -> str:
     """The path within the package of the object that a name stands for."""
-    return str(package().members[name].target_path).removeprefix(f"{PACKAGE}.")
+    member = package().members[name]
+    assert isinstance(member, Alias)
+    return member.target_path.removeprefix(f"{PACKAGE}.")
 
 
 def page_of(name: str) -> Page:

@@ -48,9 +48,15 @@ FEATURES = '''
                 options: See `Options`.
             """
 
+        def stop(self) -> None:
+            """End all connections."""
+
 
     class Server(Kernel):
         """A server with features."""
+
+        def stop(self) -> None:
+            """See `Kernel.stop`."""
 
 
     class SyncServer:
@@ -83,6 +89,10 @@ def test_a_class_explains_the_options_of_its_features(composed: Module) -> None:
     assert text.startswith("A server with features.")
     assert "    name: Its name.\n    drain: Seconds that open requests may take.\n" in text
     assert "options:" not in text
+
+
+def test_a_docstring_that_leads_to_another_is_replaced(composed: Module) -> None:
+    assert docstring_of(composed["Server.stop"]) == "End all connections."
 
 
 def test_options_are_parameters_by_keyword(composed: Module) -> None:
