@@ -84,8 +84,8 @@ def test_the_search_finds_a_name(page: Page, address: str) -> None:
     page.goto(address)
     page.keyboard.press("/")
     page.keyboard.type("elicit")
-    hit = page.locator("a", has_text="Reference / Python").filter(visible=True).first
-    expect(hit).to_contain_text("elicit", timeout=20_000)
+    hit = page.get_by_role("option", name="elicit").first
+    expect(hit).to_be_visible(timeout=20_000)
     hit.click()
     page.wait_for_url(re.compile(r"/docs/reference/\w+/.*elicit"))
 
