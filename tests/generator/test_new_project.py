@@ -107,7 +107,7 @@ def test_modules_are_formatted_below_a_folder_that_git_ignores(
     assert format_modules({"a.py": "x = 'y'\n"}) == {"a.py": 'x = "y"\n'}
 
 
-def test_a_server_by_the_instructions_for_agents_passes_its_tests(tmp_path: Path) -> None:
+def test_a_server_by_the_instructions_for_agents_works(tmp_path: Path) -> None:
     assert run("new", "server", "weather", "-q", "-r", OLDEST, cwd=tmp_path).code == 0
     project = tmp_path / "weather"
     for title, blocks in indented_blocks((project / "AGENTS.md").read_text("utf-8")).items():
