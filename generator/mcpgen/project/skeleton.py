@@ -67,6 +67,7 @@ _OWN_NAME = re.compile(r"\s*mcpgen\s*(?:[\[<>=!~;]|$)", re.IGNORECASE)
 _SHARED = {
     "pyproject.toml": "pyproject.toml.jinja",
     "README.md": "README.md.jinja",
+    "AGENTS.md": "AGENTS.md.jinja",
     "Dockerfile": "Dockerfile.jinja",
     ".dockerignore": "dockerignore",
     ".gitignore": "gitignore",
