@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcpgen import __version__, names
 from mcpgen.errors import MirrorError, UsageError, safe_text
@@ -69,6 +69,24 @@ class Target:
     shown: str
     address: str | list[str]
     options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+
+@dataclass(frozen=True)
+class MemoryTarget:
+    """A server in this process.
+
+    Attributes:
+        address: The server: an object that serves a channel.
+        shown: Its name, for messages.
+        options: Keywords of `connect`.
+    """
+
+    address: object
+    shown: str = "the server"
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+
+AnyTarget: TypeAlias = Target | MemoryTarget
 
 
 def target(words: str, directory: Path) -> Target:
@@ -225,7 +243,7 @@ async def _fetch_lists(package: Any, server: Target) -> dict[str, Any]:
         return await _lists_of(client, server, package)
 
 
-async def _lists_of(client: Any, server: Target, package: Any) -> dict[str, Any]:
+async def _lists_of(client: Any, server: AnyTarget, package: Any) -> dict[str, Any]:
     document: dict[str, Any] = {"tools": []}
     for kind, row in _list_requests(package).items():
         if all(name in client.server_capabilities for name in row.capability[:1]):
@@ -243,7 +261,11 @@ def _list_requests(package: Any) -> dict[str, Any]:
 
 
 async def _pages(
-    request: Callable[..., Awaitable[Any]], kind: str, method: str, server: Target, package: Any
+    request: Callable[..., Awaitable[Any]],
+    kind: str,
+    method: str,
+    server: AnyTarget,
+    package: Any,
 ) -> list[Any]:
     """All entries of one list; none of a template list that a server does not know."""
     entries: list[Any] = []
@@ -268,7 +290,7 @@ async def _pages(
     raise MirrorError(server.shown, f"/{kind}", f"{MAX_PAGES} pages at most", "more")
 
 
-def _page(answer: bytes, kind: str, method: str, server: Target) -> dict[str, Any]:
+def _page(answer: bytes, kind: str, method: str, server: AnyTarget) -> dict[str, Any]:
     try:
         page = json.loads(answer)
     except (ValueError, RecursionError) as error:
@@ -309,23 +331,34 @@ def surfaces(package: Any, server: Target, revisions: Sequence[str] = ()) -> lis
     """
     import anyio  # only to talk to servers
 
-    known = [*package.REVISIONS]
+    return anyio.run(fetch_surfaces, package, server, revisions)
+
+
+async def fetch_surfaces(
+    package: Any, server: AnyTarget, revisions: Sequence[str] = ()
+) -> list[Surface]:
+    """The surfaces of a server, in an event loop of the caller's; see `surfaces`.
+
+    Raises:
+        MirrorError: As for `surfaces`.
+    """
+    names = [each for each in package.REVISIONS if not revisions or each in revisions]
     shown: list[Surface] = []
-    for revision in reversed([each for each in known if not revisions or each in revisions]):
+    for revision in reversed(names):
         try:
-            shown.append(anyio.run(_fetch_surface, package, server, revision))
+            shown.append(await _fetch_surface(package, server, revision))
         except package.RevisionError:
             continue
         except (package.McpError, OSError) as error:
             text = safe_text(" ".join(str(error).split()), 500)
             raise MirrorError(server.shown, "", "a server that answers", text) from error
     if not shown:
-        expected = f"a server of {', '.join(revisions or known)}"
+        expected = f"a server of {', '.join(revisions or names)}"
         raise MirrorError(server.shown, "", expected, "one of other revisions")
     return shown
 
 
-async def _fetch_surface(package: Any, server: Target, revision: str) -> Surface:
+async def _fetch_surface(package: Any, server: AnyTarget, revision: str) -> Surface:
     options = {"name": "mcpgen", "version": __version__, "revision": revision, **server.options}
     timeouts = package.Timeouts(opening=SECONDS)
     async with package.connect(server.address, timeouts=timeouts, **options) as client:
@@ -414,6 +447,35 @@ def mirror_differences(
         text = safe_text(" ".join(f"{type(error).__name__}: {error}".split()), 500)
         raise MirrorError("the project", "", "a mirror that serves its lists", text) from error
     return list(_list_differences(snapshot, listed))
+
+
+def read_project(
+    files: Mapping[str, str],
+    module: str,
+    protocol: str,
+    read: Callable[[Any, Any], Awaitable[str]],
+) -> str:
+    """The text that a function makes of the server of a new project, which is imported.
+
+    Args:
+        files: The project: text by path within its package.
+        module: The module that has the server as `server`, by name in the package.
+        protocol: Name of the generated package in the project.
+        read: Called with the generated package and the server, in an event loop.
+
+    Raises:
+        MirrorError: The project cannot be imported, or its server cannot be asked.
+    """
+    import anyio  # only to talk to servers
+
+    try:
+        with import_package(files) as project:
+            package = importlib.import_module(f"{project.__name__}.{protocol}")
+            server = importlib.import_module(f"{project.__name__}.{module}").server
+            return anyio.run(read, package, server)
+    except Exception as error:
+        text = safe_text(" ".join(f"{type(error).__name__}: {error}".split()), 500)
+        raise MirrorError("the project", "", "a server that answers", text) from error
 
 
 async def _lists_of_mirror(package: Any, testing: Any, mirror: Any) -> dict[str, Any]:

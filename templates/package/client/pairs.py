@@ -11,11 +11,14 @@ import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from os import PathLike
+from types import ModuleType
 from typing import Any, Generic, TypedDict, TypeVar
 
 import anyio
 
 from ..channel import Channel, OutgoingMessage, RequestId
+from ..errors import MissingExtraError
 from ..runtime.eager_tasks import on_asyncio
 from ..runtime.request_context import PRINCIPAL, Principal
 from .application import Handlers
@@ -132,6 +135,23 @@ def fixture_of(
             yield both
 
     return (fixture or pytest.fixture)(pair)
+
+
+async def check_contract(
+    package: ModuleType, server: Servable, file: str | PathLike[str], fail_on: str
+) -> None:
+    """Check a server by mcpgen, which asks it by the client of a package; see `testing.contract`.
+
+    Raises:
+        AssertionError: The server has changed, or there is no file.
+        MissingExtraError: mcpgen is not installed.
+    """
+    __tracebackhide__ = True
+    try:
+        from mcpgen.contract.testing import check_in_memory
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("testing.contract", "mcpgen") from error
+    await check_in_memory(package, server, file, fail_on)
 
 
 @asynccontextmanager

@@ -1,0 +1,208 @@
+"""Contracts as tests: `testing.contract` of a package, and the plugin of pytest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conventions.sources import ROOT
+from documents import examples
+from generator.command_line import run
+
+FILE = "server.contract.json"
+LISTS = ROOT / "tests" / "generator" / "weather.json"
+SERVER = """
+from typing import Literal
+from mcpgen_runtime import Server
+
+server = Server("shop", instructions="Order sparingly.")
+
+@server.tool()
+def order(item: str, size: Literal["s", "m", "l"] = "m") -> dict[str, int]:
+    return {}
+
+if __name__ == "__main__":
+    server.run()
+"""
+SMALLER = SERVER.replace('"s", "m", "l"', '"s", "m"')
+IN_COROUTINE = f"""
+import pytest
+from mcpgen_runtime.testing import contract
+from shop import server
+
+MARK
+async def test_it() -> None:
+    await contract(server, "{FILE}")
+"""
+BY_FIXTURE = f"""
+import sys
+from shop import server
+
+def test_in_memory(contract) -> None:
+    contract(server, "{FILE}")
+
+def test_of_a_command(contract) -> None:
+    contract(f"{{sys.executable}} shop.py", "{FILE}")
+"""
+ASYNCIO = ("-ppytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
+RUNS = {
+    "anyio": (("-panyio", "-pno:asyncio"), "@pytest.mark.anyio"),
+    "asyncio, strict": ((*ASYNCIO, "--asyncio-mode", "strict"), "@pytest.mark.asyncio"),
+    "asyncio, auto": ((*ASYNCIO, "--asyncio-mode", "auto"), ""),
+}
+"""By name: options of pytest, and the mark of the test."""
+
+
+def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a folder with the plugin, as an installed mcpgen brings it."""
+    options = ("-q", "-c", "/dev/null", "--rootdir", f"{folder}", "-p", "no:cacheprovider")
+    plugin = "mcpgen.contract.pytest_plugin"
+    paths = (ROOT / "generator", ROOT / "generated", folder)
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "-p", plugin, *words],
+        cwd=folder,
+        env={
+            **{key: value for key, value in os.environ.items() if not key.startswith("PYTEST")},
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a server, its contract, and tests that use the fixture."""
+    (tmp_path / "shop.py").write_text(SERVER)
+    (tmp_path / "test_it.py").write_text(BY_FIXTURE)
+    assert pytest_in(tmp_path, "--contract-update").returncode == 0
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_test_fails_with_the_report_of_a_check(name: str, folder: Path) -> None:
+    options, mark = RUNS[name]
+    if "asyncio" in name:
+        pytest.importorskip("pytest_asyncio")
+    (folder / "test_it.py").write_text(IN_COROUTINE.replace("MARK", mark))
+    passed = pytest_in(folder, *options)
+    assert (passed.returncode, passed.stderr) == (0, ""), passed.stdout
+    (folder / "shop.py").write_text(SMALLER)
+    failed = pytest_in(folder, *options)
+    assert failed.returncode == 1
+    checked = run("contract", "check", f"{sys.executable} shop.py", FILE, cwd=folder)
+    reported = checked.out.splitlines()
+    assert reported[0].startswith("breaking: ARGUMENT_NARROWED: tool order")
+    for line in reported[:-1]:
+        assert line in failed.stdout
+    assert f"{FILE}: the server has changed: {reported[-1]}" in failed.stdout
+    assert "pytest --contract-update writes the file anew" in failed.stdout
+
+
+def test_the_fixture_takes_servers_in_memory_and_commands(folder: Path) -> None:
+    assert "2 passed" in pytest_in(folder).stdout
+    (folder / "shop.py").write_text(SMALLER)
+    assert "2 failed" in pytest_in(folder).stdout
+
+
+def test_a_file_that_is_not_there_fails_and_names_the_option(folder: Path) -> None:
+    (folder / FILE).unlink()
+    failed = pytest_in(folder)
+    assert "2 failed" in failed.stdout
+    assert f"{FILE}: expected a contract, got no file; pytest --contract-update" in failed.stdout
+    assert not (folder / FILE).exists()
+
+
+def test_an_update_writes_the_file_of_the_command_line(folder: Path) -> None:
+    (folder / "shop.py").write_text(SMALLER)
+    assert pytest_in(folder, "--contract-update").returncode == 0
+    other = folder / "other.json"
+    written = run("contract", "write", f"{sys.executable} shop.py", "-o", other, cwd=folder)
+    assert written.code == 0
+    assert (folder / FILE).read_bytes() == other.read_bytes()
+    assert "2 passed" in pytest_in(folder).stdout
+
+
+def test_an_update_leaves_a_file_that_is_right(folder: Path) -> None:
+    before = (folder / FILE).stat().st_mtime_ns
+    assert pytest_in(folder, "--contract-update").returncode == 0
+    assert (folder / FILE).stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("any", 1), ("warning", 0), ("breaking", 0)])
+def test_the_severity_that_fails_a_test_is_chosen(fail_on: str, code: int, folder: Path) -> None:
+    (folder / "shop.py").write_text(SERVER.replace('"s", "m", "l"', '"s", "m", "l", "xl"'))
+    text = BY_FIXTURE.replace(f'"{FILE}")', f'"{FILE}", fail_on="{fail_on}")')
+    (folder / "test_it.py").write_text(text)
+    assert pytest_in(folder).returncode == code
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (f'contract(object(), "{FILE}")', "expected a Server of a generated package"),
+        (f'contract(server, "{FILE}", fail_on="all")', "expected fail_on of breaking, warning"),
+        ("contract(server, 'shop.py')", "expected JSON"),
+    ],
+)
+def test_a_wrong_use_is_an_error_that_names_it(call: str, expected: str, folder: Path) -> None:
+    text = f"from shop import server\n\ndef test_it(contract) -> None:\n    {call}\n"
+    (folder / "test_it.py").write_text(text)
+    failed = pytest_in(folder)
+    assert failed.returncode == 1
+    assert expected in failed.stdout
+
+
+@pytest.mark.parametrize(
+    ("server", "test"), [("shop.py", "test_shop.py"), ("server.py", "test_contract.py")]
+)
+def test_the_examples_of_the_documents_pass(server: str, test: str, tmp_path: Path) -> None:
+    for name in (server, test):
+        text = examples()[name].replace("from pkg", "from mcpgen_runtime")
+        (tmp_path / name).write_text(text)
+    assert pytest_in(tmp_path, "-panyio", "--contract-update").returncode == 0
+    done = pytest_in(tmp_path, "-panyio")
+    assert (done.returncode, "passed" in done.stdout) == (0, True), done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("-r", "latest"), ("--from", "lists.json")])
+def test_a_new_server_keeps_the_contract_that_it_has(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "lists.json").write_bytes(LISTS.read_bytes())
+    made = run("new", "server", "weather", *words, cwd=tmp_path)
+    assert made.code == 0, made.err
+    project = tmp_path / "weather"
+    again = project / "again.json"
+    written = run("contract", "write", "weather.server:server", "-o", again, cwd=project / "src")
+    assert written.code == 0, written.err
+    assert (project / FILE).read_bytes() == again.read_bytes()
+    settings = ("-c", f"{project / 'pyproject.toml'}", "-panyio", "tests/test_contract.py")
+    assert "1 passed" in pytest_in(project, *settings).stdout
+    server = project / "src/weather/server.py"
+    server.write_text(f'{server.read_text()}\nserver.instructions = "Other."\n')
+    failed = pytest_in(project, *settings)
+    assert "INSTRUCTIONS_CHANGED: server: the instructions changed" in failed.stdout
+
+
+def test_the_plugin_imports_little() -> None:
+    code = (
+        "import sys, mcpgen.contract.pytest_plugin\n"
+        "print([name for name in sys.modules if name.startswith('mcpgen')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT / "generator")},
+    )
+    expected = ["mcpgen", "mcpgen.contract", "mcpgen.contract.run_settings"]
+    assert done.stdout == f"{[*expected, 'mcpgen.contract.pytest_plugin']}\n"
