@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,9 @@ from generator.command_line import run
 
 FILE = "server.contract.json"
 LISTS = ROOT / "tests" / "generator" / "weather.json"
-SERVER = """
+SERVER = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "generated")!r})
 from typing import Literal
 from mcpgen_runtime import Server
 
@@ -23,7 +26,7 @@ server = Server("shop", instructions="Order sparingly.")
 
 @server.tool()
 def order(item: str, size: Literal["s", "m", "l"] = "m") -> dict[str, int]:
-    return {}
+    return {{}}
 
 if __name__ == "__main__":
     server.run()
@@ -39,14 +42,36 @@ async def test_it() -> None:
     await contract(server, "{FILE}")
 """
 BY_FIXTURE = f"""
-import sys
 from shop import server
 
 def test_in_memory(contract) -> None:
     contract(server, "{FILE}")
+"""
+BY_COMMAND = f"""
+import sys
 
 def test_of_a_command(contract) -> None:
     contract(f"{{sys.executable}} shop.py", "{FILE}")
+"""
+BY_SEVERITY = f"""
+import pytest
+from shop import server
+
+@pytest.mark.parametrize("word", ["any", "warning", "breaking"])
+def test_severity(contract, word: str) -> None:
+    contract(server, "{FILE}", fail_on=word)
+"""
+WRONG_USES = f"""
+from shop import server
+
+def test_object(contract) -> None:
+    contract(object(), "{FILE}")
+
+def test_severity(contract) -> None:
+    contract(server, "{FILE}", fail_on="all")
+
+def test_file(contract) -> None:
+    contract(server, "shop.py")
 """
 ASYNCIO = ("-ppytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
 RUNS = {
@@ -76,12 +101,22 @@ def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a server, its contract, and a test that uses the fixture."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.py").write_text(SERVER)
+    (folder / "test_it.py").write_text(BY_FIXTURE)
+    done = pytest_in(folder, "--contract-update")
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a server, its contract, and tests that use the fixture."""
-    (tmp_path / "shop.py").write_text(SERVER)
-    (tmp_path / "test_it.py").write_text(BY_FIXTURE)
-    assert pytest_in(tmp_path, "--contract-update").returncode == 0
+def folder(shop: Path, tmp_path: Path) -> Path:
+    """A copy of that folder."""
+    for name in ("shop.py", "test_it.py", FILE):
+        shutil.copy2(shop / name, tmp_path / name)
     return tmp_path
 
 
@@ -96,25 +131,22 @@ def test_a_test_fails_with_the_report_of_a_check(name: str, folder: Path) -> Non
     (folder / "shop.py").write_text(SMALLER)
     failed = pytest_in(folder, *options)
     assert failed.returncode == 1
-    checked = run("contract", "check", f"{sys.executable} shop.py", FILE, cwd=folder)
-    reported = checked.out.splitlines()
-    assert reported[0].startswith("breaking: ARGUMENT_NARROWED: tool order")
-    for line in reported[:-1]:
-        assert line in failed.stdout
-    assert f"{FILE}: the server has changed: {reported[-1]}" in failed.stdout
+    assert f"{FILE}: the server has changed: 1 change: 1 breaking" in failed.stdout
+    assert "breaking: ARGUMENT_NARROWED: tool order: the argument size is" in failed.stdout
+    assert 'for example "l"' in failed.stdout
     assert "pytest --contract-update writes the file anew" in failed.stdout
 
 
-def test_the_fixture_takes_servers_in_memory_and_commands(folder: Path) -> None:
-    assert "2 passed" in pytest_in(folder).stdout
+def test_the_fixture_takes_the_command_of_a_server(folder: Path) -> None:
+    (folder / "test_it.py").write_text(BY_COMMAND)
+    assert "1 passed" in pytest_in(folder).stdout
     (folder / "shop.py").write_text(SMALLER)
-    assert "2 failed" in pytest_in(folder).stdout
+    assert "ARGUMENT_NARROWED" in pytest_in(folder).stdout
 
 
 def test_a_file_that_is_not_there_fails_and_names_the_option(folder: Path) -> None:
     (folder / FILE).unlink()
     failed = pytest_in(folder)
-    assert "2 failed" in failed.stdout
     assert f"{FILE}: expected a contract, got no file; pytest --contract-update" in failed.stdout
     assert not (folder / FILE).exists()
 
@@ -126,37 +158,32 @@ def test_an_update_writes_the_file_of_the_command_line(folder: Path) -> None:
     written = run("contract", "write", f"{sys.executable} shop.py", "-o", other, cwd=folder)
     assert written.code == 0
     assert (folder / FILE).read_bytes() == other.read_bytes()
-    assert "2 passed" in pytest_in(folder).stdout
-
-
-def test_an_update_leaves_a_file_that_is_right(folder: Path) -> None:
     before = (folder / FILE).stat().st_mtime_ns
     assert pytest_in(folder, "--contract-update").returncode == 0
-    assert (folder / FILE).stat().st_mtime_ns == before
+    assert (folder / FILE).stat().st_mtime_ns == before  # nothing to write
 
 
-@pytest.mark.parametrize(("fail_on", "code"), [("any", 1), ("warning", 0), ("breaking", 0)])
-def test_the_severity_that_fails_a_test_is_chosen(fail_on: str, code: int, folder: Path) -> None:
+def test_the_severity_that_fails_a_test_is_chosen(folder: Path) -> None:
     (folder / "shop.py").write_text(SERVER.replace('"s", "m", "l"', '"s", "m", "l", "xl"'))
-    text = BY_FIXTURE.replace(f'"{FILE}")', f'"{FILE}", fail_on="{fail_on}")')
-    (folder / "test_it.py").write_text(text)
-    assert pytest_in(folder).returncode == code
+    (folder / "test_it.py").write_text(BY_SEVERITY)
+    done = pytest_in(folder, "-rA")
+    assert {line for line in done.stdout.splitlines() if line.startswith("PASSED")} == {
+        "PASSED test_it.py::test_severity[warning]",
+        "PASSED test_it.py::test_severity[breaking]",
+    }
+    assert "ARGUMENT_WIDENED" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (f'contract(object(), "{FILE}")', "expected a Server of a generated package"),
-        (f'contract(server, "{FILE}", fail_on="all")', "expected fail_on of breaking, warning"),
-        ("contract(server, 'shop.py')", "expected JSON"),
-    ],
-)
-def test_a_wrong_use_is_an_error_that_names_it(call: str, expected: str, folder: Path) -> None:
-    text = f"from shop import server\n\ndef test_it(contract) -> None:\n    {call}\n"
-    (folder / "test_it.py").write_text(text)
+def test_a_wrong_use_is_an_error_that_names_it(folder: Path) -> None:
+    (folder / "test_it.py").write_text(WRONG_USES)
     failed = pytest_in(folder)
-    assert failed.returncode == 1
-    assert expected in failed.stdout
+    assert "3 failed" in failed.stdout
+    for expected in (
+        "expected a Server of a generated package with a client",
+        "expected fail_on of breaking, warning",
+        "expected JSON",
+    ):
+        assert expected in failed.stdout
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,9 @@ def _extension(settings: Node) -> Node:
 _OF_ARGUMENTS: Mapping[str, Example] = {
     "ARGUMENT_REMOVED": Example("input", _object({"size": _SIZES}), _object({})),
     "ARGUMENT_RENAMED": Example("input", _object({"count": _WHOLE}), _object({"counts": _WHOLE})),
-    "ARGUMENT_ADDED": Example("input", _object({}), _object({"gift": {"type": "boolean"}})),
+    "ARGUMENT_ADDED": Example(
+        "input", _object({"item": _TEXT}), _object({"item": _TEXT, "gift": {"type": "boolean"}})
+    ),
     "ARGUMENT_ADDED_REQUIRED": Example("input", _object({}), _object({"item": _TEXT}, "item")),
     "ARGUMENT_MADE_REQUIRED": Example(
         "input", _object({"item": _TEXT}), _object({"item": _TEXT}, "item")

@@ -40,7 +40,8 @@ def check(server: object, file: str | PathLike[str], *, fail_on: str = "any") ->
         return
     import anyio  # only to talk to servers
 
-    anyio.run(check_in_memory, _package_of(server), server, file, fail_on)
+    new = anyio.run(command.of_memory, _package_of(server), server)
+    _compare(new, Path(file), fail_on)
 
 
 async def check_in_memory(
