@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -66,23 +67,35 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a server and the project `app`, which has a generated package."""
-    (tmp_path / "shop.py").write_text(SERVER)
-    app = tmp_path / "app"
+def make_project(folder: Path) -> Path:
+    """Write a server and the project `app`, which has a generated package, to a folder."""
+    (folder / "shop.py").write_text(SERVER)
+    app = folder / "app"
     app.mkdir()
     (app / "__init__.py").touch()
     (app / "protocol").symlink_to(PACKAGE)
-    return tmp_path
+    return folder
 
 
 @pytest.fixture
-def project(folder: Path) -> Path:
-    """That folder with the calls of the server in `app/calls.py`."""
+def folder(tmp_path: Path) -> Path:
+    """A folder with a server and the project `app`."""
+    return make_project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def mirrored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Such a folder with the calls of the server in `app/calls.py`."""
+    folder = make_project(tmp_path_factory.mktemp("mirrored"))
     done = mirror(folder)
     assert done.code == 0, done.err
     return folder
+
+
+@pytest.fixture
+def project(mirrored: Path, tmp_path: Path) -> Path:
+    """A copy of that folder."""
+    return shutil.copytree(mirrored, tmp_path / "copy", symlinks=True)
 
 
 def mirror(folder: Path, *words: str, target: str = COMMAND) -> Done:

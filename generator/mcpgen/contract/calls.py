@@ -189,7 +189,7 @@ def new_module(target: str, path: Path, package: str, class_name: str, chosen: S
     folder = path.resolve().parent
     contract = _contract_in(Path(target))
     if contract is None:
-        contract = command.of_server(target, Path.cwd())
+        contract = command.of_newest(target, Path.cwd())
         file, server = f"{path.stem}.contract.json", target
     else:
         file, server = Path(os.path.relpath(Path(target).resolve(), folder)).as_posix(), ""
@@ -229,7 +229,7 @@ def server_changes(module: Module) -> tuple[Module, list[Change]]:
     if not origin.server:
         return module, []
     try:
-        contract = command.of_server(origin.server, module.path.resolve().parent / origin.directory)
+        contract = command.of_newest(origin.server, module.path.resolve().parent / origin.directory)
     except MirrorError as error:
         raise ServerError(f"{error}; --offline leaves the server out") from error
     new = replace(module, contract=origin.selection.apply(contract))

@@ -81,6 +81,22 @@ def of_server(words: str, directory: Path, revisions: Sequence[str] = ()) -> Con
         return document.contract_of(live_server.surfaces(package, server, revisions), server)
 
 
+def of_newest(words: str, directory: Path) -> Contract:
+    """The contract of a running server in the newest revision that it speaks, asked once.
+
+    Args:
+        words: The server, as a user names it.
+        directory: The working directory of a command.
+
+    Raises:
+        UsageError: The words name no server.
+        MirrorError: The server does not answer as it should.
+    """
+    server = live_server.target(words, directory)
+    with live_server.import_package(peer_files()) as package:
+        return document.contract_of([live_server.newest_surface(package, server)], server)
+
+
 async def of_memory(package: Any, server: object) -> Contract:
     """The contract of a server in memory, in each revision that it and its package speak.
 

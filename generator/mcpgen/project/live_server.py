@@ -231,8 +231,7 @@ def lists(package: Any, server: Target) -> ServerLists:
     try:
         document = anyio.run(_fetch_lists, package, server)
     except (package.McpError, OSError) as error:
-        text = safe_text(" ".join(str(error).split()), 500)
-        raise MirrorError(server.shown, "", "a server that answers", text) from error
+        raise _no_answer(server, error) from error
     return parse(document, server.shown)
 
 
@@ -350,22 +349,44 @@ async def fetch_surfaces(
         except package.RevisionError:
             continue
         except (package.McpError, OSError) as error:
-            text = safe_text(" ".join(str(error).split()), 500)
-            raise MirrorError(server.shown, "", "a server that answers", text) from error
+            raise _no_answer(server, error) from error
     if not shown:
         expected = f"a server of {', '.join(revisions or names)}"
         raise MirrorError(server.shown, "", expected, "one of other revisions")
     return shown
 
 
-async def _fetch_surface(package: Any, server: AnyTarget, revision: str) -> Surface:
+def newest_surface(package: Any, server: Target) -> Surface:
+    """The surface of a server in the newest revision that it and a package speak.
+
+    Args:
+        package: A generated package with a client.
+        server: The server, which is connected to once.
+
+    Raises:
+        MirrorError: The server does not start or answer, or its answers are malformed.
+    """
+    import anyio  # only to talk to servers
+
+    try:
+        return anyio.run(_fetch_surface, package, server, None)
+    except (package.McpError, OSError) as error:
+        raise _no_answer(server, error) from error
+
+
+def _no_answer(server: AnyTarget, error: Exception) -> MirrorError:
+    text = safe_text(" ".join(str(error).split()), 500)
+    return MirrorError(server.shown, "", "a server that answers", text)
+
+
+async def _fetch_surface(package: Any, server: AnyTarget, revision: str | None) -> Surface:
     options = {"name": "mcpgen", "version": __version__, "revision": revision, **server.options}
     timeouts = package.Timeouts(opening=SECONDS)
     async with package.connect(server.address, timeouts=timeouts, **options) as client:
         document = await _lists_of(client, server, package)
         name = client.server_info.get("name")
         return Surface(
-            revision,
+            client.revision,
             name if isinstance(name, str) else "",
             dict(client.server_capabilities),
             parse(document, server.shown),
