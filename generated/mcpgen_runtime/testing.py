@@ -149,7 +149,7 @@ async def contract(
     Raises:
         AssertionError: The server has changed, or there is no file; the text has the report of
             `mcpgen contract check`.
-        MissingExtraError: mcpgen, which only tests need, is not installed.
+        ModuleNotFoundError: mcpgen, which only tests need, is not installed.
     """
     __tracebackhide__ = True  # the report says all
     package = sys.modules[__name__.rpartition(".")[0]]

@@ -82,10 +82,10 @@ def read_origin(path: Path) -> Origin:
     if line is None:
         raise MirrorError(str(path), "", "a module of mcpgen mirror", "another file")
     members = parse_json(line.removeprefix(_MARK), str(path), MirrorError)
-    return _checked(convert(members, Origin, Place(str(path), MirrorError)), str(path))
+    return _check_names(convert(members, Origin, Place(str(path), MirrorError)), str(path))
 
 
-def _checked(origin: Origin, source: str) -> Origin:
+def _check_names(origin: Origin, source: str) -> Origin:
     """An origin whose names can stand in a module.
 
     Raises:
@@ -197,7 +197,7 @@ def new_module(target: str, path: Path, package: str, class_name: str, chosen: S
     calls_class = class_name or names.class_names([title], mirror.RESERVED)[title]
     directory = Path(os.path.relpath(Path.cwd(), folder)).as_posix() if server else "."
     origin = Origin(package, calls_class, file, server, directory, chosen.include, chosen.exclude)
-    return Module(path, _checked(origin, str(path)), chosen.apply(contract))
+    return Module(path, _check_names(origin, str(path)), chosen.apply(contract))
 
 
 def _contract_in(path: Path) -> Contract | None:

@@ -46,29 +46,29 @@ def _tool(members: Node) -> Node:
     return {"tools": [{"name": "order", "inputSchema": _OBJECT, **members}]}
 
 
-def _named(kind: str, key: str, more: Node) -> _Lists:
+def _list_by(kind: str, key: str, more: Node) -> _Lists:
     """A function that makes a list of entries from their names."""
     return lambda names: {kind: [{**more, key: each} for each in names]}
 
 
 PLACES: Mapping[str, tuple[str, _Lists]] = {
-    "tools": ("names of the tools", _named("tools", "name", {"inputSchema": _OBJECT})),
+    "tools": ("names of the tools", _list_by("tools", "name", {"inputSchema": _OBJECT})),
     "tool": ("members of the tool `order`", _tool),
     "input": ("`inputSchema` of the tool `order`", lambda value: _tool({"inputSchema": value})),
     "output": (
         "`outputSchema` of the tool `order`",
         lambda value: _tool({} if value is None else {"outputSchema": value}),
     ),
-    "resources": ("URIs of the resources", _named("resources", "uri", {"name": "x"})),
+    "resources": ("URIs of the resources", _list_by("resources", "uri", {"name": "x"})),
     "resource": (
         "members of the resource `shop://terms`",
         lambda members: {"resources": [{"uri": "shop://terms", "name": "terms", **members}]},
     ),
     "templates": (
         "URI templates of the resources",
-        _named("resourceTemplates", "uriTemplate", {"name": "x"}),
+        _list_by("resourceTemplates", "uriTemplate", {"name": "x"}),
     ),
-    "prompts": ("names of the prompts", _named("prompts", "name", {})),
+    "prompts": ("names of the prompts", _list_by("prompts", "name", {})),
     "instructions": ("instructions", lambda text: {"tools": [], "instructions": text}),
     "capabilities": ("capabilities", lambda _: {"tools": []}),
     "revisions": ("revisions", lambda _: {"tools": []}),

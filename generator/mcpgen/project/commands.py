@@ -138,15 +138,7 @@ def new(
     """
     module = projects.module_name(options.name)
     sources = schema_sources.by_name(options.revisions)
-    is_mirrored = options.from_file is not None or options.from_server is not None
-    features = (*options.features, *(("schemas",) if is_mirrored else ()))
-    if options.app:
-        _check_app(sources[-1])
-        features = (*features, "apps")
-    if options.side == "server" or is_mirrored:
-        features = (*features, "prompts", "resources")
-    if options.side == "server" and selection((), options.transports).transports != ("stdio",):
-        features = (*features, "routes", "workers")  # as its own `serving` uses
+    features = _features(options, sources[-1])
     chosen = selection((), options.transports, features=features)
     if Path.cwd().is_relative_to(options.directory.resolve()):
         raise UsageError(f"-o {options.directory} holds the current directory; name a new one")
@@ -195,6 +187,24 @@ def new(
     console.summary(
         f"next: cd {shlex.quote(str(options.directory))} && pip install -e '.[dev]' && pytest"
     )
+
+
+def _features(options: NewProject, newest: schema_sources.Source) -> tuple[str, ...]:
+    """The features of the package of a new project.
+
+    Raises:
+        UsageError: The newest revision has no user interfaces, which `--app` needs.
+    """
+    is_mirrored = options.from_file is not None or options.from_server is not None
+    features = (*options.features, *(("schemas",) if is_mirrored else ()))
+    if options.app:
+        _check_app(newest)
+        features = (*features, "apps")
+    if options.side == "server" or is_mirrored:
+        features = (*features, "prompts", "resources")
+    if options.side == "server" and selection((), options.transports).transports != ("stdio",):
+        features = (*features, "routes", "workers")  # as its own `serving` uses
+    return features
 
 
 def _check_app(newest: schema_sources.Source) -> None:

@@ -18,7 +18,6 @@ from typing import Any, Generic, TypedDict, TypeVar
 import anyio
 
 from ..channel import Channel, OutgoingMessage, RequestId
-from ..errors import MissingExtraError
 from ..runtime.eager_tasks import on_asyncio
 from ..runtime.request_context import PRINCIPAL, Principal
 from .application import Handlers
@@ -144,13 +143,16 @@ async def check_contract(
 
     Raises:
         AssertionError: The server has changed, or there is no file.
-        MissingExtraError: mcpgen is not installed.
+        ModuleNotFoundError: mcpgen is not installed.
     """
     __tracebackhide__ = True
     try:
         from mcpgen.contract.testing import check_in_memory
     except ModuleNotFoundError as error:
-        raise MissingExtraError("testing.contract", "mcpgen") from error
+        text = (
+            "testing.contract needs mcpgen: install the one that wrote the package, for tests alone"
+        )
+        raise ModuleNotFoundError(text, name="mcpgen") from error
     await check_in_memory(package, server, file, fail_on)
 
 
