@@ -84,7 +84,7 @@ async def test_an_unknown_revision_is_refused() -> None:
 
 async def test_a_contract_needs_mcpgen_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcpgen.contract.testing", None)
-    with pytest.raises(ModuleNotFoundError, match="^testing.contract needs mcpgen: install"):
+    with pytest.raises(ModuleNotFoundError, match="needs mcpgen: install"):
         await contract(weather_server(), "server.contract.json")
 
 
