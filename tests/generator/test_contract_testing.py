@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -214,7 +215,11 @@ def test_a_new_server_keeps_the_contract_that_it_has(
     settings = ("-c", f"{project / 'pyproject.toml'}", "-panyio", "tests/test_contract.py")
     assert "1 passed" in pytest_in(project, *settings).stdout
     server = project / "src/weather/server.py"
-    server.write_text(f'{server.read_text()}\nserver.instructions = "Other."\n')
+    stated = re.compile(r"(, instructions=mirror.INSTRUCTIONS)?\)")
+    text = server.read_text()
+    place = text.index('version="0.1.0"')
+    changed = stated.sub(', instructions="Other.")', text[place:], count=1)
+    server.write_text(text[:place] + changed)
     failed = pytest_in(project, *settings)
     assert "INSTRUCTIONS_CHANGED: server: the instructions changed" in failed.stdout
 

@@ -16,7 +16,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -343,16 +343,17 @@ async def fetch_surfaces(
     """
     names = [each for each in package.REVISIONS if not revisions or each in revisions]
     shown: list[Surface] = []
+    reason = ""
     for revision in reversed(names):
         try:
             shown.append(await _fetch_surface(package, server, revision))
-        except package.RevisionError:
-            continue
+        except _RefusedError as error:
+            reason = safe_text(" ".join(str(error).split()), 300)
         except (package.McpError, OSError) as error:
             raise _no_answer(server, error) from error
     if not shown:
         expected = f"a server of {', '.join(revisions or names)}"
-        raise MirrorError(server.shown, "", expected, "one of other revisions")
+        raise MirrorError(server.shown, "", expected, f"a refusal: {reason}")
     return shown
 
 
@@ -370,8 +371,12 @@ def newest_surface(package: Any, server: Target) -> Surface:
 
     try:
         return anyio.run(_fetch_surface, package, server, None)
-    except (package.McpError, OSError) as error:
+    except (package.McpError, OSError, _RefusedError) as error:
         raise _no_answer(server, error) from error
+
+
+class _RefusedError(Exception):
+    """A server refused to open a session in a revision."""
 
 
 def _no_answer(server: AnyTarget, error: Exception) -> MirrorError:
@@ -382,7 +387,13 @@ def _no_answer(server: AnyTarget, error: Exception) -> MirrorError:
 async def _fetch_surface(package: Any, server: AnyTarget, revision: str | None) -> Surface:
     options = {"name": "mcpgen", "version": __version__, "revision": revision, **server.options}
     timeouts = package.Timeouts(opening=SECONDS)
-    async with package.connect(server.address, timeouts=timeouts, **options) as client:
+    async with AsyncExitStack() as stack:
+        opening = package.connect(server.address, timeouts=timeouts, **options)
+        try:
+            client = await stack.enter_async_context(opening)
+        except (package.RevisionError, package.RemoteError) as error:
+            # A server of other revisions may answer the first request with any error.
+            raise _RefusedError(str(error)) from error
         document = await _lists_of(client, server, package)
         name = client.server_info.get("name")
         return Surface(
