@@ -262,6 +262,20 @@ def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(tmp_path: Path) -> None
         assert "as CI does" in (tmp_path / f"w{number}/README.md").read_text()
 
 
+def test_ci_compares_the_contract_of_a_pull_request() -> None:
+    [step] = conditional_steps(Project("weather", "server", ("2026-07-28",), mcpgen="m"))
+    assert step["if"] == "github.event_name == 'pull_request'"
+    assert "mcpgen contract diff server.contract.json --against FETCH_HEAD" in step["run"]
+    assert conditional_steps(Project("weather", "server", ("2026-07-28",))) == []
+    assert conditional_steps(Project("weather", "client", ("2026-07-28",), mcpgen="m")) == []
+
+
+def conditional_steps(project: Project) -> list[dict[str, str]]:
+    """The steps of a project's workflow that have a condition."""
+    workflow = yaml.safe_load(projects.user_files(project)[".github/workflows/ci.yml"])
+    return [step for step in workflow["jobs"]["test"]["steps"] if "if" in step]
+
+
 PLACES = (
     "git+https://git.example/mcpgen@v1",
     "wheels/mcpgen-0.1.0-py3-none-any.whl",
