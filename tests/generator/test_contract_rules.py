@@ -172,6 +172,13 @@ def test_a_required_argument_of_a_tool_and_of_a_prompt_is_named() -> None:
     ]
 
 
+def test_the_first_optional_argument_of_a_tool_breaks_nobody() -> None:
+    without = changed(INPUT, {"type": "object", "properties": {}})
+    optional = changed(INPUT, {"type": "object", "properties": {"limit": {"type": "integer"}}})
+    changes = compare(contract(without), contract(optional))
+    assert rows(changes) == [("ARGUMENT_ADDED", "tool order")]
+
+
 def test_every_rule_has_an_example() -> None:
     assert {*CHANGES, *CAPABILITY_CHANGES, *REVISION_CHANGES, "ARGUMENT_ADDED_REQUIRED"} == {*RULES}
 

@@ -107,6 +107,8 @@ class Objects:
         patterns: Terms of members by a pattern of their names.
         additional: Term of members that neither a name nor a pattern covers.
         names: Term of the names.
+        opaque: The keywords without a form.
+        is_listed: Whether a schema lists the members; none, if a tool has no arguments.
     """
 
     least: int = 0
@@ -117,6 +119,7 @@ class Objects:
     additional: Term = ANY
     names: Term = ANY
     opaque: frozenset[str] = frozenset()
+    is_listed: bool = False
 
     @property
     def by_name(self) -> Mapping[str, Term]:
@@ -131,7 +134,7 @@ class Objects:
     @property
     def lists_members(self) -> bool:
         """Whether members are named, and nothing is said of others."""
-        return bool(self.members) and not self.patterns and self.additional == ANY
+        return self.is_listed and not self.patterns and self.additional == ANY
 
     def member(self, name: str) -> Term:
         """The term of a member; of additional ones if no name covers it.
@@ -391,6 +394,7 @@ def _objects(place: Place, schema: Node) -> Objects:
         terms("patternProperties"),
         one("additionalProperties"),
         one("propertyNames"),
+        is_listed="properties" in schema,
     )
 
 
@@ -476,6 +480,7 @@ def _both_objects(one: Objects, other: Objects, opaque: frozenset[str]) -> Objec
         one.additional | other.additional,
         one.names | other.names,
         opaque,
+        one.is_listed or other.is_listed,
     )
 
 
