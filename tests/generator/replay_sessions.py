@@ -58,7 +58,7 @@ async def everything(client: Any, guest: Guest) -> None:
     await client.call_tool("count", {"to": 3}, on_progress=lambda *_: None)
     await client.call_tool("fail")
     if client.revision >= "2025-06-18":
-        await client.call_tool("book")
+        await client.call_tool("book", on_progress=lambda *_: None)
     ordered = (await client.call_tool("order")).content[0].text.split()[1]
     await client.call_tool("find", {"order": ordered})
     await client.read_resource("shop://1")

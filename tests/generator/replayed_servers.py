@@ -23,7 +23,7 @@ MUTANTS = {
     "question": "another question to the user",
     "answer": "does not use the user's answer",
     "page": "one resource more on the second page",
-    "cancelled": "a call that was cancelled is answered",
+    "order": "asks before it reports progress",
     "id": "another id for the same order",
     "schema": "another description of an argument",
     "update": "no notification about a resource",
@@ -59,7 +59,11 @@ def make(mutant: str = "") -> Server:
     async def book(ctx: Context) -> str:
         """Asks the user for a name."""
         question = "Your name?" if mutant == "question" else "Who is coming?"
+        if mutant != "order":
+            await ctx.progress(1)
         answer = await ctx.elicit(question, str)
+        if mutant == "order":
+            await ctx.progress(1)
         return "booked" if mutant == "answer" else f"booked for {answer.content}"
 
     orders: list[str] = []
@@ -80,9 +84,7 @@ def make(mutant: str = "") -> Server:
     async def wait(ctx: Context) -> str:
         """Waits until it is cancelled."""
         await ctx.progress(1)
-        if mutant != "cancelled":
-            await anyio.sleep_forever()
-        await anyio.sleep(0.3)
+        await anyio.sleep_forever()
         return "waited"
 
     @server.tool()
