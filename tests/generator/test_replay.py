@@ -41,6 +41,9 @@ RULES_OF: dict[str, str] = {
 }
 """The rule by which each mutant is reported."""
 
+pytestmark = pytest.mark.timeout(300)
+"""The first replay of a machine generates a package."""
+
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -157,6 +160,7 @@ def trace_of(folder: Path, *rows: tuple[str, dict[str, Any]]) -> str:
 
 PING = {"id": 1, "method": "ping"}
 PONG = {"id": 1, "result": {}}
+LATER = {"id": 2, "method": "ping"}
 LOG = {"method": "notifications/message", "params": {"level": "info", "data": 1}}
 CANCEL = {"method": "notifications/cancelled", "params": {"requestId": 1}}
 ASK = {"id": 7, "method": "roots/list"}
@@ -174,7 +178,11 @@ WIRE = {"jsonrpc": "2.0"}
             [WIRE | {"id": 2, "result": {}}],
             ["MESSAGE_INVALID", "ANSWER_MISSING"],
         ),
-        ([("sent", PING), ("received", PONG)], ["end"], ["SERVER_ENDED", "ANSWER_MISSING"]),
+        (
+            [("sent", PING), ("received", PONG), ("sent", LATER), ("received", PONG | {"id": 2})],
+            [WIRE | PONG, "end"],
+            ["SERVER_ENDED", "ANSWER_MISSING"],
+        ),
         ([("sent", PING), ("received", PONG)], [], ["ANSWER_MISSING"]),
         ([("sent", PING), ("sent", CANCEL)], ["", WIRE | PONG], ["ANSWER_UNEXPECTED"]),
         ([("sent", PING), ("received", LOG)], [WIRE | LOG], []),
@@ -242,6 +250,7 @@ def test_a_report_has_the_forms_of_contracts(tmp_path: Path, form: str) -> None:
         (("absent.jsonl", "--against", "true"), "absent.jsonl"),
         (("raw.jsonl",), "expected --against TARGET"),
         (("raw.jsonl", "--against", "no-such-program"), "expected a server that starts"),
+        (("raw.jsonl", "--against", "true"), "expected a server that answers"),
         (("raw.jsonl", "--against", "true", "--session", "2"), "expected --session of 1 to 1"),
     ],
 )
