@@ -14,7 +14,6 @@ import pytest
 import mcpgen
 from generator.command_line import run
 from generator.replay_sessions import (
-    ENVIRONMENT,
     PACKAGES,
     REVISIONS,
     Guest,
@@ -62,6 +61,16 @@ if __name__ == "__main__":
 """
 
 
+CALL = "tools/call"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def package(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The package of the tap, which the first tap of a machine generates."""
+    folder = tmp_path_factory.mktemp("package")
+    run("record", "no-such-program", "-o", "trace.jsonl", cwd=folder)
+
+
 def tap(target: str, trace: Path) -> list[str]:
     """The command of a host that starts the tap in place of a server."""
     return [sys.executable, "-m", "mcpgen", "record", target, "-o", str(trace)]
@@ -95,12 +104,13 @@ def test_a_session_passes_unchanged_and_is_replayed(
 
 def shape(trace: Path) -> list[tuple[str, str]]:
     """The directions and methods of a trace, without the order of what one side does at once."""
+    return sorted((each["direction"], each["message"].get("method", "")) for each in records(trace))
+
+
+def records(trace: Path) -> list[dict[str, Any]]:
+    """The records of a trace that have a message."""
     lines = [json.loads(line) for line in trace.read_text().splitlines()]
-    return sorted(
-        (each["direction"], each["message"].get("method", ""))
-        for each in lines
-        if "message" in each
-    )
+    return [each for each in lines if "message" in each]
 
 
 @pytest.mark.parametrize("revision", REVISIONS[2::2])
@@ -145,16 +155,15 @@ def secret_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", SECRETS)
 def test_a_secret_is_masked_and_its_record_says_so(secret_trace: Path, kind: str) -> None:
-    lines = secret_trace.read_text().splitlines()
-    calls = [line for line in lines if json.loads(line)["message"].get("method") == "tools/call"]
-    (line,) = [calls[number] for number, each in enumerate(SECRETS) if each == kind]
+    calls = [each for each in records(secret_trace) if each["message"].get("method") == CALL]
+    call = calls[[*SECRETS].index(kind)]
     assert SECRETS[kind][1] not in secret_trace.read_text()
-    assert json.loads(line)["masked"] is True
+    assert call["masked"] is True
 
 
 def test_a_record_without_secrets_does_not_say_masked(secret_trace: Path) -> None:
-    lines = [json.loads(line) for line in secret_trace.read_text().splitlines()]
-    assert {each.get("masked") for each in lines if each["direction"] == "received"} == {None}
+    received = [each for each in records(secret_trace) if each["direction"] == "received"]
+    assert {each.get("masked") for each in received} == {None}
 
 
 def test_a_server_that_does_not_start_is_an_error(tmp_path: Path) -> None:
