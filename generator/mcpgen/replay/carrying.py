@@ -321,7 +321,7 @@ class _Writer:
         """A request with the metadata that the other revision requires."""
         keys = self.target.protocol.facts.meta
         client = self._client()
-        own = {
+        own: dict[str | None, Json] = {
             keys.protocol_version: self.target.version,
             keys.client_info: client.get("clientInfo"),
             keys.client_capabilities: client.get("capabilities") or {},
@@ -329,7 +329,7 @@ class _Writer:
             PROGRESS_TOKEN: token,
         }
         params: Node = value.get("params") or {}
-        meta = {
+        meta: Node = {
             **(params.get(META) or {}),
             **{str(key): each for key, each in own.items() if key and each is not None},
         }
