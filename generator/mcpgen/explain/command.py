@@ -17,7 +17,7 @@ from mcpgen.console import Console
 from mcpgen.diff.changes import OTHER
 from mcpgen.errors import UsageError, format_value, safe_text
 from mcpgen.explain import conversation, recordings, repair
-from mcpgen.explain.conversation import Conversation, Turn
+from mcpgen.explain.conversation import Conversation, Turn, versions_in
 from mcpgen.explain.revision import Revision, Verdict, revision
 from mcpgen.explain.violations import Violation
 from mcpgen.json_types import Json, is_array, is_object
@@ -253,23 +253,10 @@ def validate(console: Console, source: str, name: str | None) -> None:
 def _recorded_revision(recorded: Sequence[recordings.Recorded]) -> str:
     """The revision that a recording negotiates."""
     known = {row.name for row in schema.revisions()}
-    versions = [text for each in recorded for text in _versions(each.value) if text in known]
+    versions = [text for each in recorded for text in versions_in(each.value) if text in known]
     if not versions:
         raise UsageError("expected --revision R, as no message names the revision; got none")
     return versions[-1]
-
-
-def _versions(message: Json) -> Iterator[str]:
-    """The revisions that a message declares or negotiates."""
-    if not is_object(message):
-        return
-    for part in (message.get("params"), message.get("result")):
-        if is_object(part):
-            meta = part.get("_meta")
-            named = [part.get("protocolVersion")]
-            if is_object(meta):
-                named += [v for key, v in meta.items() if key.endswith("/protocolVersion")]
-            yield from (text for text in named if isinstance(text, str))
 
 
 def _problems(turn: Turn, chosen: Revision) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcpgen.diff.changes import OTHER
 from mcpgen.explain.recordings import Direction, Recorded
@@ -143,11 +143,24 @@ def _only_sender(message: Json, revisions: Sequence[Revision]) -> Role | None:
     return None
 
 
+def versions_in(message: Json) -> Iterator[str]:
+    """The versions of the protocol that a message declares or negotiates."""
+    if not is_object(message):
+        return
+    for part in (message.get("params"), message.get("result")):
+        if is_object(part):
+            meta = part.get("_meta")
+            named = [part.get("protocolVersion")]
+            if is_object(meta):
+                named += [v for key, v in meta.items() if key.endswith("/protocolVersion")]
+            yield from (text for text in named if isinstance(text, str))
+
+
 def split_batches(recorded: Sequence[Recorded]) -> Iterator[Recorded]:
     """The messages of a recording, with those of batches one by one."""
     for each in recorded:
         if is_array(each.value):
             for item in each.value:
-                yield Recorded(each.line, item, each.direction, each.channel)
+                yield replace(each, value=item)
         else:
             yield each

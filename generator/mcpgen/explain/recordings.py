@@ -33,6 +33,8 @@ class Recorded:
         direction: Whether the side that wrote the trace sent or received it; `None` if unknown.
         channel: The connection of the message; empty if unknown.
         error: The reason why there is no message; empty if there is one.
+        time: The time of the message as the trace has it, in ISO 8601; empty if unknown.
+        masked: Whether secrets in the message were replaced by `***`.
     """
 
     line: int
@@ -40,6 +42,8 @@ class Recorded:
     direction: Direction | None = None
     channel: str = ""
     error: str = ""
+    time: str = ""
+    masked: bool = False
 
 
 def read(source: str) -> tuple[Recorded, ...]:
@@ -125,7 +129,15 @@ def _parse(text: str, name: str) -> Json:
 
 
 def _from_trace(row: Node, line: int) -> Recorded:
-    return Recorded(line, row["message"], _direction(row), _channel(row))
+    time: Json = row.get("time")
+    return Recorded(
+        line,
+        row["message"],
+        _direction(row),
+        _channel(row),
+        time=time if isinstance(time, str) else "",
+        masked=row.get("masked") is True,
+    )
 
 
 def _direction(row: Node) -> Direction | None:
