@@ -30,7 +30,7 @@ Layers = tuple[tuple[str, ...], ...]
 GENERATOR_LAYERS: Layers = (
     ("collisions", "errors", "names", "json_types", "literals"),
     ("paths",),
-    ("input_files", "cache", "console"),
+    ("input_files", "cache", "console", "findings"),
     ("toml_records",),
     ("schema",),
     ("model",),
@@ -42,6 +42,7 @@ GENERATOR_LAYERS: Layers = (
     ("adding", "project"),
     ("contract",),
     ("check_server",),
+    ("replay",),
     ("cli",),
     ("__main__",),
 )

@@ -6,20 +6,18 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from xml.etree import ElementTree
 
-from mcpgen import __version__
+from mcpgen import findings
 from mcpgen.console import count_of
 from mcpgen.contract.compare import Change
 from mcpgen.contract.rules import RULES, SEVERITIES
 from mcpgen.errors import safe_text
+from mcpgen.findings import Finding, Level, markdown_cell
 
 _LONGEST = 400
 _SHOWN = 5
-_LEVELS: Mapping[str, str] = {"breaking": "error", "warning": "warning", "compatible": "note"}
-"""The levels of SARIF by severity."""
-_COMMANDS: Mapping[str, str] = {"breaking": "error", "warning": "warning", "compatible": "notice"}
-"""The commands of GitHub's workflows by severity."""
+_LEVELS: Mapping[str, Level] = {"breaking": "error", "warning": "warning", "compatible": "note"}
+"""The levels of findings by severity."""
 
 
 def _line(change: Change) -> str:
@@ -78,14 +76,8 @@ def markdown(changes: Sequence[Change]) -> str:
     for change in changes:
         severity = f"{change.rule.severity} (allowed)" if change.allowed else change.rule.severity
         cells = (severity, change.rule.id, _line(change), safe_text(change.witness, _LONGEST))
-        lines.append(f"| {' | '.join(map(_cell, cells))} |")
+        lines.append(f"| {' | '.join(map(markdown_cell, cells))} |")
     return "\n".join(lines) + "\n"
-
-
-def _cell(words: str) -> str:
-    for char in ("\\", "|", "<", "`", "*", "["):
-        words = words.replace(char, f"\\{char}")
-    return words
 
 
 def records(changes: Iterable[Change]) -> list[dict[str, Any]]:
@@ -112,81 +104,33 @@ def _is_whole(witness: str) -> bool:
 
 def junit(changes: Sequence[Change], file: str) -> str:
     """The changes as JUnit: a case for each; what breaks is a failure."""
-    graver = [each for each in changes if each.rule.severity == "breaking" and not each.allowed]
-    suite = ElementTree.Element(
-        "testsuite", name=file, tests=str(max(len(changes), 1)), failures=str(len(graver))
-    )
-    for change in changes:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=_xml(change.item), name=change.rule.id
-        )
-        body = _xml("\n".join((_line(change), *_more(change))))
-        if change in graver:
-            failure = ElementTree.SubElement(case, "failure", message=_xml(_line(change)))
-            failure.text = body
-        else:
-            ElementTree.SubElement(case, "system-out").text = body
-    if not changes:
-        ElementTree.SubElement(suite, "testcase", classname="server", name="unchanged")
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode") + "\n"
-
-
-def _xml(words: str) -> str:
-    """A text without characters that XML can't have."""
-    return "".join(char for char in words if char in "\n\t" or char.isprintable())
+    return findings.junit(_findings(changes), file, "server.unchanged")
 
 
 def sarif(changes: Sequence[Change], file: str) -> str:
-    """The changes as SARIF 2.1.0, at the lines of the contract's file where they are known."""
-    used = sorted({change.rule.id for change in changes})
-    results: list[dict[str, Any]] = [
-        {
-            "ruleId": change.rule.id,
-            "level": "none" if change.allowed else _LEVELS[change.rule.severity],
-            "message": {"text": "\n".join((_line(change), *_more(change)))},
-            "locations": [
-                {
-                    "physicalLocation": {"artifactLocation": {"uri": file}},
-                    "logicalLocations": [{"fullyQualifiedName": change.pointer or "/"}],
-                }
-            ],
-        }
-        for change in changes
-    ]
-    driver = {
-        "name": "mcpgen",
-        "version": __version__,
-        "rules": [
-            {
-                "id": each,
-                "shortDescription": {"text": RULES[each].reason},
-                "defaultConfiguration": {"level": _LEVELS[RULES[each].severity]},
-            }
-            for each in used
-        ],
-    }
-    document = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
-    return json.dumps(document, indent=2) + "\n"
+    """The changes as SARIF 2.1.0, with their places in the contract's file."""
+    rules = {rule.id: (rule.reason, _LEVELS[rule.severity]) for rule in RULES.values()}
+    return findings.sarif(_findings(changes), file, rules)
 
 
 def github(changes: Sequence[Change], file: str) -> str:
     """The changes as commands of GitHub's workflows, which become annotations."""
-    lines: list[str] = []
-    for change in changes:
-        command = "notice" if change.allowed else _COMMANDS[change.rule.severity]
-        message = _command_text("; ".join((_line(change), *_more(change))))
-        place = _command_text(file).replace(":", "%3A").replace(",", "%2C")
-        lines.append(f"::{command} file={place},title={change.rule.id}::{message}")
-    return "".join(f"{line}\n" for line in lines)
+    return findings.github(_findings(changes), file)
 
 
-def _command_text(words: str) -> str:
-    return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+def _findings(changes: Sequence[Change]) -> list[Finding]:
+    return [
+        Finding(
+            change.rule.id,
+            _LEVELS[change.rule.severity],
+            change.item,
+            _line(change),
+            tuple(_more(change)),
+            change.pointer,
+            allowed=bool(change.allowed),
+        )
+        for change in changes
+    ]
 
 
 FORMS: Mapping[str, Callable[[Sequence[Change], str], str]] = {

@@ -1,0 +1,119 @@
+"""The commands `replay` and `record`: recorded sessions, played again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mcpgen.cli.options import FILE, common_options, json_option
+from mcpgen.console import Console
+from mcpgen.errors import McpgenError, UsageError
+
+if TYPE_CHECKING:
+    from mcpgen.replay.outcomes import Run
+
+DIFFERS = 1
+"""The exit code if the server answers otherwise than it was recorded."""
+
+
+class CannotReplayError(McpgenError):
+    """There is no comparison: the server or the trace can't be read."""
+
+    exit_code = 2
+
+
+@click.command()
+@click.argument("trace", metavar="TRACE")
+@click.option(
+    "--against",
+    metavar="TARGET",
+    help="The server to play the client's side to.",
+)
+@click.option(
+    "--rules",
+    type=FILE,
+    metavar="FILE",
+    help="How values are compared, besides by value: tables [[match]] of TOML.",
+)
+@click.option(
+    "--session",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Only this session of the trace; all unless given.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1, max=3600),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Deadline of each answer, besides twice the time that it took in the trace.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "json", "junit", "sarif", "github"]),
+    default="text",
+    help="Form of the report.",
+)
+@json_option
+@common_options
+@click.pass_obj
+def replay(
+    console: Console,
+    trace: str,
+    against: str | None,
+    rules: Path | None,
+    session: int | None,
+    timeout: float,
+    form: str,
+) -> None:
+    """Play the client's side of the recorded sessions in TRACE, and compare what a server answers.
+
+    TRACE is a file that MCP_TRACE or mcpgen record wrote; - is standard input. TARGET is a URL of
+    Streamable HTTP, a command in quotes, module:server, a server.json, or a file with mcpServers,
+    with # and a name where it has several. The calls of the trace are made again, with all that
+    they do.
+
+    \b
+    Exit codes:
+      0  the server answers as it was recorded
+      1  it does not
+      2  the trace or the server can't be read
+    """
+    from mcpgen.replay import command, matching, recording
+    from mcpgen.replay.playing import Timeouts
+
+    if against is None:
+        raise UsageError("expected --against TARGET, got none")
+    console.as_json |= form == "json"
+    try:
+        sessions = recording.read(trace)
+        chosen = command.Options(
+            matching.read_rules(rules) if rules is not None else (),
+            Timeouts(answer=timeout),
+            session,
+        )
+        with console.progress(f"playing {trace} to {against}"):
+            runs = command.replay(sessions, against, Path.cwd(), chosen)
+    except McpgenError as error:
+        raise CannotReplayError(str(error)) from error
+    _report(console, runs, trace, form)
+
+
+def _report(console: Console, runs: Sequence[Run], trace: str, form: str) -> None:
+    from mcpgen.replay import report
+
+    console.record(report.records(runs))
+    if form in report.FORMS:
+        click.echo(report.FORMS[form](runs, Path(trace).as_posix()), nl=False)
+    else:
+        if any(run.outcomes for run in runs):
+            console.text(report.text(runs))
+        console.summary(report.summary(runs))
+    if any(run.differs for run in runs):
+        sys.exit(DIFFERS)

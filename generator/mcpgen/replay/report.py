@@ -1,0 +1,195 @@
+"""The outcomes of a replay as text, Markdown, JSON, JUnit, SARIF and annotations of GitHub."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from mcpgen import findings
+from mcpgen.console import count_of
+from mcpgen.errors import safe_text
+from mcpgen.findings import Finding, Level, markdown_cell
+from mcpgen.json_types import Json
+from mcpgen.replay.matching import ABSENT, Absent
+from mcpgen.replay.outcomes import RULES, Outcome, Run
+
+_VALUE = 200
+_MESSAGE = 600
+_CONTEXT = 40
+"""Characters of a long text that are shown before the first difference."""
+
+
+def text(runs: Sequence[Run]) -> str:
+    """The outcomes for a terminal, by message."""
+    lines: list[str] = []
+    for run in runs:
+        for group in _by_message(run.outcomes):
+            lines += _message_text(run, group, several=len(runs) > 1)
+    return "\n".join(lines)
+
+
+def _by_message(outcomes: Sequence[Outcome]) -> Iterator[list[Outcome]]:
+    for _, group in groupby(outcomes, key=lambda each: (each.line, each.rule.id, each.item)):
+        yield list(group)
+
+
+def _message_text(run: Run, group: Sequence[Outcome], *, several: bool) -> Iterator[str]:
+    first = group[0]
+    where = f"session {run.session}, line {first.line}" if several else f"line {first.line}"
+    yield f"{first.rule.level}: {first.rule.id}: {where}: {first.item}: {first.rule.text}"
+    for each in group:
+        for line in _details(each):
+            yield f"  {line}"
+    for label, message in (("recorded", first.expected), ("now", first.actual)):
+        if message is not None:
+            yield f"  {label}: {_json(message, _MESSAGE)}"
+
+
+def _details(each: Outcome) -> Iterator[str]:
+    difference = each.difference
+    if difference is None:
+        yield safe_text(each.text, _MESSAGE)
+        return
+    recorded, now = _values(difference.expected, difference.actual)
+    yield f"at {safe_text(each.pointer or '/', _VALUE)}: {safe_text(each.text, _VALUE)}"
+    yield f"  recorded: {recorded}"
+    yield f"  now:      {now}"
+
+
+def _values(expected: Json | Absent, actual: Json | Absent) -> tuple[str, str]:
+    """Both values in a line each; long texts from where they begin to differ."""
+    if isinstance(expected, str) and isinstance(actual, str):
+        same = next(
+            (at for at, pair in enumerate(zip(expected, actual, strict=False)) if len({*pair}) > 1),
+            min(len(expected), len(actual)),
+        )
+        start = max(0, same - _CONTEXT) if max(len(expected), len(actual)) > _VALUE else 0
+        before = "..." if start else ""
+        return before + _json(expected[start:], _VALUE), before + _json(actual[start:], _VALUE)
+    return _json(expected, _VALUE), _json(actual, _VALUE)
+
+
+def _json(value: Json | Absent, limit: int) -> str:
+    if isinstance(value, Absent):
+        return "nothing"
+    return safe_text(json.dumps(value, ensure_ascii=False), limit)
+
+
+def summary(runs: Sequence[Run]) -> str:
+    """One line about all sessions."""
+    compared = sum(run.compared for run in runs)
+    outcomes = [each for run in runs for each in run.outcomes]
+    errors = sum(each.rule.level == "error" for each in outcomes)
+    parts = [
+        count_of(len(runs), "session"),
+        f"{count_of(sum(run.sent for run in runs), 'message')} sent",
+        f"{compared} compared",
+        count_of(errors, "difference") if errors else "no difference",
+    ]
+    if len(outcomes) > errors:
+        parts.append(f"{len(outcomes) - errors} not compared")
+    named = dict.fromkeys(run.revision for run in runs if run.revision)
+    return f"{', '.join(named)}: {', '.join(parts)}" if named else ", ".join(parts)
+
+
+def records(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The sessions as JSON, with whole messages."""
+    return [
+        {
+            "session": run.session,
+            "revision": run.revision or None,
+            "sent": run.sent,
+            "compared": run.compared,
+            "outcomes": [_record(each) for each in run.outcomes],
+        }
+        for run in runs
+    ]
+
+
+def _record(each: Outcome) -> dict[str, Any]:
+    values = (ABSENT, ABSENT)
+    if each.difference is not None:
+        values = (each.difference.expected, each.difference.actual)
+    named = {
+        name: value
+        for name, value in zip(("recorded", "now"), values, strict=True)
+        if not isinstance(value, Absent)
+    }
+    return {
+        "rule": each.rule.id,
+        "level": each.rule.level,
+        "line": each.line,
+        "item": each.item,
+        "pointer": each.pointer,
+        "text": each.text,
+        **named,
+        "messages": {"recorded": each.expected, "now": each.actual},
+    }
+
+
+def _markdown(runs: Sequence[Run], _: str) -> str:
+    shown = summary(runs)
+    lines = [f"{shown[0].upper()}{shown[1:]}."]
+    rows = [
+        (
+            str(each.line),
+            each.rule.id,
+            each.item,
+            each.pointer,
+            safe_text(each.text, _VALUE),
+            *(
+                ("", "")
+                if each.difference is None
+                else _values(each.difference.expected, each.difference.actual)
+            ),
+        )
+        for run in runs
+        for each in run.outcomes
+    ]
+    if rows:
+        lines += ["", "| line | rule | item | place | difference | recorded | now |"]
+        lines.append("| ---: | --- | --- | --- | --- | --- | --- |")
+    lines += [f"| {' | '.join(map(markdown_cell, row))} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _findings(runs: Sequence[Run]) -> list[Finding]:
+    return [
+        Finding(
+            each.rule.id,
+            each.rule.level,
+            each.item,
+            f"{each.item}: {safe_text(each.text, _VALUE)}",
+            tuple(_details(each)),
+            each.pointer,
+            each.line,
+        )
+        for run in runs
+        for each in run.outcomes
+    ]
+
+
+def _junit(runs: Sequence[Run], file: str) -> str:
+    return findings.junit(_findings(runs), file, "trace.same")
+
+
+def _sarif(runs: Sequence[Run], file: str) -> str:
+    rules: dict[str, tuple[str, Level]] = {
+        rule.id: (rule.text, rule.level) for rule in RULES.values()
+    }
+    return findings.sarif(_findings(runs), file, rules)
+
+
+def _github(runs: Sequence[Run], file: str) -> str:
+    return findings.github(_findings(runs), file)
+
+
+FORMS: Mapping[str, Callable[[Sequence[Run], str], str]] = {
+    "markdown": _markdown,
+    "junit": _junit,
+    "sarif": _sarif,
+    "github": _github,
+}
+"""The forms of a report besides text and JSON, each with the name of the trace."""
