@@ -213,7 +213,9 @@ async def record(path: Path, revision: str) -> dict[str, Any]:
     try:
         handlers: Any = Guests("Ann", "Bo")
         options = {"revision": revision, "cache": False} if revision in STATELESS else {}
-        async with connect(city(), **{"revision": revision, **options, "handlers": handlers}) as client:
+        async with connect(
+            city(), **{"revision": revision, **options, "handlers": handlers}
+        ) as client:
             return await visit(client, asks=revision in QUESTIONS)
     finally:
         del os.environ["MCP_TRACE"]

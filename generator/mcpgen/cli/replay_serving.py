@@ -37,7 +37,6 @@ _OPTIONS = (
     click.option(
         "--latency",
         metavar="TIME",
-        default="0s",
         help="With --serve: delay each answer, by 50ms or 1.5s, or as it was recorded: recorded.",
     ),
     click.option(
@@ -48,14 +47,8 @@ _OPTIONS = (
         help="With --serve: let the N-th call of a method fail. FORM is error, which is the"
         " default, close, or over HTTP a status. May be given several times.",
     ),
-    click.option(
-        "--session",
-        type=int,
-        metavar="N",
-        help="With --serve: the session of the trace to serve, from 1.",
-    ),
 )
-_FLAGS = {"--http": "address", "--strict": "strict", "--fail": "failures", "--session": "session"}
+_WORDS = {"--http": "address", "--strict": "strict", "--fail": "failures", "--latency": "latency"}
 
 
 def serve_options(command: Any) -> Any:
@@ -71,19 +64,20 @@ def check_not_serving(words: dict[str, Any]) -> None:
     Raises:
         UsageError: One is.
     """
-    given = [option for option, name in _FLAGS.items() if words[name]]
-    if words["latency"] != "0s":
-        given.append("--latency")
+    given = [option for option, name in _WORDS.items() if words[name]]
     if given:
         raise UsageError(f"expected --serve with {', '.join(given)}, got none")
 
 
-def serve_trace(console: Console, trace: str, rules: Path | None, words: dict[str, Any]) -> None:
+def serve_trace(
+    console: Console, trace: str, session: int | None, rules: Path | None, words: dict[str, Any]
+) -> None:
     """Serve a trace, and exit with 1 if --strict finds that a client did not follow it.
 
     Args:
         console: The output.
         trace: The file.
+        session: The number of the session to serve, from 1; `None` to choose.
         rules: A file with rules of what is compared by shape; `None` for none.
         words: The values of `serve_options`, by keyword.
 
@@ -97,11 +91,11 @@ def serve_trace(console: Console, trace: str, rules: Path | None, words: dict[st
         raise UsageError("--serve prints no result, so it does not go with --json")
     options = ServeOptions(
         order="strict" if words["strict"] else "any",
-        latency=serve_command.parse_latency(words["latency"]),
+        latency=serve_command.parse_latency(words["latency"] or "0s"),
         faults=[faults.parse(text) for text in words["failures"]],
         rules=() if rules is None else matching.read_rules(rules),
     )
-    request = serve_command.ServeRequest(trace, words["session"], words["address"], options)
+    request = serve_command.ServeRequest(trace, session, words["address"], options)
 
     def report(line: str) -> None:
         click.echo(line, err=True)

@@ -79,7 +79,9 @@ class Faults:
         """Count a call; the fault that it has, or `None`."""
         self._calls[method] += 1
         number = self._calls[method]
-        return next((row for row in self.rows if (row.method, row.number) == (method, number)), None)
+        return next(
+            (row for row in self.rows if (row.method, row.number) == (method, number)), None
+        )
 
 
 Scope: TypeAlias = Mapping[str, Any]

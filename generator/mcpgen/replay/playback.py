@@ -38,7 +38,7 @@ class Miss:
 
     Attributes:
         code: The code of the JSON-RPC error.
-        text: What the trace has instead, in one line.
+        text: What the trace has instead, in one line, without the method.
         data: The nearest recorded request, with its line and the differences; `None` if there is
             none.
     """
@@ -96,7 +96,7 @@ class UnorderedPlayback:
                 self._played.add(index)
                 return self.scenes[index]
         miss = _miss(method, params, [self.scenes[index] for index in same], self.rules)
-        self.missed.append(miss.text)
+        self.missed.append(f"{method}: {miss.text}")
         return miss
 
 
@@ -130,9 +130,9 @@ class SequentialPlayback:
                 return scene
             miss = _out_of_turn(method, params, scene, self.rules)
         else:
-            text = f"{method}: the trace is at its end, after {len(self.scenes)} requests"
+            text = f"the trace is at its end, after {len(self.scenes)} requests"
             miss = Miss(INVALID_PARAMS, text, None)
-        self.missed.append(miss.text)
+        self.missed.append(f"{method}: {miss.text}")
         return miss
 
 
@@ -174,11 +174,11 @@ def _miss(method: str, params: Node, scenes: Sequence[Scene], rules: Sequence[Ru
     recorded = [_comparable(each.request.params) for each in scenes]
     index = matching.nearest(recorded, _comparable(params))
     if index is None:
-        return Miss(METHOD_NOT_FOUND, f"{method}: the trace has no such request", None)
+        return Miss(METHOD_NOT_FOUND, "the trace has no such request", None)
     request = scenes[index].request
     different = _differences(method, params, request, rules)
     text = (
-        f"{method}: the trace has no request with these params; the nearest one, in line"
+        f"the trace has no request with these params; the nearest one, in line"
         f" {request.line}, has {_text_of(different)}"
     )
     return Miss(INVALID_PARAMS, text, _data(request, different))
@@ -187,13 +187,10 @@ def _miss(method: str, params: Node, scenes: Sequence[Scene], rules: Sequence[Ru
 def _out_of_turn(method: str, params: Node, scene: Scene, rules: Sequence[Rule]) -> Miss:
     request = scene.request
     if request.method != method:
-        text = f"{method}: expected {request.method} next, as in line {request.line}"
+        text = f"expected {request.method} next, as in line {request.line}"
         return Miss(INVALID_PARAMS, text, _data(request, ()))
     different = _differences(method, params, request, rules)
-    text = (
-        f"{method}: expected the request of line {request.line} next, which has"
-        f" {_text_of(different)}"
-    )
+    text = f"expected the request of line {request.line} next, which has {_text_of(different)}"
     return Miss(INVALID_PARAMS, text, _data(request, different))
 
 

@@ -157,9 +157,7 @@ _OF_THE_PACKAGE: Collection[str] = (CANCELLED, "notifications/subscriptions/ackn
 
 def _index_before(message: Message, scenes: Sequence[Scene]) -> int | None:
     """The index of the last scene that began before a message."""
-    begun = (
-        index for index, scene in enumerate(scenes) if scene.request.number < message.number
-    )
+    begun = (index for index, scene in enumerate(scenes) if scene.request.number < message.number)
     return max(begun, default=None)
 
 

@@ -114,7 +114,7 @@ def select_sessions(sessions: Sequence[Session], number: int | None) -> tuple[Se
     """
     if number is not None:
         if not 1 <= number <= len(sessions):
-            raise UsageError(f"--session: expected 1 to {len(sessions)}, got {number}")
+            raise UsageError(f"expected --session of 1 to {len(sessions)}, got {number}")
         chosen: tuple[Session, ...] = (sessions[number - 1],)
     else:
         of_clients = tuple(each for each in sessions if each.recorder == "client")

@@ -96,7 +96,7 @@ class RecordedServer:
         self.playbacks.append(playback)
         async with anyio.create_task_group() as tasks:
             service = serving.Service(
-                application=_Player(self.package, self.play, self.options, playback, tasks),
+                application=_Responder(self.package, self.play, self.options, playback, tasks),
                 revisions=self.package.REVISIONS.only(self.play.revision),
                 describe=self.describe,
                 new_connection=chosen.new_connection,
@@ -150,7 +150,7 @@ class RecordedServer:
         return lines
 
 
-class _Player:
+class _Responder:
     """The application of one session: it plays the scenes that are asked for.
 
     Args:
@@ -253,8 +253,8 @@ class _Player:
             )
         except self._package.RemoteError as error:
             text = (
-                f"{context.method.name}: the client refused {message.method}, which the server"
-                f" sent in line {message.line}: {error.message}"
+                f"the client refused {message.method}, which the server sent in line"
+                f" {message.line}: {error.message}"
             )
             raise self._error(error.code, text, None) from error
 
@@ -349,6 +349,7 @@ def mock_server(recorded: RecordedServer, *, closes_channel: bool) -> Any:
     ]
     faults = Faults(own_faults)
     package = recorded.package
+    errors = importlib.import_module(f"{package.__name__}.errors")
 
     def begin(self: Any, name: str, version: str, **options: Any) -> None:
         own = {**described, **options, "capabilities": recorded.capabilities}
@@ -360,7 +361,7 @@ def mock_server(recorded: RecordedServer, *, closes_channel: bool) -> Any:
             return await package.Server.handle(self, context)
         if fault.form == "close":
             await context.peer.channel.close()
-        raise package.InternalError(fault.text)
+        raise errors.InternalError(fault.text)
 
     mock = type("MockServer", (package.Server,), {"__init__": begin, "handle": handle})
     return mock.proxy(recorded, info["name"], info["version"], revision=recorded.play.revision)
@@ -371,9 +372,7 @@ def run_stdio(recorded: RecordedServer) -> None:
     mock_server(recorded, closes_channel=True).run(banner=False)
 
 
-def run_http(
-    recorded: RecordedServer, address: str, on_start: Callable[[str], object]
-) -> None:
+def run_http(recorded: RecordedServer, address: str, on_start: Callable[[str], object]) -> None:
     """Serve clients over HTTP until a signal comes.
 
     Args:
@@ -385,16 +384,19 @@ def run_http(
         UsageError: The address is malformed or taken, or a library for HTTP is missing.
     """
     package = recorded.package
-    adapter = importlib.import_module(f"{package.__name__}.server.asgi.uvicorn_adapter")
+    adapter, errors = (
+        importlib.import_module(f"{package.__name__}.{name}")
+        for name in ("server.asgi.uvicorn_adapter", "errors")
+    )
     application = mock_server(recorded, closes_channel=False).asgi(PATH)
     faults = Faults([each for each in recorded.options.faults if each.form != "error"])
     try:
         adapter.run(
             FaultyApplication(application, faults), adapter.parse_address(address), 0.0, on_start
         )
-    except package.MissingExtraError as error:
+    except errors.MissingExtraError as error:
         raise UsageError("--http: pip install 'mcpgen[http]'") from error
-    except (ValueError, package.ListenFailedError) as error:
+    except (ValueError, errors.ListenFailedError) as error:
         raise UsageError(f"--http: {safe_text(str(error))}") from error
 
 
@@ -403,6 +405,7 @@ def methods_without_counterpart(recorded: RecordedServer) -> list[str]:
     revisions = recorded.package.REVISIONS
     own = revisions[recorded.play.revision]
     asked = {scene.request.method for scene in recorded.play.scenes} & own.client_requests.keys()
+    asked -= {*_STATE}
     sent = {
         message.method
         for scene in recorded.play.scenes
