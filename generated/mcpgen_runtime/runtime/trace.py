@@ -75,15 +75,25 @@ def trace_of(name: str, secret_names: SecretNames | None = None) -> Trace | None
         TransportError: The file can't be written.
     """
     path = os.environ.get(VARIABLE)
-    return Trace(name, _TraceFile(path), secret_names) if path else None
+    return open_trace(path, name, secret_names) if path else None
+
+
+def open_trace(path: str, name: str, secret_names: SecretNames | None = None) -> Trace:
+    """A trace in a file, to which it is appended; see `Trace`.
+
+    Raises:
+        TransportError: The file can't be written.
+    """
+    return Trace(name, _TraceFile(path), secret_names)
 
 
 class Trace:
     """Records the messages of one channel.
 
     A record has `time` (UTC), `direction` (`received` or `sent`), `channel`, `pid` and `message`:
-    the decoded JSON, or the text if it is not JSON. The record of a failed receive has `error`
-    instead. Long texts may be cut, see `masking.SEARCH_LIMIT`.
+    the decoded JSON, or the text if it is not JSON. It has `masked`, which is true, if secrets in
+    the message were replaced by `***`, or a long text was cut (see `masking.SEARCH_LIMIT`). The
+    record of a failed receive has `error` in place of the message.
 
     Args:
         name: Name of the channel.
@@ -99,7 +109,7 @@ class Trace:
     def record_received(self, message: bytes) -> None:
         """Record a received message."""
         if not self._sink.closed:
-            self._record("received", message=_mask_message(message, self._secret_names))
+            self._record("received", **_mask_message(message, self._secret_names))
 
     def record_failure(self, error: Exception) -> None:
         """Record the error of a failed receive."""
@@ -112,7 +122,7 @@ class Trace:
     def record_sent(self, message: bytes) -> None:
         """Record a message to send."""
         if not self._sink.closed:
-            self._record("sent", message=_mask_message(message, self._secret_names))
+            self._record("sent", **_mask_message(message, self._secret_names))
 
     def close(self) -> None:
         """Close the sink; later messages are not recorded. Idempotent."""
@@ -222,21 +232,28 @@ class TracedChannel(Channel):
         return await self._channel.close_sse_stream(identifier)
 
 
-def _mask_message(message: bytes, secret_names: SecretNames | None) -> Any:
-    """A message with secrets masked, decoded if it is JSON."""
+def _mask_message(message: bytes, secret_names: SecretNames | None) -> dict[str, Any]:
+    """The members of a record for a message, decoded if it is JSON, with secrets masked."""
     from .masking import mask_text, mask_value  # their patterns take long to compile
 
     try:
         decoded = msgspec.json.decode(message)
-        if secret_names is not None:
-            _mask_arguments(decoded, secret_names)
-        return mask_value(decoded)
+        has_secrets = secret_names is not None and _mask_arguments(decoded, secret_names)
+        masked = mask_value(decoded)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return mask_text(message.decode(errors="replace"))
+        decoded, has_secrets = message.decode(errors="replace"), False
+        masked = mask_text(decoded)
+    is_masked = has_secrets or masked != decoded
+    return {"message": masked, "masked": True} if is_masked else {"message": masked}
 
 
-def _mask_arguments(message: Any, secret_names: SecretNames) -> None:
-    """Mask the declared secrets among the arguments of a decoded call, in place."""
+def _mask_arguments(message: Any, secret_names: SecretNames) -> bool:
+    """Mask the declared secrets among the arguments of a decoded call, in place.
+
+    Returns:
+        Whether any was masked.
+    """
+    is_masked = False
     for each in message if is_many(message) else (message,):
         params = _member(each, "params")
         tool = _member(params, "name")
@@ -244,7 +261,10 @@ def _mask_arguments(message: Any, secret_names: SecretNames) -> None:
         if names and "arguments" in params:
             from .masking import mask_members
 
-            params["arguments"] = mask_members(params["arguments"], names)
+            arguments = params["arguments"]
+            params["arguments"] = mask_members(arguments, names)
+            is_masked = is_masked or params["arguments"] != arguments
+    return is_masked
 
 
 def _member(value: Any, name: str) -> Any:

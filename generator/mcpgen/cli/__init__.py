@@ -480,7 +480,7 @@ def completion(context: click.Context, shell: str) -> None:
 cli.add_lazy("mcpgen.cli.contract", "contract")
 cli.add_lazy("mcpgen.cli.project", "generate", "new", "publish")
 cli.add_lazy("mcpgen.cli.rendering", "render")
-cli.add_lazy("mcpgen.cli.replay", "replay")
+cli.add_lazy("mcpgen.cli.replay", "record", "replay")
 cli.add_lazy("mcpgen.cli.protocol", "diff", "explain", "validate")
 cli.add_lazy("mcpgen.cli.schema", "export", "facts", "schema")
 cli.add_lazy("mcpgen.cli.server", "check-server")

@@ -35,6 +35,13 @@ class CannotReplayError(McpgenError):
     help="The server to play the client's side to.",
 )
 @click.option(
+    *("-r", "--revision", "revisions"),
+    multiple=True,
+    metavar="REVISION",
+    help="Play the sessions in this revision, carried over from their own; all stands for those"
+    " that the server speaks. May be repeated.",
+)
+@click.option(
     "--rules",
     type=FILE,
     metavar="FILE",
@@ -69,6 +76,7 @@ def replay(
     console: Console,
     trace: str,
     against: str | None,
+    revisions: tuple[str, ...],
     rules: Path | None,
     session: int | None,
     timeout: float,
@@ -111,12 +119,38 @@ def replay(
             matching.read_rules(rules) if rules is not None else (),
             Timeouts(answer=timeout),
             session,
+            revisions,
         )
         with console.progress(f"playing {trace} to {against}"):
             runs = command.replay(sessions, against, Path.cwd(), chosen)
     except McpgenError as error:
         raise CannotReplayError(str(error)) from error
     _report(console, runs, trace, form)
+
+
+@click.command()
+@click.argument("target", metavar="TARGET")
+@click.option(
+    *("-o", "--output"),
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="The trace to append to.",
+)
+@common_options
+@click.pass_obj
+def record(console: Console, target: str, output: Path) -> None:
+    """Serve over stdio by passing all messages on to TARGET, and write them to a trace.
+
+    Put it where a host starts the server: mcpgen record "npx -y some-server" -o trace.jsonl. TARGET
+    is as for mcpgen replay. Secrets in the trace are masked, as far as names and forms show them.
+    """
+    from mcpgen.replay import recorder
+
+    try:
+        recorder.record(target, Path.cwd(), output)
+    except McpgenError as error:
+        raise CannotReplayError(str(error)) from error
 
 
 def _report(console: Console, runs: Sequence[Run], trace: str, form: str) -> None:

@@ -82,8 +82,13 @@ def of_server(words: str, directory: Path, revisions: Sequence[str] = ()) -> Con
 
 def peer_files() -> Mapping[str, str]:
     """The files of a package with a client of every revision, by which servers are asked."""
+    return package_files(("client",), ("none",))
+
+
+def package_files(parts: Sequence[str], features: Sequence[str]) -> Mapping[str, str]:
+    """The files of a package of every revision, with some parts and features."""
     every = schema_sources.by_name(("all",))
-    request = BuildRequest("peer", every, selection=selection(("client",), features=("none",)))
+    request = BuildRequest("peer", every, selection=selection(parts, features=features))
     return package_cache.build_package(request, lambda note: None)
 
 

@@ -316,6 +316,23 @@ class Revision:
             return Violation(("error", "code"), expected, actual)
         return None
 
+    def unknown_members(
+        self, message: Node, sender: Role | None = None, request: Json = None
+    ) -> tuple[str, ...]:
+        """Pointers to members that the revision does not know, even if it refuses the message.
+
+        Args:
+            message: The message.
+            sender: The role of the sender, if known.
+            request: The request that a response answers, if known.
+        """
+        verdict = self.judge(message, sender, request)
+        if verdict.is_accepted or not verdict.type:
+            return verdict.ignored
+        part = "result" if "result" in message else ""
+        value: Json = message.get(part) if part else message
+        return tuple(self._unknown_places(verdict.type, value, (part,) if part else ()))
+
     def code_meaning(self, code: Json) -> str:
         """The meaning of an error code; empty for an unknown one."""
         errors = self.protocol.facts.errors

@@ -31,11 +31,13 @@ from mcpgen.input_files import json_pointer
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.schema_queries import canonical
 
-Way: TypeAlias = Literal["value", "shape", "ignore", "unordered", "pattern", "number"]
-"""How a value is compared."""
+Way: TypeAlias = Literal["value", "shape", "ignore", "unordered", "pattern", "number", "keys"]
+"""How a value is compared; by `keys` an object whose members may have other names each time."""
 
 WAYS: tuple[Way, ...] = get_args(Way)
 MASK = "***"
+INPUT_RESPONSES = "inputResponses"
+"""The member of params that answers requests for input, by the names that these had."""
 
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[AaPp][Mm])?"
@@ -141,6 +143,7 @@ PROTOCOL_RULES: tuple[Rule, ...] = (
     Rule("/params/progressToken", "ignore"),
     Rule("/params/_meta/progressToken", "ignore"),
     Rule("/params/_meta/*~1subscriptionId", "ignore"),
+    Rule("/result/inputRequests", "keys"),
     *_opaque("cursor", "/result/nextCursor", "/params/cursor"),
     *_opaque("cursor", "/result/requestState", "/params/requestState"),
     *_opaque("id", "/result/taskId", "/result/task/taskId", "/result/tasks/*/taskId"),
@@ -178,9 +181,11 @@ class Bindings:
 
     Attributes:
         values: Texts and numbers of this time by the recorded ones, as canonical JSON.
+        names: Names of requests for input by the recorded ones.
     """
 
     values: dict[str, Json] = field(default_factory=dict[str, Json])
+    names: dict[str, str] = field(default_factory=dict[str, str])
 
     def bind(self, recorded: Json, actual: Json) -> None:
         """Let a value of this time stand for a recorded one."""
@@ -193,7 +198,12 @@ class Bindings:
     def apply(self, value: Json) -> Json:
         """A recorded value with all texts that are bound, and UUIDs in them, as of this time."""
         if is_object(value):
-            return {name: self.apply(member) for name, member in value.items()}
+            members = {name: self.apply(member) for name, member in value.items()}
+            answers: Json = members.get(INPUT_RESPONSES)
+            if is_object(answers):
+                renamed = {self.names.get(name, name): each for name, each in answers.items()}
+                members[INPUT_RESPONSES] = renamed
+            return members
         if is_array(value):
             return [self.apply(item) for item in value]
         if isinstance(value, str):
@@ -233,7 +243,9 @@ class Matcher:
 
     def fits(self, expected: Json, actual: Json, subject: Subject, *, masked: bool = False) -> bool:
         """Whether a message is as it was recorded; binds nothing."""
-        trial = Matcher(self._rules, Bindings(dict(self.bindings.values)))
+        trial = Matcher(
+            self._rules, Bindings(dict(self.bindings.values), dict(self.bindings.names))
+        )
         return not trial.differences(expected, actual, subject, masked=masked)
 
 
@@ -270,6 +282,8 @@ class _Comparison:
             case "number":
                 assert rule is not None
                 yield from self._by_number(expected, actual, path, rule.tolerance)
+            case "keys" if is_object(expected) and is_object(actual):
+                yield from self._by_order(expected, actual, path)
             case "unordered" if is_array(expected) and is_array(actual):
                 yield from self._unordered(expected, actual, path)
             case _:
@@ -300,6 +314,15 @@ class _Comparison:
         for name, member in actual.items():
             if name not in expected and not self._is_ignored((*path, name)):
                 yield Difference((*path, name), ABSENT, member, "a new member")
+
+    def _by_order(self, expected: Node, actual: Node, path: Steps) -> Iterator[Difference]:
+        """The differences of members, which are paired by their order, and their names bound."""
+        if expected.keys() == actual.keys() or len(expected) != len(actual):
+            yield from self._members(expected, actual, path)
+            return
+        for (name, member), (other, value) in zip(expected.items(), actual.items(), strict=True):
+            self._bindings.names[name] = other
+            yield from self.compare(member, value, (*path, other))
 
     def _is_ignored(self, path: Steps) -> bool:
         rule = self._rule_at(path)

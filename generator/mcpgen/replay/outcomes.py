@@ -1,4 +1,4 @@
-"""The outcomes of replayed sessions: where the messages of a server are not as they were recorded."""
+"""Outcomes of replayed sessions: where messages of a server are not as they were recorded."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import anyio
@@ -25,7 +24,8 @@ from mcpgen.errors import format_value, safe_text
 from mcpgen.explain.revision import kind_of
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.schema_queries import META, canonical
-from mcpgen.replay.channels import outgoing
+from mcpgen.replay.carrying import Carried
+from mcpgen.replay.channels import Wire
 from mcpgen.replay.matching import Difference, Matcher, Subject
 from mcpgen.replay.outcomes import RULES, Outcome, Run
 from mcpgen.replay.recording import (
@@ -65,32 +65,38 @@ class Player:
     """Plays one session.
 
     Args:
-        package: The package of the channel.
+        wire: The channel to the server.
         session: The session.
         matcher: Compares messages.
         timeouts: How long messages are waited for.
         number: The number of the session in the trace.
+        carried: How the session was carried over from another revision; `None` if it was not.
     """
 
     def __init__(
         self,
-        package: Any,
+        wire: Wire,
         session: Session,
         matcher: Matcher,
         timeouts: Timeouts,
         number: int = 1,
+        carried: Carried | None = None,
     ) -> None:
-        self._package = package
-        self._errors: Any = import_module(f"{package.__name__}.errors")
+        self._wire = wire
+        self._errors: Any = wire.errors
         self._session = session
         self._matcher = matcher
         self._timeouts = timeouts
         self._number = number
         self._pings = {each.request.number for each in session.questions if _is_ping(each.request)}
+        self._carried = carried
+        self._uncompared = frozenset[str]() if carried is None else carried.uncompared
         self._pending = {
             each.number: each
             for each in session.messages
-            if each.sender == "server" and each.number not in self._pings
+            if each.sender == "server"
+            and each.number not in self._pings
+            and each.method not in self._uncompared
         }
         self._given_up: set[int] = set()
         self._sent: dict[str, Message] = {}
@@ -100,7 +106,7 @@ class Player:
         self._tokens: dict[str, Json] = {}
         self._spare: list[Node] = []
         self._last_arrivals: dict[tuple[int, str], int] = {}
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[Outcome] = [] if carried is None else [*carried.lost]
         self._change = anyio.Event()
         self._last_change = 0.0
         self._end = ""
@@ -108,18 +114,18 @@ class Player:
         self._sent_count = 0
         self._compared = 0
 
-    async def play(self, channel: Any) -> Run:
-        """Play the session over a channel, and return its outcomes."""
+    async def play(self) -> Run:
+        """Play the session, and return its outcomes."""
         sent_at = 0.0
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._read, channel)
+            tasks.start_soon(self._read)
             for message in self._session.messages:
                 if message.sender == "server" or message.request in self._pings:
                     continue
                 await self._wait(message.number, message.seconds - sent_at)
                 if self._end:
                     break
-                await self._send(message, channel, tasks)
+                await self._send(message, tasks)
                 sent_at = message.seconds
             every = self._session.messages
             await self._wait(len(every), every[-1].seconds - sent_at if every else 0.0)
@@ -173,26 +179,25 @@ class Player:
                 continue
             yield message
 
-    async def _send(self, message: Message, channel: Any, tasks: TaskGroup) -> None:
+    async def _send(self, message: Message, tasks: TaskGroup) -> None:
         value = self._value_to_send(message)
         if value is None:
             return
         self._sent_count += 1
-        out = outgoing(self._package, value, self._session.revision)
         if message.kind == "request":
             self._sent[canonical(value["id"])] = message
         if message.method == CANCELLED:
             requested = self._sent.get(canonical(message.params.get("requestId")))
             if requested is not None:
                 self._cancelled.add(requested.number)
-        if message.kind == "request" and channel.transport != "stdio":
-            tasks.start_soon(self._post, message, out, channel)  # until the response has begun
+        if message.kind == "request" and not self._wire.is_ordered:
+            tasks.start_soon(self._post, message, value)  # until the response has begun
         else:
-            await self._post(message, out, channel)
+            await self._post(message, value)
 
-    async def _post(self, message: Message, out: Any, channel: Any) -> None:
+    async def _post(self, message: Message, value: Node) -> None:
         try:
-            await channel.send(out)
+            await self._wire.send(value, self._session.revision)
         except self._errors.McpError as error:
             reason = safe_text(" ".join(str(error).split()), 400)
             if isinstance(error, self._errors.ConnectionClosedError):
@@ -224,11 +229,11 @@ class Player:
             value["params"] = {**value["params"], PROGRESS_TOKEN: self._tokens[token]}
         return value
 
-    async def _read(self, channel: Any) -> None:
+    async def _read(self) -> None:
         """Take the messages of the server until the channel ends."""
         while True:
             try:
-                data = bytes(await channel.receive())
+                data = await self._wire.receive()
             except self._errors.EndOfChannel as error:
                 self._end = safe_text(" ".join(str(error).split()), 400) or "the connection ended"
                 self._announce()
@@ -243,7 +248,7 @@ class Player:
                 self._add_invalid(safe_text(str(error), 400), None)
             else:
                 for value, problem in _messages(data):
-                    await self._take(value, problem, channel)
+                    await self._take(value, problem)
             self._announce()
 
     def _announce(self) -> None:
@@ -251,12 +256,12 @@ class Player:
         self._change.set()
         self._change = anyio.Event()
 
-    async def _take(self, value: Json, problem: str, channel: Any) -> None:
+    async def _take(self, value: Json, problem: str) -> None:
         match kind_of(value):
             case "invalid message":
                 self._add_invalid(problem or "neither a request nor a response", value)
             case "request":
-                await self._take_request(value, channel)
+                await self._take_request(value)
             case "notification":
                 self._take_notification(value)
             case _:
@@ -273,12 +278,14 @@ class Player:
         if expected is not None:
             del self._pending[expected.number]
             self._check_order(expected, request.number)
+            value = self._common(value, request.value)
             self._compare(expected, value, "ANSWER_DIFFERS", Subject.of(request.value))
         elif request.number in self._cancelled:
             text = "it was cancelled, and had no answer"
             self._add("ANSWER_UNEXPECTED", request, text, actual=value)
 
-    async def _take_request(self, value: Node, channel: Any) -> None:
+    async def _take_request(self, value: Node) -> None:
+        value = self._common(value, None)
         subject = Subject.of(value)
         candidates = [
             each
@@ -306,9 +313,13 @@ class Player:
             self._add_unexpected("REQUEST_UNEXPECTED", value)
         answer = {"jsonrpc": "2.0", "id": value["id"], **reply}
         try:
-            await channel.send(outgoing(self._package, answer, self._session.revision))
+            await self._wire.send(answer, self._session.revision)
         except self._errors.McpError:
             return  # the end of the channel is reported where it is read
+
+    def _common(self, value: Node, request: Json) -> Node:
+        """A message with the members that the revision of the trace knows."""
+        return value if self._carried is None else self._carried.common(value, request)
 
     def _bind_token(self, recorded: Node, actual: Node) -> None:
         tokens = [_token(recorded), _token(actual)]
@@ -317,6 +328,9 @@ class Player:
 
     def _take_notification(self, value: Node) -> None:
         subject = Subject.of(value)
+        if subject.method in self._uncompared:
+            return
+        value = self._common(value, None)
         expected = next(
             (
                 each
