@@ -112,6 +112,14 @@ def test_with_two_open_requests_the_newer_one_counts(tmp_path: Path) -> None:
     assert len(second.before) == 1
 
 
+def test_a_cancelled_request_takes_no_messages_of_others(tmp_path: Path) -> None:
+    cancelled = ("sent", {"method": "notifications/cancelled", "params": {"requestId": 1}})
+    rows = (order(1, "fig"), cancelled, order(2, "nut"), answer(2, "ok"), CHANGED)
+    first, second = play(tmp_path, *rows).scenes
+    assert (first.answer, first.before, first.after) == (None, (), ())
+    assert methods(second.after) == ["notifications/tools/list_changed"]
+
+
 def test_equal_params_are_preferred_to_the_same_shape(tmp_path: Path) -> None:
     day = "2026-11-01T10:00:00Z"
     rows = (

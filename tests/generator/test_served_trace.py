@@ -57,10 +57,9 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def recorded_server(trace: Path, **options: Any) -> RecordedServer:
     """The recorded server of a trace, with options of serving."""
     sessions = select_sessions(recording.read(str(trace)), None)
-    recorded: RecordedServer = served_trace.recorded_server(
+    return served_trace.recorded_server(
         mcpgen_runtime, sessions, ServeOptions(**options)
     )
-    return recorded
 
 
 @asynccontextmanager

@@ -74,6 +74,7 @@ class CannotReplayError(McpgenError):
 @click.pass_obj
 def replay(
     console: Console,
+    /,
     trace: str,
     against: str | None,
     revisions: tuple[str, ...],

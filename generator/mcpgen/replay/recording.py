@@ -239,6 +239,7 @@ class _Reader:
         self._listens = listens
         self._messages: list[Message] = []
         self._open: dict[tuple[Role, str], Message] = {}
+        self._cancelled: set[int] = set()
         self._by_token: dict[tuple[Role, str], int] = {}
         self._by_id: dict[tuple[Role, str], Message] = {}
 
@@ -280,6 +281,8 @@ class _Reader:
                 )
         else:
             message = self._related(message)
+        if (message.method, message.sender) == (CANCELLED, "client") and message.within is not None:
+            self._cancelled.add(message.within)
         if message.kind == "request":
             self._open[key] = self._by_id[key] = message
             token = _token(message)
@@ -306,6 +309,7 @@ class _Reader:
             each
             for (sender, _), each in self._open.items()
             if sender == "client" and each.method not in self._listens
+            if each.number not in self._cancelled
         ]
         return replace(message, within=calls[0].number) if len(calls) == 1 else message
 

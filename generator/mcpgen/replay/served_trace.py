@@ -305,7 +305,9 @@ def _without_meta_of_protocol(params: Node) -> Node:
     return {**others, META: kept} if kept else others
 
 
-def recorded_server(package: Any, sessions: Sequence[Session], options: ServeOptions) -> Any:
+def recorded_server(
+    package: Any, sessions: Sequence[Session], options: ServeOptions
+) -> RecordedServer:
     """A server for recorded sessions.
 
     Args:
@@ -363,7 +365,7 @@ def mock_server(recorded: RecordedServer, *, closes_channel: bool) -> Any:
             await context.peer.channel.close()
         raise errors.InternalError(fault.text)
 
-    mock = type("MockServer", (package.Server,), {"__init__": begin, "handle": handle})
+    mock: Any = type("MockServer", (package.Server,), {"__init__": begin, "handle": handle})
     return mock.proxy(recorded, info["name"], info["version"], revision=recorded.play.revision)
 
 
