@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from mcpgen_runtime import ClientHandlers, connect
 SCRIPT = Path(__file__).with_name("replayed_servers.py")
 PACKAGES = str(Path(mcpgen_runtime.__file__).parent.parent)
 REVISIONS = tuple(mcpgen_runtime.REVISIONS)
-HANDSHAKE = REVISIONS[:-1]
+_URL = re.compile(r"http://127\.0\.0\.1:\d+/mcp")
 ENVIRONMENT = {"PYTHONPATH": PACKAGES}
 
 
@@ -108,3 +111,19 @@ def record(
         patched.setitem(os.environ, "MCP_TRACE", str(path))
         anyio.run(session)
     return path
+
+
+@contextmanager
+def served_over_http(*words: str) -> Iterator[str]:
+    """Serve the server, or a mutant, over HTTP while the block runs; yields its URL."""
+    command = server_command("http", "127.0.0.1:0", *words)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, **ENVIRONMENT}
+    )
+    assert process.stderr is not None
+    try:
+        lines = iter(process.stderr.readline, "")
+        yield next(match[0] for line in lines if (match := _URL.search(line)))
+    finally:
+        process.terminate()
+        process.communicate()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -13,11 +16,15 @@ from generator.replay_sessions import (
     REVISIONS,
     configuration,
     record,
+    served_over_http,
     two_at_once,
 )
 from generator.replayed_servers import MUTANTS
 
 REVISION = "2025-11-25"
+STATELESS = "2026-07-28"
+ELICITATION = "2025-06-18"
+"""The first revision in which servers ask users."""
 RULES_OF: dict[str, str] = {
     "text": "ANSWER_DIFFERS",
     "member": "ANSWER_DIFFERS",
@@ -33,6 +40,9 @@ RULES_OF: dict[str, str] = {
     "update": "NOTIFICATION_MISSING",
 }
 """The rule by which each mutant is reported."""
+
+pytestmark = pytest.mark.timeout(300)
+"""The first replay of a machine generates a package."""
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +84,196 @@ def test_a_mutant_of_the_server_is_reported(traces: Path, mutant: str) -> None:
 def test_calls_at_once_may_be_answered_in_any_order(traces: Path) -> None:
     record(traces / "two.jsonl", REVISION, two_at_once)
     assert [replay(traces, "two.jsonl").code for _ in range(3)] == [0, 0, 0]
+
+
+ACROSS = [(one, other) for one in REVISIONS for other in REVISIONS if one != other]
+OUR_SCHEMAS = """
+[[match]]
+method = "tools/list"
+pointer = "/result/tools/*/outputSchema"
+by = "ignore"
+reason = "the server describes results by what each revision allows"
+"""
+LOST: dict[str, set[str]] = {
+    "subscriptions": {
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "notifications/resources/updated",
+    },
+    "listening": {"subscriptions/listen"},
+    "questions": {"tools/call"},
+}
+
+
+@pytest.mark.parametrize(("recorded", "revision"), ACROSS)
+def test_a_session_is_played_in_another_revision(
+    traces: Path, recorded: str, revision: str
+) -> None:
+    """What has no counterpart is listed; all else has no difference."""
+    (traces / "schemas.toml").write_text(OUR_SCHEMAS)
+    words = ("-r", revision, "--rules", "schemas.toml", "--json", "--timeout", "5")
+    done = replay(traces, f"{recorded}.jsonl", "server.json", *words)
+    lost = outcomes(done)
+    assert (done.code, {each["rule"] for each in lost} - {"NO_COUNTERPART"}) == (0, set())
+    expected: set[str] = set()
+    if revision == STATELESS:
+        expected |= LOST["subscriptions"]
+    if recorded == STATELESS:
+        expected |= LOST["listening"]
+    if recorded >= ELICITATION > revision:
+        expected |= LOST["questions"]
+    assert {each["item"] for each in lost} == expected
+
+
+def test_a_revision_that_the_server_lacks_is_refused(traces: Path) -> None:
+    done = replay(traces, f"{REVISION}.jsonl", raw(traces, ()), "-r", STATELESS)
+    assert done.code == 2
+    assert f"expected a server that speaks {STATELESS}" in done.err
+
+
+def raw(folder: Path, answers: Any) -> str:
+    """The command of a server that writes some lines after each message."""
+    script = folder / "raw.py"
+    lines = [each if isinstance(each, str) else json.dumps(each) for each in answers]
+    script.write_text(
+        f"import sys\nlines = {lines!r}\n"
+        "for line in sys.stdin:\n"
+        "    if lines and lines[0] == 'end': sys.exit(3)\n"
+        "    if lines: print(lines.pop(0), flush=True)\n"
+    )
+    return shlex.join([sys.executable, str(script)])
+
+
+def trace_of(folder: Path, *rows: tuple[str, dict[str, Any]]) -> str:
+    path = folder / "raw.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps(
+                {"direction": way, "channel": "client", "message": {"jsonrpc": "2.0", **each}}
+            )
+            + "\n"
+            for way, each in rows
+        )
+    )
+    return path.name
+
+
+PING = {"id": 1, "method": "ping"}
+PONG = {"id": 1, "result": {}}
+LATER = {"id": 2, "method": "ping"}
+LOG = {"method": "notifications/message", "params": {"level": "info", "data": 1}}
+CANCEL = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+ASK = {"id": 7, "method": "roots/list"}
+ROOTS = {"id": 7, "result": {"roots": []}}
+WIRE = {"jsonrpc": "2.0"}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "lines", "rules"),
+    [
+        ([("sent", PING), ("received", PONG)], [WIRE | PONG], []),
+        ([("sent", PING), ("received", PONG)], ["pong"], ["MESSAGE_INVALID", "ANSWER_MISSING"]),
+        (
+            [("sent", PING), ("received", PONG)],
+            [WIRE | {"id": 2, "result": {}}],
+            ["MESSAGE_INVALID", "ANSWER_MISSING"],
+        ),
+        (
+            [("sent", PING), ("received", PONG), ("sent", LATER), ("received", PONG | {"id": 2})],
+            [WIRE | PONG, "end"],
+            ["SERVER_ENDED", "ANSWER_MISSING"],
+        ),
+        ([("sent", PING), ("received", PONG)], [], ["ANSWER_MISSING"]),
+        ([("sent", PING), ("sent", CANCEL)], ["", WIRE | PONG], ["ANSWER_UNEXPECTED"]),
+        ([("sent", PING), ("received", LOG)], [WIRE | LOG], []),
+        ([("sent", PING)], [WIRE | LOG], ["NOTIFICATION_UNEXPECTED"]),
+        ([("sent", PING)], [WIRE | ASK], ["REQUEST_UNEXPECTED"]),
+        ([("sent", PING)], [WIRE | PING], []),
+        (
+            [("sent", PING), ("received", ASK), ("sent", ROOTS)],
+            [],
+            ["NOT_SENT", "REQUEST_MISSING"],
+        ),
+    ],
+)
+def test_what_a_server_does_otherwise_has_a_rule(
+    traces: Path,
+    tmp_path: Path,
+    recorded: list[tuple[str, dict[str, Any]]],
+    lines: list[Any],
+    rules: list[str],
+) -> None:
+    shown = [json.dumps(each) if each and not isinstance(each, str) else each for each in lines]
+    name = trace_of(tmp_path, *recorded)
+    done = replay(tmp_path, name, raw(tmp_path, shown), "--json", "--timeout", "1")
+    assert sorted(each["rule"] for each in outcomes(done)) == sorted(rules)
+
+
+def test_a_difference_shows_both_messages_and_the_place(traces: Path, tmp_path: Path) -> None:
+    name = trace_of(tmp_path, ("sent", PING), ("received", PONG))
+    target = raw(tmp_path, [WIRE | PONG | {"result": {"new": "yes"}}])
+    done = replay(tmp_path, name, target)
+    assert done.code == 1
+    assert done.out.splitlines() == [
+        "error: ANSWER_DIFFERS: line 2: ping: the answer is not as it was recorded",
+        "  at /result/new: a new member",
+        "    recorded: nothing",
+        '    now:      "yes"',
+        '  recorded: {"jsonrpc": "2.0", "id": 1, "result": {}}',
+        '  now: {"jsonrpc": "2.0", "id": 1, "result": {"new": "yes"}}',
+        "1 session, 1 message sent, 1 compared, 1 difference",
+    ]
+
+
+@pytest.mark.parametrize("form", ["markdown", "junit", "sarif", "github"])
+def test_a_report_has_the_forms_of_contracts(tmp_path: Path, form: str) -> None:
+    name = trace_of(tmp_path, ("sent", PING), ("received", PONG))
+    target = raw(tmp_path, [WIRE | PONG | {"result": {"new": "yes"}}])
+    done = replay(tmp_path, name, target, "--format", form)
+    assert done.code == 1
+    match form:
+        case "junit":
+            assert ElementTree.fromstring(done.out).get("failures") == "1"
+        case "sarif":
+            (result,) = json.loads(done.out)["runs"][0]["results"]
+            place = result["locations"][0]["physicalLocation"]
+            assert (result["ruleId"], place["region"]) == ("ANSWER_DIFFERS", {"startLine": 2})
+        case "github":
+            assert done.out.startswith("::error file=raw.jsonl,line=2,title=ANSWER_DIFFERS::ping:")
+        case _:
+            assert "| 2 | ANSWER_DIFFERS | ping | /result/new |" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("absent.jsonl", "--against", "true"), "absent.jsonl"),
+        (("raw.jsonl",), "expected --against TARGET"),
+        (("raw.jsonl", "--against", "no-such-program"), "expected a server that starts"),
+        (("raw.jsonl", "--against", "true"), "expected a server that answers"),
+        (("raw.jsonl", "--against", "true", "--session", "2"), "expected --session of 1 to 1"),
+    ],
+)
+def test_a_replay_that_cannot_be_made_exits_with_2(
+    tmp_path: Path, words: tuple[str, ...], reason: str
+) -> None:
+    trace_of(tmp_path, ("sent", PING))
+    done = run("replay", *words, cwd=tmp_path)
+    assert done.code == 2
+    assert reason in done.err
+
+
+@pytest.mark.parametrize("revision", REVISIONS[1:])
+def test_sessions_over_http_are_replayed_over_http(tmp_path: Path, revision: str) -> None:
+    with served_over_http() as url:
+        record(tmp_path / "http.jsonl", revision, target=url)
+        done = replay(tmp_path, "http.jsonl", url)
+    assert done.code == 0, done.out
+
+
+def test_a_mutant_over_http_is_reported(traces: Path) -> None:
+    with served_over_http("text") as url:
+        done = replay(traces, f"{REVISION}.jsonl", url, "--json", "--timeout", "5")
+    assert {(each["rule"], each["item"]) for each in outcomes(done)} == {
+        ("ANSWER_DIFFERS", "tools/call greet")
+    }

@@ -77,7 +77,10 @@ class Carried:
 
 def _opening_members(result: Node, *revisions: Revision) -> Node:
     """The members of a result of `initialize` or `server/discover` that both revisions have."""
-    members = {key: result[key] for key in ("protocolVersion", "instructions") if key in result}
+    names = ["instructions"]
+    if all(each.protocol.methods.handshake for each in revisions):
+        names += ["protocolVersion", "serverInfo"]
+    members = {name: result[name] for name in names if name in result}
     declared: Json = result.get("capabilities")
     known = [each.definitions["ServerCapabilities"]["properties"] for each in revisions]
     if is_object(declared):
@@ -180,7 +183,6 @@ class _Writer:
         result: Json = answer.value.get("result") if answer is not None else None
         if answer is not None and is_object(result):
             expected = _opening_members(result, self.source, self.target)
-            expected.pop("protocolVersion", None)
             self._add(answer, {"result": expected}, request=request)
 
     def _initialize(self) -> None:
@@ -189,6 +191,10 @@ class _Writer:
         if first is None:
             return
         keys = self.source.protocol.facts.meta
+        if not any(
+            keys.log_level in self._meta_of(each.request) for each in self.session.exchanges
+        ):
+            self.uncompared.add(LOG)  # without a level there were none; a session has some
         meta = self._meta_of(first.request)
         params = {
             "protocolVersion": self.target.version,
@@ -203,11 +209,10 @@ class _Writer:
         result: Json = answer.value.get("result") if answer is not None else None
         if answer is not None and is_object(result):
             expected = _opening_members(result, self.source, self.target)
-            expected["protocolVersion"] = self.target.version
             self._add(answer, {"result": expected}, request=request)
         else:
             answer = _like(first.request, "success response", "server")
-            self._add(answer, {"result": {"protocolVersion": self.target.version}}, request=request)
+            self._add(answer, {"result": {}}, request=request)
         self._add(_like(first.request, "notification"), {"method": INITIALIZED})
 
     def _opening(self, method: str) -> Exchange | None:
@@ -253,16 +258,34 @@ class _Writer:
             self._skip(exchange)
             self._lose(message, reason)
             return
-        self._set_level(message)
         questions = [
             each for each in exchange.stream if each.kind == "request" and each.sender == "server"
         ]
-        if questions and not self.target.methods(questions[0].method, "server"):
+        asked = [*(each.method for each in questions), *self._methods_asked(exchange)]
+        absent = next((method for method in asked if not self._asks(method)), None)
+        if absent is not None:
+            for each in (exchange, *self._following(exchange)):
+                self._skip(each)
+            self._lose(message, f"the server asks by {absent}, which {self.target.name} lacks")
+            return
+        self._set_level(message)
+        if questions and not self._has_handshake(self.target):
             self._rounds(exchange, questions)
         elif self._requests_of(exchange.answer) and self._has_handshake(self.target):
             self._asked_call(exchange)
         else:
             self._add(message, self._client_value(message, exchange))
+
+    def _methods_asked(self, exchange: Exchange) -> list[str]:
+        """The methods of the requests for input in a response."""
+        asked = self._requests_of(exchange.answer).values()
+        return [str(each.get("method")) for each in asked]
+
+    def _asks(self, method: str) -> bool:
+        """Whether a server of the other revision asks by a method, in a message or in a result."""
+        inside = self.target.protocol.methods.inputs
+        asks = bool(self.target.methods(method, "server"))
+        return asks or any(each.name == method for each in inside)
 
     def _reason(self, message: Message) -> str:
         """Why a message of the client has no counterpart; empty if it has one."""
@@ -279,6 +302,8 @@ class _Writer:
 
     def _client_value(self, message: Message, exchange: Exchange | None) -> Node:
         value = without_unknown(self.target, message.value, "client")
+        if message.method == INITIALIZE:
+            value["params"]["protocolVersion"] = self.target.version
         token = self._token(message)
         if not self._has_handshake(self.target):
             has_logs = exchange is not None and any(e.method == LOG for e in exchange.stream)
@@ -345,6 +370,9 @@ class _Writer:
         request = self.session.messages[message.request]
         new = self.numbers[message.request]
         value = without_unknown(self.target, message.value, message.sender, request.value)
+        if request.method == INITIALIZE and is_object(message.value.get("result")):
+            opened = {**message.value["result"], "protocolVersion": self.target.version}
+            value = {"result": _opening_members(opened, self.source, self.target)}
         self._add(message, self._with_code(value), request=new, id=self.messages[new].value["id"])
 
     def _with_code(self, value: Node) -> Node:
@@ -359,7 +387,7 @@ class _Writer:
         return value
 
     def _question(self, message: Message) -> None:
-        if not self.target.methods(message.method, "server"):
+        if not self._asks(message.method):
             self.skipped.update(
                 each.number for each in self.session.messages if each.request == message.number
             )

@@ -227,9 +227,9 @@ async def _result_of(wire: Wire) -> Json:
     while True:
         try:
             message: Json = json.loads(await wire.receive())
-        except (wire.errors.EndOfChannel, wire.errors.RequestLost):
-            return None
         except (wire.errors.FrameError, ValueError):
             continue
+        except wire.errors.McpError:
+            return None
         if is_object(message) and message.get("id") == "mcpgen" and "method" not in message:
             return message.get("result")

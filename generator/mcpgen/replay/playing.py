@@ -20,7 +20,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from mcpgen.errors import format_value, safe_text
+from mcpgen.errors import ServerError, format_value, safe_text
 from mcpgen.explain.revision import kind_of
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.schema_queries import META, canonical
@@ -110,12 +110,17 @@ class Player:
         self._change = anyio.Event()
         self._last_change = 0.0
         self._end = ""
+        self._is_started = True
         self._silent = False
         self._sent_count = 0
         self._compared = 0
 
     async def play(self) -> Run:
-        """Play the session, and return its outcomes."""
+        """Play the session, and return its outcomes.
+
+        Raises:
+            ServerError: The server ended before its first message.
+        """
         sent_at = 0.0
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read)
@@ -132,6 +137,8 @@ class Player:
             if not self._end:
                 await anyio.sleep(self._timeouts.settle)
             tasks.cancel_scope.cancel()
+        if not self._is_started:
+            raise ServerError(f"expected a server that answers, got none: {self._end}")
         self._conclude()
         ordered = sorted(self._outcomes, key=lambda each: each.line)
         return Run(
@@ -234,10 +241,6 @@ class Player:
         while True:
             try:
                 data = await self._wire.receive()
-            except self._errors.EndOfChannel as error:
-                self._end = safe_text(" ".join(str(error).split()), 400) or "the connection ended"
-                self._announce()
-                return
             except self._errors.RequestLost as lost:
                 request = self._sent.get(canonical(lost.id))
                 if request is not None:
@@ -246,6 +249,11 @@ class Player:
                     )
             except self._errors.FrameError as error:
                 self._add_invalid(safe_text(str(error), 400), None)
+            except self._errors.McpError as error:
+                self._end = safe_text(" ".join(str(error).split()), 400) or "the connection ended"
+                self._is_started = not isinstance(error, self._errors.ServerStartError)
+                self._announce()
+                return
             else:
                 for value, problem in _messages(data):
                     await self._take(value, problem)

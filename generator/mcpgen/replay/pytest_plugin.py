@@ -79,15 +79,15 @@ class TraceFile(pytest.File):
         from mcpgen.replay import recording
 
         for number, session in enumerate(recording.read(str(self.path)), 1):
-            yield TraceItem.from_parent(self, name=f"session {number}", session=session)
+            yield TraceItem.from_parent(self, name=f"session {number}", recorded=session)
 
 
 class TraceItem(pytest.Item):
     """A session that is played to the server."""
 
-    def __init__(self, *, session: Session, **options: Any) -> None:
+    def __init__(self, *, recorded: Session, **options: Any) -> None:
         super().__init__(**options)
-        self._recorded = session
+        self._recorded = recorded
 
     def runtest(self) -> None:
         """Play the session.

@@ -154,15 +154,15 @@ class Tap:
         while True:
             try:
                 data = await self.server.receive()
-            except self.server.errors.EndOfChannel as error:
-                self.trace.record_failure(error)
-                return
             except self.server.errors.RequestLost as lost:
                 await self._fail(lost.id, lost)
                 continue
             except self.server.errors.FrameError as error:
                 self.trace.record_failure(error)
                 continue
+            except self.server.errors.McpError as error:
+                self.trace.record_failure(error)
+                return
             self.trace.record_received(data)
             self.tools += _tools_in(data)
             await self._send_to_host(data)

@@ -1,0 +1,163 @@
+"""Messages beside the recorded ones: by value, by shape, and by the rules of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgen.errors import SettingsError
+from mcpgen.replay.matching import Bindings, Matcher, Rule, Subject, read_rules
+
+CALL = Subject("tools/call", "add")
+FIRST = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
+SECOND = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
+
+
+def result(**members: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "result": members}
+
+
+def text(words: str) -> dict[str, Any]:
+    return result(content=[{"type": "text", "text": words}])
+
+
+def pointers(expected: Any, actual: Any, *rules: Rule, masked: bool = False) -> list[str]:
+    found_at = Matcher(rules).differences(expected, actual, CALL, masked=masked)
+    return [each.pointer for each in found_at]
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ({"id": 1}, {"id": "other"}),
+        (result(nextCursor="a"), result(nextCursor="b")),
+        (result(requestState="a"), result(requestState="b")),
+        (result(task={"taskId": "a"}), result(task={"taskId": "b"})),
+        (result(degrees=1), result(degrees=1.0)),
+        (text(f"order {FIRST}"), text(f"order {SECOND}")),
+        (text("at 2026-11-29T09:44:36.14+00:00"), text("at 2027-01-01T00:00:00Z")),
+        (text("It is 9:05:01 AM"), text("It is 11:45:59 PM")),
+        (text("Sun Nov 29 09:22:49 UTC 2026"), text("Mon Dec 7 10:00:00 UTC 2026")),
+        (
+            result(inputRequests={"a": {"method": "roots/list"}}),
+            result(inputRequests={"b": {"method": "roots/list"}}),
+        ),
+    ],
+)
+def test_values_of_one_session_match_by_shape(expected: Any, actual: Any) -> None:
+    assert pointers(expected, actual) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "pointer"),
+    [
+        (text("two"), text("three"), "/result/content/0/text"),
+        (text("on 2026-11-29"), text("on 2026-11-30"), "/result/content/0/text"),
+        (result(n=1), result(n=True), "/result/n"),
+        (result(n=None), result(), "/result/n"),
+        (result(), result(n=None), "/result/n"),
+        (result(n=[1, 2]), result(n=[1]), "/result/n/1"),
+        (result(nextCursor="a"), result(nextCursor=1), "/result/nextCursor"),
+        (result(nextCursor="a"), result(), "/result/nextCursor"),
+        (result(tools=[{"name": "a"}]), result(tools=[{"name": "b"}]), "/result/tools/0"),
+        (text(f"{FIRST} {FIRST}"), text(f"{FIRST} {SECOND}"), "/result/content/0/text"),
+    ],
+)
+def test_other_values_are_differences(expected: Any, actual: Any, pointer: str) -> None:
+    assert pointers(expected, actual)[0] == pointer
+
+
+def test_a_tool_that_is_new_moves_no_other() -> None:
+    old = result(tools=[{"name": "b", "description": "B"}])
+    new = result(tools=[{"name": "a"}, {"name": "b", "description": "C"}])
+    assert pointers(old, new) == ["/result/tools/1/description", "/result/tools/0"]
+
+
+def test_named_items_in_another_order_are_one_difference() -> None:
+    old = result(tools=[{"name": "a"}, {"name": "b"}])
+    assert pointers(old, result(tools=old["result"]["tools"][::-1])) == ["/result/tools"]
+
+
+def test_an_id_stands_for_the_same_id_in_later_requests() -> None:
+    bindings = Bindings()
+    matcher = Matcher((), bindings)
+    assert matcher.differences(text(f"order {FIRST}"), text(f"order {SECOND}"), CALL) == []
+    assert bindings.apply({"order": FIRST, "note": f"of {FIRST}"}) == {
+        "order": SECOND,
+        "note": f"of {SECOND}",
+    }
+
+
+def test_a_trial_binds_nothing() -> None:
+    matcher = Matcher()
+    assert matcher.fits(text(FIRST), text(SECOND), CALL)
+    assert matcher.bindings.values == {}
+
+
+@pytest.mark.parametrize(
+    ("masked", "expected"), [(True, []), (False, ["/result/key", "/result/url"])]
+)
+def test_masked_values_stand_for_any(masked: bool, expected: list[str]) -> None:
+    old = result(key="***", url="https://***@example.com/")
+    new = result(key=["a"], url="https://ada:pass@example.com/")
+    assert pointers(old, new, masked=masked) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected", "actual", "differs"),
+    [
+        (Rule("/result/n", "ignore"), result(n=1), result(), False),
+        (Rule("/result/n", "shape"), result(n=1), result(n=2), False),
+        (Rule("/result/n", "shape"), result(n=1), result(n="2"), True),
+        (Rule("/result/n", "shape"), result(n={"a": 1}), result(n={"b": 1}), True),
+        (Rule("/result/n", "shape"), result(n=["a"]), result(n=["b", "c"]), False),
+        (Rule("/result/n", "unordered"), result(n=[1, 2]), result(n=[2, 1]), False),
+        (Rule("/result/n", "unordered"), result(n=[1, 2]), result(n=[2, 2]), True),
+        (Rule("/result/n", "number", tolerance=0.5), result(n=1), result(n=1.4), False),
+        (Rule("/result/n", "number", tolerance=0.5), result(n=1), result(n=1.6), True),
+        (
+            Rule("/result/n", "pattern", pattern=r"\d+ ms"),
+            result(n="1 ms"),
+            result(n="22 ms"),
+            False,
+        ),
+        (Rule("/result/n", "pattern", pattern=r"\d+ ms"), result(n="1 ms"), result(n="soon"), True),
+        (Rule("/result/**", "ignore"), result(n={"a": 1}), result(n={"a": 2}), False),
+        (Rule("/result/*/a", "ignore"), result(n={"a": 1}), result(n={"a": 2}), False),
+        (Rule("/result/n", "ignore", name="multiply"), result(n=1), result(n=2), True),
+        (Rule("/result/n", "ignore", method="tools/*"), result(n=1), result(n=2), False),
+    ],
+)
+def test_rules_say_how_values_are_compared(
+    rule: Rule, expected: Any, actual: Any, differs: bool
+) -> None:
+    assert bool(pointers(expected, actual, rule)) is differs
+
+
+def test_rules_are_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(
+        '[[match]]\npointer = "/result/n"\nby = "number"\ntolerance = 1\nreason = "a clock"\n'
+    )
+    assert read_rules(file) == (Rule("/result/n", "number", tolerance=1.0),)
+
+
+@pytest.mark.parametrize(
+    ("content", "at"),
+    [
+        ("[[match]]\nby = 'shape'", "/match/0/pointer"),
+        ("[[match]]\npointer = '/a'\nby = 'guess'", "/match/0/by"),
+        ("[[match]]\npointer = '/a'\nby = 'pattern'", "/match/0"),
+        ("[[match]]\npointer = '/a'\nby = 'pattern'\npattern = '('", "/match/0/pattern"),
+        ("[[match]]\npointer = '/a'\nby = 'shape'\nwhy = ''", "/match/0/why"),
+        ("[[ignore]]", ""),
+    ],
+)
+def test_a_wrong_file_of_rules_says_where(tmp_path: Path, content: str, at: str) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(content)
+    with pytest.raises(SettingsError) as raised:
+        read_rules(file)
+    assert raised.value.pointer == at
