@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,9 @@ from generator.recorded_city import (
     text_of,
     visit,
 )
-from mcpgen.replay import recording, served_trace
+from mcpgen.replay import recording, serve_command, served_trace
 from mcpgen.replay.faults import Fault, parse
 from mcpgen.replay.matching import Rule
-from mcpgen.replay.serve_command import parse_latency, select_sessions
 from mcpgen.replay.served_trace import RecordedServer, ServeOptions
 from mcpgen_runtime import ConnectionClosedError, RemoteError, connect
 from mcpgen_runtime.testing import connected
@@ -50,16 +50,15 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A trace of the same visit in each revision."""
+    """A trace of the same visit in each revision; the package to serve them is in the cache."""
+    assert serve_command.package_files()
     return record_all(tmp_path_factory.mktemp("traces"))
 
 
 def recorded_server(trace: Path, **options: Any) -> RecordedServer:
     """The recorded server of a trace, with options of serving."""
-    sessions = select_sessions(recording.read(str(trace)), None)
-    return served_trace.recorded_server(
-        mcpgen_runtime, sessions, ServeOptions(**options)
-    )
+    sessions = serve_command.select_sessions(recording.read(str(trace)), None)
+    return served_trace.recorded_server(mcpgen_runtime, sessions, ServeOptions(**options))
 
 
 @asynccontextmanager
@@ -194,8 +193,46 @@ async def test_answers_are_delayed(traces: Mapping[str, Path]) -> None:
         assert anyio.current_time() - start >= 0.2
 
 
+async def test_messages_come_at_the_times_of_the_trace(
+    traces: Mapping[str, Path], tmp_path: Path
+) -> None:
+    rows = [json.loads(line) for line in traces[SESSION].read_text("utf-8").splitlines()]
+    answers = [row for row in rows if "tick 1" in json.dumps(row.get("message"))]
+    start = datetime.fromisoformat(rows[0]["time"])
+    seconds = 0.0
+    for row in rows:
+        seconds += 0.3 if row in answers[:1] else 0.0
+        row["time"] = (start + timedelta(seconds=seconds)).isoformat()
+    slow = tmp_path / "slow.jsonl"
+    slow.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    async with served(recorded_server(slow, latency="recorded"), SESSION) as client:
+        before = anyio.current_time()
+        assert text_of(await client.call_tool("tick")) == "tick 1"
+        assert anyio.current_time() - before >= 0.3
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", SESSION, NEWEST])
+async def test_a_question_without_a_way_is_an_error_that_names_it(
+    revision: str, traces: Mapping[str, Path]
+) -> None:
+    mock = served_trace.mock_server(recorded_server(traces[SESSION]), closes_channel=True)
+    async with connected(mock, revision=revision) as pair:
+        client: Any = pair.client
+        with pytest.raises(RemoteError, match="the client refused elicitation/create"):
+            await client.call_tool("book")
+
+
+def test_requests_that_a_revision_lacks_are_listed(traces: Mapping[str, Path]) -> None:
+    lines = served_trace.methods_without_counterpart(recorded_server(traces[SESSION]))
+    assert lines == [f"{name} has no elicitation/create" for name in ALL if name not in QUESTIONS]
+
+
 def test_times_and_failures_are_read_as_documented() -> None:
-    assert [parse_latency(text) for text in ("50ms", "1.5s", "recorded")] == [0.05, 1.5, "recorded"]
+    assert [serve_command.parse_latency(text) for text in ("50ms", "1.5s", "recorded")] == [
+        0.05,
+        1.5,
+        "recorded",
+    ]
     assert parse("tools/call:2:503") == Fault("tools/call", 2, 503)
 
 
