@@ -216,15 +216,15 @@ def test_only_modules_that_implement_a_feature_name_its_methods() -> None:
     assert MAY_NAME_METHODS.keys() - naming.keys() == set(), "no longer needed"
 
 
-CHECKS_BY_METHOD = GENERATOR / "check_server"
-"""The room that drives servers: it sends requests by their methods, as its rules name them."""
+PEERS = tuple(GENERATOR / name for name in ("check_server", "replay"))
+"""The rooms that drive servers or clients: they send messages by their methods."""
 
 
 def test_the_generator_names_no_method() -> None:
     named = [
         f"{relative_name(path)}:{line}"
         for path in python_files(GENERATOR)
-        if CHECKS_BY_METHOD not in path.parents
+        if not {*PEERS} & {*path.parents}
         for line, _ in named_methods(path)
     ]
     assert named == []

@@ -66,6 +66,14 @@ def city(**options: Any) -> Server:
         await ctx.warning(text, "notes")
         return "noted"
 
+    _add_changes(server)
+    _add_resources_and_prompts(server)
+    return server
+
+
+def _add_changes(server: Server) -> None:
+    """Add tools that fail, ask, and change the server."""
+
     @server.tool()
     async def refuse() -> str:
         """Refuses with a JSON-RPC error."""
@@ -81,7 +89,7 @@ def city(**options: Any) -> Server:
     @server.tool()
     async def change() -> str:
         """Adds a tool and takes it away again."""
-        server.tool("brief")(add)
+        server.tool("brief")(refuse)
         server.remove_tool("brief")
         return "changed"
 
@@ -98,6 +106,8 @@ def city(**options: Any) -> Server:
         """Answers differently each time."""
         return f"tick {next(clock)}"
 
+
+def _add_resources_and_prompts(server: Server) -> None:
     @server.resource("city://list")
     def cities() -> str:
         return "Oslo\nPorto"
@@ -113,8 +123,6 @@ def city(**options: Any) -> Server:
     @server.completion(prompt="greet", argument="name")
     def names(value: str) -> list[str]:
         return [f"{value}lo"]
-
-    return server
 
 
 class Guests(ClientHandlers):
@@ -134,7 +142,7 @@ def text_of(result: Any) -> str:
 
 
 async def visit(client: Any, *, asks: bool) -> dict[str, Any]:
-    """What a client sees that uses all of the server.
+    """The results of a client that uses all of the server.
 
     Args:
         client: The client.
@@ -198,7 +206,7 @@ EXPECTED: Mapping[str, Any] = {
 
 
 def expected(seen: Mapping[str, Any]) -> dict[str, Any]:
-    """What a visit sees in any revision; earlier ones have no text in reports of progress."""
+    """The results of a visit that are there, as they are in any revision."""
     return {name: value for name, value in EXPECTED.items() if name in seen}
 
 

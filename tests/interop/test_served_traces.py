@@ -45,7 +45,7 @@ by = "shape"
 reason = "the script names itself by the id of its process"
 """
 OF_THE_VISIT = ("requests", "after the end", "agreed", "pages")
-"""What a script tells of the connection, which is another one."""
+"""Steps of a script about the connection, which is another one."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -136,7 +136,7 @@ def official(command: tuple[str, ...], environment: Mapping[str, str]) -> Any:
 
 
 async def visit_by_the_official_sdk(server: Any, mode: str) -> dict[str, Any]:
-    """What the client of the official SDK sees."""
+    """The results that the client of the official SDK gets."""
     guest = Guest()
     callbacks: dict[str, Any] = {
         "logging_callback": guest.log,
@@ -198,7 +198,7 @@ async def test_the_official_client_sees_what_was_recorded(
 
 
 async def visit_by_fastmcp(url: str, revision: str) -> dict[str, Any]:
-    """What FastMCP's client sees over HTTP."""
+    """The results that FastMCP's client gets over HTTP."""
     logs: list[Any] = []
     progress: list[Any] = []
 

@@ -208,11 +208,11 @@ def _text_of(differences: Sequence[Difference]) -> str:
         return "the same params"
     first, *others = differences
     more = f", and {len(others)} more" if others else ""
-    recorded, came = (_shown(each) for each in (first.expected, first.actual))
+    recorded, came = (_value_text(each) for each in (first.expected, first.actual))
     return f"{recorded} at {first.pointer}, not {came}{more}"
 
 
-def _shown(value: Json) -> str:
+def _value_text(value: Json) -> str:
     return "nothing" if value is ABSENT else format_value(value)
 
 

@@ -17,6 +17,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
 
 import anyio
@@ -95,8 +96,9 @@ class RecordedServer:
         playback = self.options.playback(self._scenes)
         self.playbacks.append(playback)
         async with anyio.create_task_group() as tasks:
+            responder = _Responder(self.package, self.play, self.options, playback, tasks)
             service = serving.Service(
-                application=_Responder(self.package, self.play, self.options, playback, tasks),
+                application=SimpleNamespace(handle=responder.handle, notified=responder.ignore),
                 revisions=self.package.REVISIONS.only(self.play.revision),
                 describe=self.describe,
                 new_connection=chosen.new_connection,
@@ -151,7 +153,7 @@ class RecordedServer:
 
 
 class _Responder:
-    """The application of one session: it plays the scenes that are asked for.
+    """Answers the requests of one session by the scenes that they ask for.
 
     Args:
         package: The generated package.
@@ -204,8 +206,8 @@ class _Responder:
             await anyio.sleep_forever()
         return await self._answer(context, taken, arrival)
 
-    async def notified(self, context: Any) -> None:
-        """Ignore a notification."""
+    async def ignore(self, context: Any) -> None:
+        """Ignore a notification of the client."""
 
     def _take(self, method: str, params: Node) -> Scene | Miss:
         if method not in _STATE:
@@ -397,7 +399,7 @@ def run_http(recorded: RecordedServer, address: str, on_start: Callable[[str], o
             FaultyApplication(application, faults), adapter.parse_address(address), 0.0, on_start
         )
     except errors.MissingExtraError as error:
-        raise UsageError("--http: pip install 'mcpgen[http]'") from error
+        raise UsageError("--http needs uvicorn, which the extra http of mcpgen brings") from error
     except (ValueError, errors.ListenFailedError) as error:
         raise UsageError(f"--http: {safe_text(str(error))}") from error
 
