@@ -87,6 +87,7 @@ PEERS = (
     "mcp-remote@0.15.1",
     "mcp-remote-0.1@npm:mcp-remote@0.1.38",
     "oidc-provider@9",
+    "server-everything-2026.1@npm:@modelcontextprotocol/server-everything@2026.1.26",
     "supergateway@4.0.0",
     "supergateway-3@npm:supergateway@3.4.3",
 )

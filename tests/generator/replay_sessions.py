@@ -103,7 +103,7 @@ def record(
     async def session() -> None:
         guest = Guest()
         place = target or server_command()
-        more = {} if target else {"env": ENVIRONMENT}
+        more: dict[str, Any] = {} if target else {"env": ENVIRONMENT}
         async with connect(place, revision=revision, handlers=guest, **more) as client:
             await work(client, guest)
 

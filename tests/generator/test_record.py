@@ -90,7 +90,7 @@ def test_a_session_passes_unchanged_and_is_replayed(
     async def session() -> None:
         guest = Guest()
         command = tap(target, tmp_path / "tap.jsonl")
-        more = {"env": environment, "cwd": str(tmp_path)}
+        more: dict[str, Any] = {"env": environment, "cwd": str(tmp_path)}
         async with connect(command, revision=revision, handlers=guest, **more) as client:
             await everything(client, guest)
 
@@ -135,7 +135,7 @@ def secret_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("vault")
     (folder / "vault.py").write_text(SECRET_SERVER)
     command = tap(f"{sys.executable} vault.py", folder / "tap.jsonl")
-    more = {
+    more: dict[str, Any] = {
         "env": {**os.environ, "PYTHONPATH": os.pathsep.join((GENERATOR, PACKAGES))},
         "cwd": str(folder),
     }

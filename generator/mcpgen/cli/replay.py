@@ -62,6 +62,13 @@ class CannotReplayError(McpgenError):
     help="Deadline of each answer, besides twice the time that it took in the trace.",
 )
 @click.option(
+    "--fail-on",
+    type=click.Choice(["difference", "never"]),
+    default="difference",
+    show_default=True,
+    help="Exit with 1 if there is a difference, or never.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "markdown", "json", "junit", "sarif", "github"]),
@@ -81,6 +88,7 @@ def replay(
     rules: Path | None,
     session: int | None,
     timeout: float,
+    fail_on: str,
     form: str,
     **serving: Any,
 ) -> None:
@@ -127,6 +135,8 @@ def replay(
     except McpgenError as error:
         raise CannotReplayError(str(error)) from error
     _report(console, runs, trace, form)
+    if fail_on == "difference" and any(run.differs for run in runs):
+        sys.exit(DIFFERS)
 
 
 @click.command()
@@ -164,5 +174,3 @@ def _report(console: Console, runs: Sequence[Run], trace: str, form: str) -> Non
         if any(run.outcomes for run in runs):
             console.text(report.text(runs))
         console.summary(report.summary(runs))
-    if any(run.differs for run in runs):
-        sys.exit(DIFFERS)

@@ -125,14 +125,19 @@ async def open_wire(
     except (package.McpError, OSError, ValueError) as error:
         text = safe_text(" ".join(str(error).split()), 500)
         raise ServerError(f"{target.shown}: expected a server that starts, got {text}") from error
+    failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         if isinstance(target.address, str):
             tasks.start_soon(channel.run)
         try:
             yield Wire(package, channel)
+        except Exception as error:  # raised below: a task group would wrap it
+            failure = error
         finally:
             with anyio.CancelScope(shield=True):
                 await channel.close()
+    if failure is not None:
+        raise failure
 
 
 def _http_channel(package: Any, target: Target, tools: Sequence[Node]) -> Any:

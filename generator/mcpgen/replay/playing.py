@@ -374,15 +374,13 @@ class Player:
 
     def _check_order(self, message: Message, within: int) -> None:
         """Report a message that comes after one that the trace has behind it."""
-        is_strict = message.kind != "notification" or message.method in (PROGRESS, CANCELLED)
-        uri: Json = message.params.get("uri")
-        key = (within, "" if is_strict else f"{message.method} {uri}")
-        last = self._last_arrivals.get(key, -1)
-        if message.number < last:
-            later = self._session.messages[last]
-            text = f"{_shown(message)} comes after {_shown(later)}"
-            self._add("ORDER_DIFFERS", message, text)
-        self._last_arrivals[key] = max(last, message.number)
+        for key in _chains(message):
+            last = self._last_arrivals.get((within, key), -1)
+            if message.number < last:
+                later = self._session.messages[last]
+                text = f"{_shown(message)} comes after {_shown(later)}"
+                self._add("ORDER_DIFFERS", message, text)
+            self._last_arrivals[within, key] = max(last, message.number)
 
     def _compare(self, expected: Message, actual: Node, rule: str, subject: Subject) -> None:
         self._compared += 1
@@ -474,6 +472,17 @@ def _shown(message: Message) -> str:
     if message.is_response:
         return "the response"
     return f"{message.kind} {safe_text(message.method)}"
+
+
+def _chains(message: Message) -> tuple[str, ...]:
+    """The sequences within a request that a message of the server has a place in."""
+    if message.is_response:
+        return ("response",)
+    if message.method in (PROGRESS, CANCELLED):
+        return ("response", "questions")
+    if message.kind == "request":
+        return ("questions",) if message.params.keys() - {META} else ()
+    return (f"{message.method} {message.params.get('uri')}",)
 
 
 def _is_ping(message: Message) -> bool:

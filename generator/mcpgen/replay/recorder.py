@@ -63,21 +63,16 @@ async def _pass_all(package: Any, target: Target, output: Path) -> None:
         trace = traces.open_trace(str(output), CHANNEL, lambda tool: secret_names(tools, tool))
     except package.McpError as error:
         raise ServerError(str(error)) from error
-    host = Wire(package, stdio.open_stdio())
     try:
-        async with (
-            open_wire(package, target, tools, _print_line) as server,
-            anyio.create_task_group() as tasks,
-        ):
-            tap = Tap(host, server, trace, tools)
-            tasks.start_soon(_end_at_signal, tasks)
-            tasks.start_soon(tap.pass_to_server, tasks)
-            await tap.pass_to_host()
-            tasks.cancel_scope.cancel()
+        async with open_wire(package, target, tools, _print_line) as server:
+            host = Wire(package, stdio.open_stdio())
+            try:
+                await Tap(host, server, trace, tools).run()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await host.channel.close()
     finally:
         trace.close()
-        with anyio.CancelScope(shield=True):
-            await host.channel.close()
 
 
 def _print_line(line: str) -> None:
@@ -109,6 +104,14 @@ class Tap:
     trace: Any
     tools: list[Node]
     revision: str = ""
+
+    async def run(self) -> None:
+        """Pass messages until one side has ended, or a signal comes."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_end_at_signal, tasks)
+            tasks.start_soon(self.pass_to_server, tasks)
+            await self.pass_to_host()
+            tasks.cancel_scope.cancel()
 
     async def pass_to_server(self, tasks: TaskGroup) -> None:
         """Pass the messages of the host to the server, until the host closes its end."""

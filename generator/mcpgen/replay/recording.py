@@ -9,7 +9,7 @@ refer to each other:
 
 Progress, cancellation and messages of a subscription name their request. Other messages of the
 server do not: they belong to the only request of the client that is open, and to none if there are
-several.
+several. A request of the server belongs to one that may be answered with requests for input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 
 from mcpgen import schema
@@ -29,6 +29,7 @@ from mcpgen.explain.revision import Kind, Revision, revision
 from mcpgen.json_types import Json, Node, is_object
 from mcpgen.model.name import Role
 from mcpgen.model.schema_queries import META, canonical
+from mcpgen.schema import facts
 
 INITIALIZE = "initialize"
 PROGRESS = "notifications/progress"
@@ -311,6 +312,8 @@ class _Reader:
             if sender == "client" and each.method not in self._listens
             if each.number not in self._cancelled
         ]
+        if message.kind == "request":
+            calls = [each for each in calls if _may_ask(each.method)]
         return replace(message, within=calls[0].number) if len(calls) == 1 else message
 
     def _named_request(self, message: Message) -> int | None:
@@ -331,6 +334,12 @@ class _Reader:
 
 
 _OTHER: Mapping[Role, Role] = {"client": "server", "server": "client"}
+
+
+@cache
+def _may_ask(method: str) -> bool:
+    """Whether a server may ask for input before it answers a request."""
+    return facts.load(schema.latest().name).method(method).input_required
 
 
 def _call_of(request: Message) -> int | None:
