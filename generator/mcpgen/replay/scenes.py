@@ -86,13 +86,13 @@ def play_of(sessions: Sequence[Session], listen: str | None) -> Play:
     staged = [_stage(session, listen) for session in sessions]
     meta: Json = opening.get(META)
     stated = meta if is_object(meta) else {}
-    info: Json = opening.get(_SERVER_INFO) or next(
-        (value for name, value in stated.items() if name.endswith(f"/{_SERVER_INFO}")), {}
-    )
+    infos: list[Json] = [opening.get(_SERVER_INFO)]
+    infos += [value for name, value in stated.items() if name.endswith(f"/{_SERVER_INFO}")]
+    named: list[Node] = list(filter(is_object, infos))
     instructions: Json = opening.get("instructions")
     return Play(
         first.revision,
-        info if is_object(info) else {},
+        named[0] if named else {},
         opening.get("capabilities"),
         instructions if isinstance(instructions, str) else None,
         {name: opening[name] for name in _CACHE_HINTS if name in opening},

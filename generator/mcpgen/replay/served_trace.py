@@ -228,7 +228,7 @@ class _Responder:
 
     def _delay(self, scene: Scene, message: Message) -> float:
         """Seconds from the arrival of a request to the sending of a message."""
-        if self._latency == "recorded":
+        if isinstance(self._latency, str):
             return message.seconds - scene.request.seconds
         return self._latency if message is scene.answer else 0.0
 
