@@ -345,6 +345,7 @@ async def test_a_status_and_a_broken_response_come_on_purpose(
         (("--latency", "soon"), "expected a time such as 50ms"),
         (("--session", "9"), "expected --session of 1 to"),
         (("--http", "nowhere"), "expected HOST:PORT"),
+        (("--against", "x", "-r", "all"), "expected --serve without --against, --revision"),
     ],
 )
 def test_a_wrong_option_exits_with_two(

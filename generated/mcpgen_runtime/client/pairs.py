@@ -113,6 +113,7 @@ class ServedTrace:
         if find_spec("mcpgen") is None:
             raise MissingExtraError("connected(replay=...)", "mcpgen")
         command = [sys.executable, "-m", "mcpgen", "replay", *self.words, "--serve", "--quiet"]
+        printed: list[bytes] = []
         async with await anyio.open_process(command) as process:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -120,7 +121,7 @@ class ServedTrace:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_pass_to_process, channel, process.stdin)
                 tasks.start_soon(_pass_from_process, process.stdout, channel)
-                printed = [text async for text in process.stderr]
+                printed += [text async for text in process.stderr]
             code = await process.wait()
         if code:
             raise AssertionError(b"".join(printed).decode(errors="replace").strip())

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcpgen.cli.options import FILE, common_options, json_option
-from mcpgen.cli.replay_serving import check_not_serving, serve_options, serve_trace
+from mcpgen.cli.replay_serving import (
+    check_not_serving,
+    check_only_serving,
+    serve_options,
+    serve_trace,
+)
 from mcpgen.console import Console
 from mcpgen.errors import McpgenError, UsageError
 
@@ -108,8 +113,7 @@ def replay(
       2  the trace or the server can't be read
     """
     if serving["serves"]:
-        if against is not None:
-            raise UsageError("expected --against or --serve, got both")
+        check_only_serving()
         try:
             serve_trace(console, trace, session, rules, serving)
         except McpgenError as error:

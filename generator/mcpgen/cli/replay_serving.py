@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from mcpgen.console import Console
 from mcpgen.errors import UsageError
@@ -48,6 +49,13 @@ _OPTIONS = (
         " default, close, or over HTTP a status. May be given several times.",
     ),
 )
+_OF_REPLAYING = {
+    "against": "--against",
+    "revisions": "--revision",
+    "timeout": "--timeout",
+    "fail_on": "--fail-on",
+    "form": "--format",
+}
 _WORDS = {"--http": "address", "--strict": "strict", "--fail": "failures", "--latency": "latency"}
 
 
@@ -56,6 +64,22 @@ def serve_options(command: Any) -> Any:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def check_only_serving() -> None:
+    """Check that no option of replaying is given to the running command, besides --serve.
+
+    Raises:
+        UsageError: One is.
+    """
+    source = click.get_current_context().get_parameter_source
+    given = [
+        option
+        for name, option in _OF_REPLAYING.items()
+        if source(name) is not ParameterSource.DEFAULT
+    ]
+    if given:
+        raise UsageError(f"expected --serve without {', '.join(given)}, got both")
 
 
 def check_not_serving(words: dict[str, Any]) -> None:
