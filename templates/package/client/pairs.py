@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, Generic, TypeAlias, TypedDict, TypeVar
+from typing import Any, Generic, TypedDict, TypeVar
 
 import anyio
 
@@ -28,9 +28,6 @@ from .connect import SessionOpening
 from .opening import Servable
 
 AnyClient = TypeVar("AnyClient", bound=ClientBase)
-
-Replay: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""A trace, or a trace and further words of `mcpgen replay --serve`."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +89,7 @@ class _RecordingChannel(Channel):
 
 @dataclass(frozen=True)
 class ServedTrace:
-    """A server that answers as a trace has it: the process `mcpgen replay TRACE --serve`.
-
-    Args:
-        words: The trace, and options of the command.
-    """
+    """A server that answers as a trace has it: `mcpgen replay`, with a trace and options."""
 
     words: Sequence[str]
 
@@ -105,21 +98,18 @@ class ServedTrace:
 
         Raises:
             MissingExtraError: mcpgen is not installed.
-            AssertionError: The command failed; the text is its standard error. With `--strict`, it
-                fails if a recorded request was not sent.
+            AssertionError: The command failed; the text is its standard error.
         """
         if find_spec("mcpgen") is None:
             raise MissingExtraError("connected(replay=...)", "mcpgen")
         command = [sys.executable, "-m", "mcpgen", "replay", *self.words, "--serve", "--quiet"]
         printed: list[bytes] = []
         async with await anyio.open_process(command) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            assert process.stderr is not None
+            streams: Any = process  # all three are open
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_pass_to_process, channel, process.stdin)
-                tasks.start_soon(_pass_from_process, process.stdout, channel)
-                printed += [text async for text in process.stderr]
+                tasks.start_soon(_pass_to_process, channel, streams.stdin)
+                tasks.start_soon(_pass_from_process, streams.stdout, channel)
+                printed += [text async for text in streams.stderr]
             code = await process.wait()
         if code:
             raise AssertionError(b"".join(printed).decode(errors="replace").strip())
@@ -154,7 +144,7 @@ class PairOptions(TypedDict, total=False):
         principal: The principal of the client, as if it had a token.
     """
 
-    replay: Replay
+    replay: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     handlers: Handlers | None
     capabilities: Mapping[str, Any] | None
     extra: bool
@@ -185,14 +175,13 @@ def open_pair(
     return SessionOpening("connected", connected())
 
 
-def _served(server: Servable | None, replay: Replay | None) -> Servable:
-    """The server of a pair."""
+def _served(server: Servable | None, replay: Any) -> Servable:
     if (server is None) == (replay is None):
         came = "neither" if server is None else "both"
         raise TypeError(f"connected: expected a server, or replay=TRACE, got {came}")
     if server is not None:
         return server
-    words = [replay] if isinstance(replay, str | os.PathLike) else replay or ()
+    words = [replay] if isinstance(replay, str | os.PathLike) else replay
     return ServedTrace([os.fspath(word) for word in words])
 
 
