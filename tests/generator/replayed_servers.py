@@ -33,6 +33,22 @@ MUTANTS = {
 def make(mutant: str = "") -> Server:
     """The server, or a mutant."""
     server = Server("shop", version="1.0", page_size=2, subscribe=True)
+    add_conversation(server, mutant)
+    add_orders(server, mutant)
+    add_waiting(server, mutant)
+    for number in range(4 if mutant == "page" else 3):
+        text = str(number)
+        server.resource(f"shop://{number}", name=f"shelf {number}")(lambda text=text: text)
+
+    @server.prompt(description="Advises." if mutant == "schema" else None)
+    def advise(about: str) -> str:
+        return f"Advise about {about}"
+
+    return server
+
+
+def add_conversation(server: Server, mutant: str) -> None:
+    """Add the tools that greet, count, fail and ask."""
 
     @server.tool()
     def greet(name: str) -> str:
@@ -66,6 +82,9 @@ def make(mutant: str = "") -> Server:
             await ctx.progress(1)
         return "booked" if mutant == "answer" else f"booked for {answer.content}"
 
+
+def add_orders(server: Server, mutant: str) -> None:
+    """Add the tools whose results have ids and times."""
     orders: list[str] = []
 
     @server.tool()
@@ -80,6 +99,10 @@ def make(mutant: str = "") -> Server:
         other = str(uuid.uuid4())
         return f"found {other if mutant == 'id' else order}" if order in orders else "no such order"
 
+
+def add_waiting(server: Server, mutant: str) -> None:
+    """Add a tool that is cancelled, and one that changes a resource."""
+
     @server.tool()
     async def wait(ctx: Context) -> str:
         """Waits until it is cancelled."""
@@ -93,16 +116,6 @@ def make(mutant: str = "") -> Server:
         if mutant != "update":
             server.resource_updated("shop://0")
         return "changed"
-
-    for number in range(4 if mutant == "page" else 3):
-        text = str(number)
-        server.resource(f"shop://{number}", name=f"shelf {number}")(lambda text=text: text)
-
-    @server.prompt(description="Advises." if mutant == "schema" else None)
-    def advise(about: str) -> str:
-        return f"Advise about {about}"
-
-    return server
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ LOST: dict[str, set[str]] = {
 def test_a_session_is_played_in_another_revision(
     traces: Path, recorded: str, revision: str
 ) -> None:
-    """What has no counterpart is listed; all else has no difference."""
+    """Messages without a counterpart are listed; all else has no difference."""
     (traces / "schemas.toml").write_text(OUR_SCHEMAS)
     words = ("-r", revision, "--rules", "schemas.toml", "--json", "--timeout", "5")
     done = replay(traces, f"{recorded}.jsonl", "server.json", *words)
@@ -196,7 +196,7 @@ WIRE = {"jsonrpc": "2.0"}
         ),
     ],
 )
-def test_what_a_server_does_otherwise_has_a_rule(
+def test_each_other_behaviour_of_a_server_has_a_rule(
     traces: Path,
     tmp_path: Path,
     recorded: list[tuple[str, dict[str, Any]]],

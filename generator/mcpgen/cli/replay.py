@@ -157,7 +157,7 @@ def replay(
 def record(console: Console, target: str, output: Path) -> None:
     """Serve over stdio by passing all messages on to TARGET, and write them to a trace.
 
-    Put it where a host starts the server: mcpgen record "npx -y some-server" -o trace.jsonl. TARGET
+    Put it where a host starts the server: mcpgen record "python server.py" -o trace.jsonl. TARGET
     is as for mcpgen replay. Secrets in the trace are masked, as far as names and forms show them.
     """
     from mcpgen.replay import recorder

@@ -109,7 +109,9 @@ def junit(changes: Sequence[Change], file: str) -> str:
 
 def sarif(changes: Sequence[Change], file: str) -> str:
     """The changes as SARIF 2.1.0, with their places in the contract's file."""
-    rules = {rule.id: (rule.reason, _LEVELS[rule.severity]) for rule in RULES.values()}
+    rules: dict[str, tuple[str, Level]] = {
+        rule.id: (rule.reason, _LEVELS[rule.severity]) for rule in RULES.values()
+    }
     return findings.sarif(_findings(changes), file, rules)
 
 

@@ -270,7 +270,7 @@ class _Writer:
             return
         self._set_level(message)
         if questions and not self._has_handshake(self.target):
-            self._rounds(exchange, questions)
+            self._write_rounds(exchange, questions)
         elif self._requests_of(exchange.answer) and self._has_handshake(self.target):
             self._asked_call(exchange)
         else:
@@ -321,7 +321,7 @@ class _Writer:
         """A request with the metadata that the other revision requires."""
         keys = self.target.protocol.facts.meta
         client = self._client()
-        own = {
+        own: dict[str | None, Json] = {
             keys.protocol_version: self.target.version,
             keys.client_info: client.get("clientInfo"),
             keys.client_capabilities: client.get("capabilities") or {},
@@ -329,14 +329,14 @@ class _Writer:
             PROGRESS_TOKEN: token,
         }
         params: Node = value.get("params") or {}
-        meta = {
+        meta: Node = {
             **(params.get(META) or {}),
             **{str(key): each for key, each in own.items() if key and each is not None},
         }
         return {**value, "params": {**params, META: meta}}
 
     def _client(self) -> Node:
-        """What the client says of itself, as params of `initialize`."""
+        """The description of the client, as params of `initialize`."""
         for exchange in self.session.exchanges:
             if exchange.request.method == INITIALIZE:
                 call = without_unknown(self.target, exchange.request.value, "client")
@@ -429,7 +429,7 @@ class _Writer:
 
     # Rounds of input
 
-    def _rounds(self, exchange: Exchange, questions: list[Message]) -> None:
+    def _write_rounds(self, exchange: Exchange, questions: list[Message]) -> None:
         """Answer the questions of a call in rounds: each repeats the call with more answers."""
         self.uncompared |= {PROGRESS, LOG}
         message = exchange.request

@@ -285,7 +285,7 @@ class _Comparison:
             case "keys" if is_object(expected) and is_object(actual):
                 yield from self._by_order(expected, actual, path)
             case "unordered" if is_array(expected) and is_array(actual):
-                yield from self._unordered(expected, actual, path)
+                yield from self._compare_unordered(expected, actual, path)
             case _:
                 yield from self._by_value(expected, actual, path)
 
@@ -360,7 +360,7 @@ class _Comparison:
             order = [item[key] for item in actual if item[key] in common]
             yield Difference(path, common, order, "another order")
 
-    def _unordered(
+    def _compare_unordered(
         self, expected: Sequence[Json], actual: Sequence[Json], path: Steps
     ) -> Iterator[Difference]:
         left = list(enumerate(actual))

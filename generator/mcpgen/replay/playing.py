@@ -154,7 +154,7 @@ class Player:
         """
         begun = anyio.current_time()
         while not self._end:
-            awaited = [*self._awaited(before)]
+            awaited = [*self._missing_before(before)]
             if not awaited:
                 return
             is_answer = any(each.kind != "notification" for each in awaited)
@@ -173,7 +173,7 @@ class Player:
         limit = self._timeouts.answer
         return min(limit, self._timeouts.silent) if self._silent else limit
 
-    def _awaited(self, before: int) -> Iterator[Message]:
+    def _missing_before(self, before: int) -> Iterator[Message]:
         """The messages before a number that have not come, unless something else came for them."""
         spare = [each.get("method") for each in self._spare]
         for number, message in self._pending.items():
@@ -378,7 +378,7 @@ class Player:
             last = self._last_arrivals.get((within, key), -1)
             if message.number < last:
                 later = self._session.messages[last]
-                text = f"{_shown(message)} comes after {_shown(later)}"
+                text = f"{_describe(message)} comes after {_describe(later)}"
                 self._add("ORDER_DIFFERS", message, text)
             self._last_arrivals[within, key] = max(last, message.number)
 
@@ -425,7 +425,7 @@ class Player:
             self._add("SERVER_ENDED", first, self._end)
         for message in self._pending.values():
             rule = f"{_NOUNS.get(message.kind, 'ANSWER')}_MISSING"
-            self._add(rule, message, f"{_shown(message)} did not come")
+            self._add(rule, message, f"{_describe(message)} did not come")
 
     def _item(self, message: Message) -> str:
         request = message if message.request is None else self._session.messages[message.request]
@@ -467,7 +467,7 @@ def item_of(message: Json) -> str:
     return safe_text(f"{subject.method or 'message'}{named}")
 
 
-def _shown(message: Message) -> str:
+def _describe(message: Message) -> str:
     """A message in a few words."""
     if message.is_response:
         return "the response"

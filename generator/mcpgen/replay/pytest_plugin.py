@@ -6,6 +6,9 @@ Each session of each `*.jsonl` in the folder is a test. Values are compared as `
 folder says, where there is one.
 """
 
+# pytest leaves parameters of its nodes without types.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

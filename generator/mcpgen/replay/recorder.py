@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ async def _pass_all(package: Any, target: Target, output: Path) -> None:
     stdio = import_module(f"{package.__name__}.server.stdio_server")
     tools: list[Node] = []
     try:
-        trace = traces.open_trace(str(output), CHANNEL, lambda tool: secret_names(tools, tool))
+        trace = traces.open_trace(str(output), CHANNEL, partial(secret_names, tools))
     except package.McpError as error:
         raise ServerError(str(error)) from error
     try:

@@ -261,7 +261,7 @@ class _Reader:
         }
         recorder = own.pop() if len(own) == 1 else None
         channel = self._turns[0].recorded.channel
-        return Session(channel, _agreed(messages), recorder, messages, lost)
+        return Session(channel, _negotiated_revision(messages), recorder, messages, lost)
 
     def _add(self, turn: Turn) -> None:
         sender = turn.sender or self._likely_sender(turn)
@@ -281,7 +281,7 @@ class _Reader:
                     message, request=request.number, within=_call_of(request), linked=True
                 )
         else:
-            message = self._related(message)
+            message = self._with_request(message)
         if (message.method, message.sender) == (CANCELLED, "client") and message.within is not None:
             self._cancelled.add(message.within)
         if message.kind == "request":
@@ -299,7 +299,7 @@ class _Reader:
             return "client" if ("server", id) in self._open else "server"
         return "client"
 
-    def _related(self, message: Message) -> Message:
+    def _with_request(self, message: Message) -> Message:
         """A request or notification, with the request of the client that it belongs to."""
         number = self._named_request(message)
         if number is not None:
@@ -372,7 +372,7 @@ def _time(text: str) -> datetime | None:
     return time if time.tzinfo is not None else None
 
 
-def _agreed(messages: Sequence[Message]) -> str:
+def _negotiated_revision(messages: Sequence[Message]) -> str:
     """The revision that a session agrees on; empty if no message names a known one."""
     known = {row.name for row in schema.revisions()}
 
