@@ -361,6 +361,7 @@ RUN_AS_PROGRAMS = {
 }
 READ_ELSEWHERE = {
     "record.py",  # as a program, in generator/test_document_commands.py
+    "test_forecasts.py",  # likewise, by pytest, on the trace of record.py
     "own.toml",  # by mcpgen, in generator/test_document_commands.py
     *(f"library_{name}.py" for name in ("tools", "resources", "prompts", "context", "middleware")),
     "library_composition.py",

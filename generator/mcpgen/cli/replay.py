@@ -5,11 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcpgen.cli.options import FILE, common_options, json_option
+from mcpgen.cli.replay_serving import (
+    check_not_serving,
+    check_only_serving,
+    serve_options,
+    serve_trace,
+)
 from mcpgen.console import Console
 from mcpgen.errors import McpgenError, UsageError
 
@@ -74,11 +80,13 @@ class CannotReplayError(McpgenError):
     default="text",
     help="Form of the report.",
 )
+@serve_options
 @json_option
 @common_options
 @click.pass_obj
 def replay(
     console: Console,
+    /,
     trace: str,
     against: str | None,
     revisions: tuple[str, ...],
@@ -87,8 +95,11 @@ def replay(
     timeout: float,
     fail_on: str,
     form: str,
+    **serving: Any,
 ) -> None:
     """Play the client's side of the recorded sessions in TRACE, and compare what a server answers.
+
+    With --serve in place of --against, play the server's side: answer clients as it was recorded.
 
     TRACE is a file that MCP_TRACE or mcpgen record wrote; - is standard input. TARGET is a URL of
     Streamable HTTP, a command in quotes, module:server, a server.json, or a file with mcpServers,
@@ -98,14 +109,22 @@ def replay(
     \b
     Exit codes:
       0  the server answers as it was recorded
-      1  it does not
+      1  it does not; or a client did not do what --strict expects
       2  the trace or the server can't be read
     """
+    if serving["serves"]:
+        check_only_serving()
+        try:
+            serve_trace(console, trace, session, rules, serving)
+        except McpgenError as error:
+            raise CannotReplayError(str(error)) from error
+        return
+    check_not_serving(serving)
     from mcpgen.replay import command, matching, recording
     from mcpgen.replay.playing import Timeouts
 
     if against is None:
-        raise UsageError("expected --against TARGET, got none")
+        raise UsageError("expected --against TARGET or --serve, got neither")
     console.as_json |= form == "json"
     try:
         sessions = recording.read(trace)

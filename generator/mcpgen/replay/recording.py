@@ -240,6 +240,7 @@ class _Reader:
         self._listens = listens
         self._messages: list[Message] = []
         self._open: dict[tuple[Role, str], Message] = {}
+        self._cancelled: set[int] = set()
         self._by_token: dict[tuple[Role, str], int] = {}
         self._by_id: dict[tuple[Role, str], Message] = {}
 
@@ -281,6 +282,8 @@ class _Reader:
                 )
         else:
             message = self._with_request(message)
+        if (message.method, message.sender) == (CANCELLED, "client") and message.within is not None:
+            self._cancelled.add(message.within)
         if message.kind == "request":
             self._open[key] = self._by_id[key] = message
             token = _token(message)
@@ -307,6 +310,7 @@ class _Reader:
             each
             for (sender, _), each in self._open.items()
             if sender == "client" and each.method not in self._listens
+            if each.number not in self._cancelled
         ]
         if message.kind == "request":
             calls = [each for each in calls if _may_ask(each.method)]

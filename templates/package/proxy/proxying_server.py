@@ -35,5 +35,8 @@ class ProxyingServer(ServerKernel):
         from .proxy_server import proxy_of  # few servers are proxies
 
         server = cls(name, version, logging=False)
-        server._dispatcher = proxy_of(server._dispatcher, target, options)
+        own = server._dispatcher
+        server._dispatcher = proxy_of(own, target, options)
+        if own.application is not own:  # a subclass that sees all requests first
+            server._dispatcher.application = own.application
         return server

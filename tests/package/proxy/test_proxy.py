@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import anyio.lowlevel
@@ -141,6 +141,19 @@ async def test_everything_passes_between_any_two_revisions(near: str, far: str) 
         with pytest.raises(RemoteError) as absent:
             await client.read_resource("shop://none")
         assert absent.value.resource_not_found
+
+
+async def test_a_class_of_its_own_sees_the_requests_of_a_proxy() -> None:
+    class Counting(Server):
+        methods: ClassVar[list[str]] = []
+
+        async def handle(self, context: Any) -> Any:
+            self.methods.append(context.method.name)
+            return await super().handle(context)
+
+    async with connected(Counting.proxy(shop())) as pair:
+        assert text_of(await pair.client.call_tool("order", {"item": "fig"}))
+    assert Counting.methods == ["tools/call"]
 
 
 @across

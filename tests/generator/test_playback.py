@@ -1,0 +1,190 @@
+"""Recorded answers by method and params, and the places of what a server sends besides."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpgen.replay import recording
+from mcpgen.replay.matching import Rule
+from mcpgen.replay.playback import Miss, Playback, SequentialPlayback, UnorderedPlayback
+from mcpgen.replay.scenes import Play, Scene, play_of
+
+REVISION = "2025-06-18"
+OPENING: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("sent", {"id": 0, "method": "initialize", "params": {"protocolVersion": REVISION}}),
+    (
+        "received",
+        {
+            "id": 0,
+            "result": {
+                "protocolVersion": REVISION,
+                "capabilities": {"tools": {"listChanged": True}},
+                "serverInfo": {"name": "shop", "version": "2"},
+                "instructions": "Order first.",
+            },
+        },
+    ),
+    ("sent", {"method": "notifications/initialized"}),
+)
+CHANGED = ("received", {"method": "notifications/tools/list_changed"})
+
+
+def call(number: int, **params: Any) -> tuple[str, dict[str, Any]]:
+    """A call of a tool."""
+    return "sent", {"id": number, "method": "tools/call", "params": params}
+
+
+def answer(number: int, text: str) -> tuple[str, dict[str, Any]]:
+    """The result of a call."""
+    return "received", {"id": number, "result": {"content": [{"type": "text", "text": text}]}}
+
+
+def order(number: int, item: Any, **more: Any) -> tuple[str, dict[str, Any]]:
+    """A call of the tool `order`."""
+    return call(number, name="order", arguments={"item": item}, **more)
+
+
+def play(folder: Path, *rows: tuple[str, dict[str, Any]], masked: bool = False) -> Play:
+    """The play of a trace that a client wrote, after the opening of its session."""
+    path = folder / "trace.jsonl"
+    lines = [
+        {
+            "time": f"2026-11-01T10:00:{index:02}+00:00",
+            "direction": direction,
+            "channel": "client",
+            "pid": 1,
+            "message": {"jsonrpc": "2.0", **message},
+            **({"masked": True} if masked else {}),
+        }
+        for index, (direction, message) in enumerate((*OPENING, *rows))
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    return play_of(recording.read(str(path)), None)
+
+
+def text_of(taken: Scene | Miss) -> str:
+    """The text that a scene answers with; empty without an answer."""
+    if isinstance(taken, Miss) or taken.answer is None:
+        return ""
+    text: str = taken.answer.value["result"]["content"][0]["text"]
+    return text
+
+
+def take(playback: Playback, item: Any, **more: Any) -> str:
+    """The text of the answer to an order; that of the error after a colon."""
+    params = order(0, item, **more)[1]["params"]
+    taken = playback.take("tools/call", params)
+    return f": {taken.text}" if isinstance(taken, Miss) else text_of(taken)
+
+
+def test_a_play_has_the_description_of_the_server(tmp_path: Path) -> None:
+    recorded = play(tmp_path)
+    assert recorded.revision == REVISION
+    assert recorded.info == {"name": "shop", "version": "2"}
+    assert recorded.capabilities == {"tools": {"listChanged": True}}
+    assert recorded.instructions == "Order first."
+    assert recorded.scenes == ()
+
+
+def methods(messages: tuple[recording.Message, ...]) -> list[str]:
+    return [message.method for message in messages]
+
+
+def test_messages_of_no_request_keep_their_places(tmp_path: Path) -> None:
+    updated = ("received", {"method": "notifications/resources/updated", "params": {"uri": "a:b"}})
+    rows = (CHANGED, order(1, "fig"), updated, answer(1, "ok"), CHANGED)
+    recorded = play(tmp_path, *rows, order(2, "nut"), answer(2, "ok"))
+    changed, update = "notifications/tools/list_changed", "notifications/resources/updated"
+    assert methods(recorded.opening) == [changed]
+    first, second = recorded.scenes
+    assert (methods(first.before), methods(first.after)) == ([update], [changed])
+    assert (second.before, second.after) == ((), ())
+
+
+def test_with_two_open_requests_the_newer_one_counts(tmp_path: Path) -> None:
+    rows = (order(1, "fig"), order(2, "nut"), answer(1, "one"), CHANGED, answer(2, "two"))
+    first, second = play(tmp_path, *rows).scenes
+    assert (first.before, first.after) == ((), ())
+    assert len(second.before) == 1
+
+
+def test_a_cancelled_request_takes_no_messages_of_others(tmp_path: Path) -> None:
+    cancelled = ("sent", {"method": "notifications/cancelled", "params": {"requestId": 1}})
+    rows = (order(1, "fig"), cancelled, order(2, "nut"), answer(2, "ok"), CHANGED)
+    first, second = play(tmp_path, *rows).scenes
+    assert (first.answer, first.before, first.after) == (None, (), ())
+    assert methods(second.after) == ["notifications/tools/list_changed"]
+
+
+def test_equal_params_are_preferred_to_the_same_shape(tmp_path: Path) -> None:
+    day = "2026-11-01T10:00:00Z"
+    rows = (
+        *(order(1, day), answer(1, "first")),
+        *(order(2, "2026-11-02T10:00:00Z"), answer(2, "second")),
+    )
+    playback = UnorderedPlayback(play(tmp_path, *rows).scenes)
+    assert take(playback, "2026-11-02T10:00:00Z") == "second"
+    assert take(playback, "2031-01-01T00:00:00Z") == "first"
+    assert playback.unplayed == []
+
+
+@pytest.mark.parametrize("kind", [UnorderedPlayback, SequentialPlayback])
+def test_members_of_meta_do_not_count(kind: Any, tmp_path: Path) -> None:
+    rows = (order(1, "fig", _meta={"progressToken": 7}), answer(1, "ok"))
+    playback = kind(play(tmp_path, *rows).scenes)
+    assert take(playback, "fig", _meta={"com.example/trace": "x"}) == "ok"
+
+
+def test_answers_in_a_retry_may_be_any(tmp_path: Path) -> None:
+    def retry(number: int, name: str) -> tuple[str, dict[str, Any]]:
+        answers = {"q": {"action": "accept", "content": {"name": name}}}
+        return order(number, "fig", inputResponses=answers, requestState="s")
+
+    rows = (retry(1, "Ann"), answer(1, "for Ann"), retry(2, "Bo"), answer(2, "for Bo"))
+    playback = UnorderedPlayback(play(tmp_path, *rows).scenes)
+    bo, cy = (retry(0, name)[1]["params"] for name in ("Bo", "Cy"))
+    assert text_of(playback.take("tools/call", bo)) == "for Bo"
+    assert text_of(playback.take("tools/call", cy)) == "for Ann"
+    other = {**cy, "inputResponses": {"other": {}}}
+    assert isinstance(playback.take("tools/call", other), Miss)
+
+
+def test_masked_values_stand_for_any_text(tmp_path: Path) -> None:
+    rows = (order(1, "***"), answer(1, "ok"))
+    playback = UnorderedPlayback(play(tmp_path, *rows, masked=True).scenes)
+    assert take(playback, "the real secret") == "ok"
+
+
+def test_a_rule_of_the_user_lets_values_differ(tmp_path: Path) -> None:
+    rows = (order(1, "fig"), answer(1, "ok"))
+    rule = Rule("/params/arguments/item", "shape")
+    playback = UnorderedPlayback(play(tmp_path, *rows).scenes, (rule,))
+    assert take(playback, "nut") == "ok"
+    assert take(playback, 3).startswith(": the trace has no request")
+
+
+def test_the_nearest_request_is_the_most_similar_one(tmp_path: Path) -> None:
+    rows = (
+        *(order(1, {"kind": "fig", "count": 1}), answer(1, "a")),
+        *(order(2, {"kind": "walnut", "count": 22}), answer(2, "b")),
+    )
+    playback = UnorderedPlayback(play(tmp_path, *rows).scenes)
+    params = order(0, {"kind": "walnut", "count": 23})[1]["params"]
+    miss = playback.take("tools/call", params)
+    assert isinstance(miss, Miss)
+    assert miss.data is not None
+    assert miss.data["nearest"]["line"] == 6
+    pointer = "/params/arguments/item/count"
+    assert miss.data["differences"] == [{"pointer": pointer, "recorded": 22, "received": 23}]
+    assert "has 22 at /params/arguments/item/count, not 23" in miss.text
+
+
+def test_a_request_after_the_last_one_is_refused_in_sequence(tmp_path: Path) -> None:
+    playback = SequentialPlayback(play(tmp_path, order(1, "fig"), answer(1, "ok")).scenes)
+    assert take(playback, "fig") == "ok"
+    assert "the trace is at its end, after 1 requests" in take(playback, "fig")
+    assert len(playback.missed) == 1

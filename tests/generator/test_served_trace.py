@@ -1,0 +1,402 @@
+"""A trace as a server: what clients of each revision get, and what tells them of the difference."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import mcpgen_runtime
+from generator.command_line import run
+from generator.recorded_city import (
+    ALL,
+    QUESTIONS,
+    STATELESS,
+    Guests,
+    comparable,
+    expected,
+    record_all,
+    text_of,
+    visit,
+)
+from mcpgen.replay import recording, serve_command, served_trace
+from mcpgen.replay.faults import Fault, parse
+from mcpgen.replay.matching import Rule
+from mcpgen.replay.served_trace import RecordedServer, ServeOptions
+from mcpgen_runtime import ConnectionClosedError, RemoteError, connect
+from mcpgen_runtime.testing import connected
+
+pytestmark = pytest.mark.anyio
+
+SESSION, LATER, NEWEST = "2025-06-18", "2025-11-25", ALL[-1]
+PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The event loop of the command."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A trace of the same visit in each revision; the package to serve them is in the cache."""
+    assert serve_command.package_files()
+    return record_all(tmp_path_factory.mktemp("traces"))
+
+
+def recorded_server(trace: Path, **options: Any) -> RecordedServer:
+    """The recorded server of a trace, with options of serving."""
+    sessions = serve_command.select_sessions(recording.read(str(trace)), None)
+    return served_trace.recorded_server(mcpgen_runtime, sessions, ServeOptions(**options))
+
+
+@asynccontextmanager
+async def served(recorded: RecordedServer, revision: str, **options: Any) -> AsyncIterator[Any]:
+    """A client of a served trace in a revision."""
+    mock = served_trace.mock_server(recorded, closes_channel=True)
+    handlers: Any = Guests("Ann", "Bo", "Cy", "Di")
+    async with connected(mock, revision=revision, handlers=handlers, **options) as pair:
+        yield pair.client
+
+
+@pytest.mark.parametrize(("near", "far"), [*itertools.product(ALL, ALL)], ids=str)
+async def test_a_visit_is_as_recorded_in_every_revision(
+    near: str, far: str, traces: Mapping[str, Path]
+) -> None:
+    asks = near in QUESTIONS and far in QUESTIONS
+    async with served(recorded_server(traces[far]), near) as client:
+        seen = await visit(client, asks=asks)
+        assert comparable(seen) == expected(seen)
+        assert client.instructions == "Ask for a city."
+        assert client.server_info["name"] == "city"
+        assert client.server_info["version"] == "3.1"
+
+
+async def test_the_description_of_the_server_is_the_recorded_one(
+    traces: Mapping[str, Path],
+) -> None:
+    async with served(recorded_server(traces[SESSION]), SESSION) as client:
+        assert client.server_info["title"] == "The city"
+        assert client.server_capabilities["experimental"] == {"com.example/maps": {"zoom": 3}}
+
+
+@pytest.mark.parametrize("revision", [SESSION, NEWEST])
+async def test_an_unknown_call_shows_the_nearest_one(
+    revision: str, traces: Mapping[str, Path]
+) -> None:
+    async with served(recorded_server(traces[revision]), revision) as client:
+        with pytest.raises(RemoteError) as caught:
+            await client.call_tool("add", {"a": 1, "b": 5})
+    error = caught.value
+    assert error.code == -32602
+    assert "has 2 at /params/arguments/b, not 5" in error.message
+    nearest = error.data["nearest"]
+    assert nearest["params"] == {"name": "add", "arguments": {"a": 1, "b": 2}}
+    lines = traces[revision].read_text("utf-8").splitlines()
+    assert json.loads(lines[nearest["line"] - 1])["message"]["params"]["name"] == "add"
+
+
+async def test_a_method_that_was_not_recorded_is_named(traces: Mapping[str, Path]) -> None:
+    async with served(recorded_server(traces[SESSION]), SESSION) as client:
+        with pytest.raises(RemoteError, match="the trace has no such request") as caught:
+            await client.request("resources/templates/list")
+    assert caught.value.code == -32601
+
+
+async def test_calls_come_in_any_order_and_repeat(traces: Mapping[str, Path]) -> None:
+    async with served(recorded_server(traces[SESSION]), SESSION) as client:
+        ticks = [text_of(await client.call_tool("tick")) for _ in range(3)]
+        assert ticks == ["tick 1", "tick 2", "tick 2"]
+        assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
+
+
+async def test_each_client_has_a_playback_of_its_own(traces: Mapping[str, Path]) -> None:
+    recorded = recorded_server(traces[SESSION])
+    for _ in range(2):
+        async with served(recorded, SESSION) as client:
+            assert text_of(await client.call_tool("tick")) == "tick 1"
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_the_recorded_sequence_passes_when_strict(
+    revision: str, traces: Mapping[str, Path]
+) -> None:
+    recorded = recorded_server(traces[revision], order="strict")
+    async with served(recorded, revision) as client:
+        seen = await visit(client, asks=revision in QUESTIONS)
+        assert comparable(seen) == expected(seen)
+    assert recorded.problems() == []
+
+
+async def test_another_sequence_is_refused_when_strict(traces: Mapping[str, Path]) -> None:
+    recorded = recorded_server(traces[SESSION], order="strict")
+    async with served(recorded, SESSION) as client:
+        with pytest.raises(RemoteError, match="expected tools/list next, as in line"):
+            await client.call_tool("tick")
+        await client.request("tools/list")
+        with pytest.raises(RemoteError, match="which has"):
+            await client.request("tools/list")
+    refused, again, *missing = recorded.problems()
+    assert refused.startswith("tools/call: expected tools/list next")
+    assert again.startswith("tools/list: expected the request of line")
+    assert all(line.endswith("never came") for line in missing)
+    assert len(missing) > 10
+
+
+async def test_nothing_that_came_is_all_that_never_came(traces: Mapping[str, Path]) -> None:
+    recorded = recorded_server(traces[SESSION], order="strict")
+    count = len(recorded.problems())
+    async with served(recorded, SESSION):
+        pass
+    assert len(recorded.problems()) == count > 10
+
+
+async def test_a_rule_lets_arguments_differ(traces: Mapping[str, Path]) -> None:
+    rule = Rule("/params/arguments/text", "shape")
+    async with served(recorded_server(traces[SESSION], rules=[rule]), SESSION) as client:
+        assert text_of(await client.call_tool("note", {"text": "snow"})) == "noted"
+
+
+@pytest.mark.parametrize("revision", [SESSION, NEWEST])
+async def test_a_call_fails_on_purpose(revision: str, traces: Mapping[str, Path]) -> None:
+    recorded = recorded_server(traces[revision], faults=[parse("tools/call:2")])
+    async with served(recorded, revision) as client:
+        assert text_of(await client.call_tool("tick")) == "tick 1"
+        with pytest.raises(RemoteError, match="a failure on purpose") as caught:
+            await client.call_tool("tick")
+        assert caught.value.code == -32603
+        assert text_of(await client.call_tool("tick")) == "tick 2"
+
+
+async def test_a_connection_ends_on_purpose(traces: Mapping[str, Path]) -> None:
+    recorded = recorded_server(traces[SESSION], faults=[parse("tools/call:1:close")])
+    async with served(recorded, SESSION) as client:
+        with pytest.raises(ConnectionClosedError):
+            await client.call_tool("tick")
+
+
+async def test_answers_are_delayed(traces: Mapping[str, Path]) -> None:
+    async with served(recorded_server(traces[SESSION], latency=0.2), SESSION) as client:
+        start = anyio.current_time()
+        await client.call_tool("tick")
+        assert anyio.current_time() - start >= 0.2
+
+
+async def test_messages_come_at_the_times_of_the_trace(
+    traces: Mapping[str, Path], tmp_path: Path
+) -> None:
+    rows = [json.loads(line) for line in traces[SESSION].read_text("utf-8").splitlines()]
+    answers = [row for row in rows if "tick 1" in json.dumps(row.get("message"))]
+    start = datetime.fromisoformat(rows[0]["time"])
+    seconds = 0.0
+    for row in rows:
+        seconds += 0.3 if row in answers[:1] else 0.0
+        row["time"] = (start + timedelta(seconds=seconds)).isoformat()
+    slow = tmp_path / "slow.jsonl"
+    slow.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    async with served(recorded_server(slow, latency="recorded"), SESSION) as client:
+        before = anyio.current_time()
+        assert text_of(await client.call_tool("tick")) == "tick 1"
+        assert anyio.current_time() - before >= 0.3
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", SESSION, NEWEST])
+async def test_a_question_without_a_way_is_an_error_that_names_it(
+    revision: str, traces: Mapping[str, Path]
+) -> None:
+    mock = served_trace.mock_server(recorded_server(traces[SESSION]), closes_channel=True)
+    async with connected(mock, revision=revision) as pair:
+        client: Any = pair.client
+        with pytest.raises(RemoteError, match="the client refused elicitation/create"):
+            await client.call_tool("book")
+
+
+def test_requests_that_a_revision_lacks_are_listed(traces: Mapping[str, Path]) -> None:
+    lines = served_trace.methods_without_counterpart(recorded_server(traces[SESSION]))
+    assert lines == [f"{name} has no elicitation/create" for name in ALL if name not in QUESTIONS]
+
+
+def test_times_and_failures_are_read_as_documented() -> None:
+    assert [serve_command.parse_latency(text) for text in ("50ms", "1.5s", "recorded")] == [
+        0.05,
+        1.5,
+        "recorded",
+    ]
+    assert parse("tools/call:2:503") == Fault("tools/call", 2, 503)
+
+
+@pytest.mark.parametrize("text", ["tools/call", "tools/call:0", "tools/call:1:200", ":1"])
+def test_a_failure_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(Exception, match="--fail: expected METHOD:N"):
+        parse(text)
+
+
+class Served:
+    """`mcpgen replay TRACE --serve --http` as a process.
+
+    Attributes:
+        url: Its endpoint.
+        code: Its exit code, once it has ended.
+        err: The lines that it printed since it served.
+    """
+
+    def __init__(self, trace: Path, *words: str) -> None:
+        command = [*COMMAND, str(trace), "--serve", "--http", "127.0.0.1:0", *words]
+        self._process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment()}
+        )
+        assert self._process.stderr is not None
+        self.printed: list[str] = []
+        self.url = ""
+        for line in self._process.stderr:
+            self.printed.append(line)
+            if line.startswith("serving at "):
+                self.url = line.removeprefix("serving at ").strip()
+                return
+
+    def __enter__(self) -> Served:
+        assert self.url, self.printed
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self.err = self._process.communicate(timeout=30)[1]
+        self.code = self._process.returncode
+
+
+COMMAND = (sys.executable, "-m", "mcpgen", "replay")
+PATHS = os.pathsep.join([str(Path(recording.__file__).parents[2]), PACKAGE])
+
+
+def environment() -> dict[str, str]:
+    """Variables for mcpgen as a process: where it is, and the cache of this run."""
+    kept = {name: os.environ[name] for name in ("XDG_CACHE_HOME",) if name in os.environ}
+    return {**kept, "PYTHONPATH": PATHS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", ALL)
+async def test_a_process_serves_over_standard_streams(
+    revision: str, traces: Mapping[str, Path]
+) -> None:
+    strict = ["--strict"] if revision in QUESTIONS else []  # the others can't ask, so leave out
+    command = [*COMMAND, str(traces[SESSION]), "--serve", *strict]
+    handlers: Any = Guests("Ann", "Bo")
+    options: dict[str, Any] = {"handlers": handlers, "env": environment()}
+    async with connect(command, revision=revision, **options) as client:
+        seen = await visit(client, asks=revision in QUESTIONS)
+    assert comparable(seen) == expected(seen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", ALL[1:])
+async def test_a_process_serves_several_clients_over_http(
+    revision: str, traces: Mapping[str, Path]
+) -> None:
+    with Served(traces[SESSION]) as process:
+        for _ in range(1 if revision in STATELESS else 2):
+            handlers: Any = Guests("Ann", "Bo")
+            async with connect(process.url, revision=revision, handlers=handlers) as client:
+                seen = await visit(client, asks=revision in QUESTIONS)
+            assert comparable(seen) == expected(seen)
+    assert process.code == 0
+
+
+@pytest.mark.slow
+async def test_a_client_that_leaves_early_fails_when_strict(traces: Mapping[str, Path]) -> None:
+    with Served(traces[SESSION], "--strict") as process:
+        async with connect(process.url, revision=SESSION) as client:
+            await client.request("tools/list")
+    assert process.code == 1
+    assert "tools/call: the request of line" in process.err
+    assert "never came" in process.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", [SESSION, NEWEST])
+async def test_a_status_and_a_broken_response_come_on_purpose(
+    revision: str, traces: Mapping[str, Path]
+) -> None:
+    words = ("--fail", "tools/call:1:500", "--fail", "tools/call:2:close")
+    with Served(traces[revision], *words) as process:
+        async with connect(process.url, revision=revision) as client:
+            with pytest.raises(Exception, match="500"):
+                await client.call_tool("tick")
+            with pytest.raises(Exception, match=r"connection|response|stream"):
+                await client.call_tool("tick")
+            assert text_of(await client.call_tool("tick")) == "tick 1"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--fail", "tools/call:1:503"), "a status such as 503 needs --http"),
+        (("--latency", "soon"), "expected a time such as 50ms"),
+        (("--session", "9"), "expected --session of 1 to"),
+        (("--http", "nowhere"), "expected HOST:PORT"),
+        (("--against", "x", "-r", "all"), "expected --serve without --against, --revision"),
+    ],
+)
+def test_a_wrong_option_exits_with_two(
+    words: tuple[str, ...], text: str, traces: Mapping[str, Path]
+) -> None:
+    done = run("replay", traces[SESSION], "--serve", *words)
+    assert done.code == 2
+    assert text in done.err
+
+
+def test_options_of_serving_need_serve(traces: Mapping[str, Path]) -> None:
+    done = run("replay", traces[SESSION], "--strict", "--latency", "1s")
+    assert done.code == 2
+    assert "expected --serve with --strict, --latency" in done.err
+
+
+def test_a_trace_of_two_revisions_needs_a_session(
+    traces: Mapping[str, Path], tmp_path: Path
+) -> None:
+    both = tmp_path / "both.jsonl"
+    both.write_bytes(traces[SESSION].read_bytes() + traces[LATER].read_bytes())
+    done = run("replay", both, "--serve")
+    assert done.code == 2
+    assert f"is of city in {SESSION}" in done.err
+    assert f"is of city in {LATER}" in done.err
+
+
+@pytest.mark.slow
+async def test_a_pair_has_a_trace_in_place_of_a_server(
+    traces: Mapping[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", PATHS)
+    async with connected(replay=traces[SESSION], revision=NEWEST) as pair:
+        assert text_of(await pair.client.call_tool("add", {"a": 1, "b": 2})) == "3"
+        assert pair.sent[-1]["method"] == "tools/call"
+        assert pair.received[-1]["id"] == pair.sent[-1]["id"]
+
+
+@pytest.mark.slow
+async def test_a_pair_fails_with_the_text_of_the_command(
+    traces: Mapping[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", PATHS)
+    with pytest.raises(AssertionError, match="never came"):
+        async with connected(replay=(traces[SESSION], "--strict"), revision=SESSION) as pair:
+            await pair.client.request("tools/list")
+    with pytest.raises(AssertionError, match=r"nothing\.jsonl"):
+        async with connected(replay="nothing.jsonl"):
+            pass
+
+
+def test_a_pair_needs_a_server_or_a_trace() -> None:
+    with pytest.raises(TypeError, match="expected a server, or replay=TRACE, got neither"):
+        connected()
