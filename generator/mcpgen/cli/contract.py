@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mcpgen.cli.options import FILE, common_options, json_option
-from mcpgen.console import Console
+from mcpgen.console import Console, count_of
 from mcpgen.errors import McpgenError, UsageError
 
 DIFFERS = 1
@@ -219,6 +219,67 @@ def rules(console: Console) -> None:
     keys = ("rule", "severity", "concerns", "reason")
     console.record([dict(zip(keys, row, strict=True)) for row in rows])
     console.table(("Rule", "Severity", "Concerns", "Why"), rows)
+
+
+@contract.command("accept")
+@_TARGET
+@click.argument("items", nargs=-1, metavar="[ITEM]...")
+@click.option("--all", "every", is_flag=True, help="Accept every item that differs.")
+@click.option(
+    "--lock",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("mcp.lock.json"),
+    show_default=True,
+    metavar="FILE",
+    help="The file of the lock, which is written if there is none.",
+)
+@click.option(
+    "--server",
+    default="",
+    metavar="NAME",
+    help="Name of the server in the file: connect(..., lock_name=NAME). By default its name in the"
+    " file with mcpServers, else its URL or command.",
+)
+@_REVISIONS
+@json_option
+@common_options
+@click.pass_obj
+def accept(
+    console: Console,
+    target: str,
+    items: tuple[str, ...],
+    every: bool,
+    lock: Path,
+    server: str,
+    revisions: tuple[str, ...],
+) -> None:
+    """Show how the running server TARGET differs from the lock of clients; record what is named.
+
+    TARGET is as for mcpgen contract write. ITEM is a name as the command shows it, such as "tool
+    add", or "instructions". Without ITEM and --all nothing is recorded, and the exit code is 1 if
+    something differs.
+    """
+    from mcpgen.contract import acceptance, report
+
+    if every and items:
+        raise UsageError("expected names of items or --all, got both")
+    with console.progress(f"asking {target}"):
+        review, accepted = acceptance.accept(
+            target, Path.cwd(), lock, server, None if every else items, revisions
+        )
+    console.record(acceptance.record(review, accepted))
+    for item in review.items:
+        console.text("\n".join(item.lines()))
+    if review.changes:
+        console.text(report.text(review.changes))
+    if accepted:
+        console.summary(f"accepted in {lock}: {count_of(len(accepted), 'item')}")
+    elif review.items:
+        differences = count_of(len(review.items), "difference")
+        console.summary(f"nothing accepted, {differences}: name items, or --all")
+        sys.exit(DIFFERS)
+    else:
+        console.summary(f"{lock} has all that the server shows")
 
 
 def _report(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from mcpgen.contract import document
 from mcpgen.contract.compare import Change, compare
@@ -73,17 +74,33 @@ def of_server(words: str, directory: Path, revisions: Sequence[str] = ()) -> Con
     """
     server = live_server.target(words, directory)
     with live_server.import_package(peer_files()) as package:
-        unknown = [each for each in revisions if each not in package.REVISIONS]
-        if unknown:
-            known = ", ".join(package.REVISIONS)
-            raise UsageError(f"expected --revision of {known}, got {safe_text(unknown[0])}")
+        known_revisions(package, revisions)
         return document.contract_of(live_server.surfaces(package, server, revisions), server)
 
 
-def peer_files() -> Mapping[str, str]:
-    """The files of a package with a client of every revision, by which servers are asked."""
+def known_revisions(package: Any, revisions: Sequence[str]) -> tuple[str, ...]:
+    """Some revisions of a package, oldest first; all if none are named.
+
+    Raises:
+        UsageError: The package lacks one.
+    """
+    known = tuple(package.REVISIONS)
+    unknown = [each for each in revisions if each not in known]
+    if unknown:
+        expected = ", ".join(known)
+        raise UsageError(f"expected --revision of {expected}, got {safe_text(unknown[0])}")
+    return tuple(each for each in known if not revisions or each in revisions)
+
+
+def peer_files(*features: str) -> Mapping[str, str]:
+    """The files of a package with a client of every revision, by which servers are asked.
+
+    Args:
+        features: Its features.
+    """
     every = schema_sources.by_name(("all",))
-    request = BuildRequest("peer", every, selection=selection(("client",), features=("none",)))
+    chosen = selection(("client",), features=("none", *features))
+    request = BuildRequest("peer", every, selection=chosen)
     return package_cache.build_package(request, lambda note: None)
 
 
