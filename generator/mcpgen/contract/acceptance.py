@@ -65,10 +65,10 @@ class Item:
                 yield f"  {safe_text(pointer, _LONGEST)}"
             for sign, value in (("-", old), ("+", new)):
                 if value is not None:
-                    yield f"  {sign} {_shown(value)}"
+                    yield f"  {sign} {_short_json(value)}"
 
 
-def _shown(value: Json) -> str:
+def _short_json(value: Json) -> str:
     text = json.dumps(value, sort_keys=True, ensure_ascii=True)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
@@ -87,7 +87,7 @@ class Review:
     items: tuple[Item, ...]
     changes: tuple[Change, ...]
 
-    def chosen(self, names: Sequence[str]) -> tuple[Item, ...]:
+    def select(self, names: Sequence[str]) -> tuple[Item, ...]:
         """The items of some names, each with or without the kind before it.
 
         Raises:
@@ -123,7 +123,7 @@ def accept(
         lock: The file.
         server: The name of the server in the file; if it is empty, the name in its configuration,
             its URL or its command.
-        names: The items to record, as `Review.chosen` takes them; `None` for all.
+        names: The items to record, as `Review.select` takes them; `None` for all.
         revisions: The revisions to ask for; all if there are none.
 
     Returns:
@@ -144,7 +144,7 @@ def accept(
             shown = _surfaces(package, file, target, command.known_revisions(package, revisions))
             _check_secrets(file.lock_text({name: shown}), target)
             review = _review(file, name, before, shown)
-            chosen = review.items if names is None else review.chosen(names)
+            chosen = review.items if names is None else review.select(names)
             if chosen or names is None:
                 is_whole = names is None
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import anyio
+import anyio.lowlevel
 
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.errors import TransportError
