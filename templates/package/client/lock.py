@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, TypeGuard
 from urllib.parse import urlsplit
 
 import anyio
@@ -58,6 +58,7 @@ from .lock_file import (
     LockError,
     Servers,
     Surface,
+    Surfaces,
     canonical,
     changed_pointers,
     entry_of,
@@ -189,16 +190,24 @@ def server_name(target: object) -> str:
     Returns:
         The name; empty for servers in this process and for channels.
     """
-    if isinstance(target, PathLike):
-        return str(os.fspath(target))
+    if _is_path(target):
+        return os.fspath(target)
     if isinstance(target, str):
         url = urlsplit(target)
         return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
-    if isinstance(target, Sequence):
+    if _is_command(target):
         from ..command_masking import masked_command  # its patterns take long to compile
 
-        return masked_command([str(word) for word in target])
+        return masked_command(target)
     return ""
+
+
+def _is_path(target: object) -> TypeGuard[PathLike[str]]:
+    return isinstance(target, PathLike)
+
+
+def _is_command(target: object) -> TypeGuard[Sequence[str]]:
+    return isinstance(target, Sequence)
 
 
 def _lock_of(settings: ClientSettings) -> ServerLock | None:
@@ -271,7 +280,7 @@ class ServerLock:
 
         Raises:
             LockFileError: The file can't be used.
-            LockMismatchError: The file does not have the server in this revision.
+            LockMismatchError: The file does not have the server, or not in this revision.
             McpError: The server does not answer a list request.
         """
         self._revision = revision
@@ -283,10 +292,25 @@ class ServerLock:
                 return {**own, **servers}  # another process may have been faster
 
             await to_thread.run_sync(update_lock, self._path, add_server)
+        await self._select_revision(read_lock(self._path).get(self._server, {}))
         self.refresh()
 
     def _is_recorded(self) -> bool:
         return self._path.exists() and self._server in read_lock(self._path)
+
+    async def _select_revision(self, surfaces: Surfaces) -> None:
+        """Compare with the newest revision in the file, if another revision is admitted.
+
+        Raises:
+            LockMismatchError: The file has the server in other revisions alone, and `on_change`
+                does not admit that.
+        """
+        if surfaces and self._revision not in surfaces:
+            more = f": the session has {self._revision}, the lock has {', '.join(surfaces)}"
+            difference = LockDifference(self._server, "server", self._server, "changed")
+            if not await self._is_admitted(difference, self._revision):
+                raise LockMismatchError(difference, self._advice, safe_text(more))
+            self._revision = next(iter(surfaces))
 
     def refresh(self) -> None:
         """Read the file again if it has changed; items are then compared anew.
@@ -298,15 +322,11 @@ class ServerLock:
         stamp = _stamp(self._path)
         if stamp is not None and stamp == self._stamp:
             return
-        surfaces = read_lock(self._path).get(self._server)
-        surface = None if surfaces is None else surfaces.get(self._revision)
+        surface = read_lock(self._path).get(self._server, {}).get(self._revision)
         if surface is None:
             difference = LockDifference(self._server, "server", self._server, "new")
             self._report(difference, "")
-            more = f" in revision {self._revision}"
-            if surfaces:
-                more += f", only in {', '.join(map(safe_text, surfaces))}"
-            raise LockMismatchError(difference, self._advice, more)
+            raise LockMismatchError(difference, self._advice)
         self._surface, self._stamp = surface, stamp
         self.forget(KINDS)
 

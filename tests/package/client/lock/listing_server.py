@@ -87,14 +87,18 @@ def at(lists: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
     *words, last = path.split("/")
     part: Any = whole
     for word in words:
-        part = part[int(word)] if isinstance(part, list) else part[word]
+        part = part[_key(word)]
     if last == "+":
         part.append(value)
     elif value is ...:
-        del part[int(last) if isinstance(part, list) else last]
+        del part[_key(last)]
     else:
-        part[int(last) if isinstance(part, list) else last] = value
+        part[_key(last)] = value
     return whole
+
+
+def _key(word: str) -> int | str:
+    return int(word) if word.isdecimal() else word
 
 
 class ListingServer:

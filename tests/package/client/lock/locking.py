@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ async def record(path: Path, lists: Mapping[str, Any] = SHOP, revision: str = LA
 @asynccontextmanager
 async def locked(
     path: Path, server: ListingServer, revision: str = LATEST, **how: Any
-) -> AsyncIterator[Any]:
+) -> AsyncGenerator[Any]:
     """A client of a server with the lock of the shop."""
     async with connect(server, revision=revision, lock=path, lock_name="shop", **how) as client:
         yield client

@@ -41,6 +41,18 @@ pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 
 
+def admit_nothing(difference: LockDifference) -> bool:
+    return False
+
+
+def admit_all(difference: LockDifference) -> bool:
+    return True
+
+
+def admit_servers(difference: LockDifference) -> bool:
+    return difference.kind == "server"
+
+
 async def test_the_work_of_a_server_is_out_of_reach(path: Path) -> None:
     await record(path)
     server = ListingServer()
@@ -108,7 +120,7 @@ async def test_a_tool_twice_on_two_pages_is_left_out(path: Path) -> None:
     await record(path)
     lists = at(SHOP, "tools/+", {**SHOP["tools"][0], "description": EVIL})
     server = ListingServer(lists, page=1)
-    async with locked(path, server, on_change=lambda difference: False) as client:
+    async with locked(path, server, on_change=admit_nothing) as client:
         assert [each.name for each in await client.list_tools()] == ["count"]
         with pytest.raises(LockMismatchError, match="listed twice with different content"):
             await client.call_tool("order")
@@ -202,7 +214,7 @@ async def test_an_error_of_the_function_admits_nothing(path: Path) -> None:
     assert "tools/call" not in server.methods
 
 
-@pytest.mark.parametrize("on_change", ["refuse", "warn", lambda difference: True])
+@pytest.mark.parametrize("on_change", ["refuse", "warn", admit_all])
 async def test_a_change_between_two_lists_is_always_reported(path: Path, on_change: Any) -> None:
     await record(path)
     server = ListingServer()
@@ -311,10 +323,24 @@ async def test_an_unknown_server_is_refused(path: Path, revision: str) -> None:
 async def test_an_older_revision_than_the_recorded_one_is_refused(path: Path) -> None:
     await record(path)
     server = ListingServer()
-    match = f"in revision {HANDSHAKE[0]}, only in {LATEST}"
+    match = f"the session has {HANDSHAKE[0]}, the lock has {LATEST}"
     with pytest.raises(LockMismatchError, match=match):
         async with locked(path, server, HANDSHAKE[0], on_new_server="record"):
             pass
+
+
+@pytest.mark.parametrize("on_change", ["warn", admit_servers])
+async def test_another_revision_is_compared_with_the_newest(path: Path, on_change: Any) -> None:
+    await record(path, RUG_PULL, HANDSHAKE[-2])
+    server = ListingServer(at(RUG_PULL, "tools/1/description", EVIL))
+    async with locked(path, server, on_change=on_change) as client:
+        shown = {each.name for each in await client.list_tools()}
+        assert shown == ({"order", "count"} if on_change == "warn" else set())
+        assert [(each.kind, each.change) for each in client.lock_differences] == [
+            ("server", "changed"),
+            ("tool", "changed"),
+            ("tool", "changed"),
+        ]
 
 
 async def test_a_recorded_server_is_not_recorded_again(path: Path) -> None:
@@ -378,7 +404,7 @@ async def test_one_file_has_all_servers_of_a_configuration(path: Path) -> None:
         assert group.lock_differences[0].server == "two"
         declared = [each["name"] for each in await group.tools_for("openai")]
         assert f"two_{name}" not in declared
-        call = {"type": "tool_use", "id": "1", "name": f"two_{name}", "input": {}}
+        call: dict[str, Any] = {"type": "tool_use", "id": "1", "name": f"two_{name}", "input": {}}
         answer = await group.call_from(call)
         assert answer["is_error"]
         assert "is not in the lock" in json.dumps(answer)

@@ -14,9 +14,14 @@ from package.client.lock.locking import EVIL, IN, PLAIN, list_all, locked, recor
 
 pytestmark = pytest.mark.anyio
 
-DEEP: Any = {"type": "object"}
-for _ in range(100):
-    DEEP = {"type": "object", "properties": {"a": DEEP}}
+
+def nested_schema(levels: int) -> dict[str, Any]:
+    """A schema of objects in objects."""
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
 
 ORDER, ADVISE, TERMS, TEMPLATE = (
     "tool order",
@@ -166,7 +171,7 @@ CAUGHT: Mapping[str, tuple[str, object, tuple[str, str, str]]] = {
     ),
     "a schema that is nested deeply": (
         f"{IN}/properties/item",
-        DEEP,
+        nested_schema(100),
         (ORDER, "changed", "/inputSchema/properties/item/description"),
     ),
     "a tool more": ("tools/+", {"name": "pay", **PLAIN}, ("tool pay", "new", "")),
