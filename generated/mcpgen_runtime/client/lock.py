@@ -25,7 +25,7 @@ import shlex
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace as replace_fields
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -75,6 +75,9 @@ from .server_state import drop_oldest
 MAX_DIFFERENCES = 1000
 """Most differences that a client keeps; the oldest are dropped."""
 
+MAX_ITEM = 16 * 1024
+"""Characters of an item as JSON up to which a difference that is kept has the item."""
+
 _BY_ITEMS: Mapping[str | None, str] = {
     "tools": "tools",
     "prompts": "prompts",
@@ -123,7 +126,8 @@ class LockDifference:
         change: The kind of the difference.
         pointers: JSON pointers of the places that differ; empty for an item as a whole.
         old: The item in the lock, as wire object; `None` if the lock lacks the item.
-        new: The item of the server, as wire object; `None` if the server lacks the item.
+        new: The item of the server, as wire object; `None` if the server lacks the item, in errors
+            of calls, and in reports of items with more than `MAX_ITEM` characters.
         since_list: Whether the item differs from an earlier list of the same session.
     """
 
@@ -395,7 +399,7 @@ class ServerLock:
             difference = self._difference(kind, item, name, text, name in ambiguous)
             is_admitted = difference is None or await self._is_admitted(difference, text)
             refusals = self._refusals[kind]
-            refusals[name] = None if is_admitted else difference
+            refusals[name] = None if difference is None or is_admitted else _without_new(difference)
             drop_oldest(refusals, self._limit)
             admitted.append(is_admitted)
         return admitted
@@ -468,7 +472,8 @@ class ServerLock:
             return
         self._reported[key] = None
         drop_oldest(self._reported, self._limit)
-        self.differences.append(difference)
+        is_small = difference.new is None or _size(difference.new) <= MAX_ITEM
+        self.differences.append(difference if is_small else _without_new(difference))
         _logger.warning("%s; %s", difference, self._advice)
 
     @property
@@ -494,6 +499,17 @@ def _fingerprint(kind: str, item: Mapping[str, Any]) -> str:
         return _hash(stable_text(kind, entry_of(kind, item)))
     except RecursionError:
         return ""
+
+
+def _size(entry: Entry) -> int:
+    try:
+        return len(canonical(entry))
+    except RecursionError:
+        return MAX_ITEM + 1
+
+
+def _without_new(difference: LockDifference) -> LockDifference:
+    return replace_fields(difference, new=None)
 
 
 def _hash(text: str) -> str:

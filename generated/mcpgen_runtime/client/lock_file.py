@@ -54,6 +54,8 @@ WRITE_SECONDS = 10.0
 SHOWN_POINTERS = 20
 """Most pointers of a difference."""
 
+_LONGEST_MEMBER = 1000  # characters of a member's name in a pointer; else its object is named
+
 KINDS: Mapping[str, str] = {
     "tools": "name",
     "prompts": "name",
@@ -227,7 +229,10 @@ def changed_pointers(kind: str, old: Entry, new: Entry) -> tuple[str, ...]:
             names = sorted(before.keys() | after.keys(), reverse=True)
             for name in names:
                 place = f"{pointer}/{_escape(name)}"
-                if (name in before) != (name in after):
+                if len(name) > _LONGEST_MEMBER:
+                    if canonical(before.get(name)) != canonical(after.get(name)):
+                        pointers.append(pointer)
+                elif (name in before) != (name in after):
                     pointers.append(place)
                 else:
                     pairs.append((place, before[name], after[name]))
@@ -238,7 +243,7 @@ def changed_pointers(kind: str, old: Entry, new: Entry) -> tuple[str, ...]:
             ]
         else:
             pointers.append(pointer)
-    return tuple(sorted(pointers)[:SHOWN_POINTERS])
+    return tuple(sorted({*pointers})[:SHOWN_POINTERS])
 
 
 def _escape(name: str) -> str:

@@ -52,6 +52,9 @@ WRITE_SECONDS = 10.0
 SHOWN_POINTERS = 20
 """Most pointers of a difference."""
 
+_COMPARED = 4 * 1024 * 1024  # characters up to which two items are compared place by place
+_LONGEST_MEMBER = 1000  # characters of a member's name in a pointer; else its object is named
+
 KINDS: Mapping[str, str] = {
     "tools": "name",
     "prompts": "name",
@@ -216,16 +219,24 @@ def changed_pointers(kind: str, old: Entry, new: Entry) -> tuple[str, ...]:
         RecursionError: A value is nested too deeply.
     """
     pointers: list[str] = []
+    left = _COMPARED
     pairs: list[tuple[str, Any, Any]] = [("", _stable_part(kind, old), _stable_part(kind, new))]
     while pairs and len(pointers) < SHOWN_POINTERS:
         pointer, before, after = pairs.pop()
-        if canonical(before) == canonical(after):
+        texts = canonical(before), canonical(after)
+        if texts[0] == texts[1]:
             continue
-        if is_object(before) and is_object(after):
+        left -= sum(map(len, texts))
+        if left < 0:
+            pointers.append(pointer)
+        elif is_object(before) and is_object(after):
             names = sorted(before.keys() | after.keys(), reverse=True)
             for name in names:
                 place = f"{pointer}/{_escape(name)}"
-                if (name in before) != (name in after):
+                if len(name) > _LONGEST_MEMBER:
+                    if canonical(before.get(name)) != canonical(after.get(name)):
+                        pointers.append(pointer)
+                elif (name in before) != (name in after):
                     pointers.append(place)
                 else:
                     pairs.append((place, before[name], after[name]))
@@ -236,7 +247,7 @@ def changed_pointers(kind: str, old: Entry, new: Entry) -> tuple[str, ...]:
             ]
         else:
             pointers.append(pointer)
-    return tuple(sorted(pointers)[:SHOWN_POINTERS])
+    return tuple(sorted({*pointers})[:SHOWN_POINTERS])
 
 
 def _escape(name: str) -> str:

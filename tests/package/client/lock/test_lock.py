@@ -462,6 +462,16 @@ async def test_names_of_arguments_are_not_in_the_text_of_an_error(path: Path) ->
     assert refused.value.difference.pointers == (f"/inputSchema/properties/{EVIL}",)
 
 
+async def test_items_and_names_without_end_are_not_kept(path: Path) -> None:
+    await record(path)
+    server = ListingServer(at(SHOP, f"{IN}/properties/{'a' * 100_000}", {"type": "string"}))
+    async with locked(path, server) as client:
+        await client.list_tools()
+        (difference,) = client.lock_differences
+        assert difference.new is None
+        assert difference.pointers == ("/inputSchema/properties",)
+
+
 async def test_a_server_that_changes_at_each_list_fills_no_memory(path: Path) -> None:
     await record(path)
     server = ListingServer()

@@ -141,6 +141,23 @@ def test_surfaces_of_several_revisions_are_read_as_written(path: Path) -> None:
     assert document["earlier"]["older"]["tools"]["b"] is None
 
 
+def test_a_difference_has_so_many_pointers() -> None:
+    old = {"name": "a", "inputSchema": {str(each): 1 for each in range(100)}}
+    new = {"name": "a", "inputSchema": {str(each): 2 for each in range(100)}}
+    assert len(lock_file.changed_pointers("tools", old, new)) == lock_file.SHOWN_POINTERS
+
+
+def test_large_and_deep_items_are_compared_as_a_whole() -> None:
+    entries: list[dict[str, object]] = []
+    for text in ("a", "b"):
+        schema: dict[str, object] = {"description": text * 1_000_000}
+        for _ in range(100):
+            schema = {"not": schema}
+        entries.append({"name": "a", "inputSchema": schema})
+    (pointer,) = lock_file.changed_pointers("tools", *entries)
+    assert pointer == "/inputSchema"
+
+
 def test_errors_of_a_lock_have_one_base() -> None:
     assert issubclass(LockFileError, LockError)
     assert issubclass(LockMismatchError, LockError)
