@@ -16,7 +16,7 @@ from generator.command_line import Done, run
 from generator.contract_surfaces import SHOP
 from mcpgen.contract import document
 from mcpgen.project.server_lists import KINDS, parse
-from mcpgen_runtime.client import lock_file
+from mcpgen_runtime.client.lock import lock_file
 
 PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 SERVER = f"""

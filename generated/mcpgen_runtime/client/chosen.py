@@ -16,7 +16,7 @@ from .callbacks import CallbackApplication, CallbackCalls, StartedCalls
 from .client_middleware import MiddlewareCalls
 from .configuration import ConfigOptions
 from .listen import ClientListenCalls
-from .lock import LockOptions, LockedApplication, LockedCalls
+from .lock.locked_requests import LockOptions, LockedApplication, LockedCalls
 from .model_calls import ModelCalls
 from .request_logs import RequestLogs
 from .restart import RestartOptions
@@ -30,7 +30,7 @@ from .probing import ProbingPeer
 from .input_rounds import InputRounds
 from .response_cache import CachedCalls, CacheOptions, CachedRequests, CachingApplication
 from .tool_param_headers import HeaderApplication, HeaderRequests
-from .lock import LockedRequests
+from .lock.locked_requests import LockedRequests
 from .pipeline import RequestPipeline
 from .probed_process import ProbedProcessOpening
 from .server_process import command_kind

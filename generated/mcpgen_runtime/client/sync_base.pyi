@@ -14,7 +14,7 @@ from .callbacks import Callback, OnLog
 from .client_middleware import ClientNext, ClientRequest
 from .host import DeclaredTools, ModelApi
 from .listen import Change, NotificationFilter
-from .lock import LockDifference
+from .lock.server_lock import LockDifference
 from .sync import Blocking, SyncClient, SyncSession
 
 Result = TypeVar("Result")

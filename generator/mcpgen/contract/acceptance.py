@@ -1,7 +1,7 @@
 """Records what a server shows in the lock of clients, after showing the difference.
 
 The lock is read and written by the generated package that asks the server, so that its form is in
-one place: `client/lock_file.py` of packages with the feature `lock`.
+one place: `client/lock/lock_file.py` of packages with the feature `lock`.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def accept(
     """
     target = live_server.target(words, directory)
     with live_server.import_package(command.peer_files("lock")) as package:
-        file: Any = importlib.import_module(f"{package.__name__}.client.lock_file")
-        naming: Any = importlib.import_module(f"{package.__name__}.client.lock")
+        file: Any = importlib.import_module(f"{package.__name__}.client.lock.lock_file")
+        naming: Any = importlib.import_module(f"{package.__name__}.client.lock.locked_requests")
         name = server or target.name or naming.server_name(target.address)
         try:
             before: Surfaces = file.read_lock(lock).get(name, {}) if lock.exists() else {}

@@ -247,10 +247,10 @@ FEATURES = (
             f"connect.{option}" for option in ("lock", "lock_name", "on_change", "on_new_server")
         ),
         bases=(
-            Base("Client", "client.lock.LockedCalls"),
-            Base("ClientGroup", "client.lock.LockedCalls"),
-            Base("ChosenApplication", "client.lock.LockedApplication"),
-            Base("ConnectOptions", "client.lock.LockOptions"),
+            Base("Client", "client.lock.locked_requests.LockedCalls"),
+            Base("ClientGroup", "client.lock.locked_requests.LockedCalls"),
+            Base("ChosenApplication", "client.lock.locked_requests.LockedApplication"),
+            Base("ConnectOptions", "client.lock.locked_requests.LockOptions"),
         ),
     ),
     Feature(

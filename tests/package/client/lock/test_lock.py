@@ -19,7 +19,8 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
-from mcpgen_runtime.client.lock import MAX_DIFFERENCES, server_name
+from mcpgen_runtime.client.lock.locked_requests import server_name
+from mcpgen_runtime.client.lock.server_lock import MAX_DIFFERENCES
 from package.client.lock.listing_server import SHOP, ListingServer, at
 from package.client.lock.locking import (
     EVIL,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcpgen_runtime import LockError, LockFileError, LockMismatchError
-from mcpgen_runtime.client import lock_file
+from mcpgen_runtime.client.lock import lock_file
 from package.client.lock.listing_server import SHOP, ListingServer, at
 from package.client.lock.locking import locked, record
 from package.stdio_process import PATHS
@@ -110,7 +110,7 @@ async def test_a_link_stays_a_link(path: Path, tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from mcpgen_runtime.client.lock_file import Surface, update_lock
+from mcpgen_runtime.client.lock.lock_file import Surface, update_lock
 
 for number in range(20):
     name = f"{sys.argv[2]}{number}"
@@ -150,7 +150,7 @@ def test_a_difference_has_so_many_pointers() -> None:
 def test_large_and_deep_items_are_compared_as_a_whole() -> None:
     entries: list[dict[str, object]] = []
     for text in ("a", "b"):
-        schema: dict[str, object] = {"description": text * 1_000_000}
+        schema: dict[str, object] = {"description": text * 1_200_000}
         for _ in range(100):
             schema = {"not": schema}
         entries.append({"name": "a", "inputSchema": schema})
