@@ -89,6 +89,7 @@ SKELETONS = {
     "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
 }
 """The projects that are checked, by folder: the words of `mcpgen new`."""
+SITE_IN_BROWSER = "tests/browser/test_site.py"
 HERE_TOO = "--no-respect-gitignore"  # has Ruff look at files below `.nox`, which git ignores
 
 
@@ -111,6 +112,7 @@ def install(session: nox.Session) -> None:
         install_other(session, version, interpreter)
     peers(session)
     conformance_suite(session)
+    chromium()
     enter(session, "test")
     json_schema_suite(session)
 
@@ -466,9 +468,21 @@ def browser(session: nox.Session) -> None:
         give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
     enter(session, "interop")
     packages = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", SCHEMAS_OF_NPM)
-    selected = ("-m", "browser", "tests/browser", *session.posargs)
+    selected = ("-m", "browser", "tests/browser", f"--ignore={SITE_IN_BROWSER}", *session.posargs)
     environment = {"MCP_CHROMIUM": program, "MCP_NPM_SCHEMAS": packages}
     run_tests(session, *selected, env=environment)
+
+
+@measured
+def docs(session: nox.Session) -> None:
+    """The site of documents, in build/website/site: no warning, no dead link, read in Chromium."""
+    enter(session, "lint")
+    session.run("python", "-m", "website", env={"PYTHONPATH": "tests"})
+    program = chromium()
+    if program is None:
+        give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
+    selected = ("-m", "not slow", "tests/website", SITE_IN_BROWSER, *session.posargs)
+    run_tests(session, *selected, env={"MCP_CHROMIUM": program})
 
 
 @measured
