@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("05b9488a0e137844",)
+_INTERFACES = ("69ad5994ee16360a",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -76,6 +76,8 @@ _NAMES = {
     ".client.client_settings": "Caching ClientLimits Timeouts",
     ".client.served_tasks": "ClientTasks",
     ".client.restart": "Restart",
+    ".client.lock.server_lock": "LockDifference LockMismatchError",
+    ".client.lock.lock_file": "LockError LockFileError",
     ".client.server_document": "ConfigInput ServerDocument",
     ".client.card_reader": "read_server_card",
     ".client.sync": "SyncStartedCall",

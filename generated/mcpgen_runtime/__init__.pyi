@@ -41,6 +41,9 @@ from .client.client_settings import Caching as Caching, ClientLimits as ClientLi
 from .client.client_settings import Timeouts as Timeouts
 from .client.served_tasks import ClientTasks as ClientTasks
 from .client.restart import Restart as Restart
+from .client.lock.server_lock import LockDifference as LockDifference
+from .client.lock.server_lock import LockMismatchError as LockMismatchError
+from .client.lock.lock_file import LockError as LockError, LockFileError as LockFileError
 from .client.server_document import ConfigInput as ConfigInput, ServerDocument as ServerDocument
 from .client.card_reader import read_server_card as read_server_card
 from .client.sync import SyncStartedCall as SyncStartedCall

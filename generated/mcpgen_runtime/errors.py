@@ -24,6 +24,9 @@
     +-- ToolError                   a tool's own error, for the model
     +-- ToolResultError             a result has no value of the type that the caller named
     |   +-- ToolFailedError         the tool reported an error
+    +-- LockError                   a server is not what a lock records (in `client.lock.lock_file`)
+    |   +-- LockFileError           the file of the lock can't be used
+    |   +-- LockMismatchError       an item was changed or is new (in `client.lock.server_lock`)
     +-- MissingExtraError           an optional dependency is not installed
     +-- AuthorizationError          no access token could be obtained
     |   +-- OAuthError              an authorization server refused, with a code of OAuth

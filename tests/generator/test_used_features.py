@@ -60,6 +60,7 @@ USES = {
     SERVER + "server.asgi(shared='redis://a')": "shared",
     SERVER + "server.asgi(retry=2)": "resume",
     "from pkg import connect_sync\nconnect_sync('a', restart=True)": "restart sync",
+    "from pkg import connect\nconnect('a', lock='mcp.lock.json')": "lock",
     "from pkg import SyncClientGroup": "groups sync",
     "from pkg import connect\nconnect({'mcpServers': {}})": "groups",
     "from pkg import connect\nconnect('mcp.json')": "groups",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -102,6 +103,24 @@ async def test_a_server_of_unknown_age_is_met_in_its_newest_revision(
 ) -> None:
     async with connect(target_of(way)) as client:
         assert client.revision == HANDSHAKE[-1]
+
+
+async def test_a_lock_of_one_transport_holds_in_the_others(
+    target_of: Callable[[str], Any], tmp_path: Path
+) -> None:
+    lock: dict[str, Any] = {"lock": tmp_path / "mcp.lock.json", "lock_name": "everything"}
+    async with connect(target_of("stdio"), on_new_server="record", **lock):
+        pass
+    for way in ("stdio", *PATHS):
+        async with connect(target_of(way), **lock) as client:
+            assert len(await client.list_tools()) > 10
+            assert await client.list_prompts()
+            assert await client.list_resources()
+            assert await client.list_resource_templates()
+            result = await client.call_tool("echo", {"message": "hello"})
+            assert result.content[0].text == "Echo: hello"
+            assert client.instructions
+            assert client.lock_differences == ()
 
 
 async def test_tools_are_listed_and_called(client: Any) -> None:

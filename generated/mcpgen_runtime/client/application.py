@@ -170,6 +170,9 @@ class ClientApplication:
         schemes = WEB_SCHEMES if self._handlers is None else self._handlers.url_schemes
         return await _answer(handler, context, own, self.server_state.elicitations, schemes)
 
+    async def session_opened(self, peer: Peer) -> None:
+        """Called when the session is open, before its client is made; features extend this."""
+
     async def notified(self, context: RequestContext) -> None:
         """Pass a notification of the server to its handler."""
         if not self.server_state.invalidate(context.method, context.params):

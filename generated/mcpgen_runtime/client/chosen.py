@@ -16,6 +16,7 @@ from .callbacks import CallbackApplication, CallbackCalls, StartedCalls
 from .client_middleware import MiddlewareCalls
 from .configuration import ConfigOptions
 from .listen import ClientListenCalls
+from .lock.locked_requests import LockOptions, LockedApplication, LockedCalls
 from .model_calls import ModelCalls
 from .request_logs import RequestLogs
 from .restart import RestartOptions
@@ -29,6 +30,7 @@ from .probing import ProbingPeer
 from .input_rounds import InputRounds
 from .response_cache import CachedCalls, CacheOptions, CachedRequests, CachingApplication
 from .tool_param_headers import HeaderApplication, HeaderRequests
+from .lock.locked_requests import LockedRequests
 from .pipeline import RequestPipeline
 from .probed_process import ProbedProcessOpening
 from .server_process import command_kind
@@ -47,6 +49,7 @@ class ClientFeatures(
     AppCalls,
     ResumingCalls,
     MiddlewareCalls,
+    LockedCalls,
     StartedCalls,
     CallbackCalls,
     ClientListenCalls,
@@ -63,6 +66,7 @@ class ClientFeatures(
 class GroupFeatures(
     AppCalls,
     MiddlewareCalls,
+    LockedCalls,
     CallbackCalls,
     ModelCalls,
     RequestLogs,
@@ -71,6 +75,7 @@ class GroupFeatures(
 
 
 class ChosenRequests(
+    LockedRequests,
     CachedRequests,
     HeaderRequests,
     TaskedRequests,
@@ -82,6 +87,7 @@ class ChosenRequests(
 
 class ChosenApplication(
     TaskApplication,
+    LockedApplication,
     AiohttpRequests,
     CallbackApplication,
     CachingApplication,
@@ -96,6 +102,7 @@ class ChosenApplication(
 
 class ConnectOptions(
     TaskOptions,
+    LockOptions,
     RestartOptions,
     ConfigOptions,
     CommandOptions,

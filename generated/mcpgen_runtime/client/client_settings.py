@@ -117,6 +117,8 @@ class ClientSettings:
         extra: Whether the objects of results keep members that their schemas do not define.
         max_concurrent_requests: Handlers that may run at a time.
         options: The options of `connect`, for features.
+        target: The target of `connect`, likewise; `None` for one that is not known.
+        server: The name of the server in a configuration; empty for others.
     """
 
     timeouts: Timeouts = Timeouts()
@@ -125,6 +127,8 @@ class ClientSettings:
     extra: bool = False
     max_concurrent_requests: int = CONCURRENT_REQUESTS
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    target: object = None
+    server: str = ""
 
 
 @dataclass(frozen=True)

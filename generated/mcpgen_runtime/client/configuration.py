@@ -53,13 +53,13 @@ def open_configuration(opening: Opening, target: Config) -> AbstractAsyncContext
         raise TypeError(missing_text("a configuration of servers", "groups", root)) from None
 
     @asynccontextmanager
-    async def open_entry(entry: ServerEntry) -> AsyncGenerator[Any, None]:
-        own = {name: value for name, value in opening.options.items() if name != "inputs"}
+    async def open_entry(name: str, entry: ServerEntry) -> AsyncGenerator[Any, None]:
+        own = {key: value for key, value in opening.options.items() if key != "inputs"}
         if isinstance(entry.target, str):
             own.pop("restart", None)
-        members = {name: getattr(entry, name) for name in _OF_ENTRY}
-        own |= {name: value for name, value in members.items() if value is not None}
-        async with replace(opening, options=own).open(entry.target) as client:
+        members = {key: getattr(entry, key) for key in _OF_ENTRY}
+        own |= {key: value for key, value in members.items() if value is not None}
+        async with replace(opening, options=own, server=name).open(entry.target) as client:
             yield client
 
     return open_group(group_class, target, opening.options.get("inputs"), open_entry)

@@ -192,6 +192,7 @@ def command_kind(
         )
         async with AsyncExitStack() as stack:
             peer = await process.open(stack, opening.revisions)
+            await application.session_opened(peer)
             yield opening.client_class(peer, application)
 
     return TargetKind(

@@ -14,6 +14,7 @@ from .callbacks import Callback, OnLog
 from .client_middleware import ClientNext, ClientRequest
 from .host import DeclaredTools, ModelApi
 from .listen import Change, NotificationFilter
+from .lock.server_lock import LockDifference
 from .sync import Blocking, SyncClient, SyncSession
 
 Result = TypeVar("Result")
@@ -64,6 +65,9 @@ class SyncCalls(SyncClient):
     def on_log(self, function: OnLog, level: str = "info") -> Callback: ...
 
     def on_progress(self, function: OnProgress) -> Callback: ...
+
+    @property
+    def lock_differences(self) -> tuple[LockDifference, ...]: ...
 
     def ask_for_logs(self, level: str | None) -> None: ...
 
@@ -168,6 +172,9 @@ class SyncGroupCalls(SyncSession):
     def on_log(self, function: OnLog, level: str = "info") -> Callback: ...
 
     def on_progress(self, function: OnProgress) -> Callback: ...
+
+    @property
+    def lock_differences(self) -> tuple[LockDifference, ...]: ...
 
     def ask_for_logs(self, level: str | None) -> None: ...
 

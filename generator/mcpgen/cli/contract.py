@@ -175,8 +175,17 @@ def _report_options(command: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
+_TARGET = click.argument("target", metavar="TARGET")
+_REVISIONS = click.option(
+    *("-r", "--revision", "revisions"),
+    multiple=True,
+    metavar="REVISION",
+    help="Ask in this revision; in all that the server speaks unless given. May be repeated.",
+)
+
+
 @contract.command("write")
-@click.argument("target", metavar="TARGET")
+@_TARGET
 @click.option(
     *("-o", "--output"),
     type=click.Path(dir_okay=False, path_type=Path),
@@ -184,12 +193,7 @@ def _report_options(command: Callable[..., None]) -> Callable[..., None]:
     metavar="FILE",
     help="The file to write, such as server.contract.json.",
 )
-@click.option(
-    *("-r", "--revision", "revisions"),
-    multiple=True,
-    metavar="REVISION",
-    help="Ask in this revision; in all that the server speaks unless given. May be repeated.",
-)
+@_REVISIONS
 @selection_options
 @json_option
 @common_options
@@ -214,7 +218,7 @@ def write(
 
 
 @contract.command("check")
-@click.argument("target", metavar="TARGET")
+@_TARGET
 @click.argument("file", type=FILE)
 @_report_options
 def check(console: Console, target: str, file: Path, report: _Report) -> None:
@@ -291,3 +295,64 @@ def rules(console: Console, form: str) -> None:
     keys = ("rule", "severity", "category", "reason")
     console.record([dict(zip(keys, row, strict=True)) for row in rows])
     console.table(("Rule", "Severity", "Category", "Why"), rows)
+
+
+@contract.command("accept")
+@_TARGET
+@click.argument("items", nargs=-1, metavar="[ITEM]...")
+@click.option("--all", "every", is_flag=True, help="Accept every item that differs.")
+@click.option(
+    "--lock",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("mcp.lock.json"),
+    show_default=True,
+    metavar="FILE",
+    help="The file of the lock, which is written if there is none.",
+)
+@click.option(
+    "--server",
+    default="",
+    metavar="NAME",
+    help="Name of the server in the file: connect(..., lock_name=NAME). By default its name in the"
+    " file with mcpServers, else its URL or command.",
+)
+@_REVISIONS
+@json_option
+@common_options
+@click.pass_obj
+def accept(
+    console: Console,
+    target: str,
+    items: tuple[str, ...],
+    every: bool,
+    lock: Path,
+    server: str,
+    revisions: tuple[str, ...],
+) -> None:
+    """Show how the running server TARGET differs from the lock of clients; record what is named.
+
+    TARGET is as for mcpgen contract write. ITEM is a name as the command shows it, such as "tool
+    add", or "instructions". Without ITEM and --all nothing is recorded, and the exit code is 1 if
+    something differs.
+    """
+    from mcpgen.contract import acceptance, report
+
+    if every and items:
+        raise UsageError("expected names of items or --all, got both")
+    with console.progress(f"asking {target}"):
+        review, accepted = acceptance.accept(
+            target, Path.cwd(), lock, server, None if every else items, revisions
+        )
+    console.record(acceptance.record(review, accepted))
+    for item in review.items:
+        console.text("\n".join(item.lines()))
+    if review.changes:
+        console.text(report.text(review.changes))
+    if accepted:
+        console.summary(f"accepted in {lock}: {count_of(len(accepted), 'item')}")
+    elif review.items:
+        differences = count_of(len(review.items), "difference")
+        console.summary(f"nothing accepted, {differences}: name items, or --all")
+        sys.exit(DIFFERS)
+    else:
+        console.summary(f"{lock} has all that the server shows")

@@ -74,10 +74,7 @@ def of_server(words: str, directory: Path, revisions: Sequence[str] = ()) -> Con
     """
     server = live_server.target(words, directory)
     with live_server.import_package(peer_files()) as package:
-        unknown = [each for each in revisions if each not in package.REVISIONS]
-        if unknown:
-            known = ", ".join(package.REVISIONS)
-            raise UsageError(f"expected --revision of {known}, got {safe_text(unknown[0])}")
+        known_revisions(package, revisions)
         return document.contract_of(live_server.surfaces(package, server, revisions), server)
 
 
@@ -120,9 +117,27 @@ async def text_of_memory(package: Any, server: object) -> str:
     return document.text_of(await of_memory(package, server))
 
 
-def peer_files() -> Mapping[str, str]:
-    """The files of a package with a client of every revision, by which servers are asked."""
-    return package_files(("client",), ("none",))
+def known_revisions(package: Any, revisions: Sequence[str]) -> tuple[str, ...]:
+    """Some revisions of a package, oldest first; all if none are named.
+
+    Raises:
+        UsageError: The package lacks one.
+    """
+    known = tuple(package.REVISIONS)
+    unknown = [each for each in revisions if each not in known]
+    if unknown:
+        expected = ", ".join(known)
+        raise UsageError(f"expected --revision of {expected}, got {safe_text(unknown[0])}")
+    return tuple(each for each in known if not revisions or each in revisions)
+
+
+def peer_files(*features: str) -> Mapping[str, str]:
+    """The files of a package with a client of every revision, by which servers are asked.
+
+    Args:
+        features: Its features.
+    """
+    return package_files(("client",), ("none", *features))
 
 
 def package_files(parts: Sequence[str], features: Sequence[str]) -> Mapping[str, str]:

@@ -22,6 +22,7 @@ _OF_FEATURES = {
     "middleware": ("client_middleware.py", "MiddlewareCalls"),
     "apps": ("app_calls.py", "AppCalls"),
     "callbacks": ("callbacks.py", "CallbackCalls"),
+    "lock": ("lock/locked_requests.py", "LockedCalls"),
     "client+per_request": ("request_logs.py", "RequestLogs"),
 }
 """By feature or part: the module and the class with the methods that it adds."""

@@ -92,6 +92,8 @@ EXPORTS = (
     _export(".client.client_settings", "client", "Caching", "ClientLimits", "Timeouts"),
     _export(".client.served_tasks", "tasks+mutual+client", "ClientTasks"),
     _export(".client.restart", "restart", "Restart"),
+    _export(".client.lock.server_lock", "lock", "LockDifference", "LockMismatchError"),
+    _export(".client.lock.lock_file", "lock", "LockError", "LockFileError"),
     _export(".client.server_document", "groups", "ConfigInput"),
     _export(".client.server_document", "cards+client groups", "ServerDocument"),
     _export(".client.card_reader", "cards+client", "read_server_card"),

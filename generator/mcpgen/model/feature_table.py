@@ -240,6 +240,20 @@ FEATURES = (
         bases=(Base("ConnectOptions", "client.restart.RestartOptions"),),
     ),
     Feature(
+        "lock",
+        frozenset({"client"}),
+        client_members=("lock_differences",),
+        options=tuple(
+            f"connect.{option}" for option in ("lock", "lock_name", "on_change", "on_new_server")
+        ),
+        bases=(
+            Base("Client", "client.lock.locked_requests.LockedCalls"),
+            Base("ClientGroup", "client.lock.locked_requests.LockedCalls"),
+            Base("ChosenApplication", "client.lock.locked_requests.LockedApplication"),
+            Base("ConnectOptions", "client.lock.locked_requests.LockOptions"),
+        ),
+    ),
+    Feature(
         "middleware",
         frozenset(),
         server_members=("middleware", "add_middleware"),

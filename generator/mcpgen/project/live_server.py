@@ -64,11 +64,13 @@ class Target:
         shown: The words of the user, for messages.
         address: The URL, or the command that starts it.
         options: Keywords of `connect`: environment, directory, header fields.
+        name: Its name in a configuration; empty for others.
     """
 
     shown: str
     address: str | list[str]
     options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def _configured_target(path: Path, name: str, words: str, directory: Path) -> Ta
     shown, url, command = safe_text(words), entry.get("url"), entry.get("command")
     if isinstance(url, str):
         headers = _texts(entry.get("headers"), source, "headers")
-        return Target(shown, url, {"headers": headers} if headers else {})
+        return Target(shown, url, {"headers": headers} if headers else {}, chosen)
     arguments = entry.get("args", [])
     if not isinstance(command, str) or not is_array(arguments):
         raise MirrorError(
@@ -150,7 +152,7 @@ def _configured_target(path: Path, name: str, words: str, directory: Path) -> Ta
     options: dict[str, Any] = {"cwd": str(directory / str(entry.get("cwd") or "."))}
     if environment := _texts(entry.get("env"), source, "env"):
         options["env"] = environment
-    return Target(shown, [command, *map(str, arguments)], options)
+    return Target(shown, [command, *map(str, arguments)], options, chosen)
 
 
 _STARTERS: Mapping[str, tuple[Sequence[str], str]] = {

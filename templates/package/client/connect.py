@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeGuard, TypeVar
@@ -138,6 +138,8 @@ class Opening:
         handlers: Handlers of the server's messages; `None` for none.
         options: The options.
         chosen: The additions of the package to `connect`.
+        target: The target; `None` before `open`.
+        server: The name of the server in a configuration; empty for others.
     """
 
     call: str
@@ -147,6 +149,8 @@ class Opening:
     handlers: Handlers | None
     options: Mapping[str, Any]
     chosen: Connecting
+    target: object = None
+    server: str = ""
 
     def open(self, target: AnyTarget) -> AbstractAsyncContextManager[Any]:
         """The context manager that opens a session with a target.
@@ -168,7 +172,7 @@ class Opening:
             from .handler_checks import check_handlers  # many clients have no handlers
 
             check_handlers(self.handlers)
-        return SessionOpening(self.call, self._open(kind, target))
+        return SessionOpening(self.call, replace(self, target=target)._open(kind, target))
 
     def application(self) -> ClientApplication:
         """An application for one session, with the handlers and the settings."""
@@ -185,6 +189,8 @@ class Opening:
             own.get("extra", False),
             own.get("max_concurrent_requests", CONCURRENT_REQUESTS),
             own,
+            self.target,
+            self.server,
         )
         identity = Identity(info, own.get("capabilities") or {})
         return self.chosen.application(self.handlers, identity, settings)

@@ -279,7 +279,7 @@ async def open_group(
     group_class: Callable[[Sequence[GroupServer[AnyClient]]], AnyGroup],
     config: Config,
     inputs: Inputs | None,
-    opening: Callable[[ServerEntry], AbstractAsyncContextManager[AnyClient]],
+    opening: Callable[[str, ServerEntry], AbstractAsyncContextManager[AnyClient]],
 ) -> AsyncGenerator[AnyGroup, None]:
     """Open sessions with all servers of a configuration concurrently; close them on exit.
 
@@ -287,7 +287,7 @@ async def open_group(
         group_class: The class of the client.
         config: The configuration.
         inputs: Values for its `${input:id}`.
-        opening: Opens the session with one server.
+        opening: Opens the session with one server, by its name and its entry.
 
     Raises:
         OSError: The file of the configuration can't be read.
@@ -300,7 +300,7 @@ async def open_group(
         GroupServer(
             name,
             f"{name}_" if len(entries) > 1 else "",
-            entry if isinstance(entry, Exception) else opening(entry),
+            entry if isinstance(entry, Exception) else opening(name, entry),
         )
         for name, entry in entries.items()
         if entry is not None

@@ -218,6 +218,7 @@ async def open_session(
             except (ConnectionClosedError, RequestTimeoutError) as error:
                 more = "" if isinstance(target, str) else peer.advice
                 raise explain_error(error, target, timeouts.opening, more) from None
+            await application.session_opened(peer)
             yield client_class(peer, application)
 
 

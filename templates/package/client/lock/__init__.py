@@ -1,0 +1,1 @@
+"""The lock of clients: its file, the comparison with a server, and the requests it admits."""
