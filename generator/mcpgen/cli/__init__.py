@@ -478,6 +478,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 cli.add_lazy("mcpgen.cli.contract", "contract")
+cli.add_lazy("mcpgen.cli.port", "port")
 cli.add_lazy("mcpgen.cli.project", "generate", "new", "publish")
 cli.add_lazy("mcpgen.cli.rendering", "render")
 cli.add_lazy("mcpgen.cli.protocol", "diff", "explain", "validate")
