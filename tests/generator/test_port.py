@@ -15,7 +15,7 @@ from generator.command_line import run
 pytest.importorskip("libcst")
 
 OFFICIAL = "from mcp.server.fastmcp import FastMCP\nmcp = FastMCP('a')\n"
-PORTED = "from pkg import Server\nmcp = Server('a', compatibility=\"mcp\")\n"
+PORTED = "from pkg import Server\nmcp = Server('a', compatibility=\"mcp-1\")\n"
 FASTMCP = "from fastmcp import FastMCP\nmcp = FastMCP('a')\n"
 PORTED_FASTMCP = "from pkg import Server\nmcp = Server('a', compatibility=\"fastmcp-4\")\n"
 LOW = "from mcp.server import Server\nserver = Server('a')\n"
@@ -29,7 +29,7 @@ ROWS = {
     FASTMCP: PORTED_FASTMCP,
     LOW: PORTED_LOW,
     "from mcp.server.mcpserver import MCPServer\na = MCPServer('a')\n": (
-        "from pkg import Server\na = Server('a', compatibility=\"mcp\")\n"
+        "from pkg import Server\na = Server('a', compatibility=\"mcp-2\")\n"
     ),
     "import fastmcp\na = fastmcp.FastMCP()\n": (
         'from pkg import Server\na = Server("FastMCP", compatibility="fastmcp-4")\n'
@@ -71,8 +71,7 @@ ROWS = {
         PORTED_LOW + '@server.request_handler("tools/call")\nasync def f(name, arguments): ...\n'
     ),
     "from mcp.server import Server\nserver = Server('a', on_list_tools=f)\n": (
-        "from pkg import Server\nserver = Server('a')\n"
-        'server.request_handler("tools/list")(f)\n'
+        "from pkg import Server\nserver = Server('a')\nserver.request_handler(\"tools/list\")(f)\n"
     ),
     LOW + "def f():\n    return server.request_context.lifespan_context\n": (
         PORTED_LOW + "def f():\n    return server.current_context.state\n"
@@ -88,6 +87,32 @@ ROWS = {
         "server = Server('a')\n"
         "async def main():\n"
         "    await server.run_async()\n"
+    ),
+    "from mcp.server import NotificationOptions, Server\n"
+    "from mcp.server.models import InitializationOptions\n"
+    "import mcp.server.stdio\n"
+    "server = Server('a')\n"
+    "async def main():\n"
+    "    async with mcp.server.stdio.stdio_server() as streams:\n"
+    "        # serve\n"
+    "        await server.run(streams[0], streams[1], InitializationOptions(\n"
+    "            server_name='b', server_version='2',\n"
+    "            capabilities=server.get_capabilities(NotificationOptions(), {})))\n": (
+        "from pkg import Server\n"
+        "server = Server('b', version='2')\n"
+        "async def main():\n"
+        "    # serve\n"
+        "    await server.run_async()\n"
+    ),
+    FASTMCP + "app = mcp.http_app()\n": PORTED_FASTMCP + "app = mcp.asgi()\n",
+    OFFICIAL + "app = mcp.sse_app()\n": PORTED + 'app = mcp.asgi(sse_path="/sse")\n',
+    LOW + "async def f():\n"
+    "    await server.request_context.session.send_log_message('info', data='a')\n": (
+        PORTED_LOW + "async def f():\n"
+        "    await server.current_context.log(level='info', data='a')\n"
+    ),
+    CONTEXT + "await ctx.session.send_progress_notification('t', 1, total=2)\n": (
+        PORTED_CONTEXT + "await ctx.report_progress(progress=1, total=2)\n"
     ),
     # Runs.
     OFFICIAL + "mcp.run(transport='stdio')\n": PORTED + "mcp.run(transport='stdio')\n",
@@ -148,8 +173,16 @@ LEFT = {
         "use Protected(issuers=[...])",
     ),
     FASTMCP + "mcp.add_transform(b)\n": (3, "add_transform()", "server.mount(other, prefix=...)"),
-    FASTMCP + "@mcp.tool(exclude_args=['a'])\ndef f(a): ...\n": (3, "tool(exclude_args=)", "Depends"),
-    CONTEXT + "await ctx.read_resource('a')\n": (3, "ctx.read_resource()", "server.read_resource(uri)"),
+    FASTMCP + "@mcp.tool(exclude_args=['a'])\ndef f(a): ...\n": (
+        3,
+        "tool(exclude_args=)",
+        "Depends",
+    ),
+    CONTEXT + "await ctx.read_resource('a')\n": (
+        3,
+        "ctx.read_resource()",
+        "server.read_resource(uri)",
+    ),
     LOW + "def f():\n    server.request_context.session\n": (
         4,
         "request_context.session",
@@ -209,12 +242,13 @@ def test_code_of_no_other_sdk_stays(source: str, tmp_path: Path) -> None:
 def test_comments_and_formatting_are_kept(tmp_path: Path) -> None:
     before = (
         "# top\nfrom fastmcp import FastMCP  # the server\n\n\nmcp = FastMCP(\n    'a',  # name\n"
-        "    version = '1',\n)\n\n@mcp.tool( name = 'b' )  # why\ndef f( a:int ) -> int:\n    return a\n"
+        "    version = '1',\n)\n\n@mcp.tool( name = 'b' )  # why\n"
+        "def f( a:int ) -> int:\n    return a\n"
     )
     after = before.replace("from fastmcp import FastMCP", "from pkg import Server")
     after = after.replace("FastMCP(", "Server(")
-    text, _ = ported(tmp_path, before)
-    assert text.replace('compatibility="fastmcp-4"', "").split() == after.split()
+    after = after.replace("'1',\n", "'1',\n    compatibility=\"fastmcp-4\",\n")
+    assert ported(tmp_path, before) == (after, [])
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -275,7 +309,10 @@ def test_files_outside_the_paths_and_links_stay(tmp_path: Path) -> None:
 
 def test_the_package_has_the_features_that_the_program_uses(tmp_path: Path) -> None:
     file = tmp_path / "program.py"
-    file.write_text(f"{FASTMCP}@mcp.tool\ndef add(a: int, b: int = 1) -> int:\n    '''Add.'''\n    return a + b\n")
+    file.write_text(
+        f"{FASTMCP}@mcp.tool\n"
+        "def add(a: int, b: int = 1) -> int:\n    '''Add.'''\n    return a + b\n"
+    )
     done = run("port", file, "-o", tmp_path / "pkg", "--write", "-r", "2025-06-18")
     assert done.code == 0, done.err
     assert "features: compatibility" in done.out

@@ -1,7 +1,7 @@
 """The names of other SDKs, with what takes their place in a generated package.
 
-The table is that of packages with the feature `migration`. An alternative that is a name alone, such
-as `form=` or `ctx.state`, is a rename; any other one is advice for a person.
+The table is that of packages with the feature `migration`. An alternative that is a name alone,
+such as `form=` or `ctx.state`, is a rename; any other one is advice for a person.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ ROOTS = ("mcp", "mcp_types", "fastmcp")
 """The import names of the other SDKs."""
 
 LOW_LEVEL = frozenset(
-    f"{module}.Server" for module in ("mcp.server", "mcp.server.lowlevel", "mcp.server.lowlevel.server")
+    f"{module}.Server"
+    for module in ("mcp.server", "mcp.server.lowlevel", "mcp.server.lowlevel.server")
 )
 """The low-level server of the official SDK."""
 

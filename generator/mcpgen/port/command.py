@@ -99,7 +99,11 @@ def port(sources: Iterable[Path], package: Path, fastmcp: int) -> Ported:
         wrappers[name] = MetadataWrapper(module)
         paths[name] = path
     servers = servers_of(wrappers)
-    dialects = {Level.OFFICIAL: "mcp", Level.FASTMCP: f"fastmcp-{fastmcp}"}
+    dialects = {
+        Level.OFFICIAL: "mcp-1",
+        Level.OFFICIAL_2: "mcp-2",
+        Level.FASTMCP: f"fastmcp-{fastmcp}",
+    }
     files: dict[Path, bytes] = {}
     for name, wrapper in wrappers.items():
         changed = rewrite(name, wrapper, servers[name], dialects)
@@ -119,19 +123,21 @@ def _read(sources: Iterable[Path], package: Path) -> dict[Path, bytes]:
     """The Python files in files and folders, without links and the package itself."""
     files: dict[Path, bytes] = {}
     for path in used_features.program_files(sources, package.resolve()):
-        if path.suffix == ".py" and not path.is_symlink():
-            if path.stat().st_size <= used_features.MAX_BYTES:
-                files[path] = path.read_bytes()
+        is_read = path.suffix == ".py" and not path.is_symlink()
+        if is_read and path.stat().st_size <= used_features.MAX_BYTES:
+            files[path] = path.read_bytes()
     if not files:
         raise UsageError("expected a Python file or a folder with some, got none")
     return files
 
 
 def _diff(name: str, old: bytes, new: bytes) -> str:
-    lines = [each.decode("utf-8", "replace").splitlines(keepends=True) for each in (old, new)]
+    before, after = (
+        each.decode("utf-8", "replace").splitlines(keepends=True) for each in (old, new)
+    )
     return "".join(
         line if line.endswith("\n") else f"{line}\n"
-        for line in difflib.unified_diff(*lines, fromfile=name, tofile=name)
+        for line in difflib.unified_diff(before, after, fromfile=name, tofile=name)
     )
 
 
@@ -191,8 +197,6 @@ def write(
 
     for path, content in ported.files.items():
         path.write_bytes(content)
-    options = commands.PackageOptions(
-        revisions=revisions, features=(USED,), sources=ported.sources
-    )
+    options = commands.PackageOptions(revisions=revisions, features=(USED,), sources=ported.sources)
     request = commands.new_request(options, package, errata=True)
     commands.generate(console, request, package, force=force)

@@ -83,9 +83,9 @@ class _DeadOptions(cst.CSTTransformer):
                 )
             ]:
                 is_server = dotted(owner) in self._servers.names
-                if is_server and member == "create_initialization_options":
-                    if self._counts[name] == 1:
-                        return cst.RemoveFromParent()
+                is_made = is_server and member == "create_initialization_options"
+                if is_made and self._counts[name] == 1:
+                    return cst.RemoveFromParent()
             case _:
                 pass
         return updated_node
@@ -116,7 +116,9 @@ class _Fixer(cst.CSTTransformer):
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine] | cst.RemovalSentinel:
+    ) -> (
+        cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine] | cst.RemovalSentinel
+    ):
         if len(updated_node.body) != 1:
             return updated_node
         statement = updated_node.body[0]
@@ -227,7 +229,9 @@ def _lines_of(package: str, targets: set[tuple[Target, str]]) -> list[cst.BaseSm
             by_module[package].append((target.module, local))
     made: list[cst.BaseSmallStatement] = []
     for module, names in sorted(by_module.items()):
-        texts = [name if name == local else f"{name} as {local}" for name, local in sorted(set(names))]
+        texts = [
+            name if name == local else f"{name} as {local}" for name, local in sorted(set(names))
+        ]
         statement = cst.parse_statement(f"from {module} import {', '.join(texts)}")
         made += cst.ensure_type(statement, cst.SimpleStatementLine).body
     return made

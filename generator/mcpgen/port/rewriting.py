@@ -1,8 +1,8 @@
 """Changes of one module: constructors, decorators, keywords, contexts, results and transports.
 
 Each change is made where the libcst metadata say that a name comes from another SDK, or where the
-owner of a member is a server or a context of it. Anything else stays, and is listed if it belongs to
-another SDK. `imports` changes the import statements afterwards, by what is left in the module.
+owner of a member is a server or a context of it. Anything else stays, and is listed if it belongs
+to another SDK. `imports` changes the import statements afterwards, by what is left in the module.
 """
 
 from __future__ import annotations
@@ -88,7 +88,15 @@ _ITEM_OPTIONS: Mapping[str, frozenset[str]] = {
 _SAME_MEMBERS = frozenset(
     {
         *("name", "instructions", "settings", "mount", "middleware", "add_middleware", "enable"),
-        *("disable", "remove_tool", "custom_route", "add_prompt", "run", "run_async", "request_handler"),
+        *(
+            "disable",
+            "remove_tool",
+            "custom_route",
+            "add_prompt",
+            "run",
+            "run_async",
+            "request_handler",
+        ),
         *("current_context", "list_tools", "call_tool", "list_resources", "read_resource"),
         *("list_prompts", "get_prompt", "completion"),
     }
@@ -104,7 +112,19 @@ _RUN_METHODS: Mapping[str, str | None] = {
 }
 """Transports by methods that run a server over one."""
 
+_APPLICATIONS = frozenset({"http_app", "sse_app", "streamable_http_app"})
+"""Methods of servers that make an ASGI application."""
+
 _LOGS = frozenset({"debug", "info", "warning", "error", "log"})
+_SESSION_CALLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "send_log_message": ("log", ("level", "data", "logger", "related_request_id")),
+    "send_progress_notification": (
+        "report_progress",
+        ("progress_token", "progress", "total", "message", "related_request_id"),
+    ),
+}
+"""Methods of contexts by methods of sessions, with the parameters of the latter in order."""
+
 _MESSAGES: Mapping[str, str] = {"UserMessage": "user", "AssistantMessage": "assistant"}
 _CONTEXT_MEMBERS = frozenset(
     {
@@ -140,7 +160,9 @@ def rewrite(
         servers: Its servers.
         dialects: The words of `Server(compatibility=)`, by the kind of server.
     """
-    rewriter = _Rewriter(path, servers, dialects)
+    options = _OptionCollector()
+    wrapper.visit(options)
+    rewriter = _Rewriter(path, servers, dialects, options.identity())
     module = wrapper.visit(rewriter)
     return Rewritten(module, rewriter.needed, rewriter.findings)
 
@@ -148,8 +170,15 @@ def rewrite(
 class _Rewriter(cst.CSTTransformer):
     METADATA_DEPENDENCIES = (QualifiedNameProvider, PositionProvider)
 
-    def __init__(self, path: str, servers: Servers, dialects: Mapping[Level, str]) -> None:
+    def __init__(
+        self,
+        path: str,
+        servers: Servers,
+        dialects: Mapping[Level, str],
+        identity: Mapping[str, cst.BaseExpression],
+    ) -> None:
         super().__init__()
+        self._identity = identity
         self.needed: set[Target] = set()
         self.findings: list[Finding] = []
         self._path = path
@@ -158,6 +187,7 @@ class _Rewriter(cst.CSTTransformer):
         self._contexts: list[frozenset[str]] = []
         self._no_references: set[int] = set()
         self._assigned: set[int] = set()
+        self._understood: set[int] = set()
         self._handlers: list[tuple[str, cst.BaseExpression]] = []
 
     # Handlers that are arguments
@@ -240,16 +270,18 @@ class _Rewriter(cst.CSTTransformer):
             return cst.Name(target.name)
         return self._member(original_node, updated_node)
 
-    def _member(
-        self, original: cst.Attribute, updated: cst.Attribute
-    ) -> cst.BaseExpression:
+    def _member(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression:
         """A member of a server or of a context."""
         owner, name = dotted(original.value), original.attr.value
         if self._is_context(owner):
             if name == "lifespan_context":
                 return updated.with_changes(attr=cst.Name("state"))
+            if name == "session" and id(original) not in self._understood:
+                self._leave(original, "ctx.session", "use ctx.client")
             return updated
         if owner.endswith(".request_context") and self._is_context(owner.rpartition(".")[0]):
+            if id(original) in self._understood:
+                return updated
             if name == "lifespan_context":
                 context = cst.ensure_type(updated.value, cst.Attribute).value
                 return cst.Attribute(context, cst.Name("state"))
@@ -261,6 +293,8 @@ class _Rewriter(cst.CSTTransformer):
             return updated.with_changes(attr=cst.Name("current_context"))
         outer, _, last = owner.rpartition(".")
         if last == "request_context" and self._servers.names.get(outer) is Level.LOW:
+            if id(original) in self._understood:
+                return updated
             if name == "lifespan_context":
                 return updated.with_changes(attr=cst.Name("state"))
             advice = alternatives.advice_on_attribute("Context", name)
@@ -312,6 +346,43 @@ class _Rewriter(cst.CSTTransformer):
 
     # Calls
 
+    def visit_Call(self, node: cst.Call) -> None:
+        session_call = self._session(node)
+        if session_call is not None and session_call[1] in _SESSION_CALLS:
+            session = cst.ensure_type(node.func, cst.Attribute).value
+            self._understood.add(id(session))
+
+    def _session(self, call: cst.Call) -> tuple[str, str] | None:
+        """The owner of the session that a method is called of, and the method."""
+        chain = dotted(call.func)
+        owner, _, method = chain.rpartition(".session.")
+        outer = owner.removesuffix(".request_context")
+        is_low = outer != owner and self._servers.names.get(outer) is Level.LOW
+        return (outer, method) if is_low or (owner and self._is_context(outer)) else None
+
+    def _session_call(self, original: cst.Call, updated: cst.Call) -> cst.Call | None:
+        """A call of the context for one of its session; `None` if it is not understood."""
+        session = self._session(original)
+        if session is None or session[1] not in _SESSION_CALLS:
+            return None
+        owner, (method, parameters) = session[0], _SESSION_CALLS[session[1]]
+        given = {
+            _keyword_of(each) or (parameters[index] if index < len(parameters) else ""): each.value
+            for index, each in enumerate(updated.args)
+        }
+        if not given.keys() <= {*parameters, "progress_token"}:
+            return None
+        context = cst.parse_expression(owner)
+        if self._servers.names.get(owner) is Level.LOW:
+            context = cst.Attribute(context, cst.Name("current_context"))
+        arguments = [
+            _named(each, given[each])
+            for each in parameters
+            if each in given and each not in ("progress_token", "related_request_id")
+        ]
+        func = cst.Attribute(context, cst.Name(method))
+        return _with_arguments(updated.with_changes(func=func, args=[]), arguments)
+
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = sdk_name(self, original_node.func)
         level = level_of(name)
@@ -320,6 +391,9 @@ class _Rewriter(cst.CSTTransformer):
         if name is not None:
             return self._call_of_name(original_node, updated_node, name)
         if isinstance(original_node.func, cst.Attribute):
+            sent = self._session_call(original_node, updated_node)
+            if sent is not None:
+                return sent
             owner, member = dotted(original_node.func.value), original_node.func.attr.value
             level = self._servers.names.get(owner)
             if level is Level.LOW:
@@ -354,7 +428,9 @@ class _Rewriter(cst.CSTTransformer):
                 self._handlers.append((_OPTION_HANDLERS[keyword], each.value))
                 continue
             if is_low and keyword.startswith("on_"):
-                self._leave(own, f"Server({keyword}=)", "use server.request_handler(request)(function)")
+                self._leave(
+                    own, f"Server({keyword}=)", "use server.request_handler(request)(function)"
+                )
             elif keyword == "mask_error_details":
                 if not _is(each.value, "False"):
                     self._leave(own, f"{keyword}=", "remove it, and compatibility=")
@@ -370,6 +446,8 @@ class _Rewriter(cst.CSTTransformer):
                 advice = alternatives.advice_on_keyword("Server", keyword)
                 self._leave(own, f"{_class_name(original)}({keyword}=)", advice)
             arguments.append(each)
+        if is_low:
+            arguments = _with_identity(arguments, self._identity)
         if not any(_keyword_of(each) in (None, "name") for each in arguments):
             default = "FastMCP" if _class_name(original) == "FastMCP" else "mcp-server"
             arguments.insert(0, cst.Arg(cst.SimpleString(f'"{default}"')))
@@ -456,6 +534,11 @@ class _Rewriter(cst.CSTTransformer):
             return _with_arguments(updated, self._run_arguments(original, updated))
         if kind in _ITEM_OPTIONS:
             return self._item(original, updated, kind)
+        if member in _APPLICATIONS and not original.args:
+            func = cst.ensure_type(updated.func, cst.Attribute)
+            call = updated.with_changes(func=func.with_changes(attr=cst.Name("asgi")))
+            path = [] if member != "sse_app" else [_named("sse_path", cst.SimpleString('"/sse"'))]
+            return _with_arguments(call, path)
         if member not in _SAME_MEMBERS:
             advice = alternatives.advice_on_attribute("Server", member)
             self._leave(original, f"{member}()", advice or "see the pages on servers")
@@ -550,7 +633,11 @@ class _Rewriter(cst.CSTTransformer):
             return updated_node
         run = _RunRewriter(streams, self._servers)
         changed = body.visit(run)
-        if run.count != 1 or not isinstance(changed, cst.IndentedBlock) or _names(changed) & streams:
+        if (
+            run.count != 1
+            or not isinstance(changed, cst.IndentedBlock)
+            or _names(changed) & streams
+        ):
             self._leave(original_node, "stdio_server()", "use await server.run_async()")
             return updated_node
         first, *rest = changed.body
@@ -560,6 +647,48 @@ class _Rewriter(cst.CSTTransformer):
     def _leave(self, node: cst.CSTNode, code: str, remedy: str) -> None:
         line = self.get_metadata(PositionProvider, node).start.line
         self.findings.append(Finding(self._path, line, code, remedy))
+
+
+class _OptionCollector(cst.CSTVisitor):
+    """Collects what `InitializationOptions` say of the only low-level server of a module."""
+
+    METADATA_DEPENDENCIES = (QualifiedNameProvider,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._servers = 0
+        self._options: list[cst.Call] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        name = sdk_name(self, node.func)
+        self._servers += level_of(name) is Level.LOW
+        if name is not None and name.endswith(".InitializationOptions"):
+            self._options.append(node)
+
+    def identity(self) -> Mapping[str, cst.BaseExpression]:
+        """The name and the version of the server, where literals state these."""
+        if self._servers != 1 or len(self._options) != 1:
+            return {}
+        stated = {_keyword_of(each): each.value for each in self._options[0].args}
+        return {
+            name: value
+            for name in ("name", "version")
+            if isinstance(value := stated.get(f"server_{name}"), cst.SimpleString)
+        }
+
+
+def _with_identity(
+    arguments: Sequence[cst.Arg], identity: Mapping[str, cst.BaseExpression]
+) -> list[cst.Arg]:
+    """The arguments of a server with the name and the version that its options state."""
+    made = list(arguments)
+    if made and made[0].keyword is None and "name" in identity:
+        made[0] = made[0].with_changes(value=identity["name"])
+    is_versioned = len(made) > 1 and made[1].keyword is None
+    is_versioned |= any(_keyword_of(each) == "version" for each in made)
+    if "version" in identity and not is_versioned:
+        made.append(_named("version", identity["version"]))
+    return made
 
 
 class _RunRewriter(cst.CSTTransformer):
@@ -575,7 +704,7 @@ class _RunRewriter(cst.CSTTransformer):
         func = updated_node.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "run":
             return updated_node
-        given = {dotted(each.value) for each in updated_node.args[:2]}
+        given = {_stream(each.value) for each in updated_node.args[:2]}
         keywords = {_keyword_of(each) for each in updated_node.args[3:]}
         if given != self._streams or not keywords <= {"raise_exceptions", "stateless"}:
             return updated_node
@@ -585,11 +714,20 @@ class _RunRewriter(cst.CSTTransformer):
 
 
 def _streams(item: cst.WithItem) -> frozenset[str] | None:
-    """The names of two streams, as in `as (read, write)`."""
-    if item.asname is None or not isinstance(item.asname.name, cst.Tuple):
+    """The names of two streams, as in `as (read, write)`, or of the tuple of both."""
+    if item.asname is None:
+        return None
+    if isinstance(item.asname.name, cst.Name):
+        return frozenset({item.asname.name.value})
+    if not isinstance(item.asname.name, cst.Tuple):
         return None
     names = frozenset(dotted(each.value) for each in item.asname.name.elements)
     return names if len(names) == 2 and "" not in names else None
+
+
+def _stream(value: cst.BaseExpression) -> str:
+    """The name of a stream, or that of the tuple of both in `streams[0]`."""
+    return dotted(value.value if isinstance(value, cst.Subscript) else value)
 
 
 class _NameCollector(cst.CSTVisitor):
@@ -639,6 +777,14 @@ def _template(value: cst.BaseExpression) -> cst.BaseExpression:
     return value.with_changes(value=re.sub(r"\{(\w+)\*\}", r"{+\1}", value.value))
 
 
+def _without_comment(comma: cst.Comma) -> cst.Comma:
+    space = comma.whitespace_after
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return comma
+    line = cst.TrailingWhitespace(newline=space.first_line.newline)
+    return comma.with_changes(whitespace_after=space.with_changes(first_line=line, empty_lines=()))
+
+
 def _with_arguments(call: cst.Call, arguments: Iterable[cst.Arg]) -> cst.Call:
     """A call with other arguments, with the whitespace of the first ones kept."""
     made = list(arguments)
@@ -649,6 +795,7 @@ def _with_arguments(call: cst.Call, arguments: Iterable[cst.Arg]) -> cst.Call:
     ending = old[-1] if old else None
     if len(old) < 2 or separator is None:
         separator = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    separator = _without_comment(separator)
     for index, each in enumerate(made[:-1]):
         if not isinstance(each.comma, cst.Comma) or each is ending:
             made[index] = each.with_changes(

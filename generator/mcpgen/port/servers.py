@@ -1,8 +1,8 @@
 """The servers of a program: the names that its modules bind to servers of another SDK.
 
 Nothing is imported or run. A name is a server if it is bound to a call of the class of servers, if
-its annotation is that class, or if another module of the program binds it so and it is imported from
-there.
+its annotation is that class, or if another module of the program binds it so and it is imported
+from there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ class Level(Enum):
     """The kinds of servers of other SDKs."""
 
     LOW = "low level"
-    OFFICIAL = "official"
+    OFFICIAL = "official 1"
+    OFFICIAL_2 = "official 2"
     FASTMCP = "fastmcp"
 
 
@@ -54,7 +55,9 @@ def level_of(name: str | None) -> Level | None:
     if name in alternatives.LOW_LEVEL:
         return Level.LOW
     if alternatives.is_high_level(name):
-        return Level.FASTMCP if name.startswith("fastmcp") else Level.OFFICIAL
+        if name.startswith("fastmcp"):
+            return Level.FASTMCP
+        return Level.OFFICIAL if name.endswith(".FastMCP") else Level.OFFICIAL_2
     return None
 
 

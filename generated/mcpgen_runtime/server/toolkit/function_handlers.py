@@ -17,8 +17,8 @@ content. A function that is registered here for a request takes the place of the
 | `resources/subscribe` and `unsubscribe` | the URI | nothing |
 
 An exception of `tools/call` is a result with the text of the exception, as in that SDK. A function
-of the official SDK 2, whose first parameter is the context, takes the params besides, and returns the
-result.
+of the official SDK 2, whose first parameter is the context, takes the params as the second one, and
+returns the result.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Handler: TypeAlias = Callable[[Callable[..., Awaitable[Any]], Any], Coroutine[Any, Any, Any]]
 
 _logger = logging.getLogger(__name__)
+_URL_ELICITATION_REQUIRED = -32042
 _CONTEXT: ContextVar[Context[Any]] = ContextVar("context")
 
 
@@ -171,7 +172,9 @@ def _takes_context(function: Callable[..., Any]) -> bool:
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None:
         return False
-    return first.name in ("ctx", "context", "_ctx", "_context") or "Context" in str(first.annotation)
+    return first.name in ("ctx", "context", "_ctx", "_context") or "Context" in str(
+        first.annotation
+    )
 
 
 class ListRequest(msgspec.Struct, frozen=True):
@@ -198,9 +201,9 @@ async def _call_tool(function: Callable[..., Awaitable[Any]], params: Any) -> An
     try:
         value = await function(params.name, dict(params.arguments or {}))
         return _tool_result(value)
-    except ProtocolError:
-        raise
     except Exception as error:
+        if isinstance(error, ProtocolError) and error.code == _URL_ELICITATION_REQUIRED:
+            raise  # the client has to open a page first
         _logger.exception("tool %r failed", params.name)
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
 

@@ -24,15 +24,14 @@ import msgspec
 from ..._wire import is_many
 from ...errors import MissingExtraError, ProtocolError, ToolError
 from ...json_schema import WRAPPED_MARKER, WRAPPER
+from ...values.value_types import value_type
 from . import signatures
-from .content import Text, ToolResult, as_tool_result, is_content
-from .content import UnfinishedResult
+from .content import Text, ToolResult, UnfinishedResult, as_tool_result, is_content
 from .output_conversion import Output, from_annotation
 from .server import ServerKernel
 from .tools import Tool
-from ...values.value_types import value_type
 
-Compatibility: TypeAlias = Literal["mcp", "fastmcp-2", "fastmcp-3", "fastmcp-4"]
+Compatibility: TypeAlias = Literal["mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "fastmcp-4"]
 """Another SDK: the high level of the official one, or FastMCP of a major version."""
 
 
@@ -67,18 +66,23 @@ class Dialect(msgspec.Struct, frozen=True):
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _MAPS = frozenset({"properties", "$defs", "patternProperties"})
 _VALUES = frozenset({"default", "const", "enum", "examples", "required"})
-_SECTION = re.compile(r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Note|Notes):\s*$", re.M)
+_SECTION = re.compile(
+    r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Note|Notes):\s*$", re.MULTILINE
+)
 _MARKER: Mapping[str, Any] = {WRAPPED_MARKER: True}
 _MCP_FAILURE = "Error executing tool {name}: {error}"
 
+_OFFICIAL = Dialect(
+    raw_docstring=True,
+    indent=2,
+    splits_lists=True,
+    failure=_MCP_FAILURE,
+    tool_failure=_MCP_FAILURE,
+)
+
 DIALECTS: Mapping[str, Dialect] = {
-    "mcp": Dialect(
-        raw_docstring=True,
-        indent=2,
-        splits_lists=True,
-        failure=_MCP_FAILURE,
-        tool_failure=_MCP_FAILURE,
-    ),
+    "mcp-1": _OFFICIAL,
+    "mcp-2": msgspec.structs.replace(_OFFICIAL, failure="Error executing tool {name}"),
     "fastmcp-2": Dialect(marker=_MARKER),
     "fastmcp-3": Dialect(titles=False, closed=True, inline=True, marker=_MARKER),
     "fastmcp-4": Dialect(
@@ -235,6 +239,9 @@ class CompatibleTool(Tool):
     ) -> None:
         self._dialect, self._written, self._names = dialect, function, names
         described = {"description": description(function, dialect), **members}
+        hints: Mapping[str, Any] = members.get("annotations") or {}
+        if dialect.marker and "title" in hints:
+            described.setdefault("title", hints["title"])
         super().__init__(function, *arguments, members=described, names=names, **options)
         self.function = self._converted(self.function)
 
@@ -283,9 +290,7 @@ class CompatibleTool(Tool):
     def _listed(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         return super()._listed(schema) if self._dialect.inline else schema
 
-    def _converted(
-        self, function: Callable[..., Awaitable[Any]]
-    ) -> Callable[..., Awaitable[Any]]:
+    def _converted(self, function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         """The function of a call, with the content and the errors of the dialect."""
         dialect, name, output = self._dialect, self.name, self._output
 
