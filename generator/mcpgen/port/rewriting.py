@@ -125,6 +125,16 @@ _SESSION_CALLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Methods of contexts by methods of sessions, with the parameters of the latter in order."""
 
+_SESSION_NOTIFICATIONS: Mapping[str, str] = {
+    "send_prompt_list_changed": "notifications/prompts/list_changed",
+    "send_resource_list_changed": "notifications/resources/list_changed",
+    "send_resource_updated": "notifications/resources/updated",
+    "send_tool_list_changed": "notifications/tools/list_changed",
+}
+"""Notifications by methods of sessions."""
+
+_MEDIA_METHODS = frozenset({"to_audio_content", "to_data_uri", "to_image_content"})
+
 _MESSAGES: Mapping[str, str] = {"UserMessage": "user", "AssistantMessage": "assistant"}
 _CONTEXT_MEMBERS = frozenset(
     {
@@ -273,6 +283,9 @@ class _Rewriter(cst.CSTTransformer):
     def _member(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression:
         """A member of a server or of a context."""
         owner, name = dotted(original.value), original.attr.value
+        if name in _MEDIA_METHODS:
+            advice = alternatives.advice_on_attribute("Image", name)
+            self._leave(original, f".{name}()", advice or "")
         if self._is_context(owner):
             if name == "lifespan_context":
                 return updated.with_changes(attr=cst.Name("state"))
@@ -348,7 +361,10 @@ class _Rewriter(cst.CSTTransformer):
 
     def visit_Call(self, node: cst.Call) -> None:
         session_call = self._session(node)
-        if session_call is not None and session_call[1] in _SESSION_CALLS:
+        if session_call is not None and session_call[1] in {
+            *_SESSION_CALLS,
+            *_SESSION_NOTIFICATIONS,
+        }:
             session = cst.ensure_type(node.func, cst.Attribute).value
             self._understood.add(id(session))
 
@@ -363,6 +379,8 @@ class _Rewriter(cst.CSTTransformer):
     def _session_call(self, original: cst.Call, updated: cst.Call) -> cst.Call | None:
         """A call of the context for one of its session; `None` if it is not understood."""
         session = self._session(original)
+        if session is not None and session[1] in _SESSION_NOTIFICATIONS:
+            return self._notification(updated, *session)
         if session is None or session[1] not in _SESSION_CALLS:
             return None
         owner, (method, parameters) = session[0], _SESSION_CALLS[session[1]]
@@ -381,6 +399,17 @@ class _Rewriter(cst.CSTTransformer):
             if each in given and each not in ("progress_token", "related_request_id")
         ]
         func = cst.Attribute(context, cst.Name(method))
+        return _with_arguments(updated.with_changes(func=func, args=[]), arguments)
+
+    def _notification(self, updated: cst.Call, owner: str, member: str) -> cst.Call:
+        """A notification of the request's context for a method of its session."""
+        low = ".current_context" if self._servers.names.get(owner) is Level.LOW else ""
+        func = cst.parse_expression(f"{owner}{low}.request_context.notify")
+        arguments = [cst.Arg(cst.SimpleString(f'"{_SESSION_NOTIFICATIONS[member]}"'))]
+        for each in updated.args:
+            uri = cst.Call(cst.Name("str"), [cst.Arg(each.value)])
+            element = cst.DictElement(cst.SimpleString('"uri"'), uri)
+            arguments.append(cst.Arg(cst.Dict([element])))
         return _with_arguments(updated.with_changes(func=func, args=[]), arguments)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:

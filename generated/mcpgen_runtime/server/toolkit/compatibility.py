@@ -68,9 +68,6 @@ class Dialect(msgspec.Struct, frozen=True):
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _MAPS = frozenset({"properties", "$defs", "patternProperties"})
 _VALUES = frozenset({"default", "const", "enum", "examples", "required"})
-_SECTION = re.compile(
-    r"^(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Note|Notes):\s*$", re.MULTILINE
-)
 _MARKER: Mapping[str, Any] = {WRAPPED_MARKER: True}
 _MCP_FAILURE = "Error executing tool {name}: {error}"
 
@@ -82,14 +79,14 @@ _OFFICIAL = Dialect(
     tool_failure=_MCP_FAILURE,
 )
 
+_FASTMCP = Dialect(splits_docstring=True, titles=False, closed=True, inline=True, marker=_MARKER)
+
 DIALECTS: Mapping[str, Dialect] = {
     "mcp-1": _OFFICIAL,
     "mcp-2": msgspec.structs.replace(_OFFICIAL, failure="Error executing tool {name}"),
-    "fastmcp-2": Dialect(marker=_MARKER),
-    "fastmcp-3": Dialect(titles=False, closed=True, inline=True, marker=_MARKER),
-    "fastmcp-4": Dialect(
-        splits_docstring=True, titles=False, closed=True, inline=True, marker=_MARKER
-    ),
+    "fastmcp-2": Dialect(titles=False, inline=True, marker=_MARKER),
+    "fastmcp-3": _FASTMCP,
+    "fastmcp-4": _FASTMCP,
 }
 
 
@@ -103,6 +100,7 @@ class CompatibilityOptions(TypedDict, total=False):
         sse_path: The path of HTTP+SSE, for `run(transport="sse")`.
         stateless_http: Whether `run` keeps no sessions.
         json_response: Whether `run` answers by JSON instead of streams.
+        auth: A `Protected` of `run` over HTTP, or `None`.
     """
 
     compatibility: Compatibility | None
@@ -112,6 +110,7 @@ class CompatibilityOptions(TypedDict, total=False):
     sse_path: str
     stateless_http: bool
     json_response: bool
+    auth: Any
 
 
 @dataclass
@@ -127,6 +126,7 @@ class HttpSettings:
     sse_path: str = "/sse"
     stateless_http: bool = False
     json_response: bool = False
+    auth: Any = None
 
     def arguments(self, transport: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of `Server.run` for a transport of another SDK."""
@@ -141,6 +141,8 @@ class HttpSettings:
             made["stateless"] = True
         if self.json_response:
             made["answers"] = "json"
+        if self.auth is not None:
+            made["auth"] = self.auth
         return {**made, **given}
 
 
@@ -264,7 +266,7 @@ class CompatibleTool(Tool):
         model = pydantic.create_model(f"{name}Arguments", __config__=config, **fields)
         schema: dict[str, Any] = model.model_json_schema(by_alias=True)
         if self._dialect.splits_docstring:
-            described = signatures.parameter_descriptions(self._written.__doc__)
+            described = parameters_in(inspect.getdoc(self._written))
             for name in described.keys() & schema["properties"].keys():
                 schema["properties"][name].setdefault("description", described[name])
         return self._styled(schema)
@@ -324,8 +326,71 @@ def description(function: Callable[..., Any], dialect: Dialect) -> str | None:
         return text or ""
     text = inspect.getdoc(documented)
     if text is not None and dialect.splits_docstring:
-        return _SECTION.split(text, maxsplit=1)[0].strip()
+        return description_in(text)
     return text
+
+
+_TITLE = re.compile(r"(\w[\s\w-]*):(?:\s+\S.*)?\s*")
+_PARAMETERS = frozenset({"args", "arguments", "params", "parameters"})
+_SECTIONS = _PARAMETERS | {
+    *("keyword args", "keyword arguments", "other args", "other arguments", "other params"),
+    *("other parameters", "raises", "exceptions", "returns", "yields", "receives", "examples"),
+    *("attributes", "functions", "methods", "classes", "modules", "warns", "warnings"),
+    *("attention", "caution", "danger", "error", "example", "hint", "important", "note", "notes"),
+    *("raise", "references", "return", "see-also", "tip", "todo", "warning", "yield"),
+}
+_FIELD = re.compile(r"^:(?:param|type|returns?|rtype|raises)\b", re.MULTILINE)
+_UNDERLINED = re.compile(r"^\w[\w ]*\n-{3,}\s*$", re.MULTILINE)
+
+
+def _sections(text: str) -> list[tuple[str, list[str]]]:
+    """The parts of a docstring in Google's style: lower-case titles, empty for text, and lines."""
+    parts: list[tuple[str, list[str]]] = [("", [])]
+    lines, is_code = text.splitlines(), False
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
+        is_code ^= line.lstrip().startswith("```")
+        match = None if is_code else _TITLE.fullmatch(line)
+        if match is not None and following.startswith(" "):
+            parts.append((match[1].lower(), []))
+        elif parts[-1][0] and line and not line.startswith(" "):
+            parts.append(("", [line]))
+        else:
+            parts[-1][1].append(line)
+    return parts
+
+
+def description_in(text: str) -> str:
+    """The description in a docstring, without sections such as `Args:`; FastMCP 3 lists it."""
+    parts = _sections(text)
+    if any(title in _SECTIONS for title, _ in parts):
+        texts = ("\n".join(lines).strip() for title, lines in parts if not title)
+        return next((each for each in texts if each), "")
+    for form in (_UNDERLINED, _FIELD):
+        if (match := form.search(text)) is not None:
+            return text[: match.start()].strip()
+    return text
+
+
+def parameters_in(text: str | None) -> dict[str, str]:
+    """The descriptions of parameters in a docstring, with their lines, as FastMCP 3 lists them."""
+    described: dict[str, list[str]] = {}
+    for title, lines in _sections(text or ""):
+        if title not in _PARAMETERS:
+            continue
+        indent = next((len(line) - len(line.lstrip()) for line in lines if line.strip()), 0)
+        item: list[str] = []
+        for line in lines:
+            depth = len(line) - len(line.lstrip())
+            if depth == indent and ":" in line:
+                name, _, rest = line.strip().partition(":")
+                item = described[name.partition(" ")[0].lstrip("*")] = [rest.strip()]
+            elif not line.strip():
+                item.append("")
+            else:
+                item.append(line[2 * indent :] if depth >= 2 * indent else line.strip())
+    if not described:
+        return signatures.parameter_descriptions(text)
+    return {name: "\n".join(lines).strip() for name, lines in described.items()}
 
 
 def _field(annotation: Any, parameter: inspect.Parameter, dialect: Dialect) -> Any:
@@ -353,7 +418,7 @@ def _official_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] 
     is_alias = isinstance(kind, GenericAlias)
     wrapped = is_alias or not isinstance(kind, type) or kind in _PLAIN
     if is_alias and typing.get_origin(kind) is dict and typing.get_args(kind)[0] is str:
-        titled = typing.Annotated[kind, pydantic.Field(title=f"{name}DictOutput")]
+        titled: Any = typing.Annotated[annotation, pydantic.Field(title=f"{name}DictOutput")]
         return False, pydantic.TypeAdapter(titled).json_schema()
     if wrapped:
         model = pydantic.create_model(f"{name}Output", result=annotation)
@@ -363,8 +428,8 @@ def _official_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] 
     if issubclass(kind, pydantic.BaseModel) or typing.is_typeddict(kind):
         return False, pydantic.TypeAdapter(kind).json_schema()
     hints = typing.get_type_hints(kind, include_extras=True)
-    fields = {each: (hint, getattr(kind, each, ...)) for each, hint in hints.items()}
-    return False, pydantic.create_model(kind.__name__, **fields).model_json_schema()
+    members = {each: (hint, getattr(kind, each, ...)) for each, hint in hints.items()}
+    return False, pydantic.create_model(kind.__name__, **members).model_json_schema()
 
 
 def _fastmcp_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] | None:

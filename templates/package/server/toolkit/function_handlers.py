@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import typing
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeAlias, TypeVar
@@ -49,6 +50,13 @@ _URL_ELICITATION_REQUIRED = -32042
 _CONTEXT: ContextVar[Context[Any]] = ContextVar("context")
 
 
+class _Registered(msgspec.Struct, frozen=True):
+    """A function of a request; `takes_context` if it takes the context and the params."""
+
+    call: Callable[..., Awaitable[Any]]
+    takes_context: bool
+
+
 class FunctionHandlers:
     """The functions of one server by request; they come before what else handles requests.
 
@@ -59,7 +67,7 @@ class FunctionHandlers:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._others = dispatcher.overrides
-        self._functions: dict[str, Callable[..., Any]] = {}
+        self._functions: dict[str, _Registered] = {}
 
     def add(self, method: str, function: Callable[..., Any]) -> None:
         """Register the function of a request.
@@ -71,7 +79,8 @@ class FunctionHandlers:
             raise ValueError(f"expected one of {', '.join(_HANDLERS)}, got {method!r}")
         if method in self._functions:
             raise ValueError(f"{method}: expected one function, got two")
-        self._functions[method] = function
+        takes_context = _takes_context(function)
+        self._functions[method] = _Registered(_coroutine_function(function), takes_context)
 
     def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any] | None:
         """The result of a request; `None` if no function handles it."""
@@ -94,15 +103,14 @@ class FunctionHandlers:
         if self._others is not None:
             yield from self._others.requests(revision)
 
-    async def _result(self, function: Callable[..., Any], request: RequestContext) -> Any:
+    async def _result(self, function: _Registered, request: RequestContext) -> Any:
         name = request.method.name
         context = self._dispatcher.context_of(request)
         _CONTEXT.set(context)
-        call = _coroutine_function(function)
-        if _takes_context(function):
-            result = await call(context, request.params)
+        if function.takes_context:
+            result = await function.call(context, request.params)
         else:
-            result = await _HANDLERS[name](call, request.params)
+            result = await _HANDLERS[name](function.call, request.params)
         try:
             return recast(to_json(result), request.method.result)
         except UNWRITABLE as error:
@@ -154,15 +162,24 @@ def _coroutine_function(function: Callable[..., Any]) -> Callable[..., Awaitable
     is_open = any(each.kind is each.VAR_POSITIONAL for each in parameters)
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     count = sum(each.kind in positional for each in parameters)
-    uri_type = next((each.annotation for each in parameters if each.name == "uri"), None)
+    uri_type = _uri_type(function)
 
     async def call(*values: Any) -> Any:
-        if isinstance(uri_type, type) and not issubclass(str, uri_type):
-            values = (uri_type(values[0]), *values[1:])  # a class of pydantic
+        if uri_type is not None:
+            values = (uri_type(values[0]), *values[1:])
         result = function(*(values if is_open else values[:count]))
         return await result if inspect.isawaitable(result) else result
 
     return call
+
+
+def _uri_type(function: Callable[..., Any]) -> Any:
+    """The class of pydantic that a function takes a URI as; `None` if it takes a string."""
+    try:
+        kind = typing.get_type_hints(function).get("uri")
+    except (NameError, TypeError):
+        return None
+    return kind if isinstance(kind, type) and kind.__module__.startswith("pydantic") else None
 
 
 def _takes_context(function: Callable[..., Any]) -> bool:
