@@ -63,6 +63,7 @@ ROWS = {
     FASTMCP + "@mcp.tool\ndef f() -> str: ...\n": (
         PORTED_FASTMCP + "@mcp.tool\ndef f() -> str: ...\n"
     ),
+    FASTMCP + "mcp.tool(f, name='a')\n": PORTED_FASTMCP + "mcp.add_tool(f, name='a')\n",
     # Low-level handlers.
     LOW + "@server.list_tools()\nasync def f(): ...\n": (
         PORTED_LOW + '@server.request_handler("tools/list")\nasync def f(): ...\n'
@@ -110,6 +111,12 @@ ROWS = {
     "    await server.request_context.session.send_log_message('info', data='a')\n": (
         PORTED_LOW + "async def f():\n"
         "    await server.current_context.log(level='info', data='a')\n"
+    ),
+    LOW + "async def f():\n"
+    "    await server.request_context.session.send_resource_updated(uri)\n": (
+        PORTED_LOW + "async def f():\n"
+        "    await server.current_context.request_context.notify("
+        '"notifications/resources/updated", {"uri": str(uri)})\n'
     ),
     CONTEXT + "await ctx.session.send_progress_notification('t', 1, total=2)\n": (
         PORTED_CONTEXT + "await ctx.report_progress(progress=1, total=2)\n"
@@ -183,6 +190,7 @@ LEFT = {
         "ctx.read_resource()",
         "server.read_resource(uri)",
     ),
+    FASTMCP + "a = image.to_data_uri()\n": (3, ".to_data_uri()", "base64.b64encode"),
     LOW + "def f():\n    server.request_context.session\n": (
         4,
         "request_context.session",

@@ -596,6 +596,12 @@ class _Rewriter(cst.CSTTransformer):
         return arguments
 
     def _item(self, original: cst.Call, updated: cst.Call, kind: str) -> cst.Call:
+        func = cst.ensure_type(updated.func, cst.Attribute)
+        keywords = {_keyword_of(each) for each in original.args}
+        is_function = bool(original.args) and isinstance(original.args[0].value, cst.Name)
+        if func.attr.value in ("tool", "prompt") and is_function and {None, "name"} <= keywords:
+            method = cst.Name(f"add_{func.attr.value}")
+            updated = updated.with_changes(func=func.with_changes(attr=method))
         arguments: list[cst.Arg] = []
         for own, each in zip(original.args, updated.args, strict=True):
             keyword = _keyword_of(each)
