@@ -112,8 +112,7 @@ ROWS = {
         PORTED_LOW + "async def f():\n"
         "    await server.current_context.log(level='info', data='a')\n"
     ),
-    LOW + "async def f():\n"
-    "    await server.request_context.session.send_resource_updated(uri)\n": (
+    LOW + "async def f():\n    await server.request_context.session.send_resource_updated(uri)\n": (
         PORTED_LOW + "async def f():\n"
         "    await server.current_context.request_context.notify("
         '"notifications/resources/updated", {"uri": str(uri)})\n'
@@ -190,6 +189,7 @@ LEFT = {
         "ctx.read_resource()",
         "server.read_resource(uri)",
     ),
+    FASTMCP + "assert result.isError\n": (3, ".isError", "have is_error"),
     FASTMCP + "a = image.to_data_uri()\n": (3, ".to_data_uri()", "base64.b64encode"),
     LOW + "def f():\n    server.request_context.session\n": (
         4,

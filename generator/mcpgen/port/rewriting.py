@@ -133,6 +133,14 @@ _SESSION_NOTIFICATIONS: Mapping[str, str] = {
 }
 """Notifications by methods of sessions."""
 
+_WIRE_NAMES: Mapping[str, str] = {
+    "inputSchema": "input_schema",
+    "isError": "is_error",
+    "outputSchema": "output_schema",
+    "structuredContent": "structured_content",
+}
+"""Attributes of messages that have the name on the wire in the official SDK 1 alone."""
+
 _MEDIA_METHODS = frozenset({"to_audio_content", "to_data_uri", "to_image_content"})
 
 _MESSAGES: Mapping[str, str] = {"UserMessage": "user", "AssistantMessage": "assistant"}
@@ -283,6 +291,8 @@ class _Rewriter(cst.CSTTransformer):
     def _member(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression:
         """A member of a server or of a context."""
         owner, name = dotted(original.value), original.attr.value
+        if name in _WIRE_NAMES:
+            self._leave(original, f".{name}", f"objects of the package have {_WIRE_NAMES[name]}")
         if name in _MEDIA_METHODS:
             advice = alternatives.advice_on_attribute("Image", name)
             self._leave(original, f".{name}()", advice or "")
