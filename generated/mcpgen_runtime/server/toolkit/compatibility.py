@@ -203,9 +203,14 @@ class CompatibleServer(ServerKernel):
         return register
 
     def _use_tool_options(self, options: dict[str, Any], members: dict[str, Any]) -> dict[str, Any]:
+        lacks_schema = self._dialect is not None and options.get("output_schema", "") is None
+        if lacks_schema:
+            del options["output_schema"]  # which the feature `schemas` alone has
         made = super()._use_tool_options(options, members)
         if self._dialect is None:
             return made
+        if lacks_schema:
+            made = {**made, "lacks_schema": True}
         kind = _compatible_class(made.get("kind", Tool))
         return {**made, "kind": kind, "dialect": self._dialect}
 
@@ -226,6 +231,7 @@ class CompatibleTool(Tool):
         dialect: The dialect.
         members: See `Tool`.
         names: See `Tool`.
+        lacks_schema: Whether it has no output schema, whatever its function returns.
         options: See `Tool`.
     """
 
@@ -239,8 +245,10 @@ class CompatibleTool(Tool):
         dialect: Dialect,
         members: Mapping[str, Any],
         names: Mapping[str, Any] | None,
+        lacks_schema: bool = False,
         **options: Any,
     ) -> None:
+        self._lacks_schema = lacks_schema
         self._dialect, self._written, self._names = dialect, function, names
         described = {"description": description(function, dialect), **members}
         hints: Mapping[str, Any] = members.get("annotations") or {}
@@ -274,6 +282,8 @@ class CompatibleTool(Tool):
     def _output_of(self, structured: bool) -> Output:
         if not structured or self._own_output != "from signature":
             return super()._output_of(structured)
+        if self._lacks_schema:
+            return Output("by value")
         returns = self.signature.returns
         own = from_annotation(returns, self.label) if returns is not None else None
         if own is not None and own.form in ("by value", "content"):

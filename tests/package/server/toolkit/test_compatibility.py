@@ -119,6 +119,16 @@ async def test_content_is_that_of_the_other_sdk(dialect: Any, texts: list[str]) 
     assert result.structured_content == {"result": [{"name": "Oslo"}, {"name": "Bergen"}]}
 
 
+async def test_a_tool_of_fastmcp_may_have_no_output_schema() -> None:
+    server = Server("a", compatibility="fastmcp-4")
+    server.add_tool(lambda: {"a": 1}, "f", output_schema=None)
+    async with connect(server, revision=LATEST) as client:
+        (tool,) = await client.list_tools()
+        result = await client.call_tool("f")
+    assert tool.output_schema is None
+    assert result.structured_content == {"a": 1}
+
+
 @pytest.mark.parametrize(
     ("dialect", "texts"),
     [
