@@ -41,6 +41,7 @@ class Dialect(msgspec.Struct, frozen=True):
     Attributes:
         raw_docstring: Whether descriptions are docstrings with their indentation, or are cleaned.
         splits_docstring: Whether the part about parameters moves to the parameters.
+        splits_sections: Whether a docstring is cut at any section, not only if it has parameters.
         titles: Whether schemas have the titles that pydantic gives.
         closed: Whether input schemas refuse other arguments.
         inline: Whether schemas have definitions in the place of references.
@@ -53,6 +54,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
     raw_docstring: bool = False
     splits_docstring: bool = False
+    splits_sections: bool = False
     titles: bool = True
     closed: bool = False
     inline: bool = False
@@ -84,7 +86,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "mcp-2": msgspec.structs.replace(_OFFICIAL, failure="Error executing tool {name}"),
     "fastmcp-2": Dialect(titles=False, inline=True, marker=_MARKER),
     "fastmcp-3": _FASTMCP,
-    "fastmcp-4": _FASTMCP,
+    "fastmcp-4": msgspec.structs.replace(_FASTMCP, splits_sections=True),
 }
 
 
@@ -334,7 +336,8 @@ def description(function: Callable[..., Any], dialect: Dialect) -> str | None:
         return text or ""
     text = inspect.getdoc(documented)
     if text is not None and dialect.splits_docstring:
-        return description_in(text)
+        is_cut = dialect.splits_sections or bool(parameters_in(text))
+        return description_in(text) if is_cut else text
     return text
 
 
