@@ -9,8 +9,6 @@ import sys
 import typing
 from collections.abc import Mapping
 
-from .absence import missing_text, module_of
-
 _ADDRESS = "run(http='127.0.0.1:8000')"
 _AUTH = "asgi(auth=Protected(...)) or run(http=..., auth=Protected(...))"
 _COMMAND = "connect([command, ...], env=..., cwd=...)"
@@ -550,6 +548,8 @@ def import_error(package: str, name: str, absent: Mapping[str, str]) -> ImportEr
         name: The name.
         absent: The public names of absent features, each with its feature.
     """
+    from .absence import missing_text, module_of  # so that mcpgen reads the tables alone
+
     text = f"{package} has no {name}: use "
     known = NAMES.get(name)
     if known is None:

@@ -32,10 +32,12 @@ from .toolkit.cache_hints import CacheHintOptions, CachingServer, ResourceCacheO
 from .toolkit.card_publishing import CardPublishing
 from .toolkit.client_features.client_tasks import TaskQuestions
 from .toolkit.client_features.questions import ClientQuestions, ElicitationOptions, ElicitingServer
+from .toolkit.compatibility import CompatibilityOptions, CompatibleServer
 from .toolkit.completions import CompletionDecorator
 from .toolkit.custom_handlers import HandlerOptions, MethodDecorator
 from .toolkit.custom_routes import CustomRoutes
 from .toolkit.dependencies import Overriding
+from .toolkit.function_handlers import FunctionHandlerServer
 from .toolkit.http_counts import CountedHosting
 from .toolkit.key_ring import KeyOptions, KeyedServer
 from .toolkit.mounting import MountingDispatcher
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
 
 class ServerOptions(
     KeyOptions,
+    CompatibilityOptions,
     HandlerOptions,
     SlowCallOptions,
     DiscoveryOptions,
@@ -136,6 +139,8 @@ class Server(
     VariantServer,
     MountingServer,
     OpenApiServer,
+    CompatibleServer,
+    FunctionHandlerServer,
     MigratingServer,
     MethodDecorator,
     Overriding,

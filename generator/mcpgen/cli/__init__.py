@@ -501,6 +501,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 cli.add_lazy("mcpgen.cli.contract", "contract")
+cli.add_lazy("mcpgen.cli.port", "port")
 cli.add_lazy("mcpgen.cli.mirror", "mirror")
 cli.add_lazy("mcpgen.cli.project", "generate", "new", "publish")
 cli.add_lazy("mcpgen.cli.rendering", "render")

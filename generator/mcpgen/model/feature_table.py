@@ -318,6 +318,17 @@ FEATURES = (
         bases=(Base("Server", "server.features.migrating_server.MigratingServer"),),
     ),
     Feature(
+        "compatibility",
+        frozenset({"server"}),
+        server_members=("request_handler", "current_context"),
+        options=("Server.compatibility",),
+        bases=(
+            Base("Server", "server.toolkit.function_handlers.FunctionHandlerServer"),
+            Base("Server", "server.toolkit.compatibility.CompatibleServer"),
+            Base("ServerOptions", "server.toolkit.compatibility.CompatibilityOptions"),
+        ),
+    ),
+    Feature(
         "openapi",
         frozenset({"server"}),
         brings=("resources", "schemas"),

@@ -99,13 +99,22 @@ def find_uses(sources: Iterable[Path], package: Path, name: str) -> tuple[Use, .
         UsageError: A source does not exist or cannot be read, or there are too many files.
     """
     texts: dict[str, str] = {}
-    for path in _files(sources, package.resolve()):
+    for path in program_files(sources, package.resolve()):
         if path.stat().st_size <= MAX_BYTES:
             texts[path.as_posix()] = path.read_text(encoding="utf-8", errors="replace")
     return uses_in(texts, name)
 
 
-def _files(sources: Iterable[Path], package: Path) -> Iterator[Path]:
+def program_files(sources: Iterable[Path], package: Path) -> Iterator[Path]:
+    """Yield the files of a program in the order of their names; see `find_uses`.
+
+    Args:
+        sources: Its files and folders.
+        package: The resolved directory of the package, which is left out.
+
+    Raises:
+        UsageError: A source does not exist, or there are too many files.
+    """
     count = 0
     for source in sources:
         if source.is_file():

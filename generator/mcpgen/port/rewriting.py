@@ -1,0 +1,853 @@
+"""Changes of one module: constructors, decorators, keywords, contexts, results and transports.
+
+Each change is made where the libcst metadata say that a name comes from another SDK, or where the
+owner of a member is a server or a context of it. Anything else stays, and is listed if it belongs
+to another SDK. `imports` changes the import statements afterwards, by what is left in the module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+from libcst.metadata import PositionProvider, QualifiedNameProvider
+
+from mcpgen.port import alternatives
+from mcpgen.port.alternatives import Target
+from mcpgen.port.findings import Finding
+from mcpgen.port.servers import Level, Servers, annotated_class, dotted, level_of, sdk_name
+
+_LOW_LEVEL_HANDLERS: Mapping[str, str] = {
+    "call_tool": "tools/call",
+    "completion": "completion/complete",
+    "get_prompt": "prompts/get",
+    "list_prompts": "prompts/list",
+    "list_resource_templates": "resources/templates/list",
+    "list_resources": "resources/list",
+    "list_tools": "tools/list",
+    "read_resource": "resources/read",
+    "set_logging_level": "logging/setLevel",
+    "subscribe_resource": "resources/subscribe",
+    "unsubscribe_resource": "resources/unsubscribe",
+}
+"""Requests by the decorators of the low-level server."""
+
+_OPTION_HANDLERS: Mapping[str, str] = {
+    "on_call_tool": "tools/call",
+    "on_completion": "completion/complete",
+    "on_get_prompt": "prompts/get",
+    "on_list_prompts": "prompts/list",
+    "on_list_resource_templates": "resources/templates/list",
+    "on_list_resources": "resources/list",
+    "on_list_tools": "tools/list",
+    "on_read_resource": "resources/read",
+    "on_set_logging_level": "logging/setLevel",
+    "on_subscribe_resource": "resources/subscribe",
+    "on_unsubscribe_resource": "resources/unsubscribe",
+}
+"""Requests by the keywords of the low-level server of the official SDK 2."""
+
+_SAME_OPTIONS = frozenset(
+    {
+        *("name", "version", "title", "description", "website_url", "icons", "instructions"),
+        *("lifespan", "capabilities", "host", "port", "streamable_http_path", "sse_path"),
+        *("stateless_http", "json_response", "middleware"),
+    }
+)
+"""Keywords of the class of servers that mean the same here, with the feature `compatibility`."""
+
+_IGNORED_OPTIONS = frozenset(
+    {
+        *("debug", "dependencies", "log_level", "message_path", "mount_path"),
+        *("on_duplicate", "on_duplicate_tools", "on_duplicate_prompts", "on_duplicate_resources"),
+        *("warn_on_duplicate_tools", "warn_on_duplicate_prompts", "warn_on_duplicate_resources"),
+        "client_log_level",
+    }
+)
+"""Keywords of the class of servers that change nothing that a client sees, so they go."""
+
+_ITEM_OPTIONS: Mapping[str, frozenset[str]] = {
+    "tool": frozenset(
+        {
+            *("name", "title", "description", "annotations", "icons", "meta", "tags", "timeout"),
+            *("output_schema", "structured_output", "run_in_thread"),
+        }
+    ),
+    "resource": frozenset(
+        {
+            *("uri", "name", "title", "description", "mime_type", "annotations", "icons", "meta"),
+            "tags",
+        }
+    ),
+    "prompt": frozenset({"name", "title", "description", "icons", "meta", "tags"}),
+}
+"""Keywords of decorators that mean the same here, or have another name."""
+
+_SAME_MEMBERS = frozenset(
+    {
+        *("name", "instructions", "settings", "mount", "middleware", "add_middleware", "enable"),
+        *(
+            "disable",
+            "remove_tool",
+            "custom_route",
+            "add_prompt",
+            "run",
+            "run_async",
+            "request_handler",
+        ),
+        *("current_context", "list_tools", "call_tool", "list_resources", "read_resource"),
+        *("list_prompts", "get_prompt", "completion"),
+    }
+)
+"""Members of servers that mean the same here."""
+
+_RUNS = frozenset({"run", "run_async"})
+_RUN_METHODS: Mapping[str, str | None] = {
+    "run_stdio_async": None,
+    "run_sse_async": "sse",
+    "run_streamable_http_async": "http",
+    "run_http_async": "http",
+}
+"""Transports by methods that run a server over one."""
+
+_APPLICATIONS = frozenset({"http_app", "sse_app", "streamable_http_app"})
+"""Methods of servers that make an ASGI application."""
+
+_LOGS = frozenset({"debug", "info", "warning", "error", "log"})
+_SESSION_CALLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "send_log_message": ("log", ("level", "data", "logger", "related_request_id")),
+    "send_progress_notification": (
+        "report_progress",
+        ("progress_token", "progress", "total", "message", "related_request_id"),
+    ),
+}
+"""Methods of contexts by methods of sessions, with the parameters of the latter in order."""
+
+_SESSION_NOTIFICATIONS: Mapping[str, str] = {
+    "send_prompt_list_changed": "notifications/prompts/list_changed",
+    "send_resource_list_changed": "notifications/resources/list_changed",
+    "send_resource_updated": "notifications/resources/updated",
+    "send_tool_list_changed": "notifications/tools/list_changed",
+}
+"""Notifications by methods of sessions."""
+
+_WIRE_NAMES: Mapping[str, str] = {
+    "inputSchema": "input_schema",
+    "isError": "is_error",
+    "outputSchema": "output_schema",
+    "structuredContent": "structured_content",
+}
+"""Attributes of messages that have the name on the wire in the official SDK 1 alone."""
+
+_MEDIA_METHODS = frozenset({"to_audio_content", "to_data_uri", "to_image_content"})
+
+_MESSAGES: Mapping[str, str] = {"UserMessage": "user", "AssistantMessage": "assistant"}
+_CONTEXT_MEMBERS = frozenset(
+    {
+        *("debug", "info", "warning", "error", "log", "report_progress", "request_id", "sample"),
+        *("session_id", "elicit", "elicit_url", "state", "list_roots", "request_context"),
+    }
+)
+
+
+@dataclass
+class Rewritten:
+    """A changed module.
+
+    Attributes:
+        module: The module, with its imports unchanged.
+        needed: What the changed code names in the package.
+        findings: What was left to a person.
+    """
+
+    module: cst.Module
+    needed: set[Target] = field(default_factory=set[Target])
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+
+def rewrite(
+    path: str, wrapper: cst.MetadataWrapper, servers: Servers, dialects: Mapping[Level, str]
+) -> Rewritten:
+    """Change a module.
+
+    Args:
+        path: Its file, as it was named.
+        wrapper: The module, with its metadata.
+        servers: Its servers.
+        dialects: The words of `Server(compatibility=)`, by the kind of server.
+    """
+    options = _OptionCollector()
+    wrapper.visit(options)
+    rewriter = _Rewriter(path, servers, dialects, options.identity())
+    module = wrapper.visit(rewriter)
+    return Rewritten(module, rewriter.needed, rewriter.findings)
+
+
+class _Rewriter(cst.CSTTransformer):
+    METADATA_DEPENDENCIES = (QualifiedNameProvider, PositionProvider)
+
+    def __init__(
+        self,
+        path: str,
+        servers: Servers,
+        dialects: Mapping[Level, str],
+        identity: Mapping[str, cst.BaseExpression],
+    ) -> None:
+        super().__init__()
+        self._identity = identity
+        self.needed: set[Target] = set()
+        self.findings: list[Finding] = []
+        self._path = path
+        self._servers = servers
+        self._dialects = dialects
+        self._contexts: list[frozenset[str]] = []
+        self._no_references: set[int] = set()
+        self._assigned: set[int] = set()
+        self._understood: set[int] = set()
+        self._handlers: list[tuple[str, cst.BaseExpression]] = []
+
+    # Handlers that are arguments
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        match node.body:
+            case [cst.Assign(targets=[_], value=cst.Call() as call)]:
+                self._assigned.add(id(call))
+            case _:
+                pass
+
+    def _is_assigned(self, call: cst.Call) -> bool:
+        return id(call) in self._assigned
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        if not self._handlers:
+            return updated_node
+        handlers, self._handlers = self._handlers, []
+        target = cst.ensure_type(updated_node.body[0], cst.Assign).targets[0].target
+        lines: list[cst.BaseStatement] = [updated_node]
+        for method, function in handlers:
+            decorator = cst.Call(
+                cst.Attribute(target, cst.Name("request_handler")),
+                [cst.Arg(cst.SimpleString(f'"{method}"'))],
+            )
+            call = cst.Call(decorator, [cst.Arg(function)])
+            lines.append(cst.SimpleStatementLine([cst.Expr(call)]))
+        return cst.FlattenSentinel(lines)
+
+    # Names
+
+    def visit_Attribute(self, node: cst.Attribute) -> None:
+        self._no_references.add(id(node.attr))
+
+    def visit_Arg(self, node: cst.Arg) -> None:
+        if node.keyword is not None:
+            self._no_references.add(id(node.keyword))
+
+    def visit_Param(self, node: cst.Param) -> None:
+        self._no_references.add(id(node.name))
+
+    def visit_Import(self, node: cst.Import) -> bool:
+        return False
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        if id(original_node) in self._no_references:
+            return updated_node
+        name = sdk_name(self, original_node)
+        target = None if name is None else alternatives.target(name)
+        if name is None or target is None or not target.name:
+            return updated_node
+        if original_node.value != name.rpartition(".")[2]:
+            return updated_node  # imported by another name, which it keeps
+        self.needed.add(target)
+        return updated_node.with_changes(value=target.name)
+
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        name = sdk_name(self, original_node)
+        target = None if name is None else alternatives.target(name)
+        if target is not None:
+            is_of_types = sdk_name(self, original_node.value) in alternatives.TYPES
+            if is_of_types and isinstance(original_node.value, cst.Name):
+                if target.module == "models":
+                    return updated_node
+                self.needed.add(target)
+                return cst.Name(target.name)
+            if is_of_types and target.module == "models":
+                self.needed.add(Target("models", ""))
+                return cst.Attribute(cst.Name("models"), cst.Name(target.name))
+            if not target.name:
+                return updated_node
+            self.needed.add(target)
+            return cst.Name(target.name)
+        return self._member(original_node, updated_node)
+
+    def _member(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression:
+        """A member of a server or of a context."""
+        owner, name = dotted(original.value), original.attr.value
+        if name in _WIRE_NAMES:
+            self._leave(original, f".{name}", f"objects of the package have {_WIRE_NAMES[name]}")
+        if name in _MEDIA_METHODS:
+            advice = alternatives.advice_on_attribute("Image", name)
+            self._leave(original, f".{name}()", advice or "")
+        if self._is_context(owner):
+            if name == "lifespan_context":
+                return updated.with_changes(attr=cst.Name("state"))
+            if name == "session" and id(original) not in self._understood:
+                self._leave(original, "ctx.session", "use ctx.client")
+            return updated
+        if owner.endswith(".request_context") and self._is_context(owner.rpartition(".")[0]):
+            if id(original) in self._understood:
+                return updated
+            if name == "lifespan_context":
+                context = cst.ensure_type(updated.value, cst.Attribute).value
+                return cst.Attribute(context, cst.Name("state"))
+            known = alternatives.advice_on_attribute("RequestContext", name)
+            if known is not None:
+                self._leave(original, f"request_context.{name}", known)
+            return updated
+        if self._servers.names.get(owner) is Level.LOW and name == "request_context":
+            return updated.with_changes(attr=cst.Name("current_context"))
+        outer, _, last = owner.rpartition(".")
+        if last == "request_context" and self._servers.names.get(outer) is Level.LOW:
+            if id(original) in self._understood:
+                return updated
+            if name == "lifespan_context":
+                return updated.with_changes(attr=cst.Name("state"))
+            advice = alternatives.advice_on_attribute("Context", name)
+            if advice is not None:
+                self._leave(original, f"request_context.{name}", advice)
+        return updated
+
+    def leave_Subscript(
+        self, original_node: cst.Subscript, updated_node: cst.Subscript
+    ) -> cst.BaseExpression:
+        name = sdk_name(self, original_node.value)
+        if name is None or alternatives.target(name) != Target("", "Context"):
+            return updated_node
+        if len(updated_node.slice) < 2:
+            return updated_node
+        state = updated_node.slice[1]
+        text = cst.Module([]).code_for_node(state.slice)
+        if text in ("None", "Any"):
+            return updated_node.value
+        return updated_node.with_changes(
+            slice=[state.with_changes(comma=cst.MaybeSentinel.DEFAULT)]
+        )
+
+    # Contexts
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
+        self._no_references.add(id(node.name))
+        parameters = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
+        self._contexts.append(
+            frozenset(
+                each.name.value
+                for each in parameters
+                if each.annotation is not None and self._names_context(each.annotation.annotation)
+            )
+        )
+
+    def leave_FunctionDef(
+        self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
+    ) -> cst.FunctionDef:
+        self._contexts.pop()
+        return updated_node
+
+    def _names_context(self, annotation: cst.BaseExpression) -> bool:
+        name = sdk_name(self, annotated_class(annotation))
+        return name is not None and alternatives.target(name) == Target("", "Context")
+
+    def _is_context(self, name: str) -> bool:
+        return any(name in each for each in self._contexts)
+
+    # Calls
+
+    def visit_Call(self, node: cst.Call) -> None:
+        session_call = self._session(node)
+        if session_call is not None and session_call[1] in {
+            *_SESSION_CALLS,
+            *_SESSION_NOTIFICATIONS,
+        }:
+            session = cst.ensure_type(node.func, cst.Attribute).value
+            self._understood.add(id(session))
+
+    def _session(self, call: cst.Call) -> tuple[str, str] | None:
+        """The owner of the session that a method is called of, and the method."""
+        chain = dotted(call.func)
+        owner, _, method = chain.rpartition(".session.")
+        outer = owner.removesuffix(".request_context")
+        is_low = outer != owner and self._servers.names.get(outer) is Level.LOW
+        return (outer, method) if is_low or (owner and self._is_context(outer)) else None
+
+    def _session_call(self, original: cst.Call, updated: cst.Call) -> cst.Call | None:
+        """A call of the context for one of its session; `None` if it is not understood."""
+        session = self._session(original)
+        if session is not None and session[1] in _SESSION_NOTIFICATIONS:
+            return self._notification(updated, *session)
+        if session is None or session[1] not in _SESSION_CALLS:
+            return None
+        owner, (method, parameters) = session[0], _SESSION_CALLS[session[1]]
+        given = {
+            _keyword_of(each) or (parameters[index] if index < len(parameters) else ""): each.value
+            for index, each in enumerate(updated.args)
+        }
+        if not given.keys() <= {*parameters, "progress_token"}:
+            return None
+        context = cst.parse_expression(owner)
+        if self._servers.names.get(owner) is Level.LOW:
+            context = cst.Attribute(context, cst.Name("current_context"))
+        arguments = [
+            _named(each, given[each])
+            for each in parameters
+            if each in given and each not in ("progress_token", "related_request_id")
+        ]
+        func = cst.Attribute(context, cst.Name(method))
+        return _with_arguments(updated.with_changes(func=func, args=[]), arguments)
+
+    def _notification(self, updated: cst.Call, owner: str, member: str) -> cst.Call:
+        """A notification of the request's context for a method of its session."""
+        low = ".current_context" if self._servers.names.get(owner) is Level.LOW else ""
+        func = cst.parse_expression(f"{owner}{low}.request_context.notify")
+        arguments = [cst.Arg(cst.SimpleString(f'"{_SESSION_NOTIFICATIONS[member]}"'))]
+        for each in updated.args:
+            uri = cst.Call(cst.Name("str"), [cst.Arg(each.value)])
+            element = cst.DictElement(cst.SimpleString('"uri"'), uri)
+            arguments.append(cst.Arg(cst.Dict([element])))
+        return _with_arguments(updated.with_changes(func=func, args=[]), arguments)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        name = sdk_name(self, original_node.func)
+        level = level_of(name)
+        if level is not None:
+            return self._new_server(original_node, updated_node, level)
+        if name is not None:
+            return self._call_of_name(original_node, updated_node, name)
+        if isinstance(original_node.func, cst.Attribute):
+            sent = self._session_call(original_node, updated_node)
+            if sent is not None:
+                return sent
+            owner, member = dotted(original_node.func.value), original_node.func.attr.value
+            level = self._servers.names.get(owner)
+            if level is Level.LOW:
+                return self._low_level_call(original_node, updated_node, member)
+            if level is not None:
+                return self._server_call(original_node, updated_node, member)
+            if self._is_context(owner):
+                return self._context_call(original_node, updated_node, member)
+        return updated_node
+
+    def _new_server(self, original: cst.Call, updated: cst.Call, level: Level) -> cst.Call:
+        arguments: list[cst.Arg] = []
+        is_low = level is Level.LOW
+        order = ("name", "version", "instructions") if is_low else ("name", "instructions")
+        position = 0
+        for own, each in zip(original.args, updated.args, strict=True):
+            if each.star or (each.keyword is None and position >= len(order)):
+                self._leave(own, "a server's arguments", "name each one by its keyword")
+                arguments.append(each)
+                continue
+            if each.keyword is None:
+                keyword = order[position]
+                position += 1
+                is_same = keyword == "name" or (is_low and keyword == "version")
+                arguments.append(each if is_same else _named(keyword, each.value))
+                continue
+            keyword = each.keyword.value
+            if keyword in _IGNORED_OPTIONS:
+                continue
+            renamed = alternatives.keyword("Server", keyword)
+            if is_low and keyword in _OPTION_HANDLERS and self._is_assigned(original):
+                self._handlers.append((_OPTION_HANDLERS[keyword], each.value))
+                continue
+            if is_low and keyword.startswith("on_"):
+                self._leave(
+                    own, f"Server({keyword}=)", "use server.request_handler(request)(function)"
+                )
+            elif keyword == "mask_error_details":
+                if not _is(each.value, "False"):
+                    self._leave(own, f"{keyword}=", "remove it, and compatibility=")
+                else:
+                    continue
+            elif keyword == "strict_input_validation":
+                arguments.append(_named("coerce", _negated(each.value)))
+                continue
+            elif renamed is not None:
+                arguments.append(each.with_changes(keyword=cst.Name(renamed)))
+                continue
+            elif keyword not in _SAME_OPTIONS:
+                advice = alternatives.advice_on_keyword("Server", keyword)
+                self._leave(own, f"{_class_name(original)}({keyword}=)", advice)
+            arguments.append(each)
+        if is_low:
+            arguments = _with_identity(arguments, self._identity)
+        if not any(_keyword_of(each) in (None, "name") for each in arguments):
+            default = "FastMCP" if _class_name(original) == "FastMCP" else "mcp-server"
+            arguments.insert(0, cst.Arg(cst.SimpleString(f'"{default}"')))
+        dialect = self._dialects.get(level)
+        if dialect is not None:
+            arguments.append(_named("compatibility", cst.SimpleString(f'"{dialect}"')))
+        return _with_arguments(updated, arguments)
+
+    def _call_of_name(self, original: cst.Call, updated: cst.Call, name: str) -> cst.Call:
+        own = name.rpartition(".")[2]
+        if own in ("McpError", "MCPError") and len(original.args) == 1:
+            inner = original.args[0].value
+            inner_name = None
+            if isinstance(inner, cst.Call):
+                inner_name = sdk_name(self, inner.func)
+            if inner_name is not None and inner_name.endswith(".ErrorData"):
+                data = cst.ensure_type(updated.args[0].value, cst.Call)
+                return self._protocol_error(updated, data.args)
+        if own == "MCPError" and all(each.keyword is not None for each in original.args):
+            return self._protocol_error(updated, updated.args)
+        if own in _MESSAGES and original.args and not name.startswith("fastmcp"):
+            return self._message(updated, _MESSAGES[own])
+        if own == "Message" and name.startswith("fastmcp"):
+            role = next((e.value for e in updated.args if _keyword_of(e) == "role"), None)
+            content = [e for e in updated.args if _keyword_of(e) in (None, "content")]
+            if len(content) == 1:
+                self.needed.add(Target("", "Message"))
+                first = role or cst.SimpleString('"user"')
+                arguments = [cst.Arg(first), cst.Arg(content[0].value)]
+                return _with_arguments(updated.with_changes(func=cst.Name("Message")), arguments)
+        if own == "Client" and name.startswith("fastmcp"):
+            for each in original.args:
+                keyword = _keyword_of(each)
+                if keyword is not None and keyword != "transport":
+                    advice = alternatives.advice_on_keyword("connect", keyword)
+                    self._leave(each, f"Client({keyword}=)", advice)
+            self.needed.add(Target("", "connect"))
+            arguments = [
+                each.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT)
+                if _keyword_of(each) == "transport"
+                else each
+                for each in updated.args
+            ]
+            return _with_arguments(updated.with_changes(func=cst.Name("connect")), arguments)
+        return updated
+
+    def _protocol_error(self, updated: cst.Call, members: Sequence[cst.Arg]) -> cst.Call:
+        self.needed.add(Target("", "ProtocolError"))
+        message = [each.value for each in members if _keyword_of(each) == "message"]
+        rest = [each for each in members if _keyword_of(each) != "message"]
+        text = message[0] if message else cst.SimpleString('""')
+        call = updated.with_changes(func=cst.Name("ProtocolError"))
+        return _with_arguments(call, [cst.Arg(text), *rest])
+
+    def _message(self, updated: cst.Call, role: str) -> cst.Call:
+        self.needed.add(Target("", "Message"))
+        content = next(
+            (each.value for each in updated.args if _keyword_of(each) in (None, "content")),
+            updated.args[0].value,
+        )
+        arguments = [cst.Arg(cst.SimpleString(f'"{role}"')), cst.Arg(content)]
+        return _with_arguments(updated.with_changes(func=cst.Name("Message")), arguments)
+
+    def _low_level_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
+        method = _LOW_LEVEL_HANDLERS.get(member)
+        if method is not None:
+            for each in original.args:
+                if _keyword_of(each) != "validate_input" or not _is(each.value, "False"):
+                    self._leave(each, f"{member}({_keyword_of(each)}=)", "remove it")
+            func = cst.ensure_type(updated.func, cst.Attribute)
+            call = updated.with_changes(func=func.with_changes(attr=cst.Name("request_handler")))
+            return _with_arguments(call, [cst.Arg(cst.SimpleString(f'"{method}"'))])
+        return updated
+
+    def _server_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
+        kind = {"add_tool": "tool", "add_prompt": "prompt"}.get(member, member)
+        if member in _RUN_METHODS:
+            func = cst.ensure_type(updated.func, cst.Attribute)
+            call = updated.with_changes(func=func.with_changes(attr=cst.Name("run_async")))
+            transport = _RUN_METHODS[member]
+            first = [] if transport is None else [cst.Arg(cst.SimpleString(f'"{transport}"'))]
+            return _with_arguments(call, [*first, *self._run_arguments(original, call)])
+        if member in _RUNS:
+            return _with_arguments(updated, self._run_arguments(original, updated))
+        if kind in _ITEM_OPTIONS:
+            return self._item(original, updated, kind)
+        if member in _APPLICATIONS and not original.args:
+            func = cst.ensure_type(updated.func, cst.Attribute)
+            call = updated.with_changes(func=func.with_changes(attr=cst.Name("asgi")))
+            path = [] if member != "sse_app" else [_named("sse_path", cst.SimpleString('"/sse"'))]
+            return _with_arguments(call, path)
+        if member not in _SAME_MEMBERS:
+            advice = alternatives.advice_on_attribute("Server", member)
+            self._leave(original, f"{member}()", advice or "see the pages on servers")
+        return updated
+
+    def _run_arguments(self, original: cst.Call, updated: cst.Call) -> list[cst.Arg]:
+        arguments: list[cst.Arg] = []
+        for own, each in zip(original.args, updated.args, strict=True):
+            keyword = _keyword_of(each)
+            if keyword in ("log_level", "mount_path", "uvicorn_config"):
+                continue
+            if keyword in (None, "transport", "host", "port", "path"):
+                arguments.append(each)
+                continue
+            if keyword == "show_banner":
+                keyword = "banner"
+            elif keyword == "stateless_http":
+                keyword = "stateless"
+            elif not each.star:
+                renamed = alternatives.keyword("server.run", keyword)
+                if renamed is None:
+                    advice = alternatives.advice_on_keyword("server.run", keyword)
+                    self._leave(own, f"run({keyword}=)", advice)
+                keyword = renamed or keyword
+            arguments.append(each if each.star else each.with_changes(keyword=cst.Name(keyword)))
+        return arguments
+
+    def _item(self, original: cst.Call, updated: cst.Call, kind: str) -> cst.Call:
+        func = cst.ensure_type(updated.func, cst.Attribute)
+        keywords = {_keyword_of(each) for each in original.args}
+        is_function = bool(original.args) and isinstance(original.args[0].value, cst.Name)
+        if func.attr.value in ("tool", "prompt") and is_function and {None, "name"} <= keywords:
+            method = cst.Name(f"add_{func.attr.value}")
+            updated = updated.with_changes(func=func.with_changes(attr=method))
+        arguments: list[cst.Arg] = []
+        for own, each in zip(original.args, updated.args, strict=True):
+            keyword = _keyword_of(each)
+            if each.star or keyword is None:
+                value = _template(each.value) if kind == "resource" else each.value
+                arguments.append(each.with_changes(value=value))
+                continue
+            if keyword == "structured_output":
+                if _is(each.value, "False"):
+                    arguments.append(_named("structured", each.value))
+                elif not (_is(each.value, "True") or _is(each.value, "None")):
+                    advice = alternatives.advice_on_keyword("server.tool", keyword)
+                    self._leave(own, f"{kind}({keyword}=)", advice)
+                    arguments.append(each)
+                continue
+            if keyword == "uri" and kind == "resource":
+                arguments.append(each.with_changes(value=_template(each.value)))
+                continue
+            renamed = alternatives.keyword(f"server.{kind}", keyword)
+            if renamed is not None:
+                arguments.append(each.with_changes(keyword=cst.Name(renamed)))
+                continue
+            if keyword not in _ITEM_OPTIONS[kind]:
+                advice = alternatives.advice_on_keyword(f"server.{kind}", keyword)
+                self._leave(own, f"{kind}({keyword}=)", advice)
+            arguments.append(each)
+        return _with_arguments(updated, arguments)
+
+    def _context_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
+        arguments: list[cst.Arg] = []
+        for own, each in zip(original.args, updated.args, strict=True):
+            keyword = _keyword_of(each)
+            if member in _LOGS and keyword == "logger_name":
+                each = each.with_changes(keyword=cst.Name("logger"))
+            elif member in _LOGS and keyword == "message":
+                each = each.with_changes(keyword=cst.Name("data"))
+            elif member in _LOGS and keyword == "extra":
+                self._leave(own, f"ctx.{member}(extra=)", "send a dict as the message")
+            elif member == "elicit" and keyword is not None:
+                renamed = alternatives.keyword("ctx.elicit", keyword)
+                each = each if renamed is None else each.with_changes(keyword=cst.Name(renamed))
+            arguments.append(each)
+        if member not in _CONTEXT_MEMBERS:
+            advice = alternatives.advice_on_attribute("Context", member)
+            if advice is not None:
+                self._leave(original, f"ctx.{member}()", advice)
+        return _with_arguments(updated, arguments)
+
+    # Standard streams of the low level
+
+    def leave_With(
+        self, original_node: cst.With, updated_node: cst.With
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        item = original_node.items[0]
+        if len(original_node.items) != 1 or not isinstance(item.item, cst.Call):
+            return updated_node
+        name = sdk_name(self, item.item.func)
+        if name is None or not name.endswith(".stdio_server"):
+            return updated_node
+        streams = _streams(item)
+        body = updated_node.body
+        if streams is None or not isinstance(body, cst.IndentedBlock):
+            self._leave(original_node, "stdio_server()", "use await server.run_async()")
+            return updated_node
+        run = _RunRewriter(streams, self._servers)
+        changed = body.visit(run)
+        if (
+            run.count != 1
+            or not isinstance(changed, cst.IndentedBlock)
+            or _names(changed) & streams
+        ):
+            self._leave(original_node, "stdio_server()", "use await server.run_async()")
+            return updated_node
+        first, *rest = changed.body
+        comments = [*updated_node.leading_lines, *getattr(first, "leading_lines", ())]
+        return cst.FlattenSentinel([first.with_changes(leading_lines=comments), *rest])
+
+    def _leave(self, node: cst.CSTNode, code: str, remedy: str) -> None:
+        line = self.get_metadata(PositionProvider, node).start.line
+        self.findings.append(Finding(self._path, line, code, remedy))
+
+
+class _OptionCollector(cst.CSTVisitor):
+    """Collects what `InitializationOptions` say of the only low-level server of a module."""
+
+    METADATA_DEPENDENCIES = (QualifiedNameProvider,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._servers = 0
+        self._options: list[cst.Call] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        name = sdk_name(self, node.func)
+        self._servers += level_of(name) is Level.LOW
+        if name is not None and name.endswith(".InitializationOptions"):
+            self._options.append(node)
+
+    def identity(self) -> Mapping[str, cst.BaseExpression]:
+        """The name and the version of the server, where literals state these."""
+        if self._servers != 1 or len(self._options) != 1:
+            return {}
+        stated = {_keyword_of(each): each.value for each in self._options[0].args}
+        return {
+            name: value
+            for name in ("name", "version")
+            if isinstance(value := stated.get(f"server_{name}"), cst.SimpleString)
+        }
+
+
+def _with_identity(
+    arguments: Sequence[cst.Arg], identity: Mapping[str, cst.BaseExpression]
+) -> list[cst.Arg]:
+    """The arguments of a server with the name and the version that its options state."""
+    made = list(arguments)
+    if made and made[0].keyword is None and "name" in identity:
+        made[0] = made[0].with_changes(value=identity["name"])
+    is_versioned = len(made) > 1 and made[1].keyword is None
+    is_versioned |= any(_keyword_of(each) == "version" for each in made)
+    if "version" in identity and not is_versioned:
+        made.append(_named("version", identity["version"]))
+    return made
+
+
+class _RunRewriter(cst.CSTTransformer):
+    """Changes `server.run(read, write, options)` of given streams to `server.run_async()`."""
+
+    def __init__(self, streams: frozenset[str], servers: Servers) -> None:
+        super().__init__()
+        self.count = 0
+        self._streams = streams
+        self._servers = servers
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        func = updated_node.func
+        if not isinstance(func, cst.Attribute) or func.attr.value != "run":
+            return updated_node
+        given = {_stream(each.value) for each in updated_node.args[:2]}
+        keywords = {_keyword_of(each) for each in updated_node.args[3:]}
+        if given != self._streams or not keywords <= {"raise_exceptions", "stateless"}:
+            return updated_node
+        self.count += 1
+        changed = func.with_changes(attr=cst.Name("run_async"))
+        return _with_arguments(updated_node.with_changes(func=changed), [])
+
+
+def _streams(item: cst.WithItem) -> frozenset[str] | None:
+    """The names of two streams, as in `as (read, write)`, or of the tuple of both."""
+    if item.asname is None:
+        return None
+    if isinstance(item.asname.name, cst.Name):
+        return frozenset({item.asname.name.value})
+    if not isinstance(item.asname.name, cst.Tuple):
+        return None
+    names = frozenset(dotted(each.value) for each in item.asname.name.elements)
+    return names if len(names) == 2 and "" not in names else None
+
+
+def _stream(value: cst.BaseExpression) -> str:
+    """The name of a stream, or that of the tuple of both in `streams[0]`."""
+    return dotted(value.value if isinstance(value, cst.Subscript) else value)
+
+
+class _NameCollector(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.names.add(node.value)
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    collector = _NameCollector()
+    node.visit(collector)
+    return collector.names
+
+
+def _keyword_of(argument: cst.Arg) -> str | None:
+    return None if argument.keyword is None else argument.keyword.value
+
+
+def _class_name(call: cst.Call) -> str:
+    return dotted(call.func).rpartition(".")[2]
+
+
+def _named(keyword: str, value: cst.BaseExpression) -> cst.Arg:
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return cst.Arg(value, keyword=cst.Name(keyword), equal=equal)
+
+
+def _is(value: cst.BaseExpression, name: str) -> bool:
+    return isinstance(value, cst.Name) and value.value == name
+
+
+def _negated(value: cst.BaseExpression) -> cst.BaseExpression:
+    if _is(value, "True"):
+        return cst.Name("False")
+    if _is(value, "False"):
+        return cst.Name("True")
+    return cst.UnaryOperation(cst.Not(), value)
+
+
+def _template(value: cst.BaseExpression) -> cst.BaseExpression:
+    """A URI template with `{+path}` for the `{path*}` of FastMCP."""
+    if not isinstance(value, cst.SimpleString) or "*}" not in value.value:
+        return value
+    return value.with_changes(value=re.sub(r"\{(\w+)\*\}", r"{+\1}", value.value))
+
+
+def _without_comment(comma: cst.Comma) -> cst.Comma:
+    space = comma.whitespace_after
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return comma
+    line = cst.TrailingWhitespace(newline=space.first_line.newline)
+    return comma.with_changes(whitespace_after=space.with_changes(first_line=line, empty_lines=()))
+
+
+def _with_arguments(call: cst.Call, arguments: Iterable[cst.Arg]) -> cst.Call:
+    """A call with other arguments, with the whitespace of the first ones kept."""
+    made = list(arguments)
+    if not made:
+        return call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
+    old = call.args
+    separator = next((e.comma for e in old if isinstance(e.comma, cst.Comma)), None)
+    ending = old[-1] if old else None
+    if len(old) < 2 or separator is None:
+        separator = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    separator = _without_comment(separator)
+    for index, each in enumerate(made[:-1]):
+        if not isinstance(each.comma, cst.Comma) or each is ending:
+            made[index] = each.with_changes(
+                comma=separator, whitespace_after_arg=cst.SimpleWhitespace("")
+            )
+    if ending is not None and made[-1] is not ending:
+        made[-1] = made[-1].with_changes(
+            comma=ending.comma, whitespace_after_arg=ending.whitespace_after_arg
+        )
+    return call.with_changes(args=made)

@@ -1,0 +1,506 @@
+"""Tools that are listed, and answer, as those of FastMCP and of the official SDK do.
+
+A server that is ported from another SDK keeps its lists: with `Server(compatibility=...)` the
+description of an item is its whole docstring, schemas are those that pydantic makes, and results
+have the texts of the other SDK. Without it, descriptions are shorter, and schemas have no titles.
+
+The schemas need pydantic, on which both SDKs run.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+import typing
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, fields
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+import msgspec
+
+from ..._wire import is_many
+from ...errors import MissingExtraError, ProtocolError, ToolError
+from ...json_schema import WRAPPED_MARKER, WRAPPER
+from ...values.value_types import value_type
+from . import signatures
+from .content import Text, ToolResult, UnfinishedResult, as_tool_result, is_content
+from .output_conversion import Output, from_annotation
+from .server import ServerKernel
+from .tools import Tool
+
+Compatibility: TypeAlias = Literal["mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "fastmcp-4"]
+"""Another SDK: the high level of the official one, or FastMCP of a major version."""
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """What the lists and results of another SDK look like.
+
+    Attributes:
+        raw_docstring: Whether descriptions are docstrings with their indentation, or are cleaned.
+        splits_docstring: Whether the part about parameters moves to the parameters.
+        splits_sections: Whether a docstring is cut at any section, not only if it has parameters.
+        titles: Whether schemas have the titles that pydantic gives.
+        closed: Whether input schemas refuse other arguments.
+        inline: Whether schemas have definitions in the place of references.
+        marker: The members that tell clients to unwrap a structured result.
+        indent: The indentation of JSON texts; 0 for one line without spaces.
+        splits_lists: Whether each item of a list is a text of its own.
+        failure: Template of the text of an unexpected exception.
+        tool_failure: Template of the text of a `ToolError`.
+    """
+
+    raw_docstring: bool = False
+    splits_docstring: bool = False
+    splits_sections: bool = False
+    titles: bool = True
+    closed: bool = False
+    inline: bool = False
+    marker: Mapping[str, Any] = {}
+    indent: int = 0
+    splits_lists: bool = False
+    failure: str = "Error calling tool {name!r}: {error}"
+    tool_failure: str = "{error}"
+
+
+_PLAIN = (str, int, float, bool, bytes, type(None))
+_MAPS = frozenset({"properties", "$defs", "patternProperties"})
+_VALUES = frozenset({"default", "const", "enum", "examples", "required"})
+_MARKER: Mapping[str, Any] = {WRAPPED_MARKER: True}
+_MCP_FAILURE = "Error executing tool {name}: {error}"
+
+_OFFICIAL = Dialect(
+    raw_docstring=True,
+    indent=2,
+    splits_lists=True,
+    failure=_MCP_FAILURE,
+    tool_failure=_MCP_FAILURE,
+)
+
+_FASTMCP = Dialect(splits_docstring=True, titles=False, closed=True, inline=True, marker=_MARKER)
+
+DIALECTS: Mapping[str, Dialect] = {
+    "mcp-1": _OFFICIAL,
+    "mcp-2": msgspec.structs.replace(_OFFICIAL, failure="Error executing tool {name}"),
+    "fastmcp-2": Dialect(titles=False, inline=True, marker=_MARKER),
+    "fastmcp-3": _FASTMCP,
+    "fastmcp-4": msgspec.structs.replace(_FASTMCP, splits_sections=True),
+}
+
+
+class CompatibilityOptions(TypedDict, total=False):
+    """Compatibility with another SDK.
+
+    Attributes:
+        compatibility: The SDK whose lists and results the server keeps; `None` for none.
+        host, port: The address of `run` over HTTP, unless that is given one.
+        streamable_http_path: The path of the endpoint, likewise.
+        sse_path: The path of HTTP+SSE, for `run(transport="sse")`.
+        stateless_http: Whether `run` keeps no sessions.
+        json_response: Whether `run` answers by JSON instead of streams.
+        auth: A `Protected` of `run` over HTTP, or `None`.
+    """
+
+    compatibility: Compatibility | None
+    host: str
+    port: int
+    streamable_http_path: str
+    sse_path: str
+    stateless_http: bool
+    json_response: bool
+    auth: Any
+
+
+@dataclass
+class HttpSettings:
+    """The settings that the constructor of another SDK takes, and that a program may change.
+
+    The attributes are those of `CompatibilityOptions`.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    streamable_http_path: str = "/mcp"
+    sse_path: str = "/sse"
+    stateless_http: bool = False
+    json_response: bool = False
+    auth: Any = None
+
+    def arguments(self, transport: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of `Server.run` for a transport of another SDK."""
+        if transport in (None, "stdio"):
+            return {"transport": transport, **given}
+        made: dict[str, Any] = {"transport": "http", "path": self.streamable_http_path}
+        if transport == "sse":
+            made["sse_path"] = self.sse_path
+        if "http" not in given:
+            made |= {"host": self.host, "port": self.port}
+        if self.stateless_http:
+            made["stateless"] = True
+        if self.json_response:
+            made["answers"] = "json"
+        if self.auth is not None:
+            made["auth"] = self.auth
+        return {**made, **given}
+
+
+class CompatibleServer(ServerKernel):
+    """A server whose tools may look as those of another SDK; a base of `Server`."""
+
+    _dialect: Dialect | None
+
+    settings: HttpSettings
+    """The address and the form of `run` over HTTP, which a program may change before it."""
+
+    def _use_options(self, options: dict[str, Any]) -> None:
+        names = [each.name for each in fields(HttpSettings) if each.name in options]
+        self.settings = HttpSettings(**{name: options.pop(name) for name in names})
+        word: str | None = options.pop("compatibility", None)
+        if word is not None and word not in DIALECTS:
+            raise ValueError(f"compatibility: expected one of {', '.join(DIALECTS)}, got {word!r}")
+        self._dialect = None if word is None else DIALECTS[word]
+        super()._use_options(options)
+
+    if not TYPE_CHECKING:  # the signatures are those of the decorators, which a package may lack
+
+        def run(self, transport: str | None = None, **options: Any) -> None:
+            """Serve as `run` of the hosting does, with `settings`, also over `sse`."""
+            super().run(**self.settings.arguments(transport, options))
+
+        async def run_async(self, transport: str | None = None, **options: Any) -> None:
+            """Serve as `run_async` of the hosting does, with `settings`, also over `sse`."""
+            await super().run_async(**self.settings.arguments(transport, options))
+
+        def prompt(self, name: Any = None, **options: Any) -> Any:
+            """Register the decorated function as a prompt, with the description of the dialect."""
+            if self._dialect is None:
+                return super().prompt(name, **options)
+            own_name = None if callable(name) else name
+            decorate = functools.partial(super().prompt, own_name)
+            register = self._described(decorate, options)
+            return register(name) if callable(name) else register
+
+        def resource(self, uri: str, **options: Any) -> Any:
+            """Register the decorated function as a resource, as the dialect lists it."""
+            decorate = functools.partial(super().resource, uri)
+            if self._dialect is None:
+                return decorate(**options)
+            return self._described(decorate, {"mime_type": "text/plain", **options})
+
+    def _described(
+        self, decorate: Callable[..., Any], options: Mapping[str, Any]
+    ) -> Callable[[Any], Any]:
+        """A decorator that gives a function its description in the dialect."""
+        assert self._dialect is not None  # or the decorator is that of the toolkit
+        dialect = self._dialect
+
+        def register(function: Any) -> Any:
+            described = {"description": description(function, dialect), **options}
+            return decorate(**described)(function)
+
+        return register
+
+    def _use_tool_options(self, options: dict[str, Any], members: dict[str, Any]) -> dict[str, Any]:
+        lacks_schema = self._dialect is not None and options.get("output_schema", "") is None
+        if lacks_schema:
+            del options["output_schema"]  # which the feature `schemas` alone has
+        made = super()._use_tool_options(options, members)
+        if self._dialect is None:
+            return made
+        if lacks_schema:
+            made = {**made, "lacks_schema": True}
+        kind = _compatible_class(made.get("kind", Tool))
+        return {**made, "kind": kind, "dialect": self._dialect}
+
+
+@functools.cache
+def _compatible_class(kind: type[Tool]) -> type[Tool]:
+    """A class of tools in a dialect that has what another class of tools has."""
+    if kind is Tool:
+        return CompatibleTool
+    return type(kind.__name__, (CompatibleTool, kind), {})
+
+
+class CompatibleTool(Tool):
+    """A tool in the dialect of another SDK.
+
+    Args:
+        function: See `Tool`.
+        dialect: The dialect.
+        members: See `Tool`.
+        names: See `Tool`.
+        lacks_schema: Whether it has no output schema, whatever its function returns.
+        options: See `Tool`.
+    """
+
+    _own_input: Mapping[str, Any] | None = None
+    _own_output: object = "from signature"
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        dialect: Dialect,
+        members: Mapping[str, Any],
+        names: Mapping[str, Any] | None,
+        lacks_schema: bool = False,
+        **options: Any,
+    ) -> None:
+        self._lacks_schema = lacks_schema
+        self._dialect, self._written, self._names = dialect, function, names
+        described = {"description": description(function, dialect), **members}
+        hints: Mapping[str, Any] = members.get("annotations") or {}
+        if dialect.marker and "title" in hints:
+            described.setdefault("title", hints["title"])
+        super().__init__(function, *arguments, members=described, names=names, **options)
+        self.function = self._converted(self.function)
+
+    def _input_schema(self) -> Mapping[str, Any]:
+        if self._own_input is not None:
+            return super()._input_schema()
+        hints = signatures.resolved_hints(self._written, self.label, self._names)
+        declared = inspect.signature(self._written).parameters
+        fields = {
+            name: _field(hints.get(name, inspect.Parameter.empty), declared[name], self._dialect)
+            for name in self.signature.parameters
+        }
+        pydantic = _pydantic()
+        config = pydantic.ConfigDict(
+            arbitrary_types_allowed=True, **({"extra": "forbid"} if self._dialect.closed else {})
+        )
+        name = signatures.source_name(self._written)
+        model = pydantic.create_model(f"{name}Arguments", __config__=config, **fields)
+        schema: dict[str, Any] = model.model_json_schema(by_alias=True)
+        if self._dialect.splits_docstring:
+            described = parameters_in(inspect.getdoc(self._written))
+            for name in described.keys() & schema["properties"].keys():
+                schema["properties"][name].setdefault("description", described[name])
+        return self._styled(schema)
+
+    def _output_of(self, structured: bool) -> Output:
+        if not structured or self._own_output != "from signature":
+            return super()._output_of(structured)
+        if self._lacks_schema:
+            return Output("by value")
+        returns = self.signature.returns
+        own = from_annotation(returns, self.label) if returns is not None else None
+        if own is not None and own.form in ("by value", "content"):
+            return Output("by value")
+        make = _official_output if self._dialect.splits_lists else _fastmcp_output
+        made = make(returns, signatures.source_name(self._written))
+        if made is None:
+            return Output("by value")
+        is_wrapped, schema = made
+        styled = {**self._styled(schema), **(self._dialect.marker if is_wrapped else {})}
+        return Output("wrapped" if is_wrapped else "object", value_type(returns), styled)
+
+    def _styled(self, schema: dict[str, Any]) -> dict[str, Any]:
+        if not self._dialect.titles:
+            schema = _without_titles(schema)
+        return schema
+
+    def _listed(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        return super()._listed(schema) if self._dialect.inline else schema
+
+    def _converted(self, function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """The function of a call, with the content and the errors of the dialect."""
+        dialect, name, output = self._dialect, self.name, self._output
+
+        @functools.wraps(function)
+        async def call(**arguments: Any) -> Any:
+            try:
+                value = await function(**arguments)
+            except ProtocolError:
+                raise
+            except ToolError as error:
+                raise ToolError(dialect.tool_failure.format(name=name, error=error)) from error
+            except Exception as error:
+                raise ToolError(dialect.failure.format(name=name, error=error)) from error
+            if isinstance(value, UnfinishedResult) or as_tool_result(value) is not None:
+                return value
+            content = _content(value, dialect)
+            if output.form == "by value" and (dialect.splits_lists or not isinstance(value, dict)):
+                return ToolResult(content=content)
+            return ToolResult(content=content, structured=value)
+
+        return call
+
+
+def description(function: Callable[..., Any], dialect: Dialect) -> str | None:
+    """The description of an item in a dialect; `None` if there is none."""
+    documented: Any = getattr(function, "func", function)  # of a `functools.partial`
+    text: str | None = documented.__doc__
+    if dialect.raw_docstring:
+        return text or ""
+    text = inspect.getdoc(documented)
+    if text is not None and dialect.splits_docstring:
+        is_cut = dialect.splits_sections or bool(parameters_in(text))
+        return description_in(text) if is_cut else text
+    return text
+
+
+_TITLE = re.compile(r"(\w[\s\w-]*):(?:\s+\S.*)?\s*")
+_PARAMETERS = frozenset({"args", "arguments", "params", "parameters"})
+_SECTIONS = _PARAMETERS | {
+    *("keyword args", "keyword arguments", "other args", "other arguments", "other params"),
+    *("other parameters", "raises", "exceptions", "returns", "yields", "receives", "examples"),
+    *("attributes", "functions", "methods", "classes", "modules", "warns", "warnings"),
+    *("attention", "caution", "danger", "error", "example", "hint", "important", "note", "notes"),
+    *("raise", "references", "return", "see-also", "tip", "todo", "warning", "yield"),
+}
+_FIELD = re.compile(r"^:(?:param|type|returns?|rtype|raises)\b", re.MULTILINE)
+_UNDERLINED = re.compile(r"^\w[\w ]*\n-{3,}\s*$", re.MULTILINE)
+
+
+def _sections(text: str) -> list[tuple[str, list[str]]]:
+    """The parts of a docstring in Google's style: lower-case titles, empty for text, and lines."""
+    parts: list[tuple[str, list[str]]] = [("", [])]
+    lines, is_code = text.splitlines(), False
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
+        is_code ^= line.lstrip().startswith("```")
+        match = None if is_code else _TITLE.fullmatch(line)
+        if match is not None and following.startswith(" "):
+            parts.append((match[1].lower(), []))
+        elif parts[-1][0] and line and not line.startswith(" "):
+            parts.append(("", [line]))
+        else:
+            parts[-1][1].append(line)
+    return parts
+
+
+def description_in(text: str) -> str:
+    """The description in a docstring, without sections such as `Args:`; FastMCP 3 lists it."""
+    parts = _sections(text)
+    if any(title in _SECTIONS for title, _ in parts):
+        texts = ("\n".join(lines).strip() for title, lines in parts if not title)
+        return next((each for each in texts if each), "")
+    for form in (_UNDERLINED, _FIELD):
+        if (match := form.search(text)) is not None:
+            return text[: match.start()].strip()
+    return text
+
+
+def parameters_in(text: str | None) -> dict[str, str]:
+    """The descriptions of parameters in a docstring, with their lines, as FastMCP 3 lists them."""
+    described: dict[str, list[str]] = {}
+    for title, lines in _sections(text or ""):
+        if title not in _PARAMETERS:
+            continue
+        indent = next((len(line) - len(line.lstrip()) for line in lines if line.strip()), 0)
+        item: list[str] = []
+        for line in lines:
+            depth = len(line) - len(line.lstrip())
+            if depth == indent and ":" in line:
+                name, _, rest = line.strip().partition(":")
+                item = described[name.partition(" ")[0].lstrip("*")] = [rest.strip()]
+            elif not line.strip():
+                item.append("")
+            else:
+                item.append(line[2 * indent :] if depth >= 2 * indent else line.strip())
+    if not described:
+        return signatures.parameter_descriptions(text)
+    return {name: "\n".join(lines).strip() for name, lines in described.items()}
+
+
+def _field(annotation: Any, parameter: inspect.Parameter, dialect: Dialect) -> Any:
+    """The type and the default of a parameter, as `create_model` takes them."""
+    empty = inspect.Parameter.empty
+    default = ... if parameter.default is empty else parameter.default
+    if annotation is empty:
+        annotation = Any
+        if dialect.raw_docstring:
+            shown = _pydantic().WithJsonSchema({"title": parameter.name, "type": "string"})
+            annotation = typing.Annotated[Any, shown]
+    elif not dialect.raw_docstring and typing.get_origin(annotation) is typing.Annotated:
+        kind, *notes = typing.get_args(annotation)
+        if len(notes) == 1 and isinstance(notes[0], str):
+            annotation = typing.Annotated[kind, _pydantic().Field(description=notes[0])]
+    return annotation, default
+
+
+def _official_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] | None:
+    """Whether the output is wrapped, and its schema, as the official SDK has them."""
+    pydantic = _pydantic()
+    kind = annotation
+    if typing.get_origin(annotation) is typing.Annotated:
+        kind = typing.get_args(annotation)[0]
+    is_alias = isinstance(kind, GenericAlias)
+    wrapped = is_alias or not isinstance(kind, type) or kind in _PLAIN
+    if is_alias and typing.get_origin(kind) is dict and typing.get_args(kind)[0] is str:
+        titled: Any = typing.Annotated[annotation, pydantic.Field(title=f"{name}DictOutput")]
+        return False, pydantic.TypeAdapter(titled).json_schema()
+    if wrapped:
+        model = pydantic.create_model(f"{name}Output", result=annotation)
+        return True, model.model_json_schema()
+    if not typing.get_type_hints(kind):
+        return None
+    if issubclass(kind, pydantic.BaseModel) or typing.is_typeddict(kind):
+        return False, pydantic.TypeAdapter(kind).json_schema()
+    hints = typing.get_type_hints(kind, include_extras=True)
+    members = {each: (hint, getattr(kind, each, ...)) for each, hint in hints.items()}
+    return False, pydantic.create_model(kind.__name__, **members).model_json_schema()
+
+
+def _fastmcp_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] | None:
+    """Whether the output is wrapped, and its schema, as FastMCP has them."""
+    if annotation in (None, bytes):
+        return None
+    pydantic = _pydantic()
+    schema: dict[str, Any] = pydantic.TypeAdapter(annotation).json_schema(mode="serialization")
+    if schema.get("type") == "object" or "properties" in schema or "$ref" in schema:
+        return False, schema
+    model = pydantic.create_model("_WrappedResult", **{WRAPPER: annotation})
+    return True, model.model_json_schema(mode="serialization")
+
+
+def _content(value: Any, dialect: Dialect) -> list[Any]:
+    """The content of a value of a function."""
+    if value is None:
+        return []
+    if is_content(value):
+        return [value]
+    if is_many(value):
+        if dialect.splits_lists:
+            return [block for item in value for block in _content(item, dialect)]
+        if any(map(is_content, value)):
+            return [each if is_content(each) else _text(each, dialect) for each in value]
+    return [_text(value, dialect)]
+
+
+def _text(value: Any, dialect: Dialect) -> Text:
+    if isinstance(value, str):
+        return Text(text=value)
+    to_json = importlib.import_module("pydantic_core").to_json
+    encoded: bytes = to_json(value, fallback=str, indent=dialect.indent or None)
+    return Text(text=encoded.decode())
+
+
+def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without the titles of its schemas; members may be called `title`."""
+    made: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name in _MAPS and isinstance(value, dict):
+            made[name] = {key: _without_title(each) for key, each in value.items()}
+        elif name != "title" and name not in _VALUES:
+            made[name] = _without_title(value)
+        elif name != "title":
+            made[name] = value
+    return made
+
+
+def _without_title(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _without_titles(value)
+    if isinstance(value, list):
+        return [_without_title(each) for each in value]
+    return value
+
+
+@functools.cache
+def _pydantic() -> Any:
+    try:
+        return importlib.import_module("pydantic")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("Server(compatibility=...)", "pydantic") from error

@@ -1,0 +1,301 @@
+"""Lists and results of a server that was ported from another SDK; functions for requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from mcpgen_runtime import Context, Server, ToolError, connect
+from mcpgen_runtime.models import TextContent, Tool
+from package.wire import ALL
+
+pytestmark = pytest.mark.anyio
+
+DIALECTS = ("mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "fastmcp-4")
+LATEST = "2025-11-25"
+
+
+class Town(BaseModel):
+    name: str
+
+
+@dataclass
+class Road:
+    length: int
+
+
+def add(numbers: list[int], by: Annotated[int | None, Field(description="More.")] = None) -> int:
+    """Add numbers.
+
+    Args:
+        numbers: What to add.
+    """
+    return sum(numbers) + (by or 0)
+
+
+ADDITION: dict[str, Any] = {
+    "by": {
+        "anyOf": [{"type": "integer"}, {"type": "null"}],
+        "default": None,
+        "description": "More.",
+    },
+    "numbers": {"items": {"type": "integer"}, "type": "array"},
+}
+"""The schemas of arguments without titles, as pydantic writes these."""
+
+TITLED = {name: {**schema, "title": name.title()} for name, schema in ADDITION.items()}
+DESCRIBED = {
+    **ADDITION,
+    "numbers": {**ADDITION["numbers"], "description": "What to add."},
+}
+RESULT = {"properties": {"result": {"type": "integer"}}, "required": ["result"], "type": "object"}
+WRAPPED = {"x-fastmcp-wrap-result": True}
+
+LISTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "mcp-1": (
+        str(add.__doc__),
+        {
+            "properties": TITLED,
+            "required": ["numbers"],
+            "title": "addArguments",
+            "type": "object",
+        },
+        {
+            **RESULT,
+            "properties": {"result": {"title": "Result", "type": "integer"}},
+            "title": "addOutput",
+        },
+    ),
+    "fastmcp-2": (
+        "Add numbers.\n\nArgs:\n    numbers: What to add.",
+        {"properties": ADDITION, "required": ["numbers"], "type": "object"},
+        {**RESULT, **WRAPPED},
+    ),
+    "fastmcp-3": (
+        "Add numbers.",
+        {
+            "additionalProperties": False,
+            "properties": DESCRIBED,
+            "required": ["numbers"],
+            "type": "object",
+        },
+        {**RESULT, **WRAPPED},
+    ),
+}
+"""Description, input schema and output schema of `add`, by dialect."""
+
+
+@pytest.mark.parametrize("dialect", LISTED)
+async def test_a_tool_is_listed_as_in_the_other_sdk(dialect: Any) -> None:
+    server = Server("a", compatibility=dialect)
+    server.add_tool(add)
+    async with connect(server, revision=LATEST) as client:
+        (tool,) = await client.list_tools()
+        result = await client.call_tool("add", {"numbers": [1, 2]})
+    assert (tool.description, tool.input_schema, tool.output_schema) == LISTED[dialect]
+    assert result.structured_content == {"result": 3}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "texts"),
+    [
+        ("mcp-1", ['{\n  "name": "Oslo"\n}', '{\n  "name": "Bergen"\n}']),
+        ("fastmcp-4", ['[{"name":"Oslo"},{"name":"Bergen"}]']),
+    ],
+)
+async def test_content_is_that_of_the_other_sdk(dialect: Any, texts: list[str]) -> None:
+    server = Server("a", compatibility=dialect)
+
+    @server.tool
+    def towns() -> list[Town]:
+        return [Town(name="Oslo"), Town(name="Bergen")]
+
+    async with connect(server, revision=LATEST) as client:
+        result: Any = await client.call_tool("towns")
+    assert [block.text for block in result.content] == texts
+    assert result.structured_content == {"result": [{"name": "Oslo"}, {"name": "Bergen"}]}
+
+
+async def test_a_tool_of_fastmcp_may_have_no_output_schema() -> None:
+    server = Server("a", compatibility="fastmcp-4")
+    server.add_tool(lambda: {"a": 1}, "f", output_schema=None)
+    async with connect(server, revision=LATEST) as client:
+        (tool,) = await client.list_tools()
+        result = await client.call_tool("f")
+    assert tool.output_schema is None
+    assert result.structured_content == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "texts"),
+    [
+        ("mcp-1", ["Error executing tool fail: a", "Error executing tool crash: b"]),
+        ("mcp-2", ["Error executing tool fail: a", "Error executing tool crash"]),
+        ("fastmcp-2", ["a", "Error calling tool 'crash': b"]),
+    ],
+)
+async def test_errors_have_the_texts_of_the_other_sdk(dialect: Any, texts: list[str]) -> None:
+    server = Server("a", compatibility=dialect)
+
+    @server.tool
+    def fail() -> None:
+        raise ToolError("a")
+
+    @server.tool
+    def crash() -> None:
+        raise ValueError("b")
+
+    async with connect(server, revision=LATEST) as client:
+        results: list[Any] = [await client.call_tool(name) for name in ("fail", "crash")]
+    assert [each.content[0].text for each in results] == texts
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_prompts_and_resources_have_whole_docstrings(dialect: Any) -> None:
+    server = Server("a", compatibility=dialect)
+
+    @server.prompt
+    def ask() -> str:
+        """Ask.
+
+        Politely.
+        """
+        return "Please."
+
+    @server.resource("data://a")
+    def data() -> str:
+        """Data."""
+        return "a"
+
+    async with connect(server, revision=LATEST) as client:
+        (prompt,) = await client.list_prompts()
+        (resource,) = await client.list_resources()
+    assert prompt.description is not None
+    assert prompt.description.split() == ["Ask.", "Politely."]
+    assert (resource.description, resource.mime_type) == ("Data.", "text/plain")
+
+
+async def test_parts_of_a_docstring_go_where_they_belong() -> None:
+    server = Server("a", compatibility="fastmcp-4")
+
+    @server.tool
+    def f(a: int, b: int = 0) -> None:
+        """Text.
+
+        More text.
+
+        Args:
+            a: First,
+               and more.
+            b (int): Second.
+
+        Returns:
+            Nothing.
+        """
+
+    async with connect(server, revision=LATEST) as client:
+        (tool,) = await client.list_tools()
+    assert tool.description == "Text.\n\nMore text."
+    described = {
+        name: each["description"] for name, each in tool.input_schema["properties"].items()
+    }
+    assert described == {"a": "First,\nand more.", "b": "Second."}
+
+
+def test_an_unknown_dialect_is_refused() -> None:
+    other: Any = "mcp-9"
+    with pytest.raises(ValueError, match=r"compatibility: expected one of mcp-1, .*, got 'mcp-9'"):
+        Server("a", compatibility=other)
+
+
+@pytest.mark.parametrize(
+    ("transport", "given", "expected"),
+    [
+        ("stdio", {}, {"transport": "stdio"}),
+        (
+            "sse",
+            {},
+            {
+                "transport": "http",
+                "path": "/mcp",
+                "sse_path": "/sse",
+                "host": "a",
+                "port": 8000,
+            },
+        ),
+        ("http", {"port": 2}, {"transport": "http", "path": "/mcp", "host": "a", "port": 2}),
+    ],
+)
+def test_the_address_of_the_constructor_is_that_of_run(
+    transport: str, given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    server = Server("a", host="a")
+    assert server.settings.arguments(transport, given) == expected
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_functions_handle_requests_of_any_revision(revision: str) -> None:
+    server = Server("a")
+
+    @server.request_handler("tools/list")
+    async def list_tools() -> list[Any]:
+        return [Tool(name="greet", inputSchema={"type": "object"})]
+
+    @server.request_handler("tools/call")
+    async def call_tool(name: str, arguments: dict[str, Any]) -> list[Any]:
+        if not arguments:
+            raise ValueError("expected a name")
+        return [TextContent(type="text", text=f"{name} {arguments['name']}")]
+
+    async with connect(server, revision=revision) as client:
+        (tool,) = await client.list_tools()
+        greeted: Any = await client.call_tool("greet", {"name": "Ann"})
+        failed: Any = await client.call_tool("greet")
+    assert tool.name == "greet"
+    assert greeted.content[0].text == "greet Ann"
+    assert (failed.is_error, failed.content[0].text) == (True, "expected a name")
+
+
+async def test_a_dict_is_structured_and_its_text_is_indented() -> None:
+    server = Server("a")
+    server.request_handler("tools/call")(lambda name, arguments: {"a": [1]})
+    async with connect(server, revision=LATEST) as client:
+        result: Any = await client.request("tools/call", {"name": "x"})
+    assert result.content[0].text == '{\n  "a": [\n    1\n  ]\n}'
+    assert result.structured_content == {"a": [1]}
+
+
+async def test_a_function_of_the_newer_sdk_takes_context_and_params() -> None:
+    server = Server("a")
+
+    @server.request_handler("prompts/get")
+    async def get_prompt(ctx: Context, params: Any) -> dict[str, Any]:
+        assert server.current_context is ctx
+        return {"messages": [], "description": params.name}
+
+    async with connect(server, revision=LATEST) as client:
+        result: Any = await client.request("prompts/get", {"name": "x"})
+    assert result.description == "x"
+
+
+@pytest.mark.parametrize("value", ["text", b"bytes"])
+async def test_a_resource_is_a_text_or_bytes(value: Any) -> None:
+    server = Server("a")
+    server.request_handler("resources/read")(lambda uri: value)
+    async with connect(server, revision=LATEST) as client:
+        result: Any = await client.request("resources/read", {"uri": "data://a"})
+    (contents,) = result.contents
+    assert contents.uri == "data://a"
+    assert getattr(contents, "text", None) == (value if isinstance(value, str) else None)
+
+
+def test_a_request_has_one_function_and_a_known_name() -> None:
+    server = Server("a")
+    server.request_handler("tools/list")(list)
+    with pytest.raises(ValueError, match="tools/list: expected one function, got two"):
+        server.request_handler("tools/list")(list)
+    with pytest.raises(ValueError, match=r"expected one of tools/list, .*, got 'acme/thing'"):
+        server.request_handler("acme/thing")(list)
