@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("69ad5994ee16360a",)
+_INTERFACES = ("995e2926aad1d9ab",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

@@ -43,37 +43,52 @@ class Pair(PairOf[Client]):
 
 @overload
 def connected(
-    server: Servable, *, revision: Literal["2024-11-05"], **options: Unpack[PairOptions]
+    server: Servable | None = None,
+    *,
+    revision: Literal["2024-11-05"],
+    **options: Unpack[PairOptions],
 ) -> AbstractAsyncContextManager[PairOf[r2024_11_05.Client]]: ...
 
 
 @overload
 def connected(
-    server: Servable, *, revision: Literal["2025-03-26"], **options: Unpack[PairOptions]
+    server: Servable | None = None,
+    *,
+    revision: Literal["2025-03-26"],
+    **options: Unpack[PairOptions],
 ) -> AbstractAsyncContextManager[PairOf[r2025_03_26.Client]]: ...
 
 
 @overload
 def connected(
-    server: Servable, *, revision: Literal["2025-06-18"], **options: Unpack[PairOptions]
+    server: Servable | None = None,
+    *,
+    revision: Literal["2025-06-18"],
+    **options: Unpack[PairOptions],
 ) -> AbstractAsyncContextManager[PairOf[r2025_06_18.Client]]: ...
 
 
 @overload
 def connected(
-    server: Servable, *, revision: Literal["2025-11-25"], **options: Unpack[PairOptions]
+    server: Servable | None = None,
+    *,
+    revision: Literal["2025-11-25"],
+    **options: Unpack[PairOptions],
 ) -> AbstractAsyncContextManager[PairOf[r2025_11_25.Client]]: ...
 
 
 @overload
 def connected(
-    server: Servable, *, revision: Literal["2026-07-28"], **options: Unpack[PairOptions]
+    server: Servable | None = None,
+    *,
+    revision: Literal["2026-07-28"],
+    **options: Unpack[PairOptions],
 ) -> AbstractAsyncContextManager[PairOf[r2026_07_28.Client]]: ...
 
 
 @overload
 def connected(
-    server: Servable,
+    server: Servable | None = None,
     *,
     revision: Literal["handshake"] | None = None,
     **options: Unpack[PairOptions],
@@ -82,29 +97,31 @@ def connected(
 
 @overload
 def connected(
-    server: Servable, *, revision: str | None, **options: Unpack[PairOptions]
+    server: Servable | None = None, *, revision: str | None, **options: Unpack[PairOptions]
 ) -> AbstractAsyncContextManager[Any]: ...
 
 
 def connected(
-    server: Servable, *, revision: str | None = None, **options: Unpack[PairOptions]
+    server: Servable | None = None, *, revision: str | None = None, **options: Unpack[PairOptions]
 ) -> AbstractAsyncContextManager[Any]:
     """Connect a client to a server in memory; both end with the block.
 
     Args:
-        server: A `Server`, or another object that serves a channel.
+        server: A `Server`, or another object that serves a channel. With the option `replay`, a
+            recorded trace takes its place.
         revision: The revision to use, with the types of that revision; by default the newest that
             both sides support.
         options: See `PairOptions`.
 
     Raises:
         RevisionError: The server does not speak the revision.
+        TypeError: There is neither a server nor a trace, or there are both.
     """
     return open_pair(connect, Pair, server, revision, options)
 
 
 def pair_fixture(
-    server: Servable | Callable[[], Servable],
+    server: Servable | Callable[[], Servable] | None = None,
     *,
     revision: str | None = None,
     fixture: Callable[..., Any] | None = None,
@@ -115,7 +132,7 @@ def pair_fixture(
     The event loop is that of the test, which the plugin of anyio or pytest-asyncio runs.
 
     Args:
-        server: The server, or a function that creates a server for each test.
+        server: The server, or a function that creates a server for each test; none with `replay`.
         revision: See `connected`.
         fixture: The decorator of the fixture: `pytest.fixture` by default, `pytest_asyncio.fixture`
             for the strict mode of pytest-asyncio.

@@ -10,16 +10,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from os import PathLike
 from types import ModuleType
 from typing import Any, Generic, TypedDict, TypeVar
 
 import anyio
 
-from ..channel import Channel, OutgoingMessage, RequestId
+from ..channel import MESSAGE_LIMIT, Channel, OutgoingMessage, RequestId
+from ..errors import MissingExtraError, TransportError
 from ..runtime.eager_tasks import on_asyncio
 from ..runtime.request_context import PRINCIPAL, Principal
 from .application import Handlers
@@ -87,16 +91,64 @@ class _RecordingChannel(Channel):
         return await self.channel.close_sse_stream(identifier)
 
 
+@dataclass(frozen=True)
+class ServedTrace:
+    """A server that answers as a trace has it: `mcpgen replay`, with a trace and options."""
+
+    words: Sequence[str]
+
+    async def serve(self, channel: Channel) -> None:
+        """Pass messages between a channel and a process, until one of them ends.
+
+        Raises:
+            MissingExtraError: mcpgen is not installed.
+            AssertionError: The command failed; the text is its standard error.
+        """
+        if find_spec("mcpgen") is None:
+            raise MissingExtraError("connected(replay=...)", "mcpgen")
+        command = [sys.executable, "-m", "mcpgen", "replay", *self.words, "--serve", "--quiet"]
+        printed: list[bytes] = []
+        async with await anyio.open_process(command) as process:
+            streams: Any = process  # all three are open
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_pass_to_process, channel, streams.stdin)
+                tasks.start_soon(_pass_from_process, streams.stdout, channel)
+                printed += [text async for text in streams.stderr]
+            code = await process.wait()
+        if code:
+            raise AssertionError(b"".join(printed).decode(errors="replace").strip())
+
+
+async def _pass_to_process(channel: Channel, stdin: Any) -> None:
+    with suppress(TransportError, anyio.BrokenResourceError):  # one of them has ended
+        while True:
+            await stdin.send(await channel.receive() + b"\n")
+    await stdin.aclose()
+
+
+async def _pass_from_process(stdout: Any, channel: Channel) -> None:
+    from anyio.streams.buffered import BufferedByteReceiveStream  # few tests need it
+
+    lines = BufferedByteReceiveStream(stdout)
+    with suppress(TransportError, anyio.IncompleteRead):
+        while True:
+            await channel.send(OutgoingMessage(await lines.receive_until(b"\n", MESSAGE_LIMIT)))
+    await channel.close()
+
+
 class PairOptions(TypedDict, total=False):
     """Options of `connected` and `pair_fixture`.
 
     Attributes:
+        replay: In place of a server: a trace, which `mcpgen replay` serves in a process of its own;
+            or the trace and options of that command, such as `("trace.jsonl", "--strict")`.
         handlers: The client's handlers for requests of the server.
         capabilities: Further capabilities that the client declares, as wire object.
         extra: Whether the objects of results keep members that the revision does not define.
         principal: The principal of the client, as if it had a token.
     """
 
+    replay: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     handlers: Handlers | None
     capabilities: Mapping[str, Any] | None
     extra: bool
@@ -106,32 +158,47 @@ class PairOptions(TypedDict, total=False):
 def open_pair(
     connect: Callable[..., Any],
     pair: Callable[..., Any],
-    server: Servable,
+    server: Servable | None,
     revision: str | None,
     options: Mapping[str, Any],
 ) -> AbstractAsyncContextManager[Any]:
-    """The pair of a server and a client that `connect` makes; both end with the block."""
+    """The pair of a server and a client that `connect` makes; both end with the block.
+
+    Raises:
+        TypeError: There is neither a server nor a trace, or there are both.
+    """
+    own = dict(options)
+    served = _served(server, own.pop("replay", None))
 
     @asynccontextmanager
     async def connected() -> AsyncGenerator[Any]:
-        own = dict(options)
-        recorded = _Recorded(server, own.pop("principal", None))
+        recorded = _Recorded(served, own.pop("principal", None))
         async with connect(recorded, revision=revision, **own) as client:
-            yield pair(client, server, recorded.incoming, recorded.outgoing)
+            yield pair(client, served, recorded.incoming, recorded.outgoing)
 
     return SessionOpening("connected", connected())
 
 
+def _served(server: Servable | None, replay: Any) -> Servable:
+    if (server is None) == (replay is None):
+        came = "neither" if server is None else "both"
+        raise TypeError(f"connected: expected a server, or replay=TRACE, got {came}")
+    if server is not None:
+        return server
+    words = [replay] if isinstance(replay, str | os.PathLike) else replay
+    return ServedTrace([os.fspath(word) for word in words])
+
+
 def fixture_of(
-    open_one: Callable[[Servable], AbstractAsyncContextManager[Any]],
-    server: Servable | Callable[[], Servable],
+    open_one: Callable[[Servable | None], AbstractAsyncContextManager[Any]],
+    server: Servable | Callable[[], Servable] | None,
     fixture: Callable[..., Any] | None,
 ) -> Any:
     """The fixture that opens a pair for each test; see `testing.pair_fixture`."""
     import pytest  # only tests have it
 
     async def pair() -> AsyncGenerator[Any]:
-        one = server if isinstance(server, Servable) else server()
+        one = server if server is None or isinstance(server, Servable) else server()
         async with _in_one_task(open_one(one)) as both:
             yield both
 
