@@ -175,18 +175,20 @@ def outcomes_of(session: nox.Session) -> Path:
     return session.cache_dir / "outcomes" / f"{session.name}.jsonl"
 
 
-def enter(session: nox.Session, group: str) -> Path:
-    """Run the programs of a group's environment from now on; it is made if pyproject.toml changed.
-
-    It has pip, the dependencies, and mcpgen in place, so that coverage sees child processes too.
-
-    Returns:
-        The folder of its programs.
-    """
-    packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, group))
-    scripts = kept(session, session.cache_dir / "environments" / group, *packages)
+def enter(session: nox.Session, group: str, name: str = "", python: str = sys.executable) -> Path:
+    """Run the programs of a group's environment from now on, and return their folder."""
+    scripts = environment_of(session, group, name or group, python)
     os.environ["PATH"] = os.pathsep.join((f"{scripts}", PATH))
     return scripts
+
+
+def environment_of(session: nox.Session, group: str, name: str, python: str) -> Path:
+    """The programs of an environment, which is made if pyproject.toml changed.
+
+    It has pip, the dependencies, and mcpgen in place, so that coverage sees child processes too.
+    """
+    packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, group))
+    return kept(session, session.cache_dir / "environments" / name, *packages, python=python)
 
 
 def kept(session: nox.Session, folder: Path, *packages: str, python: str = sys.executable) -> Path:
@@ -245,7 +247,7 @@ def install(session: nox.Session) -> None:
     for group in ENVIRONMENTS:
         enter(session, group)
     for version, interpreter in tested_interpreters().items():
-        install_other(session, version, interpreter)
+        environment_of(session, "test", f"python{version}", interpreter)
     peers(session)
     conformance_suite(session)
     enter(session, "test")
@@ -363,24 +365,22 @@ def tests_others(session: nox.Session) -> None:
     if not others:
         give_up(session, "found no other Python version, neither on the path nor of pyenv")
     for version, interpreter in others.items():
-        python = f"{install_other(session, version, interpreter) / 'python'}"
+        python = f"{environment_of(session, 'test', f'python{version}', interpreter) / 'python'}"
         session.run(python, "-m", "mcpgen", "check", GOLDEN)
         chosen = session.posargs or ("--once", *OTHERS_RUN)
         selected = ("--quiet", "--newest", *SOON, *chosen)
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
 
 
-def install_other(session: nox.Session, version: str, interpreter: str) -> Path:
-    """The programs of the environment with the group `test` for another version of Python."""
-    packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, "test"))
-    folder = session.cache_dir / "environments" / f"python{version}"
-    return kept(session, folder, *packages, python=interpreter)
-
-
 def tested_interpreters() -> dict[str, str]:
     """Other interpreters by version; in CI, where time is short, the newest alone."""
     others = other_interpreters()
     return dict([others.popitem()]) if others and os.environ.get("CI") else others
+
+
+def interpreters() -> dict[str, str]:
+    """All interpreters by version; see `other_interpreters`."""
+    return other_interpreters() | {"{}.{}".format(*sys.version_info): sys.executable}
 
 
 def other_interpreters() -> dict[str, str]:
@@ -419,11 +419,11 @@ def record_map(session: nox.Session) -> None:
 
 def record_reach(session: nox.Session) -> None:
     """Run tests on a version of Python that reports lines cheaply, and write the map."""
-    versions = other_interpreters() | {"{}.{}".format(*sys.version_info): sys.executable}
-    version = max(versions, key=lambda name: tuple(map(int, name.split("."))))
+    version = max(versions := interpreters(), key=lambda name: tuple(map(int, name.split("."))))
     if version in UNMONITORED:
         give_up(session, "found no Python 3.12 or newer, neither on the path nor of pyenv")
-    python = f"{install_other(session, version, versions[version]) / 'python'}"
+    scripts = environment_of(session, "test", f"python{version}", versions[version])
+    python = f"{scripts / 'python'}"
     words = (f"--record-reach={map_of(session)}", "--quiet", *ON_ASYNCIO, *ON_ALL_CORES)
     run_tests(session, *words, *session.posargs, python=python, repeated=())
 
@@ -790,11 +790,11 @@ def json_schema_suite(session: nox.Session) -> str:
 
 @measured
 def bench(session: nox.Session) -> None:
-    """Ratios against other SDKs and against floors, from one run; fails below a target.
-
-    Needs some four minutes; `-- --only SECTION` measures a part.
-    """
-    enter(session, "lint")
+    """Ratios to other SDKs and floors on Python 3.12; fails below a target. `-- --only SECTION`."""
+    python = interpreters().get("3.12")
+    if python is None:
+        give_up(session, "found no Python 3.12, neither on the path nor of pyenv")
+    enter(session, "lint", "bench", python)
     folder = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", RIVALS)
     environment = {"MCP_NPM_PEERS": folder}
     session.run("python", "-m", "tests.benchmarks", *session.posargs, env=environment)

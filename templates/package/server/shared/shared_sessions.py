@@ -235,7 +235,7 @@ class SharedSession(ResumableSession):
         if self._store is not None:
             await self._store.finish(self.id, stored.stream)
         stream = self.new_stream()
-        await stream.open(response, before=stored.events)
+        await stream.open(response, stored=stored.events)
         self.listening.append(stream)
         return stream
 
@@ -275,7 +275,7 @@ class SharedSession(ResumableSession):
         """
         if not (self.over or self.is_ended):
             for stream in [*self.named.values()]:
-                failure = lost_message(stream.requests(), self.revision)
+                failure = lost_message(stream.requests_of(stream), self.revision)
                 if failure:
                     await stream.end(failure)
         await super().close()
