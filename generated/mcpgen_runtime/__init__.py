@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("6872a2fc70b432e1",)
+_INTERFACES = ("05b9488a0e137844",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

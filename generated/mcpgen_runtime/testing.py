@@ -18,14 +18,16 @@ As a pytest fixture, for tests that the plugin of anyio or pytest-asyncio runs:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from .client.async_client import Client, connect
 from .client.opening import Servable
 from .client.pairs import PairOf as PairOf, PairOptions as PairOptions
-from .client.pairs import fixture_of, open_pair
+from .client.pairs import check_contract, fixture_of, open_pair
 
 if TYPE_CHECKING:
     from .r2024_11_05 import client as r2024_11_05
@@ -126,3 +128,29 @@ def pair_fixture(
         ModuleNotFoundError: pytest is not installed.
     """
     return fixture_of(lambda one: connected(one, revision=revision, **options), server, fixture)
+
+
+async def contract(
+    server: Servable,
+    file: str | PathLike[str],
+    *,
+    fail_on: Literal["breaking", "warning", "any"] = "any",
+) -> None:
+    """Check that a server shows what a file of `mcpgen contract write` says.
+
+    The server is asked in memory, in each revision of this package that it speaks. Where pytest has
+    the option `--contract-update`, the file is written instead.
+
+    Args:
+        server: A `Server`, or another object that serves a channel.
+        file: The contract; a relative path starts from the root directory of pytest.
+        fail_on: The least grave change that fails.
+
+    Raises:
+        AssertionError: The server has changed, or there is no file; the text has the report of
+            `mcpgen contract check`.
+        ModuleNotFoundError: mcpgen, which only tests need, is not installed.
+    """
+    __tracebackhide__ = True  # the report says all
+    package = sys.modules[__name__.rpartition(".")[0]]
+    await check_contract(package, server, file, fail_on)

@@ -27,6 +27,7 @@ OPTIONAL = {
     "joserfc",
     "jsonschema",
     "keyring",
+    "mcpgen",
     "opentelemetry",
     "platformdirs",
     "pytest",

@@ -47,6 +47,8 @@ PUBLIC_MODULE = re.compile(
     r"pkg(?:\.models|\.testing|\.r20\d\d_\d\d_\d\d(?:\.(?:models|methods|client|server))?)?"
 )
 """Modules that the documents may import from."""
+NOT_ON_THE_SITE = {"AGENTS.md"}
+"""Documents that the navigation of the site leaves out."""
 OTHERS = {"docs/coming-from.md"}
 """Documents whose tables have names of other packages in the first column."""
 MODULES = {
@@ -95,6 +97,39 @@ def test_the_index_leads_to_every_document() -> None:
     assert pages <= named
 
 
+def pages_in(navigation: object) -> list[str]:
+    """The pages in a part of the navigation of the site, in order."""
+    match navigation:
+        case str():
+            return [navigation]
+        case dict():
+            return [page for part in navigation.values() for page in pages_in(part)]
+        case list():
+            return [page for part in navigation for page in pages_in(part)]
+        case _:
+            raise TypeError(f"expected a page, a title or a list, got {navigation!r}")
+
+
+def site_settings() -> dict[str, Any]:
+    """The settings of the site of documents."""
+    text = (documents.ROOT / "zensical.toml").read_text("utf-8")
+    settings: dict[str, Any] = tomllib.loads(text)["project"]
+    return settings
+
+
+def test_the_navigation_of_the_site_has_every_document() -> None:
+    listed = pages_in(site_settings()["nav"])
+    pages = {relative_name(document) for document in documents.documents()} - NOT_ON_THE_SITE
+    written = {page for page in listed if not page.startswith("docs/reference/")}
+    assert written == pages | {"CHANGELOG.md"}
+    assert len(listed) == len({*listed})
+
+
+def test_the_site_names_the_version_of_the_project() -> None:
+    project = tomllib.loads((documents.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"mcpgen {project['version']}," in site_settings()["copyright"]
+
+
 def test_a_newcomer_can_read_the_readme_in_minutes() -> None:
     assert len(documents.README.read_text("utf-8").splitlines()) in README_LINES
 
@@ -138,8 +173,18 @@ def test_the_figures_of_the_readme_are_those_of_the_table() -> None:
 
 
 def python_blocks() -> list[Block]:
-    """The blocks of Python of all documents."""
-    return [block for block in documents.blocks() if block.language == "python"]
+    """The blocks of Python of all documents that users write."""
+    return [
+        block
+        for block in documents.blocks()
+        if block.language == "python" and block.role != "sample"
+    ]
+
+
+@pytest.mark.parametrize("block", documents.samples(), ids=lambda block: block.place)
+def test_a_sample_of_generated_code_is_in_the_package(block: Block) -> None:
+    text = (Path(mcpgen_runtime.__file__).parent / block.name).read_text("utf-8")
+    assert block.text in text
 
 
 @pytest.mark.parametrize("block", python_blocks(), ids=lambda block: block.place)

@@ -80,6 +80,7 @@ TEXTS = (
     *(path for path in (ROOT / "templates").rglob("*") if path.is_file()),
     ROOT / "generated" / "pyproject.toml",
     ROOT / "noxfile.py",
+    *(ROOT / "tests" / "sessions").glob("*.py"),
     ROOT / ".ci" / "run",
 )
 

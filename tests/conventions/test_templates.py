@@ -42,6 +42,7 @@ NAMES = {
         "mirror.example.handler_return_type",
     ),
     *("mirror.example.method", "mirror.example_words", "mirror.msgspec_imports"),
+    *("mirror.calls_msgspec_imports", "mirror.calls_typing_imports"),
     *("mirror.protocol", "mirror.typing_imports", "prompt.method", "resource.method"),
     *("resource.number", "prompt.number", "tool.arguments", "tool.checks"),
     *("tool.handler_arguments", "tool.handler_output", "tool.method", "tool.number"),
@@ -52,7 +53,7 @@ NAMES = {
 DOCSTRINGS = {
     *("call.doc", "call.handler_doc", "doc", "members.get(field.name)", "tag.doc"),
     *("alias.doc", "class.doc", "member.doc", "method.doc"),
-    *("field.doc", "mirror.doc", "prompt.doc", "resource.doc", "tool.doc"),
+    *("field.doc", "mirror.calls_doc", "mirror.doc", "prompt.doc", "resource.doc", "tool.doc"),
 }
 """Expressions for docstrings, quotes included, as `docstrings.docstring` makes them."""
 

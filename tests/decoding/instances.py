@@ -24,15 +24,23 @@ class Instances:
     Args:
         definitions: The definitions, as published.
         random: What decides; the same seed gives the same values.
+        chance: The probability of an optional member.
     """
 
-    def __init__(self, definitions: Mapping[str, Node], random: Random) -> None:
+    def __init__(
+        self, definitions: Mapping[str, Node], random: Random, chance: float = 0.4
+    ) -> None:
         self._definitions = definitions
         self._random = random
+        self._chance = chance
 
     def valid(self, name: str) -> Json:
         """A value that a definition describes."""
-        return self._value({"$ref": f"#/{name}"}, 0)
+        return self.of({"$ref": f"#/{name}"})
+
+    def of(self, node: Json) -> Json:
+        """A value that a schema describes."""
+        return self._value(node, 0)
 
     def changed(self, value: Json) -> Json:
         """A copy of a value with one thing changed, at any place: removed, added or replaced."""
@@ -105,7 +113,7 @@ class Instances:
     def _object(self, node: Node, depth: int) -> dict[str, Json]:
         members = node.get("properties", {})
         required = node.get("required", ())
-        chance = 0.4 if depth <= MAX_DEPTH else 0.0
+        chance = self._chance if depth <= MAX_DEPTH else 0.0
         value = {
             name: self._value(member, depth + 1)
             for name, member in members.items()

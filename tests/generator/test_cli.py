@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -602,8 +603,14 @@ def test_the_script_for_a_shell_calls_mcpgen(shell: str) -> None:
     assert f"_MCPGEN_COMPLETE={shell}_complete" in script
 
 
+def hook_of(root: Path, identifier: str) -> dict[str, Any]:
+    """A hook that the repository offers to pre-commit."""
+    hooks = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    return next(hook for hook in hooks if hook["id"] == identifier)
+
+
 def test_the_hook_for_pre_commit_runs_a_check(root: Path, package: Path) -> None:
-    (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    hook = hook_of(root, "mcpgen-check")
     words = hook["entry"].split()
     assert words[0] == "mcpgen"
     assert not hook["pass_filenames"]  # the package is named by the user, as an argument
@@ -620,13 +627,13 @@ def test_the_hook_for_pre_commit_runs_a_check(root: Path, package: Path) -> None
     ],
 )
 def test_the_hook_for_pre_commit_runs_for_each_input(root: Path, path: str) -> None:
-    (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    hook = hook_of(root, "mcpgen-check")
     assert re.search(hook["files"], path) is not None
 
 
 @pytest.mark.parametrize("path", ["README.md", "a.json5", "docs/x.txt", "src/tsx", "a.py.bak"])
 def test_the_hook_for_pre_commit_runs_for_no_other_files(root: Path, path: str) -> None:
-    (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    hook = hook_of(root, "mcpgen-check")
     assert re.search(hook["files"], path) is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import mcpgen_runtime
 from generator.command_line import Done, run
 from generator.contract_surfaces import CAPABILITIES, SHOP, changed, contract
+from generator.test_cli import hook_of
 from mcpgen.contract.document import text_of
 from mcpgen.project import server_lists
 
@@ -249,7 +251,45 @@ def test_one_file_is_compared_with_what_it_was_in_a_commit(files: Path) -> None:
     done = run("contract", "diff", FILE, "--against", "HEAD", cwd=files)
     assert done.code == 1
     assert "ARGUMENT_NARROWED" in done.out
-    assert run("contract", "diff", FILE, "--against", "nowhere", cwd=files).code == 2
+    refused = run("contract", "diff", FILE, "--against", "nowhere", cwd=files)
+    assert (refused.code, "--against nowhere: git knows no such commit" in refused.err) == (2, True)
+    both = run("contract", "diff", FILE, "new.json", "--against", "HEAD", cwd=files)
+    assert both.code == 1
+    assert both.out.splitlines()[0] == f"{FILE}:"
+    assert both.out.splitlines()[-2:] == ["new.json:", "nothing changed"]
+
+
+@pytest.mark.parametrize("form", ["junit", "sarif"])
+def test_a_report_that_is_one_document_is_about_one_file(form: str, files: Path) -> None:
+    words = ("old.json", "new.json", "--against", "HEAD", "--format", form)
+    done = run("contract", "diff", *words, cwd=files)
+    assert (done.code, f"--format {form}: expected one file, got 2" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(("category", "code"), [("callers", 1), ("models", 0), ("clients", 0)])
+def test_a_category_is_chosen_by_its_option(category: str, code: int, files: Path) -> None:
+    assert diff(files, "--category", category).code == code
+
+
+def test_the_hook_for_pre_commit_compares_the_files_of_a_commit(root: Path, files: Path) -> None:
+    git = shutil.which("git")
+    assert git is not None
+    hook = hook_of(root, "mcpgen-contract-diff")
+    assert re.search(hook["files"], FILE) is not None
+    shutil.copy(files / "old.json", files / FILE)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("init", "-q"), ("add", FILE), (*identity, "commit", "-qm", "a")):
+        subprocess.run([git, *words], cwd=files, check=True)
+    _, *entry = hook["entry"].split()
+    assert run(*entry, FILE, cwd=files).code == 0
+    shutil.copy(files / "new.json", files / FILE)
+    assert run(*entry, FILE, cwd=files).code == 1
+
+
+def test_the_hook_for_pre_commit_asks_a_server(root: Path, shop: Path) -> None:
+    _, *entry = hook_of(root, "mcpgen-contract-check")["entry"].split()
+    assert run(*entry, command("shop.py"), FILE, cwd=shop).code == 0
+    assert run(*entry, command("smaller.py"), FILE, cwd=shop).code == 1
 
 
 def test_a_contract_of_two_revisions_is_read_back(tmp_path: Path) -> None:
@@ -298,9 +338,11 @@ def test_a_contract_has_the_lists_that_a_project_starts_from(tmp_path: Path) -> 
         assert [*lists.entries[kind]] == ordered
 
 
-def test_the_rules_are_listed() -> None:
-    rows = json.loads(run("contract", "rules", "--json").out)
-    assert {"rule": "TOOL_REMOVED", "severity": "breaking"}.items() <= rows[0].items()
+@pytest.mark.parametrize("option", [("--json",), ("--format", "json")])
+def test_the_rules_are_listed(option: tuple[str, ...]) -> None:
+    rows = json.loads(run("contract", "rules", *option).out)
+    expected = {"rule": "TOOL_REMOVED", "severity": "breaking", "category": "callers"}
+    assert expected.items() <= rows[0].items()
 
 
 @pytest.mark.slow

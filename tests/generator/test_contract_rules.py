@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from conventions.sources import ROOT
 from generator.contract_surfaces import CAPABILITIES, SHOP, TEXT, changed, contract
-from mcpgen.contract import command
+from mcpgen.contract import command, rule_page
+from mcpgen.contract.command import Comparison
 from mcpgen.contract.compare import Change, compare
 from mcpgen.contract.document import Contract
-from mcpgen.contract.rules import RULES, Exemption, read_exemptions
+from mcpgen.contract.rule_examples import examples
+from mcpgen.contract.rules import CATEGORIES, RULES, Category, Exemption, read_exemptions
 from mcpgen.errors import SettingsError, UsageError
 
 INPUT = "tools/0/inputSchema"
@@ -208,12 +211,12 @@ DAY = datetime.timedelta(days=1)
 @pytest.mark.parametrize(
     ("exemption", "counts"),
     [
-        (Exemption("TOOL_REMOVED", "tool plain", "moved"), False),
-        (Exemption("TOOL_REMOVED", "*", "moved"), False),
-        (Exemption("TOOL_REMOVED", "tool plain", "moved", TODAY + DAY), False),
-        (Exemption("TOOL_REMOVED", "tool plain", "moved", TODAY - DAY), True),
-        (Exemption("TOOL_REMOVED", "tool order", "moved"), True),
-        (Exemption("TOOL_ADDED", "tool plain", "moved"), True),
+        (Exemption(frozenset({"TOOL_REMOVED"}), "tool plain", "moved"), False),
+        (Exemption(frozenset({"TOOL_REMOVED"}), "*", "moved"), False),
+        (Exemption(frozenset({"TOOL_REMOVED"}), "tool plain", "moved", TODAY + DAY), False),
+        (Exemption(frozenset({"TOOL_REMOVED"}), "tool plain", "moved", TODAY - DAY), True),
+        (Exemption(frozenset({"TOOL_REMOVED"}), "tool order", "moved"), True),
+        (Exemption(frozenset({"TOOL_ADDED"}), "tool plain", "moved"), True),
     ],
 )
 def test_an_exemption_counts_for_its_rule_and_item_until_its_day(
@@ -232,6 +235,11 @@ def test_an_exemption_counts_for_its_rule_and_item_until_its_day(
         ("[[allow]]\nrule = 'TOOL_REMOVED'\nitem = 'a'\nreason = ' '", "/allow/0/reason"),
         ("[[allow]]\nrule = 'TOOL_REMOVED'\nitem = 'a'\nreason = 'b'\nuntil = 'x'", "/0/until"),
         ("[[allow]]\nrule = 'TOOL_REMOVED'\nitem = 'a'\nreason = 'b'\nwho = 'x'", "/allow/0"),
+        ("[[allow]]\ncategory = 'people'\nitem = 'a'\nreason = 'b'", "/allow/0/category"),
+        (
+            "[[allow]]\nrule = 'TOOL_REMOVED'\ncategory = 'models'\nitem = 'a'\nreason = 'b'",
+            "either rule or category, got",
+        ),
         ("[[deny]]\nrule = 'TOOL_REMOVED'", "#:"),
         ("not TOML", "expected TOML"),
     ],
@@ -248,3 +256,52 @@ def test_a_malformed_exemption_is_refused_with_its_place(
 def test_a_file_of_exemptions_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         read_exemptions(tmp_path / "none.toml")
+
+
+EVERY: dict[str, Any] = {
+    **changed("tools/1", ...),
+    "instructions": "Order freely.",
+}
+"""Lists with a change for callers and one for models; another capability is for clients."""
+
+
+@pytest.mark.parametrize(
+    ("category", "expected"),
+    [
+        ("callers", [("TOOL_REMOVED", "tool plain")]),
+        ("models", [("INSTRUCTIONS_CHANGED", "server")]),
+        ("clients", [("CAPABILITY_REMOVED", "server")]),
+    ],
+)
+def test_a_category_chooses_its_rules(category: Category, expected: list[tuple[str, str]]) -> None:
+    new = contract(EVERY, {**CAPABILITIES, "tools": {}})
+    assert rows(Comparison(categories=(category,)).changes(contract(), new)) == expected
+    assert len(Comparison().changes(contract(), new)) == len(CATEGORIES)
+
+
+def test_a_category_is_allowed_as_a_whole(tmp_path: Path) -> None:
+    file = tmp_path / "contract.toml"
+    file.write_text("[[allow]]\ncategory = 'models'\nitem = '*'\nreason = 'Reworded.'\n")
+    changes = Comparison(allow=file).changes(contract(), contract(EVERY))
+    assert [(each.rule.category, each.allowed) for each in changes] == [
+        ("callers", ""),
+        ("models", "Reworded."),
+    ]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_example_of_a_rule_is_named_by_it_alone(rule: str) -> None:
+    assert [change.rule.id for change in examples()[rule].changes()] == [rule]
+
+
+@pytest.mark.parametrize(
+    "rule", [*(row for row in RULES if row.endswith(("NARROWED", "WIDENED"))), "INPUT_NARROWED"]
+)
+def test_the_example_of_a_decided_rule_shows_a_value(rule: str) -> None:
+    (change,) = examples()[rule].changes()
+    assert change.witness
+
+
+def test_the_page_of_the_rules_is_that_of_the_table() -> None:
+    page = (ROOT / "docs" / "contract-rules.md").read_text("utf-8")
+    assert page == rule_page.text(), "mcpgen contract rules --format markdown writes it"

@@ -21,6 +21,7 @@ from generator.typescript_text import save_text, typescript_of
 from mcpgen import schema
 
 SKIPPED = {
+    "pytest": "needs an installed mcpgen; test_contract_testing.py runs these examples",
     "pip install": "needs a registry; `nox -s package-single` installs what is named",
     "nox": "runs this test, among others",
     "mcpgen --schema draft/schema.ts": "watches without end; test_watching.py does so",

@@ -70,8 +70,9 @@ def test_an_error_names_the_member_that_a_type_forbids(
     error = "Object contains unknown field `x`"
     with pytest.raises(package.ValidationError, match=error):
         package.decoder(package.types.TextContent)(TEXT)
-    with pytest.raises(package.ValidationError, match=error):
+    with pytest.raises(package.ValidationError) as within:
         package.decoder(package.types.CallToolResult)(b'{"content":[%b]}' % TEXT)
+    assert str(within.value) == f"{error} - at `$.content[0]`"
     plain = b'{"name":"a","inputSchema":{"type":"object"},"category":"w"}'
     assert package.decoder(package.types.Tool)(plain).extra == {}
 

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import shlex
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from mcpgen.project.commands import NewProject, complete_options
 from mcpgen.project.skeleton import Project, toml
 from mcpgen.render.formatting import format_modules
 
+SERVER, TESTS = "src/weather/server.py", "tests/test_server.py"
 REVISIONS = tuple(row.name for row in schema.revisions())
 
 
@@ -103,6 +105,42 @@ def test_modules_are_formatted_below_a_folder_that_git_ignores(
     (tmp_path / ".gitignore").write_text("*\n")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert format_modules({"a.py": "x = 'y'\n"}) == {"a.py": 'x = "y"\n'}
+
+
+def test_a_server_by_the_instructions_for_agents_works(tmp_path: Path) -> None:
+    assert run("new", "server", "weather", "-q", "-r", OLDEST, cwd=tmp_path).code == 0
+    project = tmp_path / "weather"
+    for title, blocks in indented_blocks((project / "AGENTS.md").read_text("utf-8")).items():
+        target = {"Add a tool": SERVER, "Add a resource or a prompt": SERVER, "Add a test": TESTS}
+        if title in target:
+            with (project / target[title]).open("a", encoding="utf-8") as file:
+                file.write(f"\n\n{blocks}")
+    tests = project / TESTS
+    text = tests.read_text("utf-8").replace('== ["measure"]', '== ["measure", "add"]')
+    tests.write_text(text, "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": f"{project / 'src'}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 passed" in done.stdout
+
+
+def indented_blocks(text: str) -> dict[str, str]:
+    """The indented lines of the sections of a document, by heading."""
+    sections = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
+    return {
+        title: "".join(
+            line.removeprefix("    ")
+            for line in body.splitlines(keepends=True)
+            if line.startswith("    ") or line == "\n"
+        )
+        for title, body in zip(sections[::2], sections[1::2], strict=True)
+    }
 
 
 @pytest.mark.parametrize("side", ["server", "client"])
@@ -222,6 +260,20 @@ def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(tmp_path: Path) -> None
         assert shlex.split(install) == ["pip", "install", place]
         assert (check, rest[0]) == ("mcpgen check", 'pip install -e ".[dev]"')
         assert "as CI does" in (tmp_path / f"w{number}/README.md").read_text()
+
+
+def test_ci_compares_the_contract_of_a_pull_request() -> None:
+    [step] = conditional_steps(Project("weather", "server", ("2026-07-28",), mcpgen="m"))
+    assert step["if"] == "github.event_name == 'pull_request'"
+    assert "mcpgen contract diff server.contract.json --against FETCH_HEAD" in step["run"]
+    assert conditional_steps(Project("weather", "server", ("2026-07-28",))) == []
+    assert conditional_steps(Project("weather", "client", ("2026-07-28",), mcpgen="m")) == []
+
+
+def conditional_steps(project: Project) -> list[dict[str, str]]:
+    """The steps of a project's workflow that have a condition."""
+    workflow = yaml.safe_load(projects.user_files(project)[".github/workflows/ci.yml"])
+    return [step for step in workflow["jobs"]["test"]["steps"] if "if" in step]
 
 
 PLACES = (

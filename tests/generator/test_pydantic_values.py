@@ -339,3 +339,35 @@ def test_meta_is_typed_on_demand_and_keeps_other_members(package: Package) -> No
     assert typed.extra == {"com.example/other": {"a": [1]}}
     assert package.module.to_builtins(typed) == meta
     assert pickle.loads(pickle.dumps(typed)) == copy.deepcopy(typed) == typed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "path"),
+    [
+        ("TextContent", {"type": "text", "text": []}, "$.text"),
+        ("CallToolResult", {"content": [{"type": "text", "text": []}]}, "$.content[0].text"),
+        (
+            "SamplingMessage",
+            {
+                "role": "user",
+                "content": {"type": "text", "text": [], "annotations": {"audience": ["user", "1"]}},
+            },
+            "$.content.text",
+        ),
+        (
+            "SamplingMessage",
+            {
+                "role": "user",
+                "content": {"type": "text", "text": "", "annotations": {"audience": ["1"]}},
+            },
+            "$.content.annotations.audience[0]",
+        ),
+    ],
+)
+def test_an_error_has_a_path_though_a_tag_is_a_member_too(
+    package: Package, name: str, value: Any, path: str
+) -> None:
+    decode = package.module.decoder(getattr(package.models("2025-11-25"), name))
+    with pytest.raises(ValueError, match=r"at `(.*)`$") as refused:
+        decode(json.dumps(value).encode())
+    assert str(refused.value).endswith(f"at `{path}`")

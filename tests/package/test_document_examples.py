@@ -207,6 +207,11 @@ def test_the_readme_client_starts_the_server_and_calls_its_tool(folder: Path) ->
     assert lines == ["forecast: Weather forecast for a city.", FORECAST]
 
 
+def test_the_client_of_the_first_page_calls_its_server(folder: Path) -> None:
+    lines = python_output(folder, "read_books.py").splitlines()
+    assert lines == ["published: The year in which a book was published.", "1965"]
+
+
 def test_of_two_calls_one_is_cancelled(folder: Path) -> None:
     lines = python_output(folder, "calls.py").splitlines()
     assert lines == [FORECAST, "Bergen was cancelled"]
@@ -337,7 +342,7 @@ async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) 
 
 
 RUN_HERE = {
-    *("server.py", "city.py", "booking.py", "notes.py", "orders.py"),
+    *("books.py", "server.py", "city.py", "booking.py", "notes.py", "orders.py"),
     *("mounted.py", "protected.py", "tokens.py", "health.py", "pets.py", "two_ports.py"),
     "paint.py",
 }
@@ -348,6 +353,7 @@ RUN_AS_PROGRAMS = {
     "guest.py",
     "inputs.py",
     "keep_members.py",
+    "read_books.py",
     "read_lines.py",
     "read_messages.py",
     "strict.py",

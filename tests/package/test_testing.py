@@ -11,7 +11,7 @@ import pytest
 
 from mcpgen_runtime import RemoteError, RevisionError, Server
 from mcpgen_runtime.r2025_06_18 import client as r2025_06_18
-from mcpgen_runtime.testing import Pair, connected, pair_fixture
+from mcpgen_runtime.testing import Pair, connected, contract, pair_fixture
 from package.wire import ALL, HANDSHAKE
 
 pytestmark = pytest.mark.anyio
@@ -80,6 +80,12 @@ async def test_an_unknown_revision_is_refused() -> None:
     with pytest.raises(RevisionError, match="1999-01-01"):
         async with connected(weather_server(), revision="1999-01-01"):
             pass
+
+
+async def test_a_contract_needs_mcpgen_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcpgen.contract.testing", None)
+    with pytest.raises(ModuleNotFoundError, match="needs mcpgen: install"):
+        await contract(weather_server(), "server.contract.json")
 
 
 CHILD = """

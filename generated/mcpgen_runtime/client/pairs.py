@@ -13,6 +13,8 @@ import json
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from os import PathLike
+from types import ModuleType
 from typing import Any, Generic, TypedDict, TypeVar
 
 import anyio
@@ -134,6 +136,26 @@ def fixture_of(
             yield both
 
     return (fixture or pytest.fixture)(pair)
+
+
+async def check_contract(
+    package: ModuleType, server: Servable, file: str | PathLike[str], fail_on: str
+) -> None:
+    """Check a server by mcpgen, which asks it by the client of a package; see `testing.contract`.
+
+    Raises:
+        AssertionError: The server has changed, or there is no file.
+        ModuleNotFoundError: mcpgen is not installed.
+    """
+    __tracebackhide__ = True
+    try:
+        from mcpgen.contract.testing import check_in_memory
+    except ModuleNotFoundError as error:
+        text = (
+            "testing.contract needs mcpgen: install the one that wrote the package, for tests alone"
+        )
+        raise ModuleNotFoundError(text, name="mcpgen") from error
+    await check_in_memory(package, server, file, fail_on)
 
 
 @asynccontextmanager

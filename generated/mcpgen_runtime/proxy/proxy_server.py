@@ -4,8 +4,9 @@
 
 Each side uses the revision that it negotiated. Between equal revisions, params and results are
 forwarded as raw JSON; otherwise they are converted, and members that the other revision lacks are
-dropped with a warning, once. Sessions with the other server are opened by `upstream_pool`; each
-server of a configuration has a proxy of its own, and all are mounted on one server.
+dropped with a warning, once, by the id of a row of `mcpgen diff A B --bridge`. Sessions with the
+other server are opened by `upstream_pool`; each server of a configuration has a proxy of its own,
+and all are mounted on one server.
 
 Requests for input of the other server go to the client whose request the server is handling:
 
@@ -35,7 +36,7 @@ from ..client.opening import Servable, run_concurrently
 from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
 from ..facts import Method, Revisions
-from ..foreign_text import safe_repr
+from ..foreign_text import safe_repr, safe_text
 from ..protocol.lifecycle import CAPABILITY, OnSubscription, is_declared
 from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, is_custom
 from ..revisions import REVISIONS
@@ -43,9 +44,10 @@ from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.serving import Announcer
 from ..server.toolkit.dispatcher import Dispatcher, Handler
+from ..server.toolkit.foreign_results import Loss
 from ..server.toolkit.mounting import NOTHING_OF_ITS_OWN, MountingDispatcher, mount_server
 from .extensions import EXTENSIONS
-from .upstream import PassedMethods, Upstream
+from .upstream import UNDECLARED, PassedMethods, Upstream
 from .upstream_pool import UpstreamPool
 
 _EVERYTHING: Mapping[str, Any] = {
@@ -145,11 +147,15 @@ class Proxy(MountingDispatcher):
         if shared.was_open:
             shared.upstream.follow_soon(uris)
 
-    def _report_loss(self, item: str, reason: str) -> None:
-        """Log once that something can't be forwarded."""
-        if (item, reason) not in self._reported:
-            self._reported.add((item, reason))
-            _logger.warning("proxy %r: %s is lost: %s", self.name, item, reason)
+    def _report_loss(
+        self, row: str, reason: str, *, loss: Loss = "lost", example: str = ""
+    ) -> None:
+        """Log once that something does not arrive as it was; see `ReportLoss`."""
+        if (row, reason) in self._reported:
+            return
+        self._reported.add((row, reason))
+        text = f" ({safe_text(example)})" if example else ""
+        _logger.warning("proxy %r: %s is %s: %s%s", self.name, row, loss, reason, text)
 
     def _session(self, handlers: Upstream | None) -> AbstractAsyncContextManager[Client]:
         return self._connect(self._target, handlers=handlers, **self._options)
@@ -200,7 +206,7 @@ class Proxy(MountingDispatcher):
             name
             for name, row in revision.server_notifications.items()
             if row.capability
-            and row.capability[0] not in (CAPABILITY, "tasks")  # neither is forwarded
+            and row.capability[0] not in (CAPABILITY, *UNDECLARED)
             and is_declared(capabilities, row.capability)
         ]
         if RESOURCE_UPDATED in notifications:

@@ -5,15 +5,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 from weakref import WeakSet
 
 import anyio
 import anyio.abc
 import msgspec
 
-from .._wire import UNREADABLE, UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
+from .._wire import (
+    STRUCTS,
+    UNREADABLE,
+    UNWRITABLE,
+    Raw,
+    convert,
+    encode,
+    error_text,
+    is_object,
+    to_builtins,
+)
 from ..client.async_client import Client
 from ..client.chosen import TASK_CALLS
 from ..client.group_requests import GroupSession
@@ -32,20 +42,27 @@ from ..errors import (
     RemoteError,
     ResourceNotFoundError,
 )
-from ..facts import Method, Revision
+from ..facts import Method, Revision, members_of
 from ..foreign_text import WEB_SCHEMES
 from ..protocol.lifecycle import missing_capability
 from ..protocol.request_meta import is_reserved_key
-from ..protocol.requests import MESSAGE, RESOURCE_UPDATED, custom_method, is_custom
+from ..protocol.requests import (
+    MESSAGE,
+    PROGRESS,
+    RESOURCE_UPDATED,
+    custom_method,
+    is_custom,
+    sent_code,
+)
 from ..protocol.results import result_decoder
 from ..revisions import REVISIONS
 from ..runtime.pending_requests import OnProgress, PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.toolkit.client_features.input_required import ELICITATION_COMPLETE
 from ..server.toolkit.dispatcher import Announce
-from ..server.toolkit.foreign_results import convert_result, lost_members
+from ..server.toolkit.foreign_results import Loss, Losses, convert_result, lost_members
 from ..server.toolkit.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED
-from .question_conversion import lost_kinds, question_for, reply_for
+from .question_conversion import degraded_content, question_for, reply_for
 from .waiting_calls import PassedCall, WaitingCalls
 
 _PROGRESS_TOKEN = "progressToken"
@@ -59,11 +76,30 @@ _LISTS = {
 }
 """By capability: the class of the change, and the notification to clients."""
 
+UNDECLARED = ("tasks",)
+"""Capabilities that a proxy declares to neither side, so that their messages do not pass."""
+
 _ROUTED = ("name", "uri", "ref", "cursor")  # params that a mount may have changed
 
 _logger = logging.getLogger(__name__)
 
-ReportLoss = Callable[[str, str], None]
+_PARAMS, _RESULT = "params", "result"
+_UNKNOWN = "*"
+"""The place of all members that the revision of a message does not define."""
+
+
+class ReportLoss(Protocol):
+    """Logs a row of `mcpgen diff A B --bridge` once; A is the revision of the message."""
+
+    def __call__(self, row: str, reason: str, *, loss: Loss = "lost", example: str = "") -> None:
+        """Report a loss.
+
+        Args:
+            row: The id of the row: a place, such as `tools/list.result.tools[].icons`.
+            reason: Why.
+            loss: Whether it is lost, or arrives in a form that says less.
+            example: A place, from a peer, that the row stands for.
+        """
 
 
 class PassedMethods(Mapping[str, Method]):
@@ -165,8 +201,12 @@ class Upstream:
         if is_custom(name):
             await self._client.notify(name, _custom_params(context))
             return
-        if context.method.capability and name in self._revision.client_notifications:
+        if not context.method.capability or context.method.capability[0] in UNDECLARED:
+            return
+        if name in self._revision.client_notifications:
             await self._client.notify(name)
+        else:
+            self._report_loss(name, f"{self._revision_text()} has no such message")
 
     async def _response(self, call: PassedCall) -> Any:
         request = call.context
@@ -259,7 +299,26 @@ class Upstream:
 
     def _on_progress(self, call: PassedCall) -> OnProgress | None:
         """A function that forwards progress, if the client requested progress."""
-        return call.progress if _PROGRESS_TOKEN in call.context.meta else None
+        if _PROGRESS_TOKEN not in call.context.meta:
+            return None
+
+        async def forward(value: float, total: float | None, message: str | None) -> None:
+            if message is not None:
+                self._report_absent(PROGRESS, ("message",), call.context.revision)
+            await call.progress(value, total, message)
+
+        return forward
+
+    def _report_absent(self, name: str, members: Iterable[str], revision: Revision) -> None:
+        """Report members of a notification that the revision of a client lacks."""
+        own, theirs = (
+            members_of(each.server_notifications[name].params)
+            for each in (self._revision, revision)
+        )
+        for member in members:
+            if member in own and member not in theirs:
+                reason = f"{_client_text(revision)} has no such member"
+                self._report_loss(f"{name}.{_PARAMS}.{member}", reason)
 
     def _meta_of(self, call: PassedCall) -> dict[str, Any]:
         """The members of `_meta` that the client added."""
@@ -290,7 +349,9 @@ class Upstream:
             return members
         for name in _ROUTED:
             value = getattr(typed, name, None)
-            if value is not None:
+            if isinstance(value, STRUCTS):  # members that its type lacks stay
+                members[name] = {**msgspec.json.decode(members[name]), **to_builtins(value)}
+            elif value is not None:
                 members[name] = value
             elif name in members:
                 del members[name]
@@ -298,14 +359,43 @@ class Upstream:
             return members
         wire: dict[str, Any] = msgspec.json.decode(encode(members))
         try:
-            shaped: dict[str, Any] = to_builtins(convert(wire, row.params))
+            shaped: dict[str, Any] = to_builtins(
+                convert({**row.default_params, **wire}, row.params)
+            )
         except UNWRITABLE:
             return members  # the server validates them
-        for place in lost_members(wire, shaped):
-            self._report_loss(
-                f"{row.name}: params.{place}", f"{self._revision_text()} has no such member"
-            )
+        lost: Losses = {
+            name: "lost" for name in wire if name not in shaped and wire[name] is not None
+        }
+        stated = {**request.method.default_params, **wire}
+        own, receiver = request.method.params, self._revision_text()
+        self._report(f"{row.name}.{_PARAMS}", lost, stated, own, receiver)
         return {name: members[name] for name in members if name in shaped}
+
+    def _report(
+        self, message: str, losses: Losses, wire: Mapping[str, Any], own: Any, receiver: str
+    ) -> None:
+        """Report losses by the rows of their places.
+
+        Args:
+            message: The method and the part of its request: the beginning of the ids of rows.
+            losses: The losses, by place.
+            wire: The params or the result before its conversion.
+            own: Its type in its own revision.
+            receiver: The other revision, in words.
+        """
+        if not losses:
+            return
+        part = message.rpartition(".")[2]
+        unknown = _unknown_places(wire, own)
+        for place, loss in losses.items():
+            if unknown is None or place in unknown:
+                reason = f"{receiver} has no place for members that their own revision lacks"
+                self._report_loss(
+                    f"{part}.{_UNKNOWN}", reason, loss=loss, example=f"{message}.{place}"
+                )
+            else:
+                self._report_loss(f"{message}.{place}", f"{receiver} has no such member", loss=loss)
 
     def _convert_result(self, raw: Raw, request: RequestContext) -> Any:
         """Convert a result to the revision of the client."""
@@ -324,25 +414,29 @@ class Upstream:
                 f"{self.label}: {name}: the result has no form in {request.revision.name}: "
                 f"{error_text(error)}"
             ) from error
-        for place in lost:
-            why = f"{request.revision.name}, which the client speaks, has no such member"
-            self._report_loss(f"{name}: {place}", why)
+        own = self._revision.client_requests[name].result
+        receiver = _client_text(request.revision)
+        self._report(f"{name}.{_RESULT}", lost, wire, own, receiver)
         return typed
 
     def _translate_error(self, error: RemoteError, request: RequestContext) -> ProtocolError:
         """Convert an error of the server to an error for the client, with the same code."""
-        uri = getattr(request.params, "uri", None)
+        uri, code = getattr(request.params, "uri", None), error.code
         is_unknown = error.code == RESOURCE_NOT_FOUND or (
             error.code == self._revision.facts.errors.resource_not_found
             and is_object(error.data)
             and "uri" in error.data
         )
         if uri is not None and is_unknown:
-            passes = error.code == request.revision.facts.errors.resource_not_found
-            if not passes or uri != _sent_uri(request):
+            if uri != _sent_uri(request):
                 return ResourceNotFoundError(uri)
+            code = request.revision.facts.errors.resource_not_found
         data = NO_DATA if error.data is None else error.data
-        return ProtocolError(error.message, code=error.code, data=data)
+        translated = ProtocolError(error.message, code=code, data=data)
+        if sent_code(translated, request.revision.facts) is None:
+            reason = f"{_client_text(request.revision)} has no such code"
+            self._report_loss(f"error.code={error.code}", reason, loss="degraded")
+        return translated
 
     def _revision_text(self) -> str:
         return f"{self._revision.name}, which the server speaks,"
@@ -485,9 +579,10 @@ class Upstream:
             return wire
         plain: dict[str, Any] = msgspec.json.decode(encode(wire))
         shaped = question_for(row, plain)
-        for place in lost_kinds(plain, shaped):
-            why = f"{revision.name}, which the client speaks, has no such content"
-            self._report_loss(f"{name}: {place}", why)
+        degraded: Losses = dict.fromkeys(degraded_content(plain, shaped), "degraded")
+        own = _input_request(name, self._revision)
+        kind = None if own is None else own.params
+        self._report(f"{name}.{_PARAMS}", degraded, plain, kind, _client_text(revision))
         return shaped
 
     def _convert_reply(self, name: str, raw: Raw, revision: Revision) -> Any:
@@ -495,7 +590,13 @@ class Upstream:
         row = _input_request(name, self._revision)
         if row is None or revision is self._revision:
             return raw
-        return Raw(encode(reply_for(row, msgspec.json.decode(raw))))
+        wire: dict[str, Any] = msgspec.json.decode(raw)
+        shaped = reply_for(row, wire)
+        degraded: Losses = dict.fromkeys(degraded_content(wire, shaped), "degraded")
+        own = _input_request(name, revision)
+        kind = None if own is None else own.result
+        self._report(f"{name}.{_RESULT}", degraded, wire, kind, self._revision_text())
+        return Raw(encode(shaped))
 
     def _asking_call(self, name: str) -> PassedCall | None:
         """The call that a request of the server relates to; `None` if no call is open."""
@@ -515,21 +616,41 @@ class Upstream:
 
     async def _handle_notice(self, params: Any, context: RequestContext) -> None:
         """Forward a log message, or the end of an elicitation."""
-        wire: dict[str, Any] = to_builtins(params)
-        if context.method.name != MESSAGE:
+        name, raw = context.method.name, context.raw_params
+        wire: dict[str, Any] = {} if raw is None else msgspec.json.decode(raw)
+        if name != MESSAGE:
             for client in list(self._clients):
-                await client.notify(context.method.name, wire)
+                revision = client.connection.revision
+                if name in revision.server_notifications:
+                    await client.notify(name, wire)
+                else:
+                    self._report_loss(name, f"{_client_text(revision)} has no such message")
             return
-        meta = _user_meta(wire.pop("_meta", {}), self._revision)
+        own = wire.pop("_meta", {})
+        meta = _user_meta(own, self._revision) if is_object(own) else {}
         wire |= {"_meta": meta} if meta else {}
         calls, clients = list(self._calls), list(self._clients)
         if calls and len({call.context.peer for call in calls}) == 1:
+            self._report_absent(MESSAGE, wire, calls[-1].context.revision)
             async with calls[-1].logging:
                 await calls[-1].context.notify(MESSAGE, wire)
         elif not calls and len(clients) == 1:
+            self._report_absent(MESSAGE, wire, clients[0].connection.revision)
             await clients[0].notify(MESSAGE, wire)
         else:
             self._report_loss(MESSAGE, "nothing says which of several clients it is for")
+
+
+def _client_text(revision: Revision) -> str:
+    return f"{revision.name}, which the client speaks,"
+
+
+def _unknown_places(wire: Mapping[str, Any], own: Any) -> Losses | None:
+    """The members of a wire object that its own type lacks; `None` if it does not fit the type."""
+    try:
+        return lost_members(wire, to_builtins(convert(wire, own)))
+    except UNWRITABLE:
+        return None
 
 
 def _sent_uri(request: RequestContext) -> Any:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcpgen.cli.options import FILE, common_options, json_option
-from mcpgen.console import Console
+from mcpgen.console import Console, count_of
+from mcpgen.contract.rules import CATEGORIES, FAILING
 from mcpgen.errors import McpgenError, UsageError
+
+if TYPE_CHECKING:
+    from mcpgen.contract.command import Comparison, Selection
+    from mcpgen.contract.compare import Change
 
 DIFFERS = 1
 """The exit code if something changed that --fail-on names."""
 
-_GRAVE = {
-    "breaking": ("breaking",),
-    "warning": ("breaking", "warning"),
-    "any": ("breaking", "warning", "compatible"),
-    "never": (),
-}
-"""The severities that make the command fail, by the word of --fail-on."""
+_ONE_FILE = frozenset({"junit", "sarif"})
+"""Forms of a report that are one document, about one file."""
 
 
 class _CannotTellError(McpgenError):
@@ -53,49 +56,127 @@ def contract() -> None:
     """
 
 
-_TARGET = click.argument("target", metavar="TARGET")
-_REVISIONS = click.option(
-    *("-r", "--revision", "revisions"),
-    multiple=True,
-    metavar="REVISION",
-    help="Ask in this revision; in all that the server speaks unless given. May be repeated.",
-)
-_INCLUDE = click.option(
-    "--include",
-    multiple=True,
-    metavar="PATTERN",
-    help="Only items of this name, with * for any characters. May be repeated.",
-)
-_EXCLUDE = click.option(
-    "--exclude",
-    multiple=True,
-    metavar="PATTERN",
-    help="No items of this name, with * for any characters. May be repeated.",
-)
-_FAIL_ON = click.option(
-    "--fail-on",
-    type=click.Choice(list(_GRAVE)),
-    default="breaking",
-    show_default=True,
-    help="Exit with 1 if a change of this severity, or a graver one, is there.",
-)
-_ALLOW = click.option(
-    "--allow",
-    type=FILE,
-    metavar="FILE",
-    help="Changes that do not count, each with a reason: tables [[allow]] of TOML.",
-)
-_FORM = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "json", "junit", "sarif", "github"]),
-    default="text",
-    help="Form of the report.",
-)
+@dataclass(frozen=True)
+class _Report:
+    """The choices of a report.
+
+    Attributes:
+        comparison: The changes that count.
+        fail_on: The word of `--fail-on`.
+        form: The word of `--format`.
+    """
+
+    comparison: Comparison
+    fail_on: str
+    form: str
+
+    def show(self, console: Console, changes: list[Change], file: Path) -> None:
+        """Print the changes of a file."""
+        from mcpgen.contract import report
+
+        if self.form in report.FORMS:
+            click.echo(report.FORMS[self.form](changes, file.as_posix()), nl=False)
+            return
+        if changes:
+            console.text(report.text(changes))
+        console.summary(report.summary(changes))
+
+    def end(self, console: Console, changes: list[Change]) -> None:
+        """Print the changes as JSON if that was asked for; exit with 1 if one of them fails."""
+        from mcpgen.contract import report
+
+        console.record(report.records(changes))
+        if any(
+            each.rule.severity in FAILING[self.fail_on] and not each.allowed for each in changes
+        ):
+            sys.exit(DIFFERS)
+
+
+def selection_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose items of a server; the command gets a `Selection`."""
+
+    @functools.wraps(command)
+    def select(
+        *words: Any, include: tuple[str, ...], exclude: tuple[str, ...], **more: Any
+    ) -> None:
+        from mcpgen.contract.command import Selection
+
+        command(*words, selection=Selection(include, exclude), **more)
+
+    including = click.option(
+        "--include",
+        multiple=True,
+        metavar="PATTERN",
+        help="Only items of this name, with * for any characters. May be repeated.",
+    )
+    excluding = click.option(
+        "--exclude",
+        multiple=True,
+        metavar="PATTERN",
+        help="No items of this name, with * for any characters. May be repeated.",
+    )
+    return including(excluding(select))
+
+
+def _report_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a comparison and its report; the command gets a `_Report`."""
+
+    @functools.wraps(command)
+    def compare(
+        console: Console,
+        *words: Any,
+        selection: Selection,
+        categories: tuple[Any, ...],
+        allow: Path | None,
+        fail_on: str,
+        form: str,
+        **more: Any,
+    ) -> None:
+        from mcpgen.contract.command import Comparison
+
+        console.as_json |= form == "json"
+        comparison = Comparison(selection, categories, allow)
+        command(console, *words, report=_Report(comparison, fail_on, form), **more)
+
+    options = (
+        selection_options,
+        click.option(
+            *("--category", "categories"),
+            type=click.Choice([*CATEGORIES]),
+            multiple=True,
+            help="Only rules of this category. May be repeated.",
+        ),
+        click.option(
+            "--allow",
+            type=FILE,
+            metavar="FILE",
+            help="Changes that do not count, each with a reason: tables [[allow]] of TOML.",
+        ),
+        click.option(
+            "--fail-on",
+            type=click.Choice([*FAILING]),
+            default="breaking",
+            show_default=True,
+            help="Exit with 1 if a change of this severity, or a graver one, is there.",
+        ),
+        click.option(
+            *("--format", "form"),
+            type=click.Choice(["text", "markdown", "json", "junit", "sarif", "github"]),
+            default="text",
+            help="Form of the report.",
+        ),
+        json_option,
+        common_options,
+        click.pass_obj,
+    )
+    decorated: Callable[..., None] = compare
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
 
 
 @contract.command("write")
-@_TARGET
+@click.argument("target", metavar="TARGET")
 @click.option(
     *("-o", "--output"),
     type=click.Path(dir_okay=False, path_type=Path),
@@ -103,19 +184,18 @@ _FORM = click.option(
     metavar="FILE",
     help="The file to write, such as server.contract.json.",
 )
-@_REVISIONS
-@_INCLUDE
-@_EXCLUDE
+@click.option(
+    *("-r", "--revision", "revisions"),
+    multiple=True,
+    metavar="REVISION",
+    help="Ask in this revision; in all that the server speaks unless given. May be repeated.",
+)
+@selection_options
 @json_option
 @common_options
 @click.pass_obj
 def write(
-    console: Console,
-    target: str,
-    output: Path,
-    revisions: tuple[str, ...],
-    include: tuple[str, ...],
-    exclude: tuple[str, ...],
+    console: Console, target: str, output: Path, revisions: tuple[str, ...], selection: Selection
 ) -> None:
     """Write what the running server TARGET shows to a file.
 
@@ -126,45 +206,30 @@ def write(
     from mcpgen.contract import command, document
 
     with console.progress(f"asking {target}"):
-        written = command.of_server(target, Path.cwd(), revisions)
-    written = command.Selection(include, exclude).apply(written)
-    output.write_text(document.text_of(written), encoding="utf-8", newline="\n")
-    console.record({"file": str(output), "revisions": list(written.revisions)})
-    console.summary(f"wrote {output}: {', '.join(written.revisions)}")
+        surface = command.of_server(target, Path.cwd(), revisions)
+    surface = selection.apply(surface)
+    output.write_text(document.text_of(surface), encoding="utf-8", newline="\n")
+    console.record({"file": str(output), "revisions": list(surface.revisions)})
+    console.summary(f"wrote {output}: {', '.join(surface.revisions)}")
 
 
 @contract.command("check")
-@_TARGET
+@click.argument("target", metavar="TARGET")
 @click.argument("file", type=FILE)
-@_INCLUDE
-@_EXCLUDE
-@_ALLOW
-@_FAIL_ON
-@_FORM
-@json_option
-@common_options
-@click.pass_obj
-def check(
-    console: Console,
-    target: str,
-    file: Path,
-    include: tuple[str, ...],
-    exclude: tuple[str, ...],
-    allow: Path | None,
-    fail_on: str,
-    form: str,
-) -> None:
+@_report_options
+def check(console: Console, target: str, file: Path, report: _Report) -> None:
     """Tell what the running server TARGET changed since FILE was written, and whom it breaks.
 
     TARGET is as for mcpgen contract write. FILE is not changed.
     """
     from mcpgen.contract import command, document
 
-    selection = command.Selection(include, exclude)
     old = document.read(file)
     with console.progress(f"asking {target}"):
         new = command.of_server(target, Path.cwd())
-    _report(console, selection.apply(old), selection.apply(new), file, allow, fail_on, form)
+    changes = report.comparison.changes(old, new)
+    report.show(console, changes, file)
+    report.end(console, changes)
 
 
 @contract.command("diff")
@@ -172,76 +237,57 @@ def check(
 @click.option(
     "--against",
     metavar="REF",
-    help="Compare the file as it was in this commit of git with the file as it is.",
+    help="Compare each file as it was in this commit of git with the file as it is.",
 )
-@_INCLUDE
-@_EXCLUDE
-@_ALLOW
-@_FAIL_ON
-@_FORM
-@json_option
-@common_options
-@click.pass_obj
-def diff(
-    console: Console,
-    files: tuple[Path, ...],
-    against: str | None,
-    include: tuple[str, ...],
-    exclude: tuple[str, ...],
-    allow: Path | None,
-    fail_on: str,
-    form: str,
-) -> None:
-    """Tell what changed from the contract OLD to NEW, or in one file since a commit of git."""
+@_report_options
+def diff(console: Console, files: tuple[Path, ...], against: str | None, report: _Report) -> None:
+    """Tell what changed from the contract OLD to NEW, or in files since a commit of git."""
     from mcpgen.contract import command, document
 
-    if len(files) != (1 if against else 2):
-        expected = (
-            "one file with --against" if against else "OLD and NEW, or one file and --against"
-        )
-        raise UsageError(f"expected {expected}, got {len(files)} files")
-    file = files[-1]
-    old = document.read(files[0]) if against is None else command.of_reference(file, against)
-    selection = command.Selection(include, exclude)
-    new = document.read(file)
-    _report(console, selection.apply(old), selection.apply(new), file, allow, fail_on, form)
+    if against is None:
+        if len(files) != 2:
+            expected = "OLD and NEW, or files and --against"
+            raise UsageError(f"expected {expected}, got {count_of(len(files), 'file')}")
+        old, new = map(document.read, files)
+        changes = report.comparison.changes(old, new)
+        report.show(console, changes, files[-1])
+        report.end(console, changes)
+        return
+    if len(files) > 1 and report.form in _ONE_FILE:
+        raise UsageError(f"--format {report.form}: expected one file, got {len(files)}")
+    every: list[Change] = []
+    for file in files:
+        if len(files) > 1:
+            console.summary(f"{file}:")
+        new = document.read(file)
+        earlier = command.of_reference(file, against)  # nothing breaks by a new file
+        changes = report.comparison.changes(earlier or new, new)
+        report.show(console, changes, file)
+        every += changes
+    report.end(console, every)
 
 
 @contract.command("rules")
+@click.option(
+    *("--format", "form"),
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    help="Form of the list; markdown has an example of each rule.",
+)
 @json_option
 @common_options
 @click.pass_obj
-def rules(console: Console) -> None:
+def rules(console: Console, form: str) -> None:
     """Print the rules by which changes are named and judged."""
     from mcpgen.contract.rules import RULES
 
-    rows = [(each.id, each.severity, each.concerns, each.reason) for each in RULES.values()]
-    keys = ("rule", "severity", "concerns", "reason")
-    console.record([dict(zip(keys, row, strict=True)) for row in rows])
-    console.table(("Rule", "Severity", "Concerns", "Why"), rows)
-
-
-def _report(
-    console: Console,
-    old: Any,
-    new: Any,
-    file: Path,
-    allow: Path | None,
-    fail_on: str,
-    form: str,
-) -> None:
-    from mcpgen.contract import command, report
-    from mcpgen.contract.rules import read_exemptions
-
     console.as_json |= form == "json"
-    exemptions = read_exemptions(allow) if allow is not None else ()
-    changes = command.changes(old, new, exemptions)
-    console.record(report.records(changes))
-    if form in report.FORMS:
-        click.echo(report.FORMS[form](changes, file.as_posix()), nl=False)
-    else:
-        if changes:
-            console.text(report.text(changes))
-        console.summary(report.summary(changes))
-    if any(each.rule.severity in _GRAVE[fail_on] and not each.allowed for each in changes):
-        sys.exit(DIFFERS)
+    if form == "markdown":
+        from mcpgen.contract import rule_page
+
+        click.echo(rule_page.text(), nl=False)
+        return
+    rows = [(each.id, each.severity, each.category, each.reason) for each in RULES.values()]
+    keys = ("rule", "severity", "category", "reason")
+    console.record([dict(zip(keys, row, strict=True)) for row in rows])
+    console.table(("Rule", "Severity", "Category", "Why"), rows)

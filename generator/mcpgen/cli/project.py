@@ -37,12 +37,16 @@ def new() -> None:
 def new_server(console: Console, /, **words: Any) -> None:
     """Write the project of a server: one tool, resource and prompt, tests, Dockerfile and CI.
 
+    Its contract is in server.contract.json: a test tells when the server changes.
+
     Asks on a terminal for what is not given. The files are yours; mcpgen update renews only the
     package below src/NAME/protocol.
     """
+    from mcpgen.contract.command import text_of_memory
     from mcpgen.project import commands as project_commands
 
-    project_commands.new(console, project_commands.complete_options("server", **words))
+    options = project_commands.complete_options("server", **words)
+    project_commands.new(console, options, text_of_memory)
 
 
 @new.command("client")

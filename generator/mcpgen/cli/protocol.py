@@ -48,6 +48,11 @@ _SIDES = tuple(
     help="Exit with 1 if there is a change of this severity, or a graver one.",
 )
 @click.option("--no-errata", is_flag=True, help="Take published schemas as they are.")
+@click.option(
+    "--bridge",
+    is_flag=True,
+    help="Print the outcome of each member of messages of A for peers of B, through a proxy.",
+)
 @click.option("--rules", "only_rules", is_flag=True, help="Print the rules and end.")
 @json_option
 @common_options

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from mcpgen.contract import document
 from mcpgen.contract.compare import Change, compare
 from mcpgen.contract.document import Contract
-from mcpgen.contract.rules import Exemption
+from mcpgen.contract.rules import CATEGORIES, Category, Exemption, read_exemptions
 from mcpgen.errors import UsageError, safe_text
 from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection
@@ -80,6 +81,45 @@ def of_server(words: str, directory: Path, revisions: Sequence[str] = ()) -> Con
         return document.contract_of(live_server.surfaces(package, server, revisions), server)
 
 
+def of_newest(words: str, directory: Path) -> Contract:
+    """The contract of a running server in the newest revision that it speaks, asked once.
+
+    Args:
+        words: The server, as a user names it.
+        directory: The working directory of a command.
+
+    Raises:
+        UsageError: The words name no server.
+        MirrorError: The server does not answer as it should.
+    """
+    server = live_server.target(words, directory)
+    with live_server.import_package(peer_files()) as package:
+        return document.contract_of([live_server.newest_surface(package, server)], server)
+
+
+async def of_memory(package: Any, server: object) -> Contract:
+    """The contract of a server in memory, in each revision that it and its package speak.
+
+    Args:
+        package: The generated package, whose client asks.
+        server: The server.
+
+    Raises:
+        MirrorError: The server does not answer as it should.
+    """
+    address = live_server.MemoryTarget(server)
+    return document.contract_of(await live_server.fetch_surfaces(package, address), address)
+
+
+async def text_of_memory(package: Any, server: object) -> str:
+    """The file of the contract of a server in memory; see `of_memory`.
+
+    Raises:
+        MirrorError: As for `of_memory`.
+    """
+    return document.text_of(await of_memory(package, server))
+
+
 def peer_files() -> Mapping[str, str]:
     """The files of a package with a client of every revision, by which servers are asked."""
     every = schema_sources.by_name(("all",))
@@ -87,28 +127,79 @@ def peer_files() -> Mapping[str, str]:
     return package_cache.build_package(request, lambda note: None)
 
 
-def of_reference(path: Path, reference: str) -> Contract:
-    """The contract in a file of another commit.
+def of_reference(path: Path, reference: str) -> Contract | None:
+    """The contract in a file of another commit; `None` if the commit lacks the file.
 
     Args:
         path: The file.
         reference: The commit, as git names it.
 
     Raises:
-        UsageError: There is no such commit, or it lacks the file.
+        UsageError: There is no such commit.
         ContractError: The file is no contract.
     """
-    command = ["git", "show", f"{reference}:./{path.name}"]
+    commit = f"{reference}^{{commit}}"
+    _git(path.parent, reference, "rev-parse", "--verify", "--quiet", "--end-of-options", commit)
+    place = f"{reference}:./{path.name}"
+    listed = _git(path.parent, reference, "ls-tree", "--name-only", reference, f"./{path.name}")
+    if not listed.strip():
+        return None
+    shown = _git(path.parent, reference, "show", "--end-of-options", place)
+    return document.read_text(shown, f"{reference}:{path.name}")
+
+
+def _git(folder: Path, reference: str, *words: str) -> str:
+    """The output of git for `--against`.
+
+    Raises:
+        UsageError: It fails.
+    """
     try:
-        shown = subprocess.run(
-            command, cwd=path.parent, capture_output=True, text=True, encoding="utf-8", check=True
+        done = subprocess.run(
+            ["git", *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=True,
         )
     except OSError as error:
         raise UsageError(f"--against needs git: {error.strerror}") from error
     except subprocess.CalledProcessError as error:
-        reason = safe_text(" ".join(error.stderr.split()), 300)
-        raise UsageError(f"--against {reference}: {reason}") from error
-    return document.read_text(shown.stdout, f"{reference}:{path.name}")
+        reason = safe_text(" ".join(error.stderr.split()), 300) or "git knows no such commit"
+        raise UsageError(f"--against {safe_text(reference)}: {reason}") from error
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The choices of a comparison.
+
+    Attributes:
+        selection: The items that count.
+        categories: The categories of rules that count; all if there are none.
+        allow: A file with changes that do not count; `None` for none.
+    """
+
+    selection: Selection = Selection()
+    categories: tuple[Category, ...] = ()
+    allow: Path | None = None
+
+    def changes(self, old: Contract, new: Contract) -> list[Change]:
+        """The changes from one contract to another; those that a user allows have the reason.
+
+        Raises:
+            SettingsError: The file of allowed changes is malformed.
+            UsageError: It can't be read.
+        """
+        exemptions = read_exemptions(self.allow) if self.allow is not None else ()
+        before, after = self.selection.apply(old), self.selection.apply(new)
+        chosen = self.categories or tuple(CATEGORIES)
+        return [
+            change
+            for change in changes(before, after, exemptions)
+            if change.rule.category in chosen
+        ]
 
 
 def changes(old: Contract, new: Contract, exemptions: Sequence[Exemption] = ()) -> list[Change]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from mcpgen.contract.document import Contract
 from mcpgen.contract.inclusion import Inclusion, terms_included
-from mcpgen.contract.rules import RULES, Rule
+from mcpgen.contract.rules import RULES, SEVERITIES, Rule
 from mcpgen.contract.schema_document import Document, Place, Term, UndecidedError, canonical
 from mcpgen.diff import similarity
 from mcpgen.json_types import Json, Node, is_object
@@ -77,9 +77,9 @@ def compare(old: Contract, new: Contract) -> list[Change]:
             Change(change.rule, change.item, change.text, change.pointer, change.witness, shown)
         )
     order = {rule: number for number, rule in enumerate(RULES)}
-    grave = ("breaking", "warning", "compatible")
     return sorted(
-        changes, key=lambda each: (grave.index(each.rule.severity), each.item, order[each.rule.id])
+        changes,
+        key=lambda each: (SEVERITIES.index(each.rule.severity), each.item, order[each.rule.id]),
     )
 
 

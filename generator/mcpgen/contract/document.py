@@ -18,7 +18,7 @@ from mcpgen.contract.schema_document import canonical
 from mcpgen.errors import InputError, safe_text
 from mcpgen.input_files import parse_json, read_json
 from mcpgen.json_types import Json, Node, is_array, is_object
-from mcpgen.project.live_server import Surface, Target
+from mcpgen.project.live_server import AnyTarget, Surface
 from mcpgen.project.server_lists import KINDS, ServerLists, parse
 
 FORMAT = 1
@@ -54,7 +54,7 @@ class Contract:
         return next((each for each in self.surfaces if each.revision == revision), None)
 
 
-def contract_of(surfaces: Sequence[Surface], server: Target) -> Contract:
+def contract_of(surfaces: Sequence[Surface], server: AnyTarget) -> Contract:
     """The contract of a running server.
 
     Args:

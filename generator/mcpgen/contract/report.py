@@ -94,7 +94,7 @@ def records(changes: Iterable[Change]) -> list[dict[str, Any]]:
         {
             "rule": change.rule.id,
             "severity": change.rule.severity,
-            "concerns": change.rule.concerns,
+            "category": change.rule.category,
             "item": change.item,
             "text": change.text,
             "pointer": change.pointer,

@@ -1,10 +1,6 @@
 """The rules that name and judge a change of a server, as one table.
 
-A change is judged for whom it concerns:
-
-    callers      code that calls the server, written for the old state
-    models       a model that reads titles, descriptions, annotations and instructions
-    clients      clients of some revisions, or that rely on a capability
+A rule belongs to a category, which says whom it protects: see `CATEGORIES`.
 """
 
 from __future__ import annotations
@@ -20,10 +16,25 @@ from mcpgen.errors import SettingsError, UsageError, format_value
 from mcpgen.json_types import is_array, is_object
 
 Severity: TypeAlias = Literal["breaking", "warning", "compatible"]
-Concerned: TypeAlias = Literal["callers", "models", "clients"]
+Category: TypeAlias = Literal["callers", "models", "clients"]
 
 SEVERITIES: tuple[Severity, ...] = ("breaking", "warning", "compatible")
 """The severities, gravest first."""
+
+CATEGORIES: Mapping[Category, str] = {
+    "callers": "Code that calls the server, written for its old state: names, arguments, results.",
+    "models": "A model that reads titles, descriptions, annotations and instructions.",
+    "clients": "Clients of some revisions, or that rely on a capability or an extension.",
+}
+"""The categories of rules, each with what it protects."""
+
+FAILING: Mapping[str, tuple[Severity, ...]] = {
+    "breaking": ("breaking",),
+    "warning": ("breaking", "warning"),
+    "any": ("breaking", "warning", "compatible"),
+    "never": (),
+}
+"""The severities that make a check fail, by the word of `--fail-on`."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +43,14 @@ class Rule:
 
     Attributes:
         id: Its name, which reports and settings use.
-        concerns: For whom it is judged.
+        category: Its category.
         severity: How grave it is.
         text: The change in words, with `{old}` and `{new}`.
         reason: Why it has this severity.
     """
 
     id: str
-    concerns: Concerned
+    category: Category
     severity: Severity
     text: str
     reason: str
@@ -54,7 +65,7 @@ _UNKNOWN = (
     "mcpgen has neither a proof that the values are the same nor a value that shows otherwise"
 )
 
-_ROWS: tuple[tuple[str, Concerned, Severity, str, str], ...] = (
+_ROWS: tuple[tuple[str, Category, Severity, str, str], ...] = (
     ("TOOL_REMOVED", "callers", "breaking", "the tool is gone", _GONE),
     ("TOOL_RENAMED", "callers", "breaking", "the tool was renamed from {old}", _GONE),
     ("TOOL_ADDED", "callers", "compatible", "a new tool", _MORE),
@@ -289,16 +300,16 @@ RULES: Mapping[str, Rule] = {row[0]: Rule(*row) for row in _ROWS}
 
 @dataclass(frozen=True)
 class Exemption:
-    """A rule that does not count for some items.
+    """A rule, or a category of rules, that does not count for some items.
 
     Attributes:
-        rule: Its id.
+        rules: The ids of the rules.
         item: The item, such as `tool add`; `*` for all.
-        reason: Why it does not count.
+        reason: Why they do not count.
         until: The last day; `None` without an end.
     """
 
-    rule: str
+    rules: frozenset[str]
     item: str
     reason: str
     until: datetime.date | None = None
@@ -306,14 +317,16 @@ class Exemption:
     def applies(self, rule: str, item: str, today: datetime.date) -> bool:
         """Whether a change does not count."""
         return (
-            rule == self.rule
+            rule in self.rules
             and self.item in ("*", item)
             and (self.until is None or today <= self.until)
         )
 
 
 def read_exemptions(path: Path) -> Sequence[Exemption]:
-    """The exemptions in a file of TOML: tables `[[allow]]` with rule, item, reason and until.
+    """The exemptions in a file of TOML: tables `[[allow]]`.
+
+    Each has either `rule` or `category`, and `item`, `reason` and, if it ends, `until`.
 
     Raises:
         SettingsError: The file is no TOML, or a table is malformed.
@@ -332,16 +345,35 @@ def read_exemptions(path: Path) -> Sequence[Exemption]:
     return [_exemption(each, f"/allow/{number}", source) for number, each in enumerate(listed)]
 
 
+_KEYS = ("rule", "category", "item", "reason", "until")
+
+
 def _exemption(table: object, pointer: str, source: str) -> Exemption:
-    if not is_object(table) or table.keys() - {"rule", "item", "reason", "until"}:
-        raise SettingsError(source, pointer, "rule, item, reason and until", format_value(table))
-    if table.get("rule") not in RULES:
-        expected = "a rule of mcpgen contract rules"
-        raise SettingsError(source, f"{pointer}/rule", expected, format_value(table.get("rule")))
+    if not is_object(table) or table.keys() - {*_KEYS}:
+        expected = f"{', '.join(_KEYS[:-1])} and {_KEYS[-1]}"
+        raise SettingsError(source, pointer, expected, format_value(table))
+    rules = _exempt_rules(table, pointer, source)
     for key in ("item", "reason"):
         if not isinstance(table.get(key), str) or not table[key].strip():
             raise SettingsError(source, f"{pointer}/{key}", "a text", format_value(table.get(key)))
     until = table.get("until")
     if until is not None and type(until) is not datetime.date:
         raise SettingsError(source, f"{pointer}/until", "a date", format_value(str(until)))
-    return Exemption(table["rule"], table["item"], table["reason"], until)
+    return Exemption(rules, table["item"], table["reason"], until)
+
+
+def _exempt_rules(table: Mapping[str, Any], pointer: str, source: str) -> frozenset[str]:
+    """The rules that a table names, by itself or by their category."""
+    if "category" not in table:
+        if table.get("rule") not in RULES:
+            expected = "a rule of mcpgen contract rules"
+            came = format_value(table.get("rule"))
+            raise SettingsError(source, f"{pointer}/rule", expected, came)
+        return frozenset({table["rule"]})
+    if "rule" in table:
+        raise SettingsError(source, pointer, "either rule or category", "both")
+    if table["category"] not in CATEGORIES:
+        expected = f"one of {', '.join(CATEGORIES)}"
+        came = format_value(table["category"])
+        raise SettingsError(source, f"{pointer}/category", expected, came)
+    return frozenset(row.id for row in RULES.values() if row.category == table["category"])

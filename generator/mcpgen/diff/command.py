@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from mcpgen.console import Console
-from mcpgen.diff import report
+from mcpgen.diff import bridge_report, report
+from mcpgen.diff.bridge import derive
 from mcpgen.diff.changes import PARTIES
 from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import load
@@ -62,6 +63,8 @@ def run_options(
     if values["only_rules"]:
         click.echo(report.rules_text())
         return
+    if values["bridge"]:
+        _check_bridge_options(values)
     if old is None or new is None:
         raise UsageError("expected two revisions or schema files, A and B")
     console.as_json |= values["form"] == "json"  # --format json is --json
@@ -73,7 +76,21 @@ def run_options(
         fail_on=values["fail_on"],
         errata=not values["no_errata"],
     )
-    run(console, old, new, options)
+    (run_bridge if values["bridge"] else run)(console, old, new, options)
+
+
+def _check_bridge_options(values: Mapping[str, Any]) -> None:
+    judging = {
+        "--severity": values["settings"],
+        "--affects": values["affects"],
+        "--fail-on": values["fail_on"] != "never",
+        "--format html": values["form"] == "html",
+    }
+    if refused := [option for option, is_given in judging.items() if is_given]:
+        raise UsageError(
+            f"{', '.join(refused)}: not for --bridge, which has outcomes and judges nothing; "
+            "its formats are text, markdown and json"
+        )
 
 
 def run(console: Console, old: str, new: str, options: Options) -> None:
@@ -95,6 +112,34 @@ def run(console: Console, old: str, new: str, options: Options) -> None:
         sys.exit(FOUND)
 
 
+def run_bridge(console: Console, old: str, new: str, options: Options) -> None:
+    """Report the outcome of every member of the messages of one revision in a proxy to another.
+
+    Raises:
+        UsageError: A side is no revision and no readable schema.
+        OutputError: The report cannot be written.
+    """
+    try:
+        ours, theirs = load(old, new, errata=options.errata)
+        if ours.name == theirs.name:
+            raise UsageError(
+                f"expected two revisions, got {ours.name} twice: a proxy passes its messages as "
+                "they are"
+            )
+        bridge = derive(ours, theirs)
+    except InputError as error:
+        raise UsageError(str(error)) from error
+    if options.output is None and console.as_json:
+        console.record(bridge_report.record(bridge))
+        return
+    forms = {
+        "text": bridge_report.text,
+        "markdown": bridge_report.markdown,
+        "json": bridge_report.json_text,
+    }
+    _publish(console, forms[options.form](bridge), bridge_report.headline(bridge), options)
+
+
 def _select_affected(diff: Diff, words: Sequence[str]) -> Diff:
     kept = tuple(
         change
@@ -114,7 +159,11 @@ def _write(console: Console, diff: Diff, options: Options) -> None:
     if options.output is None and console.as_json:
         console.record(report.record(diff))
         return
-    text = _forms()[options.form](diff)
+    _publish(console, _forms()[options.form](diff), report.headline(diff), options)
+
+
+def _publish(console: Console, text: str, headline: str, options: Options) -> None:
+    """Print a report, or write it to the file of the options."""
     if options.output is None:
         if options.form == "text":
             _show(text)
@@ -125,7 +174,7 @@ def _write(console: Console, diff: Diff, options: Options) -> None:
         options.output.write_text(f"{text.removesuffix(chr(10))}\n", "utf-8", newline="\n")
     except OSError as error:
         raise OutputError(f"{options.output}: {error.strerror}") from error
-    console.summary(f"{options.output}: {report.headline(diff)}")
+    console.summary(f"{options.output}: {headline}")
 
 
 def _forms() -> Mapping[str, Callable[[Diff], str]]:

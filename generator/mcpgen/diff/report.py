@@ -130,7 +130,7 @@ def _text_line(line: Line) -> list[str]:
 
 def markdown(diff: Diff) -> str:
     """The comparison as Markdown, for a pull request or a page."""
-    lines = [f"# {_plain(diff.old)} to {_plain(diff.new)}", ""]
+    lines = [f"# {plain(diff.old)} to {plain(diff.new)}", ""]
     counts = diff.counts
     lines += [", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES[:-1]) + ".", ""]
     if not diff.changes:
@@ -144,16 +144,17 @@ def markdown(diff: Diff) -> str:
         lines += ["", f"## {severity.capitalize()}"]
         for group in rows:
             reason = f"{group.rule.reason[0].upper()}{group.rule.reason[1:]}."
-            lines += ["", f"### {group.rule.id}", "", _plain(reason), ""]
+            lines += ["", f"### {group.rule.id}", "", plain(reason), ""]
             lines += ["| Where | Change | Affected |", "| --- | --- | --- |"]
             for line in group.lines:
-                places = ", ".join(f"<code>{_plain(place)}</code>" for place in line.places)
+                places = ", ".join(f"<code>{plain(place)}</code>" for place in line.places)
                 affected = ", ".join(line.affected) or "nobody"
-                lines.append(f"| {places} | {_plain(line.text)} | {affected} |")
+                lines.append(f"| {places} | {plain(line.text)} | {affected} |")
     return "\n".join(lines) + "\n"
 
 
-def _plain(foreign: str) -> str:
+def plain(foreign: str) -> str:
+    """A foreign text in Markdown, which shows it unchanged."""
     return _MARKDOWN.sub(r"\\\1", safe_text(foreign, _LONGEST))
 
 

@@ -26,7 +26,7 @@ FILE = "pyproject.toml"
 _TABLE = "/tool/mcpgen"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _ELSEWHERE = f"for one elsewhere: mcpgen -o DIR, or a {FILE} in a folder that holds both"
-_SHARED = ("packages", "mirror", "render", "schemas_dir")
+_SHARED = ("packages", "mirror", "render", "calls", "schemas_dir")
 """Keys of the table that are not about one package."""
 
 
@@ -135,6 +135,7 @@ class Settings:
         mirror: The mirrored server, if there is one.
         schemas_dir: A folder of revisions of the user's own; empty for none.
         render: The folders of templates to render, in order.
+        calls: The modules of `mcpgen mirror`, in order.
     """
 
     root: Path
@@ -142,6 +143,7 @@ class Settings:
     mirror: MirrorSettings | None = None
     schemas_dir: str = ""
     render: tuple[RenderSettings, ...] = ()
+    calls: tuple[str, ...] = ()
 
     @contextmanager
     def own_revisions(self) -> Generator[None]:
@@ -177,6 +179,11 @@ class Settings:
             listed = ", ".join(f'"{name}"' for name in names)
             return f"{text}write features = [{listed}] there, and run mcpgen"
         return f"{text}change it, and run mcpgen without options"
+
+    @property
+    def calls_files(self) -> list[Path]:
+        """The modules of `mcpgen mirror`."""
+        return [paths.from_here(self.root / path) for path in self.calls]
 
     @property
     def mirror_directory(self) -> Path:
@@ -264,7 +271,10 @@ def read(folder: Path) -> Settings | None:
         mirror = convert(table["mirror"], MirrorSettings, place.at("mirror"))
         _check_mirror(folder, mirror, packages, place.at("mirror"))
     schemas_dir: str = convert(table.get("schemas_dir", ""), str, place.at("schemas_dir"))
-    return Settings(folder, packages, mirror, schemas_dir, rendered)
+    calls: tuple[str, ...] = convert({"calls": table.get("calls", [])}, _Calls, place).calls
+    for number, module in enumerate(calls):
+        _expect_inside(folder, module, place.at("calls").at(number), "move it there")
+    return Settings(folder, packages, mirror, schemas_dir, rendered, calls)
 
 
 def _table_in(text: str, source: str) -> Any:
@@ -274,7 +284,7 @@ def _table_in(text: str, source: str) -> Any:
 
 def _packages(table: dict[str, Any], place: Place) -> tuple[PackageSettings, ...]:
     own = {key: value for key, value in table.items() if key not in _SHARED}
-    if "render" in table and "packages" not in table and not own:
+    if {"render", "calls"} & table.keys() and "packages" not in table and not own:
         return ()
     if "packages" not in table:
         return (convert(_listed_features(own), PackageSettings, place),)
@@ -310,6 +320,13 @@ class _Rendered:
     """The array of tables of folders to render."""
 
     render: tuple[RenderSettings, ...]
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """The modules of `mcpgen mirror`."""
+
+    calls: tuple[str, ...]
 
 
 def _check_render(folder: Path, each: RenderSettings, place: Place) -> None:

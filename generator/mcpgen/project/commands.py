@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -118,8 +119,18 @@ def complete_options(
     )
 
 
-def new(console: Console, options: NewProject) -> None:
+def new(
+    console: Console,
+    options: NewProject,
+    contract: Callable[[Any, Any], Awaitable[str]] | None = None,
+) -> None:
     """Write a new project.
+
+    Args:
+        console: The output.
+        options: The options of the command.
+        contract: The text of a server's contract, from its package and the server itself; `None`
+            for a project without one.
 
     Raises:
         McpgenError: An option is wrong, the directory is not free, or the server to mirror cannot
@@ -127,15 +138,7 @@ def new(console: Console, options: NewProject) -> None:
     """
     module = projects.module_name(options.name)
     sources = schema_sources.by_name(options.revisions)
-    is_mirrored = options.from_file is not None or options.from_server is not None
-    features = (*options.features, *(("schemas",) if is_mirrored else ()))
-    if options.app:
-        _check_app(sources[-1])
-        features = (*features, "apps")
-    if options.side == "server" or is_mirrored:
-        features = (*features, "prompts", "resources")
-    if options.side == "server" and selection((), options.transports).transports != ("stdio",):
-        features = (*features, "routes", "workers")  # as its own `serving` uses
+    features = _features(options, sources[-1])
     chosen = selection((), options.transports, features=features)
     if Path.cwd().is_relative_to(options.directory.resolve()):
         raise UsageError(f"-o {options.directory} holds the current directory; name a new one")
@@ -170,6 +173,12 @@ def new(console: Console, options: NewProject) -> None:
         files |= {f"{beside}/{path}": text for path, text in written.items()}
         differences = _differences(console, project, files, snapshot)
         _report(console, mirror, differences)
+    if contract is not None:
+        modules = _own_modules(project, files)
+        files[projects.CONTRACT] = live_server.read_project(
+            modules, project.side, projects.PROTOCOL, contract
+        )
+        own += 1
     writing.write_project(options.directory, files)
     console.summary(
         f"{options.directory}: {count_of(own, 'file')} of yours,"
@@ -178,6 +187,24 @@ def new(console: Console, options: NewProject) -> None:
     console.summary(
         f"next: cd {shlex.quote(str(options.directory))} && pip install -e '.[dev]' && pytest"
     )
+
+
+def _features(options: NewProject, newest: schema_sources.Source) -> tuple[str, ...]:
+    """The features of the package of a new project.
+
+    Raises:
+        UsageError: The newest revision has no user interfaces, which `--app` needs.
+    """
+    is_mirrored = options.from_file is not None or options.from_server is not None
+    features = (*options.features, *(("schemas",) if is_mirrored else ()))
+    if options.app:
+        _check_app(newest)
+        features = (*features, "apps")
+    if options.side == "server" or is_mirrored:
+        features = (*features, "prompts", "resources")
+    if options.side == "server" and selection((), options.transports).transports != ("stdio",):
+        features = (*features, "routes", "workers")  # as its own `serving` uses
+    return features
 
 
 def _check_app(newest: schema_sources.Source) -> None:
@@ -197,11 +224,16 @@ def _differences(
     console: Console, project: Project, files: Mapping[str, str], snapshot: Snapshot
 ) -> list[str]:
     """The differences of the lists of a new project from the server's; imports the project."""
-    root = projects.folder(project, "")
-    own = {path.removeprefix(root): text for path, text in files.items() if path.startswith(root)}
     modules = (projects.MIRROR, project.side)
+    own = _own_modules(project, files)
     with console.progress(f"importing {project.module}"):
         return live_server.mirror_differences(own, modules, projects.PROTOCOL, snapshot)
+
+
+def _own_modules(project: Project, files: Mapping[str, str]) -> dict[str, str]:
+    """The files of a new project within its own package."""
+    root = projects.folder(project, "")
+    return {path.removeprefix(root): text for path, text in files.items() if path.startswith(root)}
 
 
 def _build_mirror(

@@ -16,11 +16,11 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcpgen import __version__, names
 from mcpgen.errors import MirrorError, UsageError, safe_text
@@ -69,6 +69,24 @@ class Target:
     shown: str
     address: str | list[str]
     options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+
+@dataclass(frozen=True)
+class MemoryTarget:
+    """A server in this process.
+
+    Attributes:
+        address: The server: an object that serves a channel.
+        shown: Its name, for messages.
+        options: Keywords of `connect`.
+    """
+
+    address: object
+    shown: str = "the server"
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+
+AnyTarget: TypeAlias = Target | MemoryTarget
 
 
 def target(words: str, directory: Path) -> Target:
@@ -213,8 +231,7 @@ def lists(package: Any, server: Target) -> ServerLists:
     try:
         document = anyio.run(_fetch_lists, package, server)
     except (package.McpError, OSError) as error:
-        text = safe_text(" ".join(str(error).split()), 500)
-        raise MirrorError(server.shown, "", "a server that answers", text) from error
+        raise _no_answer(server, error) from error
     return parse(document, server.shown)
 
 
@@ -225,7 +242,7 @@ async def _fetch_lists(package: Any, server: Target) -> dict[str, Any]:
         return await _lists_of(client, server, package)
 
 
-async def _lists_of(client: Any, server: Target, package: Any) -> dict[str, Any]:
+async def _lists_of(client: Any, server: AnyTarget, package: Any) -> dict[str, Any]:
     document: dict[str, Any] = {"tools": []}
     for kind, row in _list_requests(package).items():
         if all(name in client.server_capabilities for name in row.capability[:1]):
@@ -243,7 +260,11 @@ def _list_requests(package: Any) -> dict[str, Any]:
 
 
 async def _pages(
-    request: Callable[..., Awaitable[Any]], kind: str, method: str, server: Target, package: Any
+    request: Callable[..., Awaitable[Any]],
+    kind: str,
+    method: str,
+    server: AnyTarget,
+    package: Any,
 ) -> list[Any]:
     """All entries of one list; none of a template list that a server does not know."""
     entries: list[Any] = []
@@ -268,7 +289,7 @@ async def _pages(
     raise MirrorError(server.shown, f"/{kind}", f"{MAX_PAGES} pages at most", "more")
 
 
-def _page(answer: bytes, kind: str, method: str, server: Target) -> dict[str, Any]:
+def _page(answer: bytes, kind: str, method: str, server: AnyTarget) -> dict[str, Any]:
     try:
         page = json.loads(answer)
     except (ValueError, RecursionError) as error:
@@ -309,30 +330,74 @@ def surfaces(package: Any, server: Target, revisions: Sequence[str] = ()) -> lis
     """
     import anyio  # only to talk to servers
 
-    known = [*package.REVISIONS]
+    return anyio.run(fetch_surfaces, package, server, revisions)
+
+
+async def fetch_surfaces(
+    package: Any, server: AnyTarget, revisions: Sequence[str] = ()
+) -> list[Surface]:
+    """The surfaces of a server, in an event loop of the caller's; see `surfaces`.
+
+    Raises:
+        MirrorError: As for `surfaces`.
+    """
+    names = [each for each in package.REVISIONS if not revisions or each in revisions]
     shown: list[Surface] = []
-    for revision in reversed([each for each in known if not revisions or each in revisions]):
+    reason = ""
+    for revision in reversed(names):
         try:
-            shown.append(anyio.run(_fetch_surface, package, server, revision))
-        except package.RevisionError:
-            continue
+            shown.append(await _fetch_surface(package, server, revision))
+        except _RefusedError as error:
+            reason = safe_text(" ".join(str(error).split()), 300)
         except (package.McpError, OSError) as error:
-            text = safe_text(" ".join(str(error).split()), 500)
-            raise MirrorError(server.shown, "", "a server that answers", text) from error
+            raise _no_answer(server, error) from error
     if not shown:
-        expected = f"a server of {', '.join(revisions or known)}"
-        raise MirrorError(server.shown, "", expected, "one of other revisions")
+        expected = f"a server of {', '.join(revisions or names)}"
+        raise MirrorError(server.shown, "", expected, f"a refusal: {reason}")
     return shown
 
 
-async def _fetch_surface(package: Any, server: Target, revision: str) -> Surface:
+def newest_surface(package: Any, server: Target) -> Surface:
+    """The surface of a server in the newest revision that it and a package speak.
+
+    Args:
+        package: A generated package with a client.
+        server: The server, which is connected to once.
+
+    Raises:
+        MirrorError: The server does not start or answer, or its answers are malformed.
+    """
+    import anyio  # only to talk to servers
+
+    try:
+        return anyio.run(_fetch_surface, package, server, None)
+    except (package.McpError, OSError, _RefusedError) as error:
+        raise _no_answer(server, error) from error
+
+
+class _RefusedError(Exception):
+    """A server refused to open a session in a revision."""
+
+
+def _no_answer(server: AnyTarget, error: Exception) -> MirrorError:
+    text = safe_text(" ".join(str(error).split()), 500)
+    return MirrorError(server.shown, "", "a server that answers", text)
+
+
+async def _fetch_surface(package: Any, server: AnyTarget, revision: str | None) -> Surface:
     options = {"name": "mcpgen", "version": __version__, "revision": revision, **server.options}
     timeouts = package.Timeouts(opening=SECONDS)
-    async with package.connect(server.address, timeouts=timeouts, **options) as client:
+    async with AsyncExitStack() as stack:
+        opening = package.connect(server.address, timeouts=timeouts, **options)
+        try:
+            client = await stack.enter_async_context(opening)
+        except (package.RevisionError, package.RemoteError) as error:
+            # A server of other revisions may answer the first request with any error.
+            raise _RefusedError(str(error)) from error
         document = await _lists_of(client, server, package)
         name = client.server_info.get("name")
         return Surface(
-            revision,
+            client.revision,
             name if isinstance(name, str) else "",
             dict(client.server_capabilities),
             parse(document, server.shown),
@@ -414,6 +479,35 @@ def mirror_differences(
         text = safe_text(" ".join(f"{type(error).__name__}: {error}".split()), 500)
         raise MirrorError("the project", "", "a mirror that serves its lists", text) from error
     return list(_list_differences(snapshot, listed))
+
+
+def read_project(
+    files: Mapping[str, str],
+    module: str,
+    protocol: str,
+    read: Callable[[Any, Any], Awaitable[str]],
+) -> str:
+    """The text that a function makes of the server of a new project, which is imported.
+
+    Args:
+        files: The project: text by path within its package.
+        module: The module that has the server as `server`, by name in the package.
+        protocol: Name of the generated package in the project.
+        read: Called with the generated package and the server, in an event loop.
+
+    Raises:
+        MirrorError: The project cannot be imported, or its server cannot be asked.
+    """
+    import anyio  # only to talk to servers
+
+    try:
+        with import_package(files) as project:
+            package = importlib.import_module(f"{project.__name__}.{protocol}")
+            server = importlib.import_module(f"{project.__name__}.{module}").server
+            return anyio.run(read, package, server)
+    except Exception as error:
+        text = safe_text(" ".join(f"{type(error).__name__}: {error}".split()), 500)
+        raise MirrorError("the project", "", "a server that answers", text) from error
 
 
 async def _lists_of_mirror(package: Any, testing: Any, mirror: Any) -> dict[str, Any]:

@@ -234,7 +234,8 @@ class Mirror:
     """The values for the templates of a mirror.
 
     Attributes:
-        protocol: Name of the generated package beside the mirror.
+        protocol: Name of the generated package beside the mirror; of a module of calls alone, the
+            name that it imports the package by.
         calls_class: Name of the class of typed calls.
         classes: The classes of arguments and results.
         tools: The tools.
@@ -256,6 +257,11 @@ class Mirror:
         """The docstring of the module."""
         return docstring(["The mirrored server: its types, handlers for them, and calls."], 0)
 
+    @property
+    def calls_doc(self) -> Code:
+        """The docstring of a module of calls alone."""
+        return docstring(["Typed calls of a server: its tools, resources and prompts."], 0)
+
     @cached_property
     def _types(self) -> list[str]:
         return [each.type for row in self.classes for each in row.fields]
@@ -270,32 +276,58 @@ class Mirror:
     @property
     def typing_imports(self) -> Code:
         """The names that the module imports from `typing`."""
-        more = {
-            "Annotated": any(
-                argument.annotated.startswith("Annotated[")
-                for row in self.prompts
-                if row.registered
-                for argument in row.arguments
-            ),
-            "Literal": any("Literal[" in kind for kind in self._types),
-        }
-        optional = [name for name, used in more.items() if used]
-        return Code(", ".join(sorted(["Any", "TypeAlias", "TypeVar", *optional])))
+        annotated = ["Annotated"] if self._has_annotated else []
+        return Code(", ".join(sorted([*self._typing_names, "TypeAlias", *annotated])))
+
+    @property
+    def calls_typing_imports(self) -> Code:
+        """The names that a module of calls alone imports from `typing`."""
+        return Code(", ".join(sorted(self._typing_names)))
+
+    @property
+    def _typing_names(self) -> list[str]:
+        """The names from `typing` in calls and in classes."""
+        has_literal = any("Literal[" in kind for kind in self._types)
+        return ["Any", "TypeVar", *(["Literal"] if has_literal else [])]
+
+    @property
+    def _has_annotated(self) -> bool:
+        """Whether a handler of a prompt has an argument with a description."""
+        return any(
+            argument.annotated.startswith("Annotated[")
+            for row in self.prompts
+            if row.registered
+            for argument in row.arguments
+        )
 
     @property
     def msgspec_imports(self) -> Code:
         """The names that the module imports from `msgspec`."""
+        meta = ["Meta"] if self._has_annotated else []
+        return Code(", ".join(sorted([*self._msgspec_names, "ValidationError", *meta])))
+
+    @property
+    def calls_msgspec_imports(self) -> Code:
+        """The names that a module of calls alone imports from `msgspec`."""
+        return Code(", ".join(sorted(self._msgspec_names)))
+
+    @property
+    def _msgspec_names(self) -> list[str]:
+        """The names from `msgspec` in calls and in classes."""
         values = [each.value for row in self.classes for each in row.fields]
         defaults = [each.default for row in self.classes for each in row.fields]
         more = {
-            "Meta": "Annotated" in self.typing_imports,
             "UNSET": " = UNSET" in defaults,
             "UnsetType": any(kind.endswith("| UnsetType") for kind in self._types),
             "field": any(value.startswith(" = field(") for value in values),
         }
         optional = [name for name, used in more.items() if used]
-        always = ("DecodeError", "Struct", "ValidationError", "convert")
-        return Code(", ".join(sorted([*always, *optional])))
+        return ["DecodeError", "Struct", "convert", *optional]
+
+    @property
+    def has_dict_calls(self) -> bool:
+        """Whether a call takes its arguments as a dict."""
+        return any(row.fields is None for row in self.tools)
 
     @property
     def has_dict_handlers(self) -> bool:

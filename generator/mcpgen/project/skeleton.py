@@ -30,6 +30,9 @@ Side: TypeAlias = Literal["server", "client"]
 PROTOCOL, MIRROR = "protocol", "mirror"
 """Names of the generated package and of the mirror within the project's own package."""
 
+CONTRACT = "server.contract.json"
+"""The contract of a new server."""
+
 REQUIREMENTS: Mapping[str, str] = {
     "aiohttp": "aiohttp>=3.14.3",
     "anyio": "anyio>=4.11",
@@ -67,6 +70,7 @@ _OWN_NAME = re.compile(r"\s*mcpgen\s*(?:[\[<>=!~;]|$)", re.IGNORECASE)
 _SHARED = {
     "pyproject.toml": "pyproject.toml.jinja",
     "README.md": "README.md.jinja",
+    "AGENTS.md": "AGENTS.md.jinja",
     "Dockerfile": "Dockerfile.jinja",
     ".dockerignore": "dockerignore",
     ".gitignore": "gitignore",
@@ -81,6 +85,7 @@ _FILES: Mapping[Side, dict[str, str]] = {
         **_SHARED,
         "src/NAME/server.py": "server/server.py.jinja",
         "src/NAME/serving.py": "server/serving.py.jinja",
+        "tests/test_contract.py": "server/test_contract.py.jinja",
         "tests/test_server.py": "server/test_server.py.jinja",
     },
     "client": {

@@ -41,7 +41,7 @@ _BROUGHT = frozenset(
         *("attrs", "jsonschema_specifications", "referencing"),  # by jsonschema
         "httpcore2",  # by httpx2
         "typing_extensions",  # by type checkers
-        *("pytest", "trio"),  # where the user's program runs on them
+        *("mcpgen", "pytest", "trio"),  # where the user's program or tests run on them
     }
 )
 """Modules within functions that come with a distribution, or with the user's program."""

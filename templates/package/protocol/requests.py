@@ -442,7 +442,7 @@ def error_response(
     response_id: Any = identifier
     if identifier is None and facts.behaviour.unreadable_id == "omit":
         response_id = UNSET
-    code = _code_of(error, facts)
+    code = sent_code(error, facts)
     if code is None:
         code = INTERNAL_ERROR
         _logger.warning(
@@ -483,8 +483,8 @@ def typed_result(method: Method, result: Any) -> Any:
         raise InternalError(f"{method.name}: result: {error_text(error)}") from None
 
 
-def _code_of(error: ProtocolError, facts: Facts) -> int | None:
-    """The code of a revision for an error; `None` for a code that must not be sent."""
+def sent_code(error: ProtocolError, facts: Facts) -> int | None:
+    """The code of an error in a revision; `None` for a code that the revision must not send."""
     if isinstance(error, ResourceNotFoundError):
         return facts.errors.resource_not_found
     if isinstance(error, HeaderMismatchError) and facts.errors.header_mismatch is not None:

@@ -3,11 +3,13 @@
 Parts that have another form in the receiver's revision are converted. All other parts are forwarded
 unchanged, and the receiver validates them as without a proxy.
 
-    elicitation    a titled choice                    enum and enumNames
+    elicitation    a titled choice                    enum and enumNames        renamed
                    a URL without an id                a new id
-    sampling       a message of several blocks        a message for each block
-                   a block of an unknown kind         a line of text
-                   a reply of several blocks          one block of text
+    sampling       a message of several blocks        a message for each block  degraded
+                   a block of an unknown kind         a line of text            degraded
+                   a reply of several blocks          one block of text         degraded
+
+The last column is the outcome in the table of `mcpgen diff A B --bridge`.
 
 Source: client/elicitation, client/sampling.
 """
@@ -49,17 +51,37 @@ def reply_for(row: Method, result: _Members) -> _Members:
     return result if change is None else change(row, result)
 
 
-def lost_kinds(old: _Members, new: _Members) -> list[str]:
-    """Types of content in the params of a request that its converted form lacks."""
-    kept = _kinds(new)
-    return [f"messages[].content of type {kind!r}" for kind in _kinds(old) if kind not in kept]
+def degraded_content(old: _Members, new: _Members) -> list[str]:
+    """The places of content in params, or in a result, whose converted form says less.
+
+    `content.type=audio` is a kind of block that the form lacks; `content[]` are several blocks that
+    became several messages, or one block of text.
+    """
+    if new is old:
+        return []
+    before, after = _contents(old), _contents(new)
+    if "messages" not in old:
+        place = "content"
+        if before and is_many(before[0]) and not is_many(after[0]):
+            return [f"{place}[]"]
+    else:
+        place = "messages[].content"
+    kinds = _kinds(before).keys() - _kinds(after).keys()
+    places = [f"{place}.type={kind}" for kind in _kinds(before) if kind in kinds]
+    has_fewer = sum(map(is_many, after)) < sum(map(is_many, before))
+    return [*places, f"{place}[]"] if has_fewer else places
 
 
-def _kinds(params: _Members) -> dict[str, None]:
-    """The types of content in the messages of params, in order."""
-    contents = [message["content"] for message in params.get("messages", ())]
+def _contents(wire: _Members) -> list[Any]:
+    """The content of each message of params, or that of a result."""
+    holders = wire.get("messages", [wire])
+    return [each["content"] for each in holders if "content" in each]
+
+
+def _kinds(contents: list[Any]) -> dict[str, None]:
+    """The kinds of blocks, in order."""
     blocks = [block for each in contents for block in (each if is_many(each) else [each])]
-    return dict.fromkeys(block["type"] for block in blocks)
+    return dict.fromkeys(str(block.get("type")) for block in blocks if is_object(block))
 
 
 def _fits(wire: Any, kind: Any) -> bool:

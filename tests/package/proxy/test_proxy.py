@@ -249,8 +249,11 @@ async def test_members_absent_from_the_client_revision_are_logged_once(
             assert "audio" in text_of(await client.call_tool("play"))
     lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert len(lines) == len(set(lines))
-    for lost in ("tools/list: tools[].title", "tools/call: content[] of type 'audio'"):
-        assert any(line.startswith(f"proxy 'front': {lost} is lost: ") for line in lines), lines
+    for loss in (
+        "tools/list.result.tools[].title is lost",
+        "tools/call.result.content[].type=audio is degraded",
+    ):
+        assert any(line.startswith(f"proxy 'front': {loss}: ") for line in lines), lines
 
 
 def closing_shop() -> tuple[Any, anyio.Event]:

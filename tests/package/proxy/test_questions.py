@@ -230,7 +230,7 @@ async def test_content_that_an_older_revision_lacks_becomes_a_line(
 ) -> None:
     got, _, _ = await ask(SAMPLE, messages(AUDIO), REPLY, near, far)
     assert got == messages(AUDIO if near >= "2025-03-26" else AS_LINE)
-    assert ("messages[].content of type 'audio' is lost" in caplog.text) == (near < "2025-03-26")
+    assert ("messages[].content.type=audio is degraded" in caplog.text) == (near < "2025-03-26")
 
 
 @pytest.mark.parametrize(("near", "far"), pairs(SAMPLE, "2024-11-05", "2025-11-25"))
@@ -276,11 +276,12 @@ async def test_a_server_asks_only_so_often_in_one_call(far: str, rounds: int) ->
 @pytest.mark.parametrize(
     ("new", "lost"),
     [
-        ({"content": {"text": "a"}}, []),
-        ({"content": [{"text": "a"}]}, []),  # several blocks where there was one
-        ({"content": {}}, ["content.text"]),
-        ({}, ["content"]),
+        ({"content": {"text": "a"}}, {}),
+        ({"content": [{"text": "a"}]}, {}),  # several blocks where there was one
+        ({"content": {}}, {"content.text": "lost"}),
+        ({"content": {"type": "text"}}, {"content.type=None": "degraded"}),
+        ({}, {"content": "lost"}),
     ],
 )
-def test_a_member_of_another_shape_is_not_lost(new: dict[str, Any], lost: list[str]) -> None:
+def test_a_member_of_another_shape_is_not_lost(new: dict[str, Any], lost: dict[str, str]) -> None:
     assert lost_members({"content": {"text": "a"}}, new) == lost

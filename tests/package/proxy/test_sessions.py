@@ -33,6 +33,10 @@ CRASHING = str(Path(__file__).parents[1] / "crashing_server.py")
 far_side = pytest.mark.parametrize("far", [SESSION, NEWEST])
 
 
+def ignore_loss(row: str, reason: str, *, loss: str = "lost", example: str = "") -> None:
+    """Report nothing."""
+
+
 class Heard:
     """A channel that keeps the methods of the messages it receives."""
 
@@ -375,7 +379,7 @@ async def test_failed_openings_are_repeated_after_these_pauses(
         yield
 
     async with anyio.create_task_group() as tasks:
-        upstream = Upstream("front", lambda *change: None, lambda what, why: None)
+        upstream = Upstream("front", lambda *change: None, ignore_loss)
         place = PooledUpstream(upstream, refuse, lambda client, is_first: None, True, tasks)
         for after in (0, 0, 0.5, 0.5, 4.5, 0.5, 14.5, 0.5, 59.5, 0.5, 59.5, 0.5):
             now += after
@@ -390,7 +394,7 @@ async def test_failed_openings_are_repeated_after_these_pauses(
 
 async def test_a_session_is_the_first_one_once() -> None:
     behind, opened = Counted(), list[bool]()
-    upstream = Upstream("front", lambda *change: None, lambda what, why: None)
+    upstream = Upstream("front", lambda *change: None, ignore_loss)
 
     @asynccontextmanager
     async def join(upstream: Upstream) -> AsyncIterator[Any]:

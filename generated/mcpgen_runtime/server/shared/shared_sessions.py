@@ -216,7 +216,7 @@ class SharedSession(ResumableSession):
     async def follow(self, stored: StoredEvents, response: SseResponse) -> FollowedStream:
         """Let the client read a stream of another worker over a connection to this worker."""
         name, store = stored.stream, self._store
-        stream = FollowedStream(self.id, name, store, False, self._retry, lambda: ())
+        stream = FollowedStream(self.id, name, store, False, self._retry, lambda _: ())
         self.followed[stream.name] = stream
         await stream.open(response)
         self._background.start_soon(self._follow, stream, stored)

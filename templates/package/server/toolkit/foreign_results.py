@@ -1,14 +1,14 @@
-"""Results of one revision in the types of another, with a list of the lost members.
+"""Results of one revision in the types of another, with the places of all losses.
 
-A member that the other revision does not have is left out, and a content block of an unknown kind
-becomes a line of text. Both are losses. Members that only frame a result don't count: type, cache
-hints, and reserved keys of `_meta`.
+A member that the other revision does not have is left out: it is lost. A content block of an
+unknown kind becomes a line of text: it is degraded. Members that only frame a result don't count:
+type, cache hints, and reserved keys of `_meta`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ..._wire import UNSET, convert, is_many, is_object, structs_in, to_builtins
 from ...facts import Method, Revision
@@ -17,13 +17,19 @@ from .content import content_types, field_type, struct_with
 from .output_conversion import known_blocks, tool_result_builder
 from .registry import STALE
 
+Loss: TypeAlias = Literal["lost", "degraded"]
+
+Losses: TypeAlias = Mapping[str, Loss]
+"""By place: `tools[].icons` for a member, `content[].type=audio` for a kind of block."""
+
+_STRUCTURED = "structuredContent"
 _FRAMING = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
 
 
 def convert_result(
     wire: Mapping[str, Any], method: Method, origin: Revision, revision: Revision
-) -> tuple[Any, list[str]]:
-    """A result in the type of a revision, and the paths of lost members, each once.
+) -> tuple[Any, Losses]:
+    """A result in the type of a revision, and its losses.
 
     Args:
         wire: The result as wire object.
@@ -34,10 +40,13 @@ def convert_result(
     Raises:
         ValidationError: The result lacks a member that the revision requires.
     """
+    allowed = revision.facts.behaviour.structured_content
     shaped = {**STALE, **_without_reserved_keys(wire, origin)}
+    if allowed != "any" and not is_object(shaped.get(_STRUCTURED)):
+        shaped.pop(_STRUCTURED, None)
     kinds = structs_in(method.result)
     if "content" in wire and not any(field_type(kind, "content") for kind in kinds):
-        return _one_value(shaped, method, revision), ["content"]
+        return _one_value(shaped, method, revision), {"content": "lost"}
     if "content" in wire:
         block_types = content_types(field_type(struct_with(method.result, "content"), "content"))
         shaped["content"] = known_blocks(wire["content"], block_types)
@@ -49,15 +58,15 @@ def convert_result(
             for each in wire["messages"]
         ]
     elif "tools" in wire:
-        allowed = revision.facts.behaviour.structured_content
         shaped["tools"] = [_usable_tool(tool, allowed) for tool in wire["tools"]]
     typed = convert(shaped, method.result)
     return typed, lost_members(wire, to_builtins(typed))
 
 
-def lost_members(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Paths of the members of a wire object that another form of it lacks, each once."""
-    return [place for place in dict.fromkeys(_lost_paths(old, new, "")) if place not in _FRAMING]
+def lost_members(old: Mapping[str, Any], new: Mapping[str, Any]) -> Losses:
+    """The members of a wire object that another form of it lacks."""
+    losses = dict(_losses(old, new, ""))
+    return {place: loss for place, loss in losses.items() if place not in _FRAMING}
 
 
 def _one_value(wire: Mapping[str, Any], method: Method, revision: Revision) -> Any:
@@ -86,17 +95,18 @@ def _without_reserved_keys(wire: Mapping[str, Any], origin: Revision) -> Mapping
     return {name: value for name, value in wire.items() if name != "_meta"}
 
 
-def _lost_paths(old: Any, new: Any, place: str) -> Iterator[str]:
-    """Paths of the members of `old` that `new` does not have."""
+def _losses(old: Any, new: Any, place: str) -> Iterator[tuple[str, Loss]]:
+    """The places of the members of `old` that `new` does not have."""
     if is_object(old) and is_object(new):
+        if old.get("type") != new.get("type"):
+            yield f"{place}.type={old.get('type')}", "degraded"
+            return
         for name, value in old.items():
             inner = f"{place}.{name}" if place else name
             if name in new:
-                yield from _lost_paths(value, new[name], inner)
+                yield from _losses(value, new[name], inner)
             elif value is not None:
-                yield inner
-        if old.get("type") != new.get("type"):
-            yield f"{place} of type {old.get('type')!r}"
+                yield inner, "lost"
     elif is_many(old) and is_many(new):
         for before, after in zip(old, new, strict=False):
-            yield from _lost_paths(before, after, f"{place}[]")
+            yield from _losses(before, after, f"{place}[]")

@@ -1,0 +1,94 @@
+"""Builds the site of documents from README.md, the policies, docs/ and the reference.
+
+    PYTHONPATH=tests python -m website
+
+The pages are copied to build/website/source, at their places in the repository, so that their
+links lead on; the reference is written beside them. `zensical.toml` has the settings. Warnings of
+the build are errors, and so is a link or an anchor of the built pages that leads nowhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from documents import ROOT
+from website import built, reference, tables
+
+SOURCE = ROOT / "build" / "website" / "source"
+SITE = ROOT / "build" / "website" / "site"
+REPOSITORY = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["repo_url"]
+TARGET = re.compile(r"(?<=\]\()[^)\s]+(?=[)\s])")
+"""The target of a link."""
+PAGES = ("*.md", "docs/*.md", "examples/**/*.md")
+"""The files that the site is made of."""
+INDEX = """---
+rendered: true
+---
+
+# Reference
+
+Every public name, command, setting, feature, method and fact, rendered from the code. The pages
+show a package of all revisions with all features, `mcpgen_runtime`; yours has the same names under
+its own name, those of the parts and features that you chose. A parameter with the default `...` is
+an option of a feature; its explanation says what holds without it.
+"""
+
+
+def write_sources() -> None:
+    """Copy the pages and write those of the reference."""
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    for pattern in PAGES:
+        for path in sorted(ROOT.glob(pattern)):
+            target = SOURCE / path.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(with_addresses(path), "utf-8")
+    folder = SOURCE / "docs" / "reference"
+    folder.mkdir()
+    rendered = {**reference.python_pages(), **tables.table_pages()}
+    links = "".join(f"- [{title(text)}]({name})\n" for name, text in rendered.items())
+    for name, text in {"index.md": f"{INDEX}\n{links}", **rendered}.items():
+        (folder / name).write_text(text, "utf-8")
+
+
+def with_addresses(path: Path) -> str:
+    """The text of a page; links to files of the repository that are no pages have its address."""
+
+    def address(match: re.Match[str]) -> str:
+        file = (path.parent / match[0]).resolve()
+        if not file.is_file() or file.suffix == ".md":
+            return match[0]
+        return f"{REPOSITORY}/blob/main/{file.relative_to(ROOT).as_posix()}"
+
+    return TARGET.sub(address, path.read_text("utf-8"))
+
+
+def title(text: str) -> str:
+    """The heading of a page."""
+    return text.partition("\n# ")[2].partition("\n")[0]
+
+
+def main() -> int:
+    """Build and check the site.
+
+    Returns:
+        The exit code: 0 if no page has a defect.
+    """
+    write_sources()
+    shutil.rmtree(SITE, ignore_errors=True)
+    command = (sys.executable, "-m", "zensical", "build", "--strict", "--clean")
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "NO_COLOR": "1"}, check=False)
+    if done.returncode:
+        return done.returncode
+    defects = [*built.dead_links(SITE), *built.missing_names(SITE)]
+    print("\n".join(defects) or f"{SITE.relative_to(ROOT)}: no dead link, no missing name")
+    return 1 if defects else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""Checks of a built site: links and anchors, and the names that the reference has to show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from griffe import Class, Function, ParameterKind
+
+from website.composed import target_of
+from website.reference import PACKAGE, TESTING, package, public_names, testing_names
+
+IGNORED = {"404.html"}
+"""Pages whose links start at the root of the site."""
+UNNAMED = {ParameterKind.var_positional, ParameterKind.var_keyword}
+
+
+@dataclass
+class BuiltPage(HTMLParser):
+    """A page as a browser gets it.
+
+    Attributes:
+        links: The targets of its links.
+        anchors: The ids of its elements.
+        words: Its text, each piece without the space around it.
+    """
+
+    links: list[str] = field(default_factory=list[str])
+    anchors: set[str] = field(default_factory=set[str])
+    words: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        """Make the parser ready."""
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep the id of an element, and the target of a link."""
+        for name, value in attrs:
+            if value is not None and name == "id":
+                self.anchors.add(value)
+            elif value is not None and (tag, name) in {("a", "href"), ("img", "src")}:
+                self.links.append(value)
+
+    def handle_data(self, data: str) -> None:
+        """Keep a piece of text."""
+        self.words.add(data.strip())
+
+
+@cache
+def page_at(path: Path) -> BuiltPage:
+    """The page in a file."""
+    page = BuiltPage()
+    page.feed(path.read_text("utf-8"))
+    return page
+
+
+def dead_links(site: Path) -> Iterator[str]:
+    """The links within a site that lead to no file or to no anchor, each as a sentence."""
+    for path in sorted(site.rglob("*.html")):
+        place = path.relative_to(site).as_posix()
+        for link in [] if place in IGNORED else page_at(path).links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            file = target / "index.html" if target.is_dir() else target
+            if not file.is_file():
+                yield f"{place}: expected a page at {link}"
+            elif parts.fragment and unquote(parts.fragment) not in page_at(file).anchors:
+                yield f"{place}: expected an anchor at {link}"
+
+
+def missing_names(site: Path) -> Iterator[str]:
+    """The public names, members and parameters that no page of the reference shows."""
+    pages = [page_at(path) for path in sorted((site / "docs" / "reference").rglob("*.html"))]
+    names = [*public_names(), *(f"{TESTING}.{name}" for name in testing_names())]
+    for name in names:
+        anchor = f"{PACKAGE}.{name}"
+        page = next((page for page in pages if anchor in page.anchors), None)
+        if page is None:
+            yield f"reference: expected the name {anchor}"
+            continue
+        for path, function in functions_of(name):
+            if path not in page.anchors:
+                yield f"reference: expected the method {path}; it has no docstring"
+            for parameter in {*parameters_of(function)} - page.words:
+                yield f"reference: expected the parameter {parameter} of {path}"
+
+
+def functions_of(name: str) -> Iterator[tuple[str, Function]]:
+    """A function, or the constructor and the public methods of a class, each with its anchor."""
+    target = target_of(package()[name])
+    path = f"{PACKAGE}.{name}"
+    if isinstance(target, Function):
+        yield path, target
+    elif isinstance(target, Class):
+        for function in target.all_members.values():
+            if isinstance(function, Function) and function.name == "__init__":
+                yield path, function
+            elif isinstance(function, Function) and not function.name.startswith("_"):
+                yield f"{path}.{function.name}", function
+
+
+def parameters_of(function: Function) -> Iterator[str]:
+    """The parameters of a function that a caller names or has to give."""
+    for parameter in function.parameters:
+        if parameter.kind not in UNNAMED and parameter.name not in {"self", "cls"}:
+            yield parameter.name

@@ -1,0 +1,230 @@
+"""The pages of the reference that list names of Python: which name is on which page.
+
+A name is on the page of the module that defines it, so a new name needs no entry here. The pages
+are Markdown with a directive of mkdocstrings for each name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from griffe import Alias, Class, GriffeLoader, Module, Object
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = "mcpgen_runtime"
+BEFORE = ("Server", "Context", "Client", "ClientHandlers", "connect", "connect_sync", "McpError")
+"""Names that come first on their page, in this order; the others follow by name."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the reference.
+
+    Attributes:
+        name: Its file, without the suffix.
+        title: Its heading.
+        about: Its first paragraph, in Markdown.
+        modules: Modules of the package whose names it has, with all modules below them.
+    """
+
+    name: str
+    title: str
+    about: str
+    modules: tuple[str, ...]
+
+
+PAGES = (
+    Page(
+        "server",
+        "Server and Context",
+        "The class that you write a server with, and what each handler is given."
+        " The guide is [Servers](../servers.md).",
+        ("server.chosen", "server.server_session", "runtime.request_context"),
+    ),
+    Page(
+        "content",
+        "Content and results",
+        "What tools, resources and prompts return, and what a client gets of them.",
+        (
+            "models",
+            "tool_results",
+            "server.toolkit.content",
+            "server.toolkit.completions",
+            "apps",
+            "skills",
+        ),
+    ),
+    Page(
+        "toolkit",
+        "Tools of servers",
+        "Asking the client, middleware, dependencies, caching, tasks and logs.",
+        ("server.toolkit", "runtime", "server"),
+    ),
+    Page(
+        "http",
+        "HTTP",
+        "Settings and limits of a server over HTTP. The guide is"
+        " [HTTP and deployment](../http.md); the options of `Server.asgi` are the attributes of"
+        " `ServerHttpSettings`.",
+        ("server.asgi", "server.request_head", "framing", "transports"),
+    ),
+    Page(
+        "shared",
+        "Shared state",
+        "State that several processes share. The guide is"
+        " [Several processes and machines](../scaling.md).",
+        (
+            "server.shared",
+            "server.asgi.event_store",
+            "server.asgi.used_ids",
+            "server.toolkit.key_ring",
+            "runtime.task_store",
+        ),
+    ),
+    Page(
+        "protected",
+        "Protected servers",
+        "Verifying access tokens. The guide is [A protected server](../authorization-server.md).",
+        ("server.auth",),
+    ),
+    Page(
+        "openapi",
+        "OpenAPI",
+        "A server from an OpenAPI document. The guide is [Servers from OpenAPI](../openapi.md).",
+        ("server.openapi",),
+    ),
+    Page(
+        "client",
+        "Clients",
+        "Connecting to servers and calling them. The guides are [Clients](../clients.md) and"
+        " [Agents](../agents.md).",
+        ("client", "runtime.task_handle"),
+    ),
+    Page(
+        "sync",
+        "Clients without an event loop",
+        "The same clients for programs that block. The guide is"
+        " [Clients](../clients.md#without-an-event-loop).",
+        ("client.sync", "client.sync_client", "client.sync_base"),
+    ),
+    Page(
+        "authorization",
+        "Authorization of clients",
+        "Getting and keeping access tokens. The guide is [Authorization](../authorization.md).",
+        ("client.auth", "auth", "transports.http.http_client"),
+    ),
+    Page(
+        "messages",
+        "Messages and codec",
+        "Values to JSON and back, messages, channels. The guide is [Types only](../types.md).",
+        (
+            "_wire",
+            "_structs",
+            "_decoding",
+            "messages",
+            "channel",
+            "facts",
+            "foreign_text",
+            "revisions",
+        ),
+    ),
+)
+ERRORS = Page(
+    "errors",
+    "Errors",
+    "Every error that a package raises. The class says who is to blame, the attributes hold the"
+    " data.",
+    (),
+)
+"""The page of all names of errors, whatever module defines them."""
+TESTING = "testing"
+"""A module that is imported by its name, and its page."""
+
+
+@cache
+def package() -> Module:
+    """The package of all revisions, as read from its source."""
+    loader = GriffeLoader(search_paths=[ROOT / "generated", *sys.path])
+    loader.load("msgspec")  # some names of the package are its classes
+    loaded = loader.load(PACKAGE)
+    loader.resolve_aliases(implicit=True, external=False)
+    assert isinstance(loaded, Module)
+    return loaded
+
+
+def public_names() -> list[str]:
+    """The names that the package exports, in the order of the alphabet."""
+    return sorted(
+        name
+        for name, member in package().members.items()
+        if isinstance(member, Alias) and member.target_path.startswith(f"{PACKAGE}.")
+    )
+
+
+def origin(name: str) -> str:
+    """The path within the package of the object that a name stands for."""
+    member = package().members[name]
+    assert isinstance(member, Alias)
+    return member.target_path.removeprefix(f"{PACKAGE}.")
+
+
+def page_of(name: str) -> Page:
+    """The page of a public name.
+
+    Raises:
+        LookupError: No page has its module.
+    """
+    if name.endswith("Error"):
+        return ERRORS
+    words = origin(name).split(".")
+    for length in range(len(words), 0, -1):
+        module = ".".join(words[:length])
+        for page in PAGES:
+            if module in page.modules:
+                return page
+    raise LookupError(f"expected a page for the module of {name}, {origin(name)}; add it to PAGES")
+
+
+def names_by_page() -> Mapping[Page, list[str]]:
+    """The public names of each page, in the order in which it shows them."""
+    names: defaultdict[Page, list[str]] = defaultdict(list)
+    for name in public_names():
+        names[page_of(name)].append(name)
+    for listed in names.values():
+        listed.sort(key=lambda name: (BEFORE.index(name) if name in BEFORE else len(BEFORE), name))
+    return {page: names[page] for page in (*PAGES, ERRORS)}
+
+
+def testing_names() -> list[str]:
+    """The public names of the module for tests."""
+    module = package().members[TESTING]
+    return sorted(
+        name
+        for name, member in module.members.items()
+        if isinstance(member, Object)
+        and not isinstance(member, Module)
+        and name[0] != "_"
+        and (isinstance(member, Class) or member.has_docstring)
+    )
+
+
+def text(title: str, about: str, paths: Iterable[str]) -> str:
+    """A page with a directive for each object."""
+    directives = "".join(f"::: {path}\n\n" for path in paths)
+    return f"---\nrendered: true\n---\n\n# {title}\n\n{about}\n\n{directives}"
+
+
+def python_pages() -> dict[str, str]:
+    """The pages of names, by file name."""
+    pages = {
+        f"{page.name}.md": text(page.title, page.about, (f"{PACKAGE}.{name}" for name in names))
+        for page, names in names_by_page().items()
+    }
+    about = "A client and a server in one process. The guide is [Testing](../testing.md)."
+    paths = (f"{PACKAGE}.{TESTING}.{name}" for name in testing_names())
+    return {**pages, f"{TESTING}.md": text("Testing", about, paths)}
