@@ -21,14 +21,21 @@ from .work import HANDSHAKE, PER_REQUEST, REAL, REPORTING, TRIVIAL, WITH_TOKEN, 
 CALLS = 3_200
 """Calls of one round."""
 
+CHECKED = "three fifths of it are head, session and limits, which the floor does not check"
+"""By the bytecodes of a call, without those of the event loop."""
+STORED = "a stream in a session stores each event, and begins with one that has only an id"
+REPORTED = "a report is typed, checked and timed: nearly as many bytecodes as the rest of the call"
 TARGETS: Mapping[Work, Mapping[str, Sequence[AtMost]]] = {
     REAL: {
-        HANDSHAKE: (AtMost(FLOOR, 1.95), AtMost(SDK, 1 / 6.5)),
-        PER_REQUEST: (AtMost(FLOOR, 1.95), AtMost(SDK, 1 / 5.2)),
+        HANDSHAKE: (AtMost(FLOOR, 1.95, CHECKED), AtMost(SDK, 1 / 6.5, CHECKED)),
+        PER_REQUEST: (AtMost(FLOOR, 1.95, CHECKED), AtMost(SDK, 1 / 5.2, CHECKED)),
     },
-    REPORTING: {HANDSHAKE: (AtMost(FLOOR, 3.2),), PER_REQUEST: (AtMost(FLOOR, 2.4),)},
-    WITH_TOKEN: {HANDSHAKE: (AtMost(FLOOR, 1.9),), PER_REQUEST: (AtMost(FLOOR, 1.9),)},
-    TRIVIAL: {HANDSHAKE: (AtMost(FLOOR, 1.9),), PER_REQUEST: (AtMost(FLOOR, 1.9),)},
+    REPORTING: {
+        HANDSHAKE: (AtMost(FLOOR, 3.2, STORED),),
+        PER_REQUEST: (AtMost(FLOOR, 2.4, REPORTED),),
+    },
+    WITH_TOKEN: dict.fromkeys((HANDSHAKE, PER_REQUEST), (AtMost(FLOOR, 1.9, CHECKED),)),
+    TRIVIAL: dict.fromkeys((HANDSHAKE, PER_REQUEST), (AtMost(FLOOR, 1.9, CHECKED),)),
 }
 """The targets of each call."""
 AGAINST_ALL = (REAL, TRIVIAL)

@@ -75,16 +75,23 @@ def outcomes_of(session: nox.Session) -> Path:
     return session.cache_dir / "outcomes" / f"{session.name}.jsonl"
 
 
-def enter(session: nox.Session, group: str) -> Path:
+def enter(session: nox.Session, group: str, name: str = "", python: str = sys.executable) -> Path:
     """Run the programs of a group's environment from now on; it is made if pyproject.toml changed.
 
     It has pip, the dependencies, and mcpgen in place, so that coverage sees child processes too.
+
+    Args:
+        session: The session.
+        group: The group of dependencies.
+        name: The name of the environment; by default that of the group.
+        python: The interpreter of the environment.
 
     Returns:
         The folder of its programs.
     """
     packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, group))
-    scripts = kept(session, session.cache_dir / "environments" / group, *packages)
+    folder = session.cache_dir / "environments" / (name or group)
+    scripts = kept(session, folder, *packages, python=python)
     os.environ["PATH"] = os.pathsep.join((f"{scripts}", PATH))
     return scripts
 
@@ -168,6 +175,11 @@ def tested_interpreters() -> dict[str, str]:
     """Other interpreters by version; in CI, where time is short, the newest alone."""
     others = other_interpreters()
     return dict([others.popitem()]) if others and os.environ.get("CI") else others
+
+
+def interpreters() -> dict[str, str]:
+    """All interpreters by version, that of this process too; see `other_interpreters`."""
+    return other_interpreters() | {"{}.{}".format(*sys.version_info): sys.executable}
 
 
 def other_interpreters() -> dict[str, str]:

@@ -61,8 +61,10 @@ class HandshakeConnection(Connection):
         if method is None or method.params is None:
             return super().read_request(message)
         try:
-            meta = read_meta(raw)
             params = method.decode_params(raw)
+            meta: Any = getattr(params, "meta", None)
+            if type(meta) is not dict:  # absent, or not in these params as a mapping
+                meta = read_meta(raw)
         except (ProtocolError, *UNREADABLE):
             return super().read_request(message)  # tells what is wrong
         stated = session.metadata

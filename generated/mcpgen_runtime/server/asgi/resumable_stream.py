@@ -21,6 +21,7 @@ import anyio
 
 from ...channel import RequestId
 from ...foreign_text import safe_repr
+from ...framing.sse import encode_event
 from ...protocol.connection import Connection
 from ..serving import Service
 from . import http_response
@@ -36,6 +37,7 @@ logger = logging.getLogger(__name__)
 _NO_HEADERS: Mapping[str, str] = {}
 _WRITE_SECONDS = 0.5  # for a write to the previous connection, once the client resumes
 _DISCONNECTED_STREAMS = 4  # disconnected GET streams that the client may resume
+_DISCARDED_SHARE = 8  # 1/8 of the streams that may be resumed is discarded by one task
 
 
 class ResumableStream(SessionStream):
@@ -47,11 +49,11 @@ class ResumableStream(SessionStream):
         store: Stores the events; `None` for a stream that can't be resumed.
         polling: Whether the stream starts with an event that has an id and no data.
         retry: Seconds that a client is told to wait before it reconnects.
-        requests: Returns the ids of the requests without response.
+        requests_of: Returns the ids of the requests without response of a stream.
 
     Attributes:
         name: As passed.
-        requests: As passed.
+        requests_of: As passed.
         followed_until: Time on the clock of the event loop; until then, a client counts as reading
             the stream at another process.
     """
@@ -63,11 +65,11 @@ class ResumableStream(SessionStream):
         store: EventStore | None,
         polling: bool,
         retry: float,
-        requests: Callable[[], Sequence[RequestId]],
+        requests_of: Callable[[ResumableStream], Sequence[RequestId]],
     ) -> None:
         super().__init__()
         self.name = name
-        self.requests = requests
+        self.requests_of = requests_of
         self.followed_until = 0.0
         self._session = session
         self._store = store
@@ -85,26 +87,30 @@ class ResumableStream(SessionStream):
         response: SseResponse,
         headers: Mapping[str, str] = _NO_HEADERS,
         messages: Sequence[bytes] = (),
-        before: Sequence[StoredEvent] = (),
+        stored: Sequence[StoredEvent] = (),
     ) -> None:
         """Start the response; in some revisions with an event that has an id only.
 
         Args:
             response: The connection.
             headers: Further header fields of the response.
-            messages: Sent before the messages of other tasks.
-            before: Stored events of a stream that this stream continues.
+            messages: Sent before the messages of other tasks, the first with that event.
+            stored: Stored events of a stream that this stream continues.
         """
         async with self._turns:
             await self._connect(response, headers, holds=self._polling or bool(messages))
-            if before:
-                await self._replay(before)
+            if stored:
+                await self._replay(stored)
+            first = b""
             if self._polling:
                 event_id = await self._store_event(b"")
-                if not self.over:
+                if messages:
+                    first = encode_event(b"", id=event_id, retry=self._retry)
+                elif not self.over:
                     await self._write(b"", event_id, self._retry)
             for message in messages:
-                await self._send(message)
+                await self._send(message, first)
+                first = b""
 
     async def resume(self, response: SseResponse, event_id: str) -> bool:
         """Continue on another connection, after an event.
@@ -159,11 +165,11 @@ class ResumableStream(SessionStream):
             if event.message:
                 await self._write(event.message, event.id)
 
-    async def _send(self, message: bytes) -> bool:
+    async def _send(self, message: bytes, before: bytes = b"") -> bool:
         event_id = await self._store_event(message)
         if self.over:
             return False
-        return await self._write(message, event_id) or event_id is not None
+        return await self._write(message, event_id, before=before) or event_id is not None
 
     async def _send_last(self, message: bytes) -> None:
         event_id = await self._store_event(message, is_last=True)
@@ -182,7 +188,7 @@ class ResumableStream(SessionStream):
             if is_last:
                 event_id = await store.finish(session, self.name, message)
             else:
-                event_id = await store.add(session, self.name, message, self.requests())
+                event_id = await store.add(session, self.name, message, self.requests_of(self))
         except Exception as error:
             logger.error("the event store failed, so an event can't be had again: %r", error)
             return None
@@ -253,7 +259,7 @@ class ResumableSession(HttpSession):
     def new_stream(self, response: PostResponse | None = None) -> ResumableStream:
         """See `HttpSession`; with a unique name."""
         self._stream_count += 1
-        stream = self._make_stream(self._stream_name(self._stream_count, response), response)
+        stream = self._make_stream(self._stream_name(self._stream_count, response))
         self.streams[stream] = None
         self.named[stream.name] = stream
         return stream
@@ -332,22 +338,25 @@ class ResumableSession(HttpSession):
             super().end_stream(stream)
             if self.named.pop(stream.name, None) is not None:
                 await self._discard_events(stream.name)
-        while len(self.ended) > self.settings.limits.per_session:
-            await self._discard_events(self.ended.pop(0))
+        limit = self.settings.limits.per_session
+        if len(self.ended) > limit:
+            while len(self.ended) > limit - limit // _DISCARDED_SHARE:
+                await self._discard_events(self.ended.pop(0))
 
     def _stream_name(self, number: int, response: PostResponse | None) -> str:
         return f"{self._prefix}-{number}"
 
-    def _make_stream(self, name: str, response: PostResponse | None = None) -> ResumableStream:
+    def _make_stream(self, name: str) -> ResumableStream:
         polling = self.revision.facts.http.polling
+        return ResumableStream(self.id, name, self._store, polling, self._retry, self._requests_of)
 
-        def requests() -> Sequence[RequestId]:
-            if response is None:
-                return ()
-            exchanges = self.exchanges.items()
-            return [key for key, each in exchanges if each.response is response]
-
-        return ResumableStream(self.id, name, self._store, polling, self._retry, requests)
+    def _requests_of(self, stream: ResumableStream) -> Sequence[RequestId]:
+        """The ids of the requests whose responses are due on a stream."""
+        return [
+            key
+            for key, each in self.exchanges.items()
+            if each.response is not None and each.response.stream is stream
+        ]
 
     async def _end_streams(self) -> None:
         """Stop all streams, and discard their events so that none can be resumed."""

@@ -165,26 +165,28 @@ class MemoryEventStore:
         self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
     ) -> str | None:
         """Store an event; its id is the name of the stream and a unique number."""
-        stored = self._streams.get((session, stream))
+        place = session, stream
+        stored = self._streams.get(place)
         if stored is None:
-            stored = self._streams[session, stream] = _StoredStream(deque())
+            stored = self._streams[place] = _StoredStream(deque())
             self._names.setdefault(session, {})[stream] = None
         elif stored.over:
             return None
         stored.requests = requests
-        self._last += 1
-        stored.events.append((self._last, message))
-        stored.size += len(message) + _OVERHEAD
-        self._size += len(message) + _OVERHEAD
+        self._last = number = self._last + 1
+        stored.events.append((number, message))
+        size = len(message) + _OVERHEAD
+        stored.size += size
+        self._size += size
         if len(stored.events) > self._most:
             self._drop_first(stored)
-        self._streams.move_to_end((session, stream))
+        self._streams.move_to_end(place)
         if self._size > self._limit:
             self._make_room(stored)
         if self._news is not None:
             self._news.set()
             self._news = None
-        return f"{stream}-{self._last}"
+        return f"{stream}-{number}"
 
     async def after(self, session: str, event: str) -> StoredEvents | None:
         """The stream of an event, and its later events."""

@@ -228,13 +228,15 @@ class SseResponse:
         id: str | None = None,
         retry: int | None = None,
         is_last: bool = False,
+        before: bytes = b"",
     ) -> None:
-        """Write one event; the last one ends the response.
+        """Write one event, in one piece with encoded events `before` it; the last one ends the
+        response.
 
         Raises:
             ConnectionClosedError: The client is gone, or did not read in time.
         """
-        body = encode_event(data, type=type, id=id, retry=retry)
+        body = before + encode_event(data, type=type, id=id, retry=retry)
         await self._write(
             {"type": "http.response.body", "body": body, "more_body": not is_last}, size=len(body)
         )

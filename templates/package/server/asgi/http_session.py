@@ -142,8 +142,8 @@ class SessionStream:
         if response is not None and response.is_open:
             await response.close()
 
-    async def _send(self, message: bytes) -> bool:
-        return await self._write(message)
+    async def _send(self, message: bytes, before: bytes = b"") -> bool:
+        return await self._write(message, before=before)
 
     async def _send_last(self, message: bytes) -> None:
         if message:
@@ -156,13 +156,16 @@ class SessionStream:
         retry: int | None = None,
         *,
         is_last: bool = False,
+        before: bytes = b"",
     ) -> bool:
         """Write an event; `False` if there is no connection, or the connection broke."""
         response = self._response
         if response is None:
             return False
         try:
-            await response.write_event(message, id=event_id, retry=retry, is_last=is_last)
+            await response.write_event(
+                message, id=event_id, retry=retry, is_last=is_last, before=before
+            )
         except ConnectionClosedError:
             self.disconnect(response)
             return False

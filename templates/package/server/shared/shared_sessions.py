@@ -214,7 +214,7 @@ class SharedSession(ResumableSession):
     async def follow(self, stored: StoredEvents, response: SseResponse) -> FollowedStream:
         """Let the client read a stream of another worker over a connection to this worker."""
         name, store = stored.stream, self._store
-        stream = FollowedStream(self.id, name, store, False, self._retry, lambda: ())
+        stream = FollowedStream(self.id, name, store, False, self._retry, lambda _: ())
         self.followed[stream.name] = stream
         await stream.open(response)
         self._background.start_soon(self._follow, stream, stored)
@@ -235,7 +235,7 @@ class SharedSession(ResumableSession):
         if self._store is not None:
             await self._store.finish(self.id, stored.stream)
         stream = self.new_stream()
-        await stream.open(response, before=stored.events)
+        await stream.open(response, stored=stored.events)
         self.listening.append(stream)
         return stream
 
@@ -275,7 +275,7 @@ class SharedSession(ResumableSession):
         """
         if not (self.over or self.is_ended):
             for stream in [*self.named.values()]:
-                failure = lost_message(stream.requests(), self.revision)
+                failure = lost_message(stream.requests_of(stream), self.revision)
                 if failure:
                     await stream.end(failure)
         await super().close()

@@ -54,7 +54,7 @@ def new_stream(
     store: EventStore | None = None, *, polling: bool = False, retry: float = 1.0
 ) -> ResumableStream:
     """A stream of the session `session`."""
-    return ResumableStream("session", "s", store, polling, retry, lambda: (7,))
+    return ResumableStream("session", "s", store, polling, retry, lambda _: (7,))
 
 
 async def connect(stream: ResumableStream, wire: Wire) -> SseResponse:
@@ -160,27 +160,22 @@ async def test_a_stream_that_another_process_ended_takes_nothing() -> None:
 @pytest.mark.parametrize(
     ("polling", "retry", "first"),
     [
-        (False, 1.0, []),
-        (True, 1.0, [part(b"id: s-1\nretry: 1000\ndata: \n\n")]),
-        (True, 2.5, [part(b"id: s-1\nretry: 2500\ndata: \n\n")]),
-        (True, 0.0001, [part(b"id: s-1\nretry: 1\ndata: \n\n")]),
+        (False, 1.0, b"id: s-1\n"),
+        (True, 1.0, b"id: s-1\nretry: 1000\ndata: \n\nid: s-2\n"),
+        (True, 2.5, b"id: s-1\nretry: 2500\ndata: \n\nid: s-2\n"),
+        (True, 0.0001, b"id: s-1\nretry: 1\ndata: \n\nid: s-2\n"),
     ],
 )
 async def test_a_stream_begins_with_what_it_continues_and_its_id(
-    polling: bool, retry: float, first: list[Any]
+    polling: bool, retry: float, first: bytes
 ) -> None:
     store, wire = MemoryEventStore(), Wire()
     stream = new_stream(store, polling=polling, retry=retry)
     before = [StoredEvent("o-1", b"old"), StoredEvent("o-2", b"")]
     await stream.open(SseResponse(wire.send, SEND_SECONDS), {}, [b"1", b"2"], before)
-    count = len(first)
-    assert wire.sent == [
-        START,
-        part(b"id: o-1\ndata: old\n\n"),
-        *first,
-        event("1", count + 1),
-        event("2", count + 2),
-    ]
+    old = part(b"id: o-1\ndata: old\n\n")
+    second = event("2", 3 if polling else 2)
+    assert wire.sent == [START, old, part(first + b"data: 1\n\n"), second]
     assert await stream.put(b"3")
     stored = await store.after("session", "s-1")
     assert stored is not None
