@@ -38,10 +38,10 @@ SIZES = {
     ("server", "stdio", NONE): (59, 14_950),
     ("server", "http", NONE): (74, 19_600),
     ("client", "all", NONE): (79, 17_850),
-    ("all", "all", NONE): (116, 28_650),
+    ("all", "all", NONE): (116, 28_700),
     ("server", "stdio", ()): (65, 16_250),
     ("server", "http", ()): (81, 21_000),
-    ("all", "all", ()): (124, 30_300),
+    ("all", "all", ()): (124, 30_350),
 }
 """The most files and lines of a package of one revision, headers included: without features, and
 with the default ones.

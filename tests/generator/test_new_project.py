@@ -118,16 +118,17 @@ def test_a_server_by_the_instructions_for_agents_works(tmp_path: Path) -> None:
     tests = project / TESTS
     text = tests.read_text("utf-8").replace('== ["measure"]', '== ["measure", "add"]')
     tests.write_text(text, "utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": f"{project / 'src'}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 passed" in done.stdout
+    for words in (("--contract-update",), ()):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+            cwd=project,
+            env={**os.environ, "PYTHONPATH": f"{project / 'src'}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "7 passed" in done.stdout
 
 
 def indented_blocks(text: str) -> dict[str, str]:

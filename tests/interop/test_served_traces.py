@@ -144,10 +144,10 @@ async def visit_by_the_official_sdk(server: Any, mode: str) -> dict[str, Any]:
         "sampling_callback": guest.sample,
         "log_level": "info",
     }
-    progress: list[Any] = []
+    reported: list[Any] = []
 
-    async def keep(value: float, total: float | None, message: str | None) -> None:
-        progress.append((value, total, message))
+    async def keep(progress: float, total: float | None, message: str | None) -> None:
+        reported.append((progress, total, message))
 
     async with mcp.Client(server, mode=mode, **callbacks) as client:
         seen: dict[str, Any] = {"tools": [each.name for each in (await client.list_tools()).tools]}
@@ -164,7 +164,7 @@ async def visit_by_the_official_sdk(server: Any, mode: str) -> dict[str, Any]:
         greeting = await client.get_prompt("greet", {"city": "Oslo"})
         seen["prompt"] = greeting.messages[0].content.text
         seen["info"] = (client.server_info.name, client.instructions)
-    return {**seen, "progress": progress, "logs": guest.logs}
+    return {**seen, "progress": reported, "logs": guest.logs}
 
 
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from mcpgen.port import alternatives
 from mcpgen.port.alternatives import Target
@@ -108,7 +108,9 @@ class _Fixer(cst.CSTTransformer):
     ) -> None:
         super().__init__()
         self.findings: list[Finding] = []
-        self.needed = {each for each in needed if (each.name or each.module) in mentions.names}
+        self.needed: set[Target] = {
+            each for each in needed if (each.name or each.module) in mentions.names
+        }
         self._imported: set[tuple[Target, str]] = set()
         self._path = path
         self._package = package
@@ -210,8 +212,9 @@ class _Fixer(cst.CSTTransformer):
         return made
 
     def _leave(self, node: cst.CSTNode, code: str, remedy: str) -> None:
-        line = self.get_metadata(PositionProvider, node).start.line
-        self.findings.append(Finding(self._path, line, code, remedy))
+        position = self.get_metadata(PositionProvider, node)
+        assert isinstance(position, CodeRange)  # the module is whole
+        self.findings.append(Finding(self._path, position.start.line, code, remedy))
 
 
 def _lines(package: str, targets: Iterable[Target]) -> Sequence[cst.BaseSmallStatement]:

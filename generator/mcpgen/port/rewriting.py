@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
-from libcst.metadata import PositionProvider, QualifiedNameProvider
+from libcst.metadata import CodeRange, PositionProvider, QualifiedNameProvider
 
 from mcpgen.port import alternatives
 from mcpgen.port.alternatives import Target
@@ -690,8 +690,9 @@ class _Rewriter(cst.CSTTransformer):
         return cst.FlattenSentinel([first.with_changes(leading_lines=comments), *rest])
 
     def _leave(self, node: cst.CSTNode, code: str, remedy: str) -> None:
-        line = self.get_metadata(PositionProvider, node).start.line
-        self.findings.append(Finding(self._path, line, code, remedy))
+        position = self.get_metadata(PositionProvider, node)
+        assert isinstance(position, CodeRange)  # the module is whole
+        self.findings.append(Finding(self._path, position.start.line, code, remedy))
 
 
 class _OptionCollector(cst.CSTVisitor):
@@ -749,7 +750,7 @@ class _RunRewriter(cst.CSTTransformer):
         func = updated_node.func
         if not isinstance(func, cst.Attribute) or func.attr.value != "run":
             return updated_node
-        given = {_stream(each.value) for each in updated_node.args[:2]}
+        given = frozenset(_stream(each.value) for each in updated_node.args[:2])
         keywords = {_keyword_of(each) for each in updated_node.args[3:]}
         if given != self._streams or not keywords <= {"raise_exceptions", "stateless"}:
             return updated_node

@@ -8,20 +8,16 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
-from os import PathLike
+from os import PathLike, fspath
 from types import ModuleType
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypeAlias, TypedDict, TypeVar
 
 import anyio
 
-from ..channel import MESSAGE_LIMIT, Channel, OutgoingMessage, RequestId
-from ..errors import MissingExtraError, TransportError
+from ..channel import Channel, OutgoingMessage, RequestId
 from ..runtime.eager_tasks import on_asyncio
 from ..runtime.request_context import PRINCIPAL, Principal
 from .application import Handlers
@@ -89,49 +85,7 @@ class _RecordingChannel(Channel):
         return await self.channel.close_sse_stream(identifier)
 
 
-@dataclass(frozen=True)
-class ServedTrace:
-    """A server that answers as a trace has it: `mcpgen replay`, with a trace and options."""
-
-    words: Sequence[str]
-
-    async def serve(self, channel: Channel) -> None:
-        """Pass messages between a channel and a process, until one of them ends.
-
-        Raises:
-            MissingExtraError: mcpgen is not installed.
-            AssertionError: The command failed; the text is its standard error.
-        """
-        if find_spec("mcpgen") is None:
-            raise MissingExtraError("connected(replay=...)", "mcpgen")
-        command = [sys.executable, "-m", "mcpgen", "replay", *self.words, "--serve", "--quiet"]
-        printed: list[bytes] = []
-        async with await anyio.open_process(command) as process:
-            streams: Any = process  # all three are open
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_pass_to_process, channel, streams.stdin)
-                tasks.start_soon(_pass_from_process, streams.stdout, channel)
-                printed += [text async for text in streams.stderr]
-            code = await process.wait()
-        if code:
-            raise AssertionError(b"".join(printed).decode(errors="replace").strip())
-
-
-async def _pass_to_process(channel: Channel, stdin: Any) -> None:
-    with suppress(TransportError, anyio.BrokenResourceError):  # one of them has ended
-        while True:
-            await stdin.send(await channel.receive() + b"\n")
-    await stdin.aclose()
-
-
-async def _pass_from_process(stdout: Any, channel: Channel) -> None:
-    from anyio.streams.buffered import BufferedByteReceiveStream  # few tests need it
-
-    lines = BufferedByteReceiveStream(stdout)
-    with suppress(TransportError, anyio.IncompleteRead):
-        while True:
-            await channel.send(OutgoingMessage(await lines.receive_until(b"\n", MESSAGE_LIMIT)))
-    await channel.close()
+_Trace: TypeAlias = str | PathLike[str]
 
 
 class PairOptions(TypedDict, total=False):
@@ -146,7 +100,7 @@ class PairOptions(TypedDict, total=False):
         principal: The principal of the client, as if it had a token.
     """
 
-    replay: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+    replay: _Trace | Sequence[_Trace]
     handlers: Handlers | None
     capabilities: Mapping[str, Any] | None
     extra: bool
@@ -177,14 +131,23 @@ def open_pair(
     return SessionOpening("connected", connected())
 
 
-def _served(server: Servable | None, replay: Any) -> Servable:
-    if (server is None) == (replay is None):
+def _served(server: Servable | None, replay: _Trace | Sequence[_Trace] | None) -> Servable:
+    if server is not None and replay is None:
+        return server
+    if replay is None or server is not None:
         came = "neither" if server is None else "both"
         raise TypeError(f"connected: expected a server, or replay=TRACE, got {came}")
-    if server is not None:
-        return server
-    words = [replay] if isinstance(replay, str | os.PathLike) else replay
-    return ServedTrace([os.fspath(word) for word in words])
+    try:
+        from mcpgen.replay.testing import ServedTrace
+    except ModuleNotFoundError as error:
+        raise _without_mcpgen("connected(replay=...)") from error
+    words = [replay] if isinstance(replay, str | PathLike) else replay
+    return ServedTrace(__name__.rpartition(".client.")[0], [fspath(word) for word in words])
+
+
+def _without_mcpgen(name: str) -> ModuleNotFoundError:
+    text = f"{name} needs mcpgen: install the one that wrote the package, for tests alone"
+    return ModuleNotFoundError(text, name="mcpgen")
 
 
 def fixture_of(
@@ -216,10 +179,7 @@ async def check_contract(
     try:
         from mcpgen.contract.testing import check_in_memory
     except ModuleNotFoundError as error:
-        text = (
-            "testing.contract needs mcpgen: install the one that wrote the package, for tests alone"
-        )
-        raise ModuleNotFoundError(text, name="mcpgen") from error
+        raise _without_mcpgen("testing.contract") from error
     await check_in_memory(package, server, file, fail_on)
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 
-from ..._wire import is_many
+from ..._wire import is_many, is_object
 from ...errors import MissingExtraError, ProtocolError, ToolError
 from ...json_schema import WRAPPED_MARKER, WRAPPER
 from ...values.value_types import value_type
@@ -438,7 +438,8 @@ def _official_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] 
         return True, model.model_json_schema()
     if not typing.get_type_hints(kind):
         return None
-    if issubclass(kind, pydantic.BaseModel) or typing.is_typeddict(kind):
+    is_model = isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
+    if is_model or typing.is_typeddict(kind):
         return False, pydantic.TypeAdapter(kind).json_schema()
     hints = typing.get_type_hints(kind, include_extras=True)
     members = {each: (hint, getattr(kind, each, ...)) for each, hint in hints.items()}
@@ -479,11 +480,11 @@ def _text(value: Any, dialect: Dialect) -> Text:
     return Text(text=encoded.decode())
 
 
-def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
+def _without_titles(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A schema without the titles of its schemas; members may be called `title`."""
     made: dict[str, Any] = {}
     for name, value in schema.items():
-        if name in _MAPS and isinstance(value, dict):
+        if name in _MAPS and is_object(value):
             made[name] = {key: _without_title(each) for key, each in value.items()}
         elif name != "title" and name not in _VALUES:
             made[name] = _without_title(value)
@@ -493,9 +494,9 @@ def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_title(value: Any) -> Any:
-    if isinstance(value, dict):
+    if is_object(value):
         return _without_titles(value)
-    if isinstance(value, list):
+    if is_many(value):
         return [_without_title(each) for each in value]
     return value
 

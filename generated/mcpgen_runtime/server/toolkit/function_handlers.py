@@ -228,13 +228,15 @@ async def _call_tool(function: Callable[..., Awaitable[Any]], params: Any) -> An
 def _tool_result(value: Any) -> Any:
     if is_model(value, "content", "is_error"):
         return value
-    content, structured = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+    content, structured = value, None
+    if is_many(value) and isinstance(value, tuple) and len(value) == 2:
+        content, structured = value
     if is_object(value):
         text = format_json(encode(to_json(value)), indent=2).decode()
         content, structured = [{"type": "text", "text": text}], value
     if not is_many(content):
         raise TypeError(f"Unexpected return type from tool: {type(value).__name__}")
-    result = {"content": list(content)}
+    result: dict[str, Any] = {"content": list(content)}
     return result if structured is None else {**result, "structuredContent": structured}
 
 

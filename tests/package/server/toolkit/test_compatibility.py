@@ -242,7 +242,7 @@ async def test_functions_handle_requests_of_any_revision(revision: str) -> None:
 
     @server.request_handler("tools/list")
     async def list_tools() -> list[Any]:
-        return [Tool(name="greet", inputSchema={"type": "object"})]
+        return [Tool(name="greet", input_schema={"type": "object"})]
 
     @server.request_handler("tools/call")
     async def call_tool(name: str, arguments: dict[str, Any]) -> list[Any]:
