@@ -40,6 +40,7 @@ GENERATOR_LAYERS: Layers = (
     ("explain",),
     ("package",),
     ("adding", "project"),
+    ("port",),
     ("contract",),
     ("check_server",),
     ("replay",),

@@ -35,6 +35,7 @@ OWNERS = {
     "joserfc": "authlib/joserfc",
     "jsonschema": "python-jsonschema/jsonschema",
     "keyring": "jaraco/keyring",
+    "libcst": "Instagram/LibCST",
     "mcp": "modelcontextprotocol/python-sdk",
     "msgspec": "jcrist/msgspec",
     "mypy": "python/mypy",

@@ -22,6 +22,7 @@ LIBRARIES = {
     "yaml_text.py": ("yaml",),
     "server/openapi/http_operation.py": ("uritemplate",),
     "server/openapi/openapi_server.py": ("httpx2",),
+    "server/toolkit/compatibility.py": ("pydantic", "pydantic_core"),
     "server/toolkit/uri_templates.py": ("uritemplate",),
 }
 """Libraries that a package can do without: a type checker need not find them."""

@@ -235,7 +235,7 @@ def test_a_ported_program_is_not_changed_again(after: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("before", LEFT)
-def test_what_is_not_understood_stays_and_is_listed(before: str, tmp_path: Path) -> None:
+def test_code_that_is_not_understood_stays_and_is_listed(before: str, tmp_path: Path) -> None:
     line, code, remedy = LEFT[before]
     _, left = ported(tmp_path, before)
     assert [(each["line"], each["code"]) for each in left] == [(line, code)]
@@ -263,8 +263,8 @@ def test_comments_and_formatting_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
 def test_encoding_and_line_ends_are_kept(newline: str, encoding: str, tmp_path: Path) -> None:
     declared = "# -*- coding: latin-1 -*-\n" if encoding == "latin-1" else ""
-    before = f"{declared}from fastmcp import FastMCP\nmcp = FastMCP('Müller')\n"
-    after = f"{declared}{PORTED_FASTMCP}".replace("'a'", "'Müller'")
+    before = f"{declared}from fastmcp import FastMCP\nmcp = FastMCP('M\u00fcller')\n"
+    after = f"{declared}{PORTED_FASTMCP}".replace("'a'", "'M\u00fcller'")
     file = tmp_path / "program.py"
     file.write_bytes(before.replace("\n", newline).encode(encoding))
     from mcpgen.port import command

@@ -69,7 +69,7 @@ def port(
     except ModuleNotFoundError as error:
         if error.name != "libcst":
             raise
-        raise UsageError("port needs libcst: pip install 'mcpgen[port]'") from None
+        raise UsageError("port needs libcst, which the extra port of mcpgen brings") from None
     package = output or command.default_package(sources[0])
     with console.progress("reading the program"):
         major = int(fastmcp) if fastmcp else command.fastmcp_version(sources[0])

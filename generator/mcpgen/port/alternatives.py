@@ -38,7 +38,7 @@ _EXCEPTIONS = frozenset({"McpError", "MCPError"})
 
 @dataclass(frozen=True)
 class Target:
-    """What takes the place of a name of another SDK.
+    """The name that takes the place of one of another SDK.
 
     Attributes:
         module: The module within the package; empty for the package itself.
@@ -67,7 +67,7 @@ def is_sdk(name: str) -> bool:
 
 
 def target(name: str) -> Target | None:
-    """What takes the place of a qualified name; `None` if nothing does in every use."""
+    """The name for a qualified name; `None` if no name takes its place in every use."""
     if name in TYPES:
         return Target("models", "")
     module, _, own = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""What a port leaves to a person."""
+"""The places that a port leaves to a person."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from mcpgen.port import alternatives
 from mcpgen.port.alternatives import Target
 from mcpgen.port.findings import Finding
 from mcpgen.port.rewriting import Rewritten
-from mcpgen.port.servers import Servers, dotted
+from mcpgen.port.servers import Servers, dotted_name
 
 
 def change_imports(path: str, changed: Rewritten, package: str, servers: Servers) -> cst.Module:
@@ -55,7 +55,7 @@ class _Mentions(cst.CSTVisitor):
         return False
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
-        if chain := dotted(node):
+        if chain := dotted_name(node):
             self.chains.add(chain)
 
     def visit_Name(self, node: cst.Name) -> None:
@@ -82,7 +82,7 @@ class _DeadOptions(cst.CSTTransformer):
                     value=cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=member))),
                 )
             ]:
-                is_server = dotted(owner) in self._servers.names
+                is_server = dotted_name(owner) in self._servers.names
                 is_made = is_server and member == "create_initialization_options"
                 if is_made and self._counts[name] == 1:
                     return cst.RemoveFromParent()
@@ -141,7 +141,7 @@ class _Fixer(cst.CSTTransformer):
     def _from(
         self, line: cst.CSTNode, statement: cst.ImportFrom
     ) -> list[cst.BaseSmallStatement] | None:
-        module = "" if statement.module is None else dotted(statement.module)
+        module = "" if statement.module is None else dotted_name(statement.module)
         if statement.relative or not alternatives.is_sdk(module):
             return None
         if isinstance(statement.names, cst.ImportStar):
@@ -150,8 +150,8 @@ class _Fixer(cst.CSTTransformer):
         kept: list[cst.ImportAlias] = []
         targets: set[tuple[Target, str]] = set()
         for each in statement.names:
-            name = dotted(each.name)
-            local = name if each.asname is None else dotted(each.asname.name)
+            name = dotted_name(each.name)
+            local = name if each.asname is None else dotted_name(each.asname.name)
             target = alternatives.target(f"{module}.{name}")
             if target is not None:
                 new = target.name or target.module
@@ -186,11 +186,11 @@ class _Fixer(cst.CSTTransformer):
         kept: list[cst.ImportAlias] = []
         made: list[cst.BaseSmallStatement] = []
         for each in statement.names:
-            name = dotted(each.name)
+            name = dotted_name(each.name)
             if not alternatives.is_sdk(name):
                 kept.append(each)
                 continue
-            alias = None if each.asname is None else dotted(each.asname.name)
+            alias = None if each.asname is None else dotted_name(each.asname.name)
             target = alternatives.target(name)
             if target is not None and alias is not None:
                 is_named = alias in self._mentions.names
@@ -250,7 +250,7 @@ def _with_import(module: cst.Module, lines: Sequence[cst.BaseSmallStatement]) ->
         is_future = (
             isinstance(first, cst.ImportFrom)
             and first.module is not None
-            and dotted(first.module) == "__future__"
+            and dotted_name(first.module) == "__future__"
         )
         is_docstring = number == 0 and isinstance(first, cst.Expr)
         if is_future or is_docstring:

@@ -7,7 +7,6 @@ to another SDK. `imports` changes the import statements afterwards, by what is l
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,140 +15,22 @@ from libcst.metadata import CodeRange, PositionProvider, QualifiedNameProvider
 
 from mcpgen.port import alternatives
 from mcpgen.port.alternatives import Target
+from mcpgen.port.call_arguments import (
+    class_name,
+    is_name,
+    keyword_argument,
+    keyword_of,
+    negation_of,
+    uri_template,
+    with_arguments,
+)
 from mcpgen.port.findings import Finding
-from mcpgen.port.servers import Level, Servers, annotated_class, dotted, level_of, sdk_name
+from mcpgen.port.identity import OptionCollector, with_identity
+from mcpgen.port.sdk_members import sdk_members
+from mcpgen.port.servers import Level, Servers, annotated_class, dotted_name, level_of, sdk_name
+from mcpgen.port.streams import run_without_streams
 
-_LOW_LEVEL_HANDLERS: Mapping[str, str] = {
-    "call_tool": "tools/call",
-    "completion": "completion/complete",
-    "get_prompt": "prompts/get",
-    "list_prompts": "prompts/list",
-    "list_resource_templates": "resources/templates/list",
-    "list_resources": "resources/list",
-    "list_tools": "tools/list",
-    "read_resource": "resources/read",
-    "set_logging_level": "logging/setLevel",
-    "subscribe_resource": "resources/subscribe",
-    "unsubscribe_resource": "resources/unsubscribe",
-}
-"""Requests by the decorators of the low-level server."""
-
-_OPTION_HANDLERS: Mapping[str, str] = {
-    "on_call_tool": "tools/call",
-    "on_completion": "completion/complete",
-    "on_get_prompt": "prompts/get",
-    "on_list_prompts": "prompts/list",
-    "on_list_resource_templates": "resources/templates/list",
-    "on_list_resources": "resources/list",
-    "on_list_tools": "tools/list",
-    "on_read_resource": "resources/read",
-    "on_set_logging_level": "logging/setLevel",
-    "on_subscribe_resource": "resources/subscribe",
-    "on_unsubscribe_resource": "resources/unsubscribe",
-}
-"""Requests by the keywords of the low-level server of the official SDK 2."""
-
-_SAME_OPTIONS = frozenset(
-    {
-        *("name", "version", "title", "description", "website_url", "icons", "instructions"),
-        *("lifespan", "capabilities", "host", "port", "streamable_http_path", "sse_path"),
-        *("stateless_http", "json_response", "middleware"),
-    }
-)
-"""Keywords of the class of servers that mean the same here, with the feature `compatibility`."""
-
-_IGNORED_OPTIONS = frozenset(
-    {
-        *("debug", "dependencies", "log_level", "message_path", "mount_path"),
-        *("on_duplicate", "on_duplicate_tools", "on_duplicate_prompts", "on_duplicate_resources"),
-        *("warn_on_duplicate_tools", "warn_on_duplicate_prompts", "warn_on_duplicate_resources"),
-        "client_log_level",
-    }
-)
-"""Keywords of the class of servers that change nothing that a client sees, so they go."""
-
-_ITEM_OPTIONS: Mapping[str, frozenset[str]] = {
-    "tool": frozenset(
-        {
-            *("name", "title", "description", "annotations", "icons", "meta", "tags", "timeout"),
-            *("output_schema", "structured_output", "run_in_thread"),
-        }
-    ),
-    "resource": frozenset(
-        {
-            *("uri", "name", "title", "description", "mime_type", "annotations", "icons", "meta"),
-            "tags",
-        }
-    ),
-    "prompt": frozenset({"name", "title", "description", "icons", "meta", "tags"}),
-}
-"""Keywords of decorators that mean the same here, or have another name."""
-
-_SAME_MEMBERS = frozenset(
-    {
-        *("name", "instructions", "settings", "mount", "middleware", "add_middleware", "enable"),
-        *(
-            "disable",
-            "remove_tool",
-            "custom_route",
-            "add_prompt",
-            "run",
-            "run_async",
-            "request_handler",
-        ),
-        *("current_context", "list_tools", "call_tool", "list_resources", "read_resource"),
-        *("list_prompts", "get_prompt", "completion"),
-    }
-)
-"""Members of servers that mean the same here."""
-
-_RUNS = frozenset({"run", "run_async"})
-_RUN_METHODS: Mapping[str, str | None] = {
-    "run_stdio_async": None,
-    "run_sse_async": "sse",
-    "run_streamable_http_async": "http",
-    "run_http_async": "http",
-}
-"""Transports by methods that run a server over one."""
-
-_APPLICATIONS = frozenset({"http_app", "sse_app", "streamable_http_app"})
-"""Methods of servers that make an ASGI application."""
-
-_LOGS = frozenset({"debug", "info", "warning", "error", "log"})
-_SESSION_CALLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "send_log_message": ("log", ("level", "data", "logger", "related_request_id")),
-    "send_progress_notification": (
-        "report_progress",
-        ("progress_token", "progress", "total", "message", "related_request_id"),
-    ),
-}
-"""Methods of contexts by methods of sessions, with the parameters of the latter in order."""
-
-_SESSION_NOTIFICATIONS: Mapping[str, str] = {
-    "send_prompt_list_changed": "notifications/prompts/list_changed",
-    "send_resource_list_changed": "notifications/resources/list_changed",
-    "send_resource_updated": "notifications/resources/updated",
-    "send_tool_list_changed": "notifications/tools/list_changed",
-}
-"""Notifications by methods of sessions."""
-
-_WIRE_NAMES: Mapping[str, str] = {
-    "inputSchema": "input_schema",
-    "isError": "is_error",
-    "outputSchema": "output_schema",
-    "structuredContent": "structured_content",
-}
-"""Attributes of messages that have the name on the wire in the official SDK 1 alone."""
-
-_MEDIA_METHODS = frozenset({"to_audio_content", "to_data_uri", "to_image_content"})
-
-_MESSAGES: Mapping[str, str] = {"UserMessage": "user", "AssistantMessage": "assistant"}
-_CONTEXT_MEMBERS = frozenset(
-    {
-        *("debug", "info", "warning", "error", "log", "report_progress", "request_id", "sample"),
-        *("session_id", "elicit", "elicit_url", "state", "list_roots", "request_context"),
-    }
-)
+_SDK = sdk_members()
 
 
 @dataclass
@@ -178,7 +59,7 @@ def rewrite(
         servers: Its servers.
         dialects: The words of `Server(compatibility=)`, by the kind of server.
     """
-    options = _OptionCollector()
+    options = OptionCollector()
     wrapper.visit(options)
     rewriter = _Rewriter(path, servers, dialects, options.identity())
     module = wrapper.visit(rewriter)
@@ -290,10 +171,12 @@ class _Rewriter(cst.CSTTransformer):
 
     def _member(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression:
         """A member of a server or of a context."""
-        owner, name = dotted(original.value), original.attr.value
-        if name in _WIRE_NAMES:
-            self._leave(original, f".{name}", f"objects of the package have {_WIRE_NAMES[name]}")
-        if name in _MEDIA_METHODS:
+        owner, name = dotted_name(original.value), original.attr.value
+        if name in _SDK.wire_names:
+            self._leave(
+                original, f".{name}", f"objects of the package have {_SDK.wire_names[name]}"
+            )
+        if name in _SDK.members.media:
             advice = alternatives.advice_on_attribute("Image", name)
             self._leave(original, f".{name}()", advice or "")
         if self._is_context(owner):
@@ -372,15 +255,15 @@ class _Rewriter(cst.CSTTransformer):
     def visit_Call(self, node: cst.Call) -> None:
         session_call = self._session(node)
         if session_call is not None and session_call[1] in {
-            *_SESSION_CALLS,
-            *_SESSION_NOTIFICATIONS,
+            *_SDK.session_calls,
+            *_SDK.session_notifications,
         }:
             session = cst.ensure_type(node.func, cst.Attribute).value
             self._understood.add(id(session))
 
     def _session(self, call: cst.Call) -> tuple[str, str] | None:
         """The owner of the session that a method is called of, and the method."""
-        chain = dotted(call.func)
+        chain = dotted_name(call.func)
         owner, _, method = chain.rpartition(".session.")
         outer = owner.removesuffix(".request_context")
         is_low = outer != owner and self._servers.names.get(outer) is Level.LOW
@@ -389,13 +272,14 @@ class _Rewriter(cst.CSTTransformer):
     def _session_call(self, original: cst.Call, updated: cst.Call) -> cst.Call | None:
         """A call of the context for one of its session; `None` if it is not understood."""
         session = self._session(original)
-        if session is not None and session[1] in _SESSION_NOTIFICATIONS:
+        if session is not None and session[1] in _SDK.session_notifications:
             return self._notification(updated, *session)
-        if session is None or session[1] not in _SESSION_CALLS:
+        if session is None or session[1] not in _SDK.session_calls:
             return None
-        owner, (method, parameters) = session[0], _SESSION_CALLS[session[1]]
+        owner, replacement = session[0], _SDK.session_calls[session[1]]
+        parameters = replacement.parameters
         given = {
-            _keyword_of(each) or (parameters[index] if index < len(parameters) else ""): each.value
+            keyword_of(each) or (parameters[index] if index < len(parameters) else ""): each.value
             for index, each in enumerate(updated.args)
         }
         if not given.keys() <= {*parameters, "progress_token"}:
@@ -404,23 +288,23 @@ class _Rewriter(cst.CSTTransformer):
         if self._servers.names.get(owner) is Level.LOW:
             context = cst.Attribute(context, cst.Name("current_context"))
         arguments = [
-            _named(each, given[each])
+            keyword_argument(each, given[each])
             for each in parameters
             if each in given and each not in ("progress_token", "related_request_id")
         ]
-        func = cst.Attribute(context, cst.Name(method))
-        return _with_arguments(updated.with_changes(func=func, args=[]), arguments)
+        func = cst.Attribute(context, cst.Name(replacement.method))
+        return with_arguments(updated.with_changes(func=func, args=[]), arguments)
 
     def _notification(self, updated: cst.Call, owner: str, member: str) -> cst.Call:
         """A notification of the request's context for a method of its session."""
         low = ".current_context" if self._servers.names.get(owner) is Level.LOW else ""
         func = cst.parse_expression(f"{owner}{low}.request_context.notify")
-        arguments = [cst.Arg(cst.SimpleString(f'"{_SESSION_NOTIFICATIONS[member]}"'))]
+        arguments = [cst.Arg(cst.SimpleString(f'"{_SDK.session_notifications[member]}"'))]
         for each in updated.args:
             uri = cst.Call(cst.Name("str"), [cst.Arg(each.value)])
             element = cst.DictElement(cst.SimpleString('"uri"'), uri)
             arguments.append(cst.Arg(cst.Dict([element])))
-        return _with_arguments(updated.with_changes(func=func, args=[]), arguments)
+        return with_arguments(updated.with_changes(func=func, args=[]), arguments)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = sdk_name(self, original_node.func)
@@ -433,7 +317,7 @@ class _Rewriter(cst.CSTTransformer):
             sent = self._session_call(original_node, updated_node)
             if sent is not None:
                 return sent
-            owner, member = dotted(original_node.func.value), original_node.func.attr.value
+            owner, member = dotted_name(original_node.func.value), original_node.func.attr.value
             level = self._servers.names.get(owner)
             if level is Level.LOW:
                 return self._low_level_call(original_node, updated_node, member)
@@ -457,43 +341,44 @@ class _Rewriter(cst.CSTTransformer):
                 keyword = order[position]
                 position += 1
                 is_same = keyword == "name" or (is_low and keyword == "version")
-                arguments.append(each if is_same else _named(keyword, each.value))
+                arguments.append(each if is_same else keyword_argument(keyword, each.value))
                 continue
             keyword = each.keyword.value
-            if keyword in _IGNORED_OPTIONS:
+            if keyword in _SDK.options.ignored:
                 continue
             renamed = alternatives.keyword("Server", keyword)
-            if is_low and keyword in _OPTION_HANDLERS and self._is_assigned(original):
-                self._handlers.append((_OPTION_HANDLERS[keyword], each.value))
+            request = _SDK.request_of_keyword(keyword) if is_low else None
+            if request is not None and self._is_assigned(original):
+                self._handlers.append((request, each.value))
                 continue
             if is_low and keyword.startswith("on_"):
                 self._leave(
                     own, f"Server({keyword}=)", "use server.request_handler(request)(function)"
                 )
             elif keyword == "mask_error_details":
-                if not _is(each.value, "False"):
+                if not is_name(each.value, "False"):
                     self._leave(own, f"{keyword}=", "remove it, and compatibility=")
                 else:
                     continue
             elif keyword == "strict_input_validation":
-                arguments.append(_named("coerce", _negated(each.value)))
+                arguments.append(keyword_argument("coerce", negation_of(each.value)))
                 continue
             elif renamed is not None:
                 arguments.append(each.with_changes(keyword=cst.Name(renamed)))
                 continue
-            elif keyword not in _SAME_OPTIONS:
+            elif keyword not in _SDK.options.same:
                 advice = alternatives.advice_on_keyword("Server", keyword)
-                self._leave(own, f"{_class_name(original)}({keyword}=)", advice)
+                self._leave(own, f"{class_name(original)}({keyword}=)", advice)
             arguments.append(each)
         if is_low:
-            arguments = _with_identity(arguments, self._identity)
-        if not any(_keyword_of(each) in (None, "name") for each in arguments):
-            default = "FastMCP" if _class_name(original) == "FastMCP" else "mcp-server"
+            arguments = with_identity(arguments, self._identity)
+        if not any(keyword_of(each) in (None, "name") for each in arguments):
+            default = "FastMCP" if class_name(original) == "FastMCP" else "mcp-server"
             arguments.insert(0, cst.Arg(cst.SimpleString(f'"{default}"')))
         dialect = self._dialects.get(level)
         if dialect is not None:
-            arguments.append(_named("compatibility", cst.SimpleString(f'"{dialect}"')))
-        return _with_arguments(updated, arguments)
+            arguments.append(keyword_argument("compatibility", cst.SimpleString(f'"{dialect}"')))
+        return with_arguments(updated, arguments)
 
     def _call_of_name(self, original: cst.Call, updated: cst.Call, name: str) -> cst.Call:
         own = name.rpartition(".")[2]
@@ -507,78 +392,82 @@ class _Rewriter(cst.CSTTransformer):
                 return self._protocol_error(updated, data.args)
         if own == "MCPError" and all(each.keyword is not None for each in original.args):
             return self._protocol_error(updated, updated.args)
-        if own in _MESSAGES and original.args and not name.startswith("fastmcp"):
-            return self._message(updated, _MESSAGES[own])
+        if own in _SDK.messages and original.args and not name.startswith("fastmcp"):
+            return self._message(updated, _SDK.messages[own])
         if own == "Message" and name.startswith("fastmcp"):
-            role = next((e.value for e in updated.args if _keyword_of(e) == "role"), None)
-            content = [e for e in updated.args if _keyword_of(e) in (None, "content")]
+            role = next((e.value for e in updated.args if keyword_of(e) == "role"), None)
+            content = [e for e in updated.args if keyword_of(e) in (None, "content")]
             if len(content) == 1:
                 self.needed.add(Target("", "Message"))
                 first = role or cst.SimpleString('"user"')
                 arguments = [cst.Arg(first), cst.Arg(content[0].value)]
-                return _with_arguments(updated.with_changes(func=cst.Name("Message")), arguments)
+                return with_arguments(updated.with_changes(func=cst.Name("Message")), arguments)
         if own == "Client" and name.startswith("fastmcp"):
             for each in original.args:
-                keyword = _keyword_of(each)
+                keyword = keyword_of(each)
                 if keyword is not None and keyword != "transport":
                     advice = alternatives.advice_on_keyword("connect", keyword)
                     self._leave(each, f"Client({keyword}=)", advice)
             self.needed.add(Target("", "connect"))
             arguments = [
                 each.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT)
-                if _keyword_of(each) == "transport"
+                if keyword_of(each) == "transport"
                 else each
                 for each in updated.args
             ]
-            return _with_arguments(updated.with_changes(func=cst.Name("connect")), arguments)
+            return with_arguments(updated.with_changes(func=cst.Name("connect")), arguments)
         return updated
 
     def _protocol_error(self, updated: cst.Call, members: Sequence[cst.Arg]) -> cst.Call:
         self.needed.add(Target("", "ProtocolError"))
-        message = [each.value for each in members if _keyword_of(each) == "message"]
-        rest = [each for each in members if _keyword_of(each) != "message"]
+        message = [each.value for each in members if keyword_of(each) == "message"]
+        rest = [each for each in members if keyword_of(each) != "message"]
         text = message[0] if message else cst.SimpleString('""')
         call = updated.with_changes(func=cst.Name("ProtocolError"))
-        return _with_arguments(call, [cst.Arg(text), *rest])
+        return with_arguments(call, [cst.Arg(text), *rest])
 
     def _message(self, updated: cst.Call, role: str) -> cst.Call:
         self.needed.add(Target("", "Message"))
         content = next(
-            (each.value for each in updated.args if _keyword_of(each) in (None, "content")),
+            (each.value for each in updated.args if keyword_of(each) in (None, "content")),
             updated.args[0].value,
         )
         arguments = [cst.Arg(cst.SimpleString(f'"{role}"')), cst.Arg(content)]
-        return _with_arguments(updated.with_changes(func=cst.Name("Message")), arguments)
+        return with_arguments(updated.with_changes(func=cst.Name("Message")), arguments)
 
     def _low_level_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
-        method = _LOW_LEVEL_HANDLERS.get(member)
+        method = _SDK.requests.get(member)
         if method is not None:
             for each in original.args:
-                if _keyword_of(each) != "validate_input" or not _is(each.value, "False"):
-                    self._leave(each, f"{member}({_keyword_of(each)}=)", "remove it")
+                if keyword_of(each) != "validate_input" or not is_name(each.value, "False"):
+                    self._leave(each, f"{member}({keyword_of(each)}=)", "remove it")
             func = cst.ensure_type(updated.func, cst.Attribute)
             call = updated.with_changes(func=func.with_changes(attr=cst.Name("request_handler")))
-            return _with_arguments(call, [cst.Arg(cst.SimpleString(f'"{method}"'))])
+            return with_arguments(call, [cst.Arg(cst.SimpleString(f'"{method}"'))])
         return updated
 
     def _server_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
         kind = {"add_tool": "tool", "add_prompt": "prompt"}.get(member, member)
-        if member in _RUN_METHODS:
+        if member in _SDK.runs:
             func = cst.ensure_type(updated.func, cst.Attribute)
             call = updated.with_changes(func=func.with_changes(attr=cst.Name("run_async")))
-            transport = _RUN_METHODS[member]
-            first = [] if transport is None else [cst.Arg(cst.SimpleString(f'"{transport}"'))]
-            return _with_arguments(call, [*first, *self._run_arguments(original, call)])
-        if member in _RUNS:
-            return _with_arguments(updated, self._run_arguments(original, updated))
-        if kind in _ITEM_OPTIONS:
+            transport = _SDK.runs[member]
+            first = [] if transport == "stdio" else [cst.Arg(cst.SimpleString(f'"{transport}"'))]
+            return with_arguments(call, [*first, *self._run_arguments(original, call)])
+        if member in ("run", "run_async"):
+            return with_arguments(updated, self._run_arguments(original, updated))
+        if kind in _SDK.items:
             return self._item(original, updated, kind)
-        if member in _APPLICATIONS and not original.args:
+        if member in _SDK.members.applications and not original.args:
             func = cst.ensure_type(updated.func, cst.Attribute)
             call = updated.with_changes(func=func.with_changes(attr=cst.Name("asgi")))
-            path = [] if member != "sse_app" else [_named("sse_path", cst.SimpleString('"/sse"'))]
-            return _with_arguments(call, path)
-        if member not in _SAME_MEMBERS:
+            path = (
+                []
+                if member != "sse_app"
+                else [keyword_argument("sse_path", cst.SimpleString('"/sse"'))]
+            )
+            return with_arguments(call, path)
+        if member not in _SDK.members.server:
             advice = alternatives.advice_on_attribute("Server", member)
             self._leave(original, f"{member}()", advice or "see the pages on servers")
         return updated
@@ -586,7 +475,7 @@ class _Rewriter(cst.CSTTransformer):
     def _run_arguments(self, original: cst.Call, updated: cst.Call) -> list[cst.Arg]:
         arguments: list[cst.Arg] = []
         for own, each in zip(original.args, updated.args, strict=True):
-            keyword = _keyword_of(each)
+            keyword = keyword_of(each)
             if keyword in ("log_level", "mount_path", "uvicorn_config"):
                 continue
             if keyword in (None, "transport", "host", "port", "path"):
@@ -607,58 +496,58 @@ class _Rewriter(cst.CSTTransformer):
 
     def _item(self, original: cst.Call, updated: cst.Call, kind: str) -> cst.Call:
         func = cst.ensure_type(updated.func, cst.Attribute)
-        keywords = {_keyword_of(each) for each in original.args}
+        keywords = {keyword_of(each) for each in original.args}
         is_function = bool(original.args) and isinstance(original.args[0].value, cst.Name)
         if func.attr.value in ("tool", "prompt") and is_function and {None, "name"} <= keywords:
             method = cst.Name(f"add_{func.attr.value}")
             updated = updated.with_changes(func=func.with_changes(attr=method))
         arguments: list[cst.Arg] = []
         for own, each in zip(original.args, updated.args, strict=True):
-            keyword = _keyword_of(each)
+            keyword = keyword_of(each)
             if each.star or keyword is None:
-                value = _template(each.value) if kind == "resource" else each.value
+                value = uri_template(each.value) if kind == "resource" else each.value
                 arguments.append(each.with_changes(value=value))
                 continue
             if keyword == "structured_output":
-                if _is(each.value, "False"):
-                    arguments.append(_named("structured", each.value))
-                elif not (_is(each.value, "True") or _is(each.value, "None")):
+                if is_name(each.value, "False"):
+                    arguments.append(keyword_argument("structured", each.value))
+                elif not (is_name(each.value, "True") or is_name(each.value, "None")):
                     advice = alternatives.advice_on_keyword("server.tool", keyword)
                     self._leave(own, f"{kind}({keyword}=)", advice)
                     arguments.append(each)
                 continue
             if keyword == "uri" and kind == "resource":
-                arguments.append(each.with_changes(value=_template(each.value)))
+                arguments.append(each.with_changes(value=uri_template(each.value)))
                 continue
             renamed = alternatives.keyword(f"server.{kind}", keyword)
             if renamed is not None:
                 arguments.append(each.with_changes(keyword=cst.Name(renamed)))
                 continue
-            if keyword not in _ITEM_OPTIONS[kind]:
+            if keyword not in _SDK.items[kind]:
                 advice = alternatives.advice_on_keyword(f"server.{kind}", keyword)
                 self._leave(own, f"{kind}({keyword}=)", advice)
             arguments.append(each)
-        return _with_arguments(updated, arguments)
+        return with_arguments(updated, arguments)
 
     def _context_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
         arguments: list[cst.Arg] = []
         for own, each in zip(original.args, updated.args, strict=True):
-            keyword = _keyword_of(each)
-            if member in _LOGS and keyword == "logger_name":
+            keyword = keyword_of(each)
+            if member in _SDK.members.logs and keyword == "logger_name":
                 each = each.with_changes(keyword=cst.Name("logger"))
-            elif member in _LOGS and keyword == "message":
+            elif member in _SDK.members.logs and keyword == "message":
                 each = each.with_changes(keyword=cst.Name("data"))
-            elif member in _LOGS and keyword == "extra":
+            elif member in _SDK.members.logs and keyword == "extra":
                 self._leave(own, f"ctx.{member}(extra=)", "send a dict as the message")
             elif member == "elicit" and keyword is not None:
                 renamed = alternatives.keyword("ctx.elicit", keyword)
                 each = each if renamed is None else each.with_changes(keyword=cst.Name(renamed))
             arguments.append(each)
-        if member not in _CONTEXT_MEMBERS:
+        if member not in _SDK.members.context:
             advice = alternatives.advice_on_attribute("Context", member)
             if advice is not None:
                 self._leave(original, f"ctx.{member}()", advice)
-        return _with_arguments(updated, arguments)
+        return with_arguments(updated, arguments)
 
     # Standard streams of the low level
 
@@ -671,184 +560,13 @@ class _Rewriter(cst.CSTTransformer):
         name = sdk_name(self, item.item.func)
         if name is None or not name.endswith(".stdio_server"):
             return updated_node
-        streams = _streams(item)
-        body = updated_node.body
-        if streams is None or not isinstance(body, cst.IndentedBlock):
+        changed = run_without_streams(original_node, updated_node, self._servers)
+        if changed is None:
             self._leave(original_node, "stdio_server()", "use await server.run_async()")
             return updated_node
-        run = _RunRewriter(streams, self._servers)
-        changed = body.visit(run)
-        if (
-            run.count != 1
-            or not isinstance(changed, cst.IndentedBlock)
-            or _names(changed) & streams
-        ):
-            self._leave(original_node, "stdio_server()", "use await server.run_async()")
-            return updated_node
-        first, *rest = changed.body
-        comments = [*updated_node.leading_lines, *getattr(first, "leading_lines", ())]
-        return cst.FlattenSentinel([first.with_changes(leading_lines=comments), *rest])
+        return changed
 
     def _leave(self, node: cst.CSTNode, code: str, remedy: str) -> None:
         position = self.get_metadata(PositionProvider, node)
         assert isinstance(position, CodeRange)  # the module is whole
         self.findings.append(Finding(self._path, position.start.line, code, remedy))
-
-
-class _OptionCollector(cst.CSTVisitor):
-    """Collects what `InitializationOptions` say of the only low-level server of a module."""
-
-    METADATA_DEPENDENCIES = (QualifiedNameProvider,)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._servers = 0
-        self._options: list[cst.Call] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        name = sdk_name(self, node.func)
-        self._servers += level_of(name) is Level.LOW
-        if name is not None and name.endswith(".InitializationOptions"):
-            self._options.append(node)
-
-    def identity(self) -> Mapping[str, cst.BaseExpression]:
-        """The name and the version of the server, where literals state these."""
-        if self._servers != 1 or len(self._options) != 1:
-            return {}
-        stated = {_keyword_of(each): each.value for each in self._options[0].args}
-        return {
-            name: value
-            for name in ("name", "version")
-            if isinstance(value := stated.get(f"server_{name}"), cst.SimpleString)
-        }
-
-
-def _with_identity(
-    arguments: Sequence[cst.Arg], identity: Mapping[str, cst.BaseExpression]
-) -> list[cst.Arg]:
-    """The arguments of a server with the name and the version that its options state."""
-    made = list(arguments)
-    if made and made[0].keyword is None and "name" in identity:
-        made[0] = made[0].with_changes(value=identity["name"])
-    is_versioned = len(made) > 1 and made[1].keyword is None
-    is_versioned |= any(_keyword_of(each) == "version" for each in made)
-    if "version" in identity and not is_versioned:
-        made.append(_named("version", identity["version"]))
-    return made
-
-
-class _RunRewriter(cst.CSTTransformer):
-    """Changes `server.run(read, write, options)` of given streams to `server.run_async()`."""
-
-    def __init__(self, streams: frozenset[str], servers: Servers) -> None:
-        super().__init__()
-        self.count = 0
-        self._streams = streams
-        self._servers = servers
-
-    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
-        func = updated_node.func
-        if not isinstance(func, cst.Attribute) or func.attr.value != "run":
-            return updated_node
-        given = frozenset(_stream(each.value) for each in updated_node.args[:2])
-        keywords = {_keyword_of(each) for each in updated_node.args[3:]}
-        if given != self._streams or not keywords <= {"raise_exceptions", "stateless"}:
-            return updated_node
-        self.count += 1
-        changed = func.with_changes(attr=cst.Name("run_async"))
-        return _with_arguments(updated_node.with_changes(func=changed), [])
-
-
-def _streams(item: cst.WithItem) -> frozenset[str] | None:
-    """The names of two streams, as in `as (read, write)`, or of the tuple of both."""
-    if item.asname is None:
-        return None
-    if isinstance(item.asname.name, cst.Name):
-        return frozenset({item.asname.name.value})
-    if not isinstance(item.asname.name, cst.Tuple):
-        return None
-    names = frozenset(dotted(each.value) for each in item.asname.name.elements)
-    return names if len(names) == 2 and "" not in names else None
-
-
-def _stream(value: cst.BaseExpression) -> str:
-    """The name of a stream, or that of the tuple of both in `streams[0]`."""
-    return dotted(value.value if isinstance(value, cst.Subscript) else value)
-
-
-class _NameCollector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.names.add(node.value)
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    collector = _NameCollector()
-    node.visit(collector)
-    return collector.names
-
-
-def _keyword_of(argument: cst.Arg) -> str | None:
-    return None if argument.keyword is None else argument.keyword.value
-
-
-def _class_name(call: cst.Call) -> str:
-    return dotted(call.func).rpartition(".")[2]
-
-
-def _named(keyword: str, value: cst.BaseExpression) -> cst.Arg:
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    return cst.Arg(value, keyword=cst.Name(keyword), equal=equal)
-
-
-def _is(value: cst.BaseExpression, name: str) -> bool:
-    return isinstance(value, cst.Name) and value.value == name
-
-
-def _negated(value: cst.BaseExpression) -> cst.BaseExpression:
-    if _is(value, "True"):
-        return cst.Name("False")
-    if _is(value, "False"):
-        return cst.Name("True")
-    return cst.UnaryOperation(cst.Not(), value)
-
-
-def _template(value: cst.BaseExpression) -> cst.BaseExpression:
-    """A URI template with `{+path}` for the `{path*}` of FastMCP."""
-    if not isinstance(value, cst.SimpleString) or "*}" not in value.value:
-        return value
-    return value.with_changes(value=re.sub(r"\{(\w+)\*\}", r"{+\1}", value.value))
-
-
-def _without_comment(comma: cst.Comma) -> cst.Comma:
-    space = comma.whitespace_after
-    if not isinstance(space, cst.ParenthesizedWhitespace):
-        return comma
-    line = cst.TrailingWhitespace(newline=space.first_line.newline)
-    return comma.with_changes(whitespace_after=space.with_changes(first_line=line, empty_lines=()))
-
-
-def _with_arguments(call: cst.Call, arguments: Iterable[cst.Arg]) -> cst.Call:
-    """A call with other arguments, with the whitespace of the first ones kept."""
-    made = list(arguments)
-    if not made:
-        return call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
-    old = call.args
-    separator = next((e.comma for e in old if isinstance(e.comma, cst.Comma)), None)
-    ending = old[-1] if old else None
-    if len(old) < 2 or separator is None:
-        separator = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    separator = _without_comment(separator)
-    for index, each in enumerate(made[:-1]):
-        if not isinstance(each.comma, cst.Comma) or each is ending:
-            made[index] = each.with_changes(
-                comma=separator, whitespace_after_arg=cst.SimpleWhitespace("")
-            )
-    if ending is not None and made[-1] is not ending:
-        made[-1] = made[-1].with_changes(
-            comma=ending.comma, whitespace_after_arg=ending.whitespace_after_arg
-        )
-    return call.with_changes(args=made)

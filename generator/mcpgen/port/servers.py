@@ -61,12 +61,12 @@ def level_of(name: str | None) -> Level | None:
     return None
 
 
-def dotted(node: cst.CSTNode) -> str:
+def dotted_name(node: cst.CSTNode) -> str:
     """The text of a name or of a chain of attributes; empty for another expression."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute):
-        owner = dotted(node.value)
+        owner = dotted_name(node.value)
         return f"{owner}.{node.attr.value}" if owner else ""
     return ""
 
@@ -74,7 +74,7 @@ def dotted(node: cst.CSTNode) -> str:
 def annotated_class(node: cst.BaseExpression) -> cst.BaseExpression:
     """The class of an annotation, without its arguments and without `| None`."""
     if isinstance(node, cst.Subscript):
-        if dotted(node.value).rpartition(".")[2] == "Optional":
+        if dotted_name(node.value).rpartition(".")[2] == "Optional":
             inner = node.slice[0].slice
             return annotated_class(inner.value) if isinstance(inner, cst.Index) else node
         return node.value
@@ -95,14 +95,14 @@ class _Finder(cst.CSTVisitor):
     def visit_Assign(self, node: cst.Assign) -> None:
         level = self._level(node.value)
         for each in node.targets:
-            if level is not None and (name := dotted(each.target)):
+            if level is not None and (name := dotted_name(each.target)):
                 self.servers.names[name] = level
 
     def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
         level = self._class(node.annotation.annotation)
         if level is None and node.value is not None:
             level = self._level(node.value)
-        if level is not None and (name := dotted(node.target)):
+        if level is not None and (name := dotted_name(node.target)):
             self.servers.names[name] = level
 
     def visit_Param(self, node: cst.Param) -> None:
@@ -118,12 +118,12 @@ class _Finder(cst.CSTVisitor):
                 self.servers.makers[node.name.value] = level
 
     def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
-        module = "" if node.module is None else dotted(node.module)
+        module = "" if node.module is None else dotted_name(node.module)
         if isinstance(node.names, cst.ImportStar) or alternatives.is_sdk(module):
             return
         for each in node.names:
-            name = dotted(each.name)
-            local = name if each.asname is None else dotted(each.asname.name)
+            name = dotted_name(each.name)
+            local = name if each.asname is None else dotted_name(each.asname.name)
             self.imported[local] = (module.rpartition(".")[2], name)
 
     def _level(self, node: cst.BaseExpression) -> Level | None:

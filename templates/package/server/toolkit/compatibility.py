@@ -36,7 +36,7 @@ Compatibility: TypeAlias = Literal["mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What the lists and results of another SDK look like.
+    """The form of the lists and results of another SDK.
 
     Attributes:
         raw_docstring: Whether descriptions are docstrings with their indentation, or are cleaned.

@@ -1,0 +1,73 @@
+"""Arguments of calls: their keywords, new ones, and calls with other arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import libcst as cst
+
+from mcpgen.port.servers import dotted_name
+
+
+def keyword_of(argument: cst.Arg) -> str | None:
+    return None if argument.keyword is None else argument.keyword.value
+
+
+def class_name(call: cst.Call) -> str:
+    return dotted_name(call.func).rpartition(".")[2]
+
+
+def keyword_argument(keyword: str, value: cst.BaseExpression) -> cst.Arg:
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return cst.Arg(value, keyword=cst.Name(keyword), equal=equal)
+
+
+def is_name(value: cst.BaseExpression, name: str) -> bool:
+    return isinstance(value, cst.Name) and value.value == name
+
+
+def negation_of(value: cst.BaseExpression) -> cst.BaseExpression:
+    if is_name(value, "True"):
+        return cst.Name("False")
+    if is_name(value, "False"):
+        return cst.Name("True")
+    return cst.UnaryOperation(cst.Not(), value)
+
+
+def uri_template(value: cst.BaseExpression) -> cst.BaseExpression:
+    """A URI template with `{+path}` for the `{path*}` of FastMCP."""
+    if not isinstance(value, cst.SimpleString) or "*}" not in value.value:
+        return value
+    return value.with_changes(value=re.sub(r"\{(\w+)\*\}", r"{+\1}", value.value))
+
+
+def _without_comment(comma: cst.Comma) -> cst.Comma:
+    space = comma.whitespace_after
+    if not isinstance(space, cst.ParenthesizedWhitespace):
+        return comma
+    line = cst.TrailingWhitespace(newline=space.first_line.newline)
+    return comma.with_changes(whitespace_after=space.with_changes(first_line=line, empty_lines=()))
+
+
+def with_arguments(call: cst.Call, arguments: Iterable[cst.Arg]) -> cst.Call:
+    """A call with other arguments, with the whitespace of the first ones kept."""
+    made = list(arguments)
+    if not made:
+        return call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
+    old = call.args
+    separator = next((e.comma for e in old if isinstance(e.comma, cst.Comma)), None)
+    ending = old[-1] if old else None
+    if len(old) < 2 or separator is None:
+        separator = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    separator = _without_comment(separator)
+    for index, each in enumerate(made[:-1]):
+        if not isinstance(each.comma, cst.Comma) or each is ending:
+            made[index] = each.with_changes(
+                comma=separator, whitespace_after_arg=cst.SimpleWhitespace("")
+            )
+    if ending is not None and made[-1] is not ending:
+        made[-1] = made[-1].with_changes(
+            comma=ending.comma, whitespace_after_arg=ending.whitespace_after_arg
+        )
+    return call.with_changes(args=made)

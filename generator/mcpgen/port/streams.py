@@ -1,0 +1,87 @@
+"""Standard streams of the low level: the block that opens them becomes `server.run_async()`."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from mcpgen.port.call_arguments import keyword_of, with_arguments
+from mcpgen.port.servers import Servers, dotted_name
+
+
+def run_without_streams(
+    original: cst.With, updated: cst.With, servers: Servers
+) -> cst.FlattenSentinel[cst.BaseStatement] | None:
+    """The statements of a block that opens the streams, with one `run_async` for its one `run`.
+
+    `None` if the block has another number of runs, or uses the streams in another way.
+
+    Args:
+        original: The block, whose only item is a call of `stdio_server`.
+        updated: The same block, with changes of what it contains.
+        servers: The servers of the module.
+    """
+    streams = _streams(original.items[0])
+    if streams is None or not isinstance(updated.body, cst.IndentedBlock):
+        return None
+    run = _RunRewriter(streams, servers)
+    changed = updated.body.visit(run)
+    is_block = isinstance(changed, cst.IndentedBlock)
+    if run.count != 1 or not is_block or _names(changed) & streams:
+        return None
+    first, *rest = changed.body
+    comments = [*updated.leading_lines, *getattr(first, "leading_lines", ())]
+    return cst.FlattenSentinel([first.with_changes(leading_lines=comments), *rest])
+
+
+class _RunRewriter(cst.CSTTransformer):
+    """Changes `server.run(read, write, options)` of given streams to `server.run_async()`."""
+
+    def __init__(self, streams: frozenset[str], servers: Servers) -> None:
+        super().__init__()
+        self.count = 0
+        self._streams = streams
+        self._servers = servers
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        func = updated_node.func
+        if not isinstance(func, cst.Attribute) or func.attr.value != "run":
+            return updated_node
+        given = frozenset(_stream(each.value) for each in updated_node.args[:2])
+        keywords = {keyword_of(each) for each in updated_node.args[3:]}
+        if given != self._streams or not keywords <= {"raise_exceptions", "stateless"}:
+            return updated_node
+        self.count += 1
+        changed = func.with_changes(attr=cst.Name("run_async"))
+        return with_arguments(updated_node.with_changes(func=changed), [])
+
+
+def _streams(item: cst.WithItem) -> frozenset[str] | None:
+    """The names of two streams, as in `as (read, write)`, or of the tuple of both."""
+    if item.asname is None:
+        return None
+    if isinstance(item.asname.name, cst.Name):
+        return frozenset({item.asname.name.value})
+    if not isinstance(item.asname.name, cst.Tuple):
+        return None
+    names = frozenset(dotted_name(each.value) for each in item.asname.name.elements)
+    return names if len(names) == 2 and "" not in names else None
+
+
+def _stream(value: cst.BaseExpression) -> str:
+    """The name of a stream, or that of the tuple of both in `streams[0]`."""
+    return dotted_name(value.value if isinstance(value, cst.Subscript) else value)
+
+
+class _NameCollector(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.names.add(node.value)
+
+
+def _names(node: cst.CSTNode) -> set[str]:
+    collector = _NameCollector()
+    node.visit(collector)
+    return collector.names
