@@ -67,8 +67,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     folder = _setting(parent.config, "mcp_traces")
     is_trace = bool(folder) and file_path.suffix == ".jsonl"
     if is_trace and (parent.config.rootpath / folder) in file_path.parents:
-        make: Any = TraceFile.from_parent  # pyright: ignore[reportUnknownMemberType]  # pytest has no types there
-        return make(parent, path=file_path)
+        return TraceFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]  # pytest has no types there
     return None
 
 
@@ -79,9 +78,9 @@ class TraceFile(pytest.File):
         """The sessions."""
         from mcpgen.replay import recording
 
-        make: Any = TraceItem.from_parent  # pyright: ignore[reportUnknownMemberType]  # pytest has no types there
         for number, session in enumerate(recording.read(str(self.path)), 1):
-            yield make(self, name=f"session {number}", recorded=session)
+            name = f"session {number}"
+            yield TraceItem.from_parent(self, name=name, recorded=session)  # pyright: ignore[reportUnknownMemberType]  # pytest has no types there
 
 
 class TraceItem(pytest.Item):
