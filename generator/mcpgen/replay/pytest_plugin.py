@@ -6,9 +6,6 @@ Each session of each `*.jsonl` in the folder is a test. Values are compared as `
 folder says, where there is one.
 """
 
-# pytest leaves parameters of its nodes without types.
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -70,7 +67,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     folder = _setting(parent.config, "mcp_traces")
     is_trace = bool(folder) and file_path.suffix == ".jsonl"
     if is_trace and (parent.config.rootpath / folder) in file_path.parents:
-        return TraceFile.from_parent(parent, path=file_path)
+        return TraceFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]  # pytest has no types there
     return None
 
 
@@ -82,14 +79,15 @@ class TraceFile(pytest.File):
         from mcpgen.replay import recording
 
         for number, session in enumerate(recording.read(str(self.path)), 1):
-            yield TraceItem.from_parent(self, name=f"session {number}", recorded=session)
+            name = f"session {number}"
+            yield TraceItem.from_parent(self, name=name, recorded=session)  # pyright: ignore[reportUnknownMemberType]  # pytest has no types there
 
 
 class TraceItem(pytest.Item):
     """A session that is played to the server."""
 
     def __init__(self, *, recorded: Session, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(**options)  # pyright: ignore[reportUnknownMemberType]  # pytest has no types there
         self._recorded = recorded
 
     def runtest(self) -> None:
