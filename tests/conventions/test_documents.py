@@ -49,7 +49,7 @@ PUBLIC_MODULE = re.compile(
 """Modules that the documents may import from."""
 NOT_ON_THE_SITE = {"AGENTS.md"}
 """Documents that the navigation of the site leaves out."""
-OTHERS = {"docs/coming-from.md"}
+OTHERS = {"docs/coming-from.md", "docs/port.md"}
 """Documents whose tables have names of other packages in the first column."""
 MODULES = {
     f"pkg.r{revision.replace('-', '_')}.{name}"

@@ -7,7 +7,7 @@ to another SDK. `imports` changes the import statements afterwards, by what is l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst

@@ -25,8 +25,9 @@ def run_without_streams(
         return None
     run = _RunRewriter(streams, servers)
     changed = updated.body.visit(run)
-    is_block = isinstance(changed, cst.IndentedBlock)
-    if run.count != 1 or not is_block or _names(changed) & streams:
+    if not isinstance(changed, cst.IndentedBlock):
+        return None
+    if run.count != 1 or _names(changed) & streams:
         return None
     first, *rest = changed.body
     comments = [*updated.leading_lines, *getattr(first, "leading_lines", ())]

@@ -40,6 +40,7 @@ _BROUGHT = frozenset(
     {
         *("attrs", "jsonschema_specifications", "referencing"),  # by jsonschema
         "httpcore2",  # by httpx2
+        "pydantic_core",  # by pydantic
         "typing_extensions",  # by type checkers
         *("mcpgen", "pytest", "trio"),  # where the user's program or tests run on them
     }

@@ -114,7 +114,7 @@ class CompatibilityOptions(TypedDict, total=False):
 
 
 @dataclass
-class HttpSettings:
+class RunSettings:
     """The settings that the constructor of another SDK takes, and that a program may change.
 
     The attributes are those of `CompatibilityOptions`.
@@ -150,13 +150,16 @@ class CompatibleServer(ServerKernel):
     """A server whose tools may look as those of another SDK; a base of `Server`."""
 
     _dialect: Dialect | None
+    _settings: RunSettings
 
-    settings: HttpSettings
-    """The address and the form of `run` over HTTP, which a program may change before it."""
+    @property
+    def settings(self) -> RunSettings:
+        """The address and the form of `run` over HTTP, which a program may change before it."""
+        return self._settings
 
     def _use_options(self, options: dict[str, Any]) -> None:
-        names = [each.name for each in fields(HttpSettings) if each.name in options]
-        self.settings = HttpSettings(**{name: options.pop(name) for name in names})
+        names = [each.name for each in fields(RunSettings) if each.name in options]
+        self._settings = RunSettings(**{name: options.pop(name) for name in names})
         word: str | None = options.pop("compatibility", None)
         if word is not None and word not in DIALECTS:
             raise ValueError(f"compatibility: expected one of {', '.join(DIALECTS)}, got {word!r}")
@@ -165,13 +168,42 @@ class CompatibleServer(ServerKernel):
 
     if not TYPE_CHECKING:  # the signatures are those of the decorators, which a package may lack
 
-        def run(self, transport: str | None = None, **options: Any) -> None:
+        def run(
+            self,
+            transport: str | None = None,
+            *,
+            http: str | None = None,
+            host: str | None = None,
+            port: int | None = None,
+            path: str | None = None,
+            backend: str | None = None,
+            principal: Any = None,
+            banner: bool = True,
+            **options: Any,
+        ) -> None:
             """Serve as `run` of the hosting does, with `settings`, also over `sse`."""
-            super().run(**self.settings.arguments(transport, options))
+            options |= _without_none(
+                http=http, host=host, port=port, path=path, backend=backend, principal=principal
+            )
+            super().run(**self.settings.arguments(transport, options), banner=banner)
 
-        async def run_async(self, transport: str | None = None, **options: Any) -> None:
+        async def run_async(
+            self,
+            transport: str | None = None,
+            *,
+            http: str | None = None,
+            host: str | None = None,
+            port: int | None = None,
+            path: str | None = None,
+            principal: Any = None,
+            banner: bool = True,
+            task_status: Any = None,
+            **options: Any,
+        ) -> None:
             """Serve as `run_async` of the hosting does, with `settings`, also over `sse`."""
-            await super().run_async(**self.settings.arguments(transport, options))
+            options |= _without_none(http=http, host=host, port=port, path=path)
+            options |= _without_none(principal=principal, task_status=task_status)
+            await super().run_async(**self.settings.arguments(transport, options), banner=banner)
 
         def prompt(self, name: Any = None, **options: Any) -> Any:
             """Register the decorated function as a prompt, with the description of the dialect."""
@@ -213,6 +245,11 @@ class CompatibleServer(ServerKernel):
             made = {**made, "lacks_schema": True}
         kind = _compatible_class(made.get("kind", Tool))
         return {**made, "kind": kind, "dialect": self._dialect}
+
+
+def _without_none(**arguments: Any) -> dict[str, Any]:
+    """The arguments that are given: those that are not `None`."""
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 @functools.cache
