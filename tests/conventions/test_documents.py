@@ -69,6 +69,7 @@ NOT_OURS = {
     *("RecordStringString", "XResult", "XResultResponse"),  # stand for names of a schema
     *("XNotification", "XRequest"),  # likewise
     "TaskStore",  # of packages with the tasks extension
+    *("ClientSession", "InitializationOptions"),  # of the official SDK, which a port changes
     *("Decimal", "Field", "Path", "SecretBytes", "SecretStr"),  # of the standard library, pydantic
 }
 PROXIES = {"caddyfile", "haproxy", "nginx"}
