@@ -358,3 +358,11 @@ def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     done = run("port", tmp_path / "nothing", "-o", tmp_path / "pkg")
     assert done.code == 2
     assert "which is not there" in done.err
+
+
+def test_a_written_port_is_one_value_of_json(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(OFFICIAL)
+    done = run("port", file, "-o", tmp_path / "pkg", "-r", "latest", "--write", "--json")
+    assert json.loads(done.out)["files"] == [file.as_posix()]
+    assert (tmp_path / "pkg" / "__init__.py").is_file()

@@ -22,7 +22,8 @@ import mcp
 import pytest
 
 from conftest import ROOT
-from interop.processes import ENVIRONMENT, HERE
+from interop.processes import HERE
+from interop.stdio_programs import open_session, repository
 from mcpgen.model.choice import whole_features
 
 pytestmark = pytest.mark.interop
@@ -76,21 +77,6 @@ def website() -> Iterator[str]:
 def anyio_backend() -> str:
     """The servers run in processes of their own; one loop for the SDK is enough."""
     return "asyncio"
-
-
-@asynccontextmanager
-async def open_session(
-    command: list[str], variables: dict[str, str], *, modern: bool
-) -> AsyncIterator[mcp.ClientSession]:
-    parameters = mcp.StdioServerParameters(
-        command=command[0], args=command[1:], env={**ENVIRONMENT, **variables}
-    )
-    async with (
-        mcp.stdio_client(parameters) as (read, write),
-        mcp.ClientSession(read, write) as session,
-    ):
-        await (session.discover() if modern else session.initialize())
-        yield session
 
 
 def text_of(result: Any) -> str:
@@ -211,24 +197,6 @@ async def test_times_are_converted_alike(modern: bool) -> None:
         for wrong in ({"source_timezone": "Mars"}, {"source_timezone": "UTC", "time": "25:00"}):
             refused = await pair.texts("convert_time", **{**arguments, **wrong})
             assert all(text.startswith("!") for text in refused), refused
-
-
-def repository(folder: Path) -> Path:
-    """A repository with one commit, and a change that is not staged."""
-    git = ["git", "-C", f"{folder}", "-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
-    folder.mkdir()
-    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
-    for name, value in (("user.name", "Ann"), ("user.email", "ann@example.com")):
-        subprocess.run([*git, "config", name, value], check=True)
-    (folder / "a.txt").write_text("one\n")
-    subprocess.run([*git, "add", "."], check=True)
-    dates = {
-        "GIT_AUTHOR_DATE": "2026-01-02T03:04:05Z",
-        "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z",
-    }
-    subprocess.run([*git, "commit", "-q", "-m", "first"], check=True, env={**os.environ, **dates})
-    (folder / "a.txt").write_text("two\n")
-    return folder
 
 
 GIT_CALLS: list[tuple[str, dict[str, Any]]] = [

@@ -51,6 +51,11 @@ PUBLISHED_SERVERS = (
     "mcp-server-git==2026.10.19",
     "mcp-server-time==2026.10.19",
 )
+PORTED_SERVERS = (
+    *("mcp-server-fetch==2025.4.7", "mcp-server-git==2025.9.25", "mcp<2"),
+    *("anyio", "jsonschema", "msgspec", "uritemplate"),
+)
+"""Servers of the official SDK 1, with what their ports run on."""
 OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
 PROXIES = ("nginx", "haproxy")
@@ -65,6 +70,7 @@ def peers(session: nox.Session) -> dict[str, str]:
     work = session.cache_dir.resolve() / "peers"
     work.mkdir(exist_ok=True)
     published = kept(session, work / "published", *PUBLISHED_SERVERS)
+    originals = kept(session, work / "ported", *PORTED_SERVERS)
     smolagents = kept(session, work / "smolagents", *SMOLAGENTS)
     for release in OLD_PYTHON_PEERS:
         # They set no upper bounds, and import names that later releases of pydantic lack.
@@ -73,6 +79,7 @@ def peers(session: nox.Session) -> dict[str, str]:
         "MCP_NPM_PEERS": npm_peers(session, work / "npm", PEERS),
         "MCP_NPM_MISSHAPEN": npm_peers(session, work / "npm-misshapen", MISSHAPEN_PEERS),
         "MCP_PUBLISHED_SERVERS": f"{published / 'python'}",
+        "MCP_PORTED_SERVERS": f"{originals / 'python'}",
         "MCP_SMOLAGENTS": f"{smolagents / 'python'}",
         "MCP_OLD_PYTHON_PEERS": f"{work / 'python'}",
         "PATH": os.pathsep.join((node_folder(session), f"{scripts}", PATH)),

@@ -199,4 +199,6 @@ def write(
         path.write_bytes(content)
     options = commands.PackageOptions(revisions=revisions, features=(USED,), sources=ported.sources)
     request = commands.new_request(options, package, errata=True)
+    if console.as_json:  # the record of the port is the one value
+        console = Console(quiet=True)
     commands.generate(console, request, package, force=force)
