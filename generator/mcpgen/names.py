@@ -88,7 +88,15 @@ _OF_BASE_MODEL = frozenset(
 
 STUB_BASES = frozenset(
     {"ask_for_logs", "cache", "call_from", "clear_cache", "close", "end", "extension", "failures"}
-    | {"hold", "instructions", "listen", "mcp_handler", "mcp_stubs", "middleware"}
+    | {
+        "hold",
+        "instructions",
+        "listen",
+        "lock_differences",
+        "mcp_handler",
+        "mcp_stubs",
+        "middleware",
+    }
     | {"get_skill", "list_skills", "read_directory", "read_skill"}
     | {"notify", "on_log", "on_progress", "read_ui", "request", "request_raw"}
     | {
