@@ -18,6 +18,9 @@ from .measure import FLOOR, OURS, SDK, AtMost, Line, per_calls
 REVISION = "2025-11-25"
 TOOLS = 100
 
+TWICE = "the envelope and the typed params are decoded one after the other, with checks"
+"""Why decoding may take longer than a multiple of the floor, which has no types."""
+
 CALL = orjson.dumps(
     {
         "jsonrpc": "2.0",
@@ -102,7 +105,7 @@ def codec(rounds: int) -> Iterable[Line]:
     yield Line(
         f"decode of tools/call, {len(CALL)} bytes, envelope and typed params",
         per_calls({OURS: our_call, SDK: official_call, FLOOR: lambda: orjson.loads(CALL)}, rounds),
-        (AtMost(FLOOR, 1.5),),
+        (AtMost(FLOOR, 1.5, TWICE),),
     )
     yield Line(
         f"decode and encode of tools/list, {TOOLS} tools, {len(LISTING) // 1024} KiB",

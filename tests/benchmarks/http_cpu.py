@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from .calls import many_at_once
-from .http_calls import CONNECTIONS, event_loop
+from .http_calls import CHECKED, CONNECTIONS, event_loop
 from .load import Load
 from .measure import FASTMCP, FLOOR, OURS, SDK, TYPESCRIPT, AtMost, Line, medians_async
 from .serving import HttpServer, contenders, run_contender
@@ -21,8 +21,6 @@ from .work import HANDSHAKE, PER_REQUEST, REAL, REPORTING, TRIVIAL, WITH_TOKEN, 
 CALLS = 3_200
 """Calls of one round."""
 
-CHECKED = "three fifths of it are head, session and limits, which the floor does not check"
-"""By the bytecodes of a call, without those of the event loop."""
 STORED = "a stream in a session stores each event, and begins with one that has only an id"
 REPORTED = "a report is typed, checked and timed: nearly as many bytecodes as the rest of the call"
 TARGETS: Mapping[Work, Mapping[str, Sequence[AtMost]]] = {
