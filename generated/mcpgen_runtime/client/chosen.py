@@ -75,7 +75,6 @@ class GroupFeatures(
 
 
 class ChosenRequests(
-    LockedRequests,
     CachedRequests,
     HeaderRequests,
     TaskedRequests,
@@ -83,6 +82,10 @@ class ChosenRequests(
     RequestPipeline,
 ):
     """The request pipeline of a client."""
+
+
+class ChosenLockedRequests(LockedRequests, ChosenRequests):
+    """The request pipeline of a client with a lock."""
 
 
 class ChosenApplication(
@@ -98,6 +101,7 @@ class ChosenApplication(
 
     peer_class = ProbingPeer
     requests_class = ChosenRequests
+    locked_requests_class = ChosenLockedRequests
 
 
 class ConnectOptions(

@@ -34,6 +34,7 @@ from ..protocol.client_features import (
 from ..protocol.lifecycle import (
     CAPABILITY,
     Description,
+    Session,
     fit_capabilities,
     missing_capability,
     reduce_to,
@@ -125,6 +126,10 @@ class ClientApplication:
         self._handlers = handlers
         self._identity = identity
         self._descriptions: dict[str, Description] = {}
+
+    def new_requests(self, peer: Peer, session: Session) -> Any:
+        """The request pipeline of a session."""
+        return self.requests_class(peer, session, self)
 
     def declare_extensions(self, identifiers: Collection[str]) -> None:
         """Declare extensions without settings, in addition to those of the user."""

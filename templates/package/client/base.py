@@ -40,9 +40,7 @@ class ClientBase:
         self.session: Session = peer.session
         self._peer = peer
         self._application = application
-        self._requests: RequestPipeline = application.requests_class(
-            peer, self.session, application
-        )
+        self._requests: RequestPipeline = application.new_requests(peer, self.session)
 
     def __repr__(self) -> str:
         texts = [safe_text(str(self.server_info.get(key, ""))) for key in ("name", "version")]

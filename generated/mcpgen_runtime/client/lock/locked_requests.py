@@ -25,7 +25,7 @@ from contextlib import suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypedDict, TypeGuard
+from typing import Any, ClassVar, Literal, TypedDict, TypeGuard
 from urllib.parse import urlsplit
 
 import anyio
@@ -148,22 +148,20 @@ class LockedRequests(RequestPipeline):
 
     def __init__(self, peer: Peer, session: Session, application: LockedApplication) -> None:
         super().__init__(peer, session, application)
+        assert application.lock is not None  # or `requests_class` is used
         self._lock = application.lock
         self._listings: dict[int, dict[str, str]] = {}  # by identity of the options of a list
         self._stale: set[str] = set()  # lists to request, since the server says that they changed
         self._is_comparing = False
-        self._lists: dict[str, str] = {}  # kinds by method
-        if self._lock is not None:
-            application.requests = self
-            rows = session.revision.client_requests.values()
-            self._lists = {row.name: _BY_ITEMS[row.items] for row in rows if row.items in _BY_ITEMS}
+        application.requests = self
+        rows = session.revision.client_requests.values()
+        # Kinds by method.
+        self._lists = {row.name: _BY_ITEMS[row.items] for row in rows if row.items in _BY_ITEMS}
 
     async def send_with(
         self, options: RequestOptions, params: Any, request: partial[Any] | None = None
     ) -> Any:
         lock = self._lock
-        if lock is None:
-            return await super().send_with(options, params, request)
         if options.facts.listed_by in self._lists:
             await self._check(lock, options, params)
         result = await super().send_with(options, params, request)
@@ -218,7 +216,7 @@ class LockedRequests(RequestPipeline):
         self, row: Method, options: RequestOptions, fields: Mapping[str, Any]
     ) -> list[Any]:
         lock, kind = self._lock, self._lists.get(row.name)
-        if lock is None or kind is None:
+        if kind is None:
             return await super()._all_pages(row, options, fields)
         listing = self._listings[id(options)] = {}
         try:
@@ -277,8 +275,6 @@ class LockedRequests(RequestPipeline):
     def compare_soon(self, methods: Collection[str]) -> None:
         """Request lists that have changed, in a task of the session, if they were in use."""
         lock = self._lock
-        if lock is None:
-            return
         self._stale |= {kind for kind in self.kinds_of(methods) if lock.has_listed(kind)}
         if self._stale and not self._is_comparing:
             self._is_comparing = True
@@ -341,7 +337,10 @@ class LockedApplication(ClientApplication):
     Attributes:
         lock: The lock; `None` for a client without one.
         requests: The request pipeline of the session; `None` before the session is open.
+        locked_requests_class: The class of the pipeline with a lock; `chosen` sets it.
     """
+
+    locked_requests_class: ClassVar[Any]
 
     def __init__(
         self, handlers: Handlers | None, identity: Identity, settings: ClientSettings | None = None
@@ -351,6 +350,10 @@ class LockedApplication(ClientApplication):
         self.requests: LockedRequests | None = None
         if self.lock is not None:
             self.server_state.on_stale.append(self._forget)
+
+    def new_requests(self, peer: Peer, session: Session) -> Any:
+        kind = self.requests_class if self.lock is None else self.locked_requests_class
+        return kind(peer, session, self)
 
     async def session_opened(self, peer: Peer) -> None:
         """Compare the server with the lock, or record it.
@@ -362,7 +365,7 @@ class LockedApplication(ClientApplication):
         session = peer.session
         if self.lock is None or session is None:
             return
-        requests: LockedRequests = self.requests_class(peer, session, self)
+        requests = self.new_requests(peer, session)
         await self.lock.open(session.revision.name, requests.surface)
         session.instructions = await self.lock.admit_instructions(session.instructions)
 
