@@ -34,6 +34,18 @@ SKIPPED = {
 """Commands that are not run, by how they begin, and why."""
 DRAFT_OF = "2025-11-25"
 LISTS = Path(__file__).parent / "weather.json"
+FASTMCP_PROGRAM = """\
+from fastmcp import FastMCP
+
+mcp = FastMCP("greeter")
+
+
+@mcp.tool
+def greet(name: str) -> str:
+    \"\"\"Greets somebody.\"\"\"
+    return f"Hello, {name}!"
+"""
+"""The file in `src` that `mcpgen port` rewrites."""
 COUNT = re.compile(r"\b\d+ (files?)\b")
 
 
@@ -108,7 +120,7 @@ def without_counts(line: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the files that the documents assume: a draft, also in TypeScript, and lists."""
+    """A folder with what the documents assume: a draft, also in TypeScript, lists, a program."""
     definitions = schema.load(DRAFT_OF, errata=False).definitions
     request = {
         "type": "object",
@@ -122,6 +134,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "schema.json").write_text(json.dumps({"$defs": definitions}), "utf-8")
     save_text(tmp_path, typescript_of(definitions))
     (tmp_path / "tools.json").write_bytes(LISTS.read_bytes())
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "greeter.py").write_text(FASTMCP_PROGRAM, "utf-8")
     for name, text in documents.examples().items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from .._wire import UNREADABLE, is_object, to_builtins
+from .._wire import UNREADABLE, to_builtins
 from ..channel import OutgoingMessage, RequestId
 from ..errors import InvalidParamsError, InvalidRequestError, ProtocolError
 from ..facts import Method, Revision, Revisions
@@ -66,7 +66,7 @@ class HandshakeConnection(Connection):
             params = method.decode_params(raw)
             decoded: Any = getattr(params, "meta", None)
             # It may be absent, or an object of a type of its own in these params.
-            meta = decoded if is_object(decoded) else read_meta(raw)
+            meta = decoded if decoded.__class__ is dict else read_meta(raw)
         except (ProtocolError, *UNREADABLE):
             return super().read_request(message)  # tells what is wrong
         stated = session.metadata

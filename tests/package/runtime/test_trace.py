@@ -375,9 +375,10 @@ def test_a_record_has_its_time_direction_channel_and_process() -> None:
     times = [datetime.fromisoformat(record.pop("time")) for record in sink.records]
     assert all(each.utcoffset() == timedelta(0) for each in times)
     head = {"channel": "name", "pid": os.getpid()}
+    message = {"id": 1, "password": MASK}
     assert sink.records == [
-        {**head, "direction": "received", "message": {"id": 1, "password": MASK}},
-        {**head, "direction": "sent", "message": f"password={MASK} {{"},
+        {**head, "direction": "received", "message": message, "masked": True},
+        {**head, "direction": "sent", "message": f"password={MASK} {{", "masked": True},
         {**head, "direction": "received", "error": f"password={MASK} ?"},
     ]
 
