@@ -372,6 +372,7 @@ READ_ELSEWHERE = {
     "painter.py",  # likewise, with the package that mcpgen makes of paint.json
     "reporter.py",  # likewise, with the package that mcpgen makes with that extension
     "greeter.py",  # likewise, as the server that a command checks
+    "bazaar.py",  # likewise, as the server that a lock has
     "shop.py",  # likewise
     "edit_tool.py",  # likewise, as the edit that a command adopts
     "settings.toml",  # by mcpgen, in generator/test_settings.py
