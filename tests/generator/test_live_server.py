@@ -346,7 +346,8 @@ def test_words_name_a_server(
     expected = dict(options)
     if "cwd" in options:
         expected["cwd"] = f"{tmp_path}{options['cwd']}"
-    assert target(words, tmp_path) == Target(words, address, expected)
+    name = words.partition("#")[2] if words.startswith("mcp.json") else ""
+    assert target(words, tmp_path) == Target(words, address, expected, name)
 
 
 @pytest.mark.parametrize(

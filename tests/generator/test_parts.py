@@ -186,7 +186,7 @@ def foreign_imports(text: str) -> Iterator[str]:
         ("types", "all", {"msgspec"}),
         ("protocol", "all", {"msgspec"}),
         ("server", "stdio", {"msgspec", "anyio", "rich", TELEMETRY}),
-        ("client", "stdio", {"msgspec", "anyio", "dotenv", "rich", TELEMETRY}),
+        ("client", "stdio", {"msgspec", "anyio", "dotenv", "filelock", "rich", TELEMETRY}),
         (
             "server",
             "http",
