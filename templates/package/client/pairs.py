@@ -142,7 +142,9 @@ def _served(server: Servable | None, replay: _Trace | Sequence[_Trace] | None) -
     except ModuleNotFoundError as error:
         raise _without_mcpgen("connected(replay=...)") from error
     words = [replay] if isinstance(replay, str | PathLike) else replay
-    return ServedTrace(__name__.rpartition(".client.")[0], [fspath(word) for word in words])
+    package = __name__.rpartition(".client.")[0]
+    served: Servable = ServedTrace(package, [fspath(word) for word in words])
+    return served
 
 
 def _without_mcpgen(name: str) -> ModuleNotFoundError:

@@ -165,7 +165,10 @@ class CompatibleServer(ServerKernel):
         word: str | None = options.pop("compatibility", None)
         if word is not None and word not in DIALECTS:
             raise ValueError(f"compatibility: expected one of {', '.join(DIALECTS)}, got {word!r}")
-        self._dialect = None if word is None else DIALECTS[word]
+        self._dialect = dialect = None if word is None else DIALECTS[word]
+        if dialect is not None:
+            self._dispatcher.hooks.describe = functools.partial(_described, dialect)
+            self._dispatcher.hooks.mime_type = "text/plain"
         super()._use_options(options)
 
     if not TYPE_CHECKING:  # the signatures are those of the decorators, which a package may lack
@@ -187,7 +190,7 @@ class CompatibleServer(ServerKernel):
             options |= _without_none(
                 http=http, host=host, port=port, path=path, backend=backend, principal=principal
             )
-            super().run(**self.settings.arguments(transport, options), banner=banner)
+            super().run(**self._arguments(transport, options), banner=banner)
 
         async def run_async(
             self,
@@ -205,36 +208,13 @@ class CompatibleServer(ServerKernel):
             """Serve as `run_async` of the hosting does, with `settings`, also over `sse`."""
             options |= _without_none(http=http, host=host, port=port, path=path)
             options |= _without_none(principal=principal, task_status=task_status)
-            await super().run_async(**self.settings.arguments(transport, options), banner=banner)
+            await super().run_async(**self._arguments(transport, options), banner=banner)
 
-        def prompt(self, name: Any = None, **options: Any) -> Any:
-            """Register the decorated function as a prompt, with the description of the dialect."""
-            if self._dialect is None:
-                return super().prompt(name, **options)
-            own_name = None if callable(name) else name
-            decorate = functools.partial(super().prompt, own_name)
-            register = self._described(decorate, options)
-            return register(name) if callable(name) else register
-
-        def resource(self, uri: str, **options: Any) -> Any:
-            """Register the decorated function as a resource, as the dialect lists it."""
-            decorate = functools.partial(super().resource, uri)
-            if self._dialect is None:
-                return decorate(**options)
-            return self._described(decorate, {"mime_type": "text/plain", **options})
-
-    def _described(
-        self, decorate: Callable[..., Any], options: Mapping[str, Any]
-    ) -> Callable[[Any], Any]:
-        """A decorator that gives a function its description in the dialect."""
-        assert self._dialect is not None  # or the decorator is that of the toolkit
-        dialect = self._dialect
-
-        def register(function: Any) -> Any:
-            described = {"description": description(function, dialect), **options}
-            return decorate(**described)(function)
-
-        return register
+    def _arguments(self, transport: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of `run` of the hosting, with the settings of a server of another SDK."""
+        if self._dialect is None and self._settings == RunSettings():
+            return {**({} if transport is None else {"transport": transport}), **given}
+        return self._settings.arguments(transport, given)
 
     def _use_tool_options(self, options: dict[str, Any], members: dict[str, Any]) -> dict[str, Any]:
         lacks_schema = self._dialect is not None and options.get("output_schema", "") is None
@@ -247,6 +227,11 @@ class CompatibleServer(ServerKernel):
             made = {**made, "lacks_schema": True}
         kind = _compatible_class(made.get("kind", Tool))
         return {**made, "kind": kind, "dialect": self._dialect}
+
+
+def _described(dialect: Dialect, function: Callable[..., Any]) -> Mapping[str, Any]:
+    text = description(function, dialect)
+    return {} if text is None else {"description": text}
 
 
 def _without_none(**arguments: Any) -> dict[str, Any]:

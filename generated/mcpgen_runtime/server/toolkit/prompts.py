@@ -182,7 +182,9 @@ class PromptDecorator(ServerKernel):
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
-            prompt = Prompt(function, name=own_name, members=members, names=names)
+            describe = self._dispatcher.hooks.describe
+            shown = members if describe is None else {**describe(function), **members}
+            prompt = Prompt(function, name=own_name, members=shown, names=names)
             prompt.scopes, prompt.tags = required, checked_tags(tags)
             self._dispatcher.registries.prompts.add(prompt.name, prompt)
             return function

@@ -313,12 +313,14 @@ class ResourceDecorator(ServerKernel):
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
+            hooks = self._dispatcher.hooks
+            shown = members if hooks.describe is None else {**hooks.describe(function), **members}
             resource = Resource(
                 function,
                 uri,
                 name=name,
-                mime_type=mime_type,
-                members=members if size is None else {**members, "size": size},
+                mime_type=hooks.mime_type if mime_type is None else mime_type,
+                members=shown if size is None else {**shown, "size": size},
                 names=names,
                 hint=hint,
             )

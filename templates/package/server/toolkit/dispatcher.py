@@ -88,6 +88,9 @@ class Hooks(msgspec.Struct, kw_only=True):
         round_trips: `ServerRoundTrips`; `None` if handlers can't ask the client.
         resource_hint: Takes the cache hint of a resource out of its options; the second argument is
             whether it has to be private.
+        describe: Members of the wire object of a prompt or a resource, by its function; what it is
+            registered with comes before them.
+        mime_type: The MIME type of resources that are registered without one.
         keys: `ServerKeys`; `None` if the server signs and seals nothing.
         required_scopes: Changes the function that finds the scopes of a message.
     """
@@ -97,6 +100,8 @@ class Hooks(msgspec.Struct, kw_only=True):
     find_resource: FindResource | None = None
     round_trips: Any = None
     resource_hint: Callable[[dict[str, Any], bool], Mapping[str, Any]] | None = None
+    describe: Callable[[Callable[..., Any]], Mapping[str, Any]] | None = None
+    mime_type: str | None = None
     keys: Any = None
     required_scopes: Callable[[RequiredScopes], RequiredScopes] | None = None
 
