@@ -311,6 +311,15 @@ def proxy_of(
         ValueError: The configuration has no valid servers, or the name of a server can't be a
             prefix.
     """
+    dispatcher = _dispatcher_of(base, target, options, package)
+    if base.application is not base:  # a subclass of the server sees all requests first
+        dispatcher.application = base.application
+    return dispatcher
+
+
+def _dispatcher_of(
+    base: Dispatcher, target: Any, options: Mapping[str, Any], package: ProxyPackage
+) -> Dispatcher:
     config = target
     if not (isinstance(target, Mapping) or is_config_path(target)):
         return Proxy(base, target, options, package)

@@ -37,8 +37,5 @@ class ProxyingServer(ServerKernel):
         from .proxy_server import proxy_of  # few servers are proxies
 
         server = cls(name, version, logging=False)
-        own = server._dispatcher
-        server._dispatcher = proxy_of(own, target, options)
-        if own.application is not own:  # a subclass that sees all requests first
-            server._dispatcher.application = own.application
+        server._dispatcher = proxy_of(server._dispatcher, target, options)
         return server
