@@ -373,6 +373,10 @@ READ_ELSEWHERE = {
     "reporter.py",  # likewise, with the package that mcpgen makes with that extension
     "greeter.py",  # likewise, as the server that a command checks
     "bazaar.py",  # likewise, as the server that a lock has
+    "buyer.py",  # its output is compared below
+    "greeting.py",  # in generator/test_document_commands.py, as the server of a trace
+    "visit.py",  # likewise, as the client of the trace
+    *("test_contract.py", "test_shop.py"),  # by pytest, in generator/test_contract_testing.py
     "shop.py",  # likewise
     "edit_tool.py",  # likewise, as the edit that a command adopts
     "settings.toml",  # by mcpgen, in generator/test_settings.py
