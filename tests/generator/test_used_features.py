@@ -59,6 +59,7 @@ USES = {
     SERVER + "@server.tool(input_schema={})\ndef a(): ...": "schemas",
     SERVER + "server.asgi(shared='redis://a')": "shared",
     SERVER + "server.asgi(retry=2)": "resume",
+    "from pkg import Server\nServer('a', compatibility='mcp-1')": "compatibility",
     "from pkg import connect_sync\nconnect_sync('a', restart=True)": "restart sync",
     "from pkg import connect\nconnect('a', lock='mcp.lock.json')": "lock",
     "from pkg import SyncClientGroup": "groups sync",

@@ -6,12 +6,13 @@ such as `form=` or `ctx.state`, is a rename; any other one is advice for a perso
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
+import runpy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from mcpgen import paths
@@ -51,14 +52,9 @@ class Target:
 
 @cache
 def tables() -> Any:
-    """The module `sdk_names` of the template of packages, with the tables."""
+    """The names of the module `sdk_names` of the template of packages, with the tables."""
     path = paths.data_root() / "templates" / "package" / "sdk_names.py"
-    spec = importlib.util.spec_from_file_location("mcpgen_sdk_names", path)
-    assert spec is not None  # it is the path of a Python file
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(f"{path}"))  # an import would write bytecode there
 
 
 def is_sdk(name: str) -> bool:
