@@ -261,8 +261,8 @@ class _Writer:
         questions = [
             each for each in exchange.stream if each.kind == "request" and each.sender == "server"
         ]
-        asked = [*(each.method for each in questions), *self._methods_asked(exchange)]
-        absent = next((method for method in asked if not self._asks(method)), None)
+        methods = [*(each.method for each in questions), *self._methods_asked(exchange)]
+        absent = next((method for method in methods if not self._asks(method)), None)
         if absent is not None:
             for each in (exchange, *self._following(exchange)):
                 self._skip(each)
@@ -278,8 +278,8 @@ class _Writer:
 
     def _methods_asked(self, exchange: Exchange) -> list[str]:
         """The methods of the requests for input in a response."""
-        asked = self._requests_of(exchange.answer).values()
-        return [str(each.get("method")) for each in asked]
+        requests = self._requests_of(exchange.answer).values()
+        return [str(each.get("method")) for each in requests]
 
     def _asks(self, method: str) -> bool:
         """Whether a server of the other revision asks by a method, in a message or in a result."""
@@ -439,9 +439,9 @@ class _Writer:
         for number, question in enumerate(questions, 1):
             reply = self.session.answer_to(question)
             inner = without_unknown(self.target, question.value, "server")
-            asked = {key: inner[key] for key in ("method", "params") if key in inner}
+            content = {key: inner[key] for key in ("method", "params") if key in inner}
             name = f"input-{number}"
-            result = {"resultType": _INPUT_REQUIRED, _INPUT_REQUESTS: {name: asked}}
+            result = {"resultType": _INPUT_REQUIRED, _INPUT_REQUESTS: {name: content}}
             state = f"state-{message.number}-{number}"
             answer = _like(question, "success response")
             self._add(answer, {"result": {**result, _STATE: state}}, request=request)
@@ -460,8 +460,8 @@ class _Writer:
     def _requests_of(self, answer: Message | None) -> Mapping[str, Node]:
         """The requests for input in a response; empty if it has none."""
         result: Json = answer.value.get("result") if answer is not None else None
-        asked: Json = result.get(_INPUT_REQUESTS) if is_object(result) else None
-        return asked if is_object(asked) else {}
+        requests: Json = result.get(_INPUT_REQUESTS) if is_object(result) else None
+        return requests if is_object(requests) else {}
 
     def _asked_call(self, exchange: Exchange) -> None:
         """Ask what the rounds of a call asked by requests of the server."""
@@ -472,10 +472,10 @@ class _Writer:
         for each, following in zip(rounds, [*rounds[1:], None], strict=True):
             self._skip(each)
             given: Json = following.request.params.get(INPUT_RESPONSES) if following else None
-            for name, asked in self._requests_of(each.answer).items():
+            for name, content in self._requests_of(each.answer).items():
                 assert each.answer is not None  # it has the requests
                 source = _like(each.answer, "request")
-                question = self._add(source, dict(asked), within=call, id=self._new_id())
+                question = self._add(source, dict(content), within=call, id=self._new_id())
                 if is_object(given) and name in given and following is not None:
                     reply = _like(following.request, "success response")
                     self._add(reply, {"result": given[name]}, request=question)

@@ -408,8 +408,8 @@ def methods_without_counterpart(recorded: RecordedServer) -> list[str]:
     """The recorded requests that other revisions lack, one line for each revision."""
     revisions = recorded.package.REVISIONS
     own = revisions[recorded.play.revision]
-    asked = {scene.request.method for scene in recorded.play.scenes} & own.client_requests.keys()
-    asked -= {*_STATE}
+    methods = {scene.request.method for scene in recorded.play.scenes} & own.client_requests.keys()
+    methods -= {*_STATE}
     sent = {
         message.method
         for scene in recorded.play.scenes
@@ -419,7 +419,7 @@ def methods_without_counterpart(recorded: RecordedServer) -> list[str]:
     lines: list[str] = []
     for revision in revisions.values():
         questions = {**revision.server_requests, **revision.input_requests}
-        lost = sorted({*(asked - revision.client_requests.keys()), *(sent - questions.keys())})
+        lost = sorted({*(methods - revision.client_requests.keys()), *(sent - questions.keys())})
         if lost:
             lines.append(f"{revision.name} has no {', '.join(lost)}")
     return lines
