@@ -20,8 +20,10 @@ import nox
 sys.path.insert(0, f"{Path(__file__).parent / 'tests'}")
 
 from sessions.environments import (
+    IN_MEMORY,
     ON_ALL_CORES,
     ON_ASYNCIO,
+    QUICK,
     ROOT,
     SOON,
     UV,
@@ -121,7 +123,7 @@ def install(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """Tests for the inner loop: each function once, on the newest revision, asyncio, in memory."""
     enter(session, "test")
-    run_tests(session, "--quick", *ON_ALL_CORES, *session.posargs, repeated=())
+    run_tests(session, *QUICK, *ON_ALL_CORES, *session.posargs, repeated=())
 
 
 @measured
@@ -144,13 +146,13 @@ def coverage(session: nox.Session) -> None:
 
 @measured
 def rest_generator(session: nox.Session) -> None:
-    """Slow and costly tests of generator and commands; with `-- --every` no test takes a sample."""
+    """Slow and costly tests of generator and commands; `-- --cases=every` samples nothing."""
     run_rest(session, "--ignore=tests/package")
 
 
 @measured
 def rest_package(session: nox.Session) -> None:
-    """Slow and costly tests of the package, trio, older revisions; `-- --every` takes no sample."""
+    """Slow and costly tests of the package, trio, older; `-- --cases=every` samples nothing."""
     run_rest(session, "tests/package", "--ignore=tests/package/server/shared")
 
 
@@ -158,16 +160,16 @@ def rest_package(session: nox.Session) -> None:
 def shared(session: nox.Session) -> None:
     """Processes that share an engine; tests of sessions, each request at a random one of three."""
     enter(session, "test")
-    words = ("--shared", "--schedules=400", "--sample", *session.posargs, *ON_ALL_CORES)
-    selected = ("-m", "not trio and not one_process", "tests/package/server")
-    run_tests(session, *words, *selected, *recorded(session))
+    selected = ("-m", "workers and not trio and not one_process", "tests/package/server")
+    words = (*selected, "--cases=sample", *session.posargs, *ON_ALL_CORES, *recorded(session))
+    run_tests(session, *words, env={"MCP_WORKERS": "3", "MCP_SCHEDULES": "400", **os.environ})
 
 
 def run_rest(session: nox.Session, *places: str) -> None:
     """Run the tests in some places that `tests` leaves out."""
     enter(session, "test")
     selected = ("-m", f"(slow or trio or costly or older) and {WITHOUT_SESSION}", *places)
-    words = (*selected, "--sample", *session.posargs)
+    words = (*selected, "--cases=sample", *session.posargs)
     run_tests(session, *words, *recorded(session), *ON_ALL_CORES)
 
 
@@ -175,9 +177,9 @@ def run_rest(session: nox.Session, *places: str) -> None:
 def models_pydantic(session: nox.Session) -> None:
     """The tests of a package on models of pydantic: one case of each function, on asyncio."""
     enter(session, "test")
-    without = [*SOON, "--no-processes", "--once", *(f"--ignore={path}" for path in BYTES)]
+    without = [*IN_MEMORY, "--cases=once", *(f"--ignore={path}" for path in BYTES)]
     selected = (*(session.posargs or without), "tests/package")
-    run_tests(session, "--models", "pydantic", *selected, *ON_ALL_CORES)
+    run_tests(session, *selected, *ON_ALL_CORES, env={"MCP_MODELS": "pydantic"})
 
 
 @measured
@@ -192,7 +194,7 @@ def installed(session: nox.Session) -> None:
     env = {"PYTHONPATH": os.pathsep.join(places), "MCP_SPEC": spec and f"{(ROOT / spec).resolve()}"}
     there = ("-c", f"{folder / 'pyproject.toml'}", f"--rootdir={folder}")
     paths = (f"{tests_there / 'package' / path}" for path in ON_INSTALLED)
-    words = session.posargs or [*SOON, "--newest", *paths]
+    words = session.posargs or [*SOON, "--cases=newest", *paths]
     run_tests(session, *there, *words, *ON_ALL_CORES, env=env)
     if not session.posargs:
         wrong_lines = ("-k", "finds_the_wrong_lines", f"{tests_there / 'typing/test_snippets.py'}")
@@ -230,8 +232,8 @@ def tests_others(session: nox.Session) -> None:
     for version, interpreter in others.items():
         python = f"{install_other(session, version, interpreter) / 'python'}"
         session.run(python, "-m", "mcpgen", "check", GOLDEN)
-        chosen = session.posargs or ("--once", *OTHERS_RUN)
-        selected = ("--quiet", "--newest", *SOON, *chosen)
+        chosen = session.posargs or ("--cases=once", *OTHERS_RUN)
+        selected = ("--quiet", "--cases=newest", *SOON, *chosen)
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
 
 
@@ -259,7 +261,7 @@ def changed(session: nox.Session) -> None:
     recorded_map = map_of(session)
     if not recorded_map.is_file():
         session.log("no map of the tests; `nox -s map` records one. Running the tests of `quick`.")
-        run_tests(session, "--quick", *ON_ALL_CORES, repeated=())
+        run_tests(session, *QUICK, *ON_ALL_CORES, repeated=())
         return
     functions = Path(session.create_tmp()).resolve() / "functions.txt"
     ask = ("python", "-m", "changed", f"{recorded_map}", f"{functions}", *session.posargs)

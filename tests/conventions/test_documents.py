@@ -40,6 +40,8 @@ from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions
 from mcpgen_runtime.testing import Pair
 
+pytestmark = [pytest.mark.processes, pytest.mark.lengthy]
+
 README_LINES = range(120, 161)
 INSIDES = {"docs/design.md", "docs/adding-a-revision.md", "docs/contributing.md"}
 """Documents for those who change mcpgen; they may name what is not public."""

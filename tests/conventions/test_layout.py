@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from conventions.sources import TEMPLATES, TESTS, relative_name, tree_of
+
+pytestmark = pytest.mark.lengthy
 
 NAME_CHARACTERS = 60
 MODULES_PER_FOLDER = 45

@@ -8,6 +8,8 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from conventions.sources import (
     GENERATOR,
     TEMPLATES,
@@ -22,6 +24,8 @@ from conventions.sources import (
     tokens_of,
     tree_of,
 )
+
+pytestmark = pytest.mark.lengthy
 
 REVISION = re.compile(r"20\d\d-\d\d-\d\d|\br20\d\d_\d\d_\d\d")
 SUPPRESSION = re.compile(

@@ -26,6 +26,8 @@ from conventions.sources import (
     tree_of,
 )
 
+pytestmark = pytest.mark.lengthy
+
 STANDARD: Mapping[str, str] = {
     "agreement": "initialization",
     "conversations": "sampling messages",
