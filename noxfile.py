@@ -6,11 +6,7 @@ the slow ones, which `.ci/run` names.
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shlex
-import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,13 +22,11 @@ from sessions.environments import (
     QUICK,
     ROOT,
     SOON,
-    UV,
     WHILE_WAITING,
     WITHOUT_SESSION,
     enter,
     fresh,
     give_up,
-    install_into,
     install_other,
     interpreters,
     measured,
@@ -51,6 +45,7 @@ from sessions.peers import (
     peers,
     proxy_programs,
 )
+from sessions.projects import check_projects
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "none"  # sessions share environments: see `enter`
@@ -82,17 +77,7 @@ OTHERS_RUN = ("tests/package", "tests/mutants/test_reach.py")
 OFFICIAL = "tests/interop/official"  # the tests of `official-sdk`
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""
-SKELETONS = {
-    "server": ("server", "plain-server"),
-    "client": ("client", "plain-client"),
-    "server-stdio": ("server", "stdio-server", "-r", "latest", "--transport", "stdio", "--app"),
-    "client-stdio": ("client", "stdio-client", "-r", "latest", "--transport", "stdio"),
-    "server-mirror": ("server", "mirror-server", "-r", "latest", "--from", "LISTS"),
-    "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
-}
-"""The projects that are checked, by folder: the words of `mcpgen new`."""
 SITE_IN_BROWSER = "tests/browser/test_site.py"
-HERE_TOO = "--no-respect-gitignore"  # has Ruff look at files below `.nox`, which git ignores
 
 
 def record_of(session: nox.Session, name: str) -> Path:
@@ -307,6 +292,13 @@ def lint(session: nox.Session) -> None:
     pyright.result()
 
 
+@nox.session
+def prose(session: nox.Session) -> None:
+    """Report names and sentences that readers stumble over; fails nothing."""
+    enter(session, "test")
+    session.run("python", "-m", "prose", env={"PYTHONPATH": "tests"})
+
+
 @measured
 def typing(session: nox.Session) -> None:
     """Packages of some parts, transports and features, under both type checkers in strict mode."""
@@ -358,43 +350,7 @@ def skeletons(session: nox.Session) -> None:
     what the steps of a Dockerfile install serves behind a public name.
     """
     enter(session, "test")
-    work = Path(session.create_tmp()).resolve()
-    shutil.rmtree(work / "projects", ignore_errors=True)
-    (work / "projects").mkdir()
-    scripts = fresh(session, work / "user")
-    lists = ROOT / "tests" / "generator" / "weather.json"
-    with session.chdir(work / "projects"):
-        for name, words in SKELETONS.items():
-            words = tuple(word.replace("LISTS", f"{lists}") for word in words)
-            session.run("mcpgen", "new", *words, "-o", name, "--mcpgen", f"{ROOT}")
-    # Of what projects import, one run of mypy leaves its findings to the next.
-    mypy_cache = {"MYPY_CACHE_DIR": f"{work / 'mypy'}"}
-    # The session's own environment comes before that of the project on the path.
-    interpreter = ["--pythonpath", f"{scripts / 'python'}"]
-    is_first = True
-    for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
-        with session.chdir(work / "projects" / name):
-            path = os.pathsep.join((f"{scripts}", os.environ["PATH"]))
-            for program, *rest in ci_commands(Path(".github/workflows/ci.yml")):
-                if program == "pip" and UV:
-                    if is_first or f"{ROOT}" not in rest:  # mcpgen is there
-                        install_into(session, f"{scripts / 'python'}", *rest[1:])
-                    continue
-                more = {"ruff": [HERE_TOO], "pyright": interpreter}.get(program, [])
-                session.run(f"{scripts / program}", *rest, *more, env={"PATH": path, **mypy_cache})
-        is_first = False
-    python = fresh(session, work / "container") / "python"
-    shutil.rmtree(work / "image", ignore_errors=True)
-    project = work / "projects" / "server"
-    serve = ("tests/serves_from_image.py", f"{project}", f"{python}", f"{work / 'image'}")
-    session.run("python", *serve)
-
-
-def ci_commands(workflow: Path) -> list[list[str]]:
-    """The commands that a workflow runs, as words."""
-    lines = re.findall(r"^ +- run: (.+)$", workflow.read_text("utf-8"), re.MULTILINE)
-    texts = [json.loads(line) if line.startswith('"') else line for line in lines]
-    return [shlex.split(text) for text in texts]
+    check_projects(session, Path(session.create_tmp()).resolve())
 
 
 @measured

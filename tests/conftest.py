@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from mcpgen.names import LIBRARIES
+from mcpgen.names import LIBRARIES, Library
 
 # A busy machine takes longer than Hypothesis waits for an example.
 settings.register_profile("patient", deadline=None)
@@ -61,13 +61,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if not is_first and failures is not None:
         # It asks for each test by two small writes; the second would wait 40 ms for the first.
         failures.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    models = os.environ.get(MODELS_VARIABLE, LIBRARIES[0])
-    if models not in LIBRARIES:
-        raise pytest.UsageError(f"{MODELS_VARIABLE}: expected one of {LIBRARIES}, got {models!r}")
+    models = tested_library()
     if models != LIBRARIES[0]:
         if is_first:
             os.environ[PACKAGE_VARIABLE] = package_with(models, config.stash[FOLDER])
         sys.path.insert(0, os.environ[PACKAGE_VARIABLE])
+
+
+def tested_library() -> Library:
+    """The library that models of the tested package are written for."""
+    name = os.environ.get(MODELS_VARIABLE, LIBRARIES[0])
+    for library in LIBRARIES:
+        if library == name:
+            return library
+    raise pytest.UsageError(f"{MODELS_VARIABLE}: expected one of {LIBRARIES}, got {name!r}")
 
 
 def package_with(models: str, folder: str) -> str:
@@ -116,7 +123,7 @@ def pytest_sessionfinish() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip tests of what only Structs do where the models are for another library."""
-    if os.environ.get(MODELS_VARIABLE, LIBRARIES[0]) == LIBRARIES[0]:
+    if tested_library() == LIBRARIES[0]:
         return
     for item in items:
         of_structs = item.get_closest_marker("structs")
@@ -145,9 +152,9 @@ def every(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="session")
-def models() -> str:
+def models() -> Library:
     """The library that the models of the tested package are written for."""
-    return os.environ.get(MODELS_VARIABLE, LIBRARIES[0])
+    return tested_library()
 
 
 @pytest.fixture(scope="session")

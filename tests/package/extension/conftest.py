@@ -12,13 +12,14 @@ import pytest
 
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
+from mcpgen.names import Library
 from mcpgen.package import build_request, output, pipeline
 from mcpgen.package.build_request import BuildRequest
 from package.extension.task_work import PACKAGE, REVISIONS
 
 
 @pytest.fixture(scope="session")
-def pkg(tmp_path_factory: pytest.TempPathFactory, models: str) -> Iterator[Any]:
+def pkg(tmp_path_factory: pytest.TempPathFactory, models: Library) -> Iterator[Any]:
     """The modules of a package with the extension."""
     root = tmp_path_factory.mktemp("packages")
     named = build_request.named_extensions(["tasks"])

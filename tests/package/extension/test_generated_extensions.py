@@ -20,6 +20,7 @@ import pytest
 from mcpgen import names, schema
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
+from mcpgen.names import Library
 from mcpgen.package import build_request, output, pipeline
 from mcpgen.package.build_request import BuildRequest
 
@@ -37,7 +38,7 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory, models: str) -> Iterator[None]:
+def package(tmp_path_factory: pytest.TempPathFactory, models: Library) -> Iterator[None]:
     """The package with the extension com.example/paint beside each revision."""
     root = tmp_path_factory.mktemp("packages")
     extensions = build_request.named_extensions([str(PAINT)])
