@@ -36,16 +36,10 @@ from mcpgen.replay.served_trace import RecordedServer, ServeOptions
 from mcpgen_runtime import ConnectionClosedError, RemoteError, connect
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
 SESSION, LATER, NEWEST = "2025-06-18", "2025-11-25", ALL[-1]
 PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """The event loop of the command."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

@@ -36,16 +36,14 @@ from mcpgen_runtime import (
 )
 from package.rules import revisions_holding
 
-pytestmark = [pytest.mark.interop, pytest.mark.anyio]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.anyio,
+    pytest.mark.on_asyncio,
+]
 
 REVISIONS = revisions_holding("auth-server-metadata.as-metadata-both-client")
 """Revisions whose clients read OpenID metadata, the only kind that oidc-provider has."""
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Our server runs in a thread of its own; one loop is enough."""
-    return "asyncio"
 
 
 @dataclass(frozen=True)

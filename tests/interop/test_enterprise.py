@@ -32,16 +32,14 @@ from mcpgen_runtime import (
 from mcpgen_runtime import IdentityProvider as Provider
 from package.rules import revisions_holding
 
-pytestmark = [pytest.mark.interop, pytest.mark.anyio]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.anyio,
+    pytest.mark.on_asyncio,
+]
 
 REVISIONS = revisions_holding("auth-server-metadata.prm-used-by-client")
 KEY = PrivateKey.generate("ES256")
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Our server runs in a thread of its own; one loop is enough."""
-    return "asyncio"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,10 @@ from interop.processes import ENVIRONMENT, HERE, NPM, OURS, run_server
 from interop.revisions import HANDSHAKE, STATELESS
 from mcpgen_runtime import connect
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.on_asyncio,
+]
 
 NODE_MODULES = NPM / "node_modules"
 LOOPBACK = str(HERE / "npm" / "loopback.cjs")
@@ -71,12 +74,6 @@ SPOKEN = {"sse": HANDSHAKE, "stateful": HANDSHAKE[1:], "stateless": HANDSHAKE[-1
 
 ONE_CLIENT = frozenset({"supergateway 3 sse"})
 """Gateways that end when a second client comes."""
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """Each end runs in a process of its own, or in a session of its own; one loop is enough."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

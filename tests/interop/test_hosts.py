@@ -14,7 +14,10 @@ from interop.processes import run_server
 from interop.revisions import HANDSHAKE, STATELESS
 from mcpgen_runtime import ClientHandlers, RequestContext, connect
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.on_asyncio,
+]
 
 HYPERCORN = (sys.executable, "-m", "hypercorn", "--bind", "127.0.0.1:0", "--graceful-timeout", "3")
 WAYS = [
@@ -35,12 +38,6 @@ class Person(ClientHandlers):
 
     async def logging_message(self, params: Any, ctx: RequestContext) -> None:
         self.logs.keep(params.data)
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """The host has its own; one loop for the client is enough."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module", params=["asyncio", "trio"])

@@ -30,6 +30,7 @@ from interop.revisions import (
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    pytest.mark.on_asyncio,
 ]
 
 
@@ -87,12 +88,6 @@ async def visit(url: str, transport: str, revision: str) -> AsyncIterator[Visit]
         with offer_revision(revision):
             await entered.enter_async_context(client)
         yield Visit(client, transport, revision, heard, logs, progress)
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """FastMCP runs on asyncio."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

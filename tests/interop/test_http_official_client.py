@@ -33,6 +33,7 @@ from interop.revisions import (
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    pytest.mark.on_asyncio,
 ]
 
 
@@ -117,12 +118,6 @@ async def visit(url: str, transport: str, revision: str) -> AsyncIterator[Visit]
         with offer_revision(revision):
             await entered.enter_async_context(client)
         yield Visit(client, transport, revision, heard, logs, answers)
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Our server runs in a process of its own; one loop for the SDK is enough."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

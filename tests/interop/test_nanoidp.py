@@ -40,15 +40,13 @@ from mcpgen_runtime.auth.identifiers import canonical_resource
 from mcpgen_runtime.auth.token_endpoint import grant_key
 from package.rules import revisions_holding
 
-pytestmark = [pytest.mark.interop, pytest.mark.anyio]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.anyio,
+    pytest.mark.on_asyncio,
+]
 
 REVISIONS = revisions_holding("auth-server-metadata.prm-used-by-client")
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Our server runs in a thread of its own; one loop is enough."""
-    return "asyncio"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,10 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 import mcpgen_runtime
 from interop.revisions import STRUCTURED_OUTPUT
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.on_asyncio,
+]
 
 PACKAGE = Path(mcpgen_runtime.__file__).parent
 SERVER = mcp.StdioServerParameters(
@@ -68,12 +71,6 @@ async def visit(revision: str) -> AsyncIterator[Visit]:
             session.adopt(await session.send_request(request, mcp.InitializeResult))
             await session.send_notification(mcp.InitializedNotification())
         yield Visit(session, revision, logs)
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Our server runs in a process of its own; one loop for the SDK is enough."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module", params=[*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS])

@@ -11,17 +11,14 @@ import pytest
 from mcpgen_runtime import McpError, connect, connect_sync
 from package.live import text_of
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.on_asyncio,
+]
 
 RELEASES = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 SCRIPT = str(Path(__file__).with_name("old_python_server.py"))
 ENVIRONMENTS = Path(os.environ.get("MCP_OLD_PYTHON_PEERS", ".")).resolve()
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Pipes are read on both loops by other tests: here the releases differ."""
-    return "asyncio"
 
 
 def command(release: str) -> list[str]:

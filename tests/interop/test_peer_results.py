@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.anyio,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    pytest.mark.on_asyncio,
 ]
 
 PNG = b"\x89PNG"
@@ -161,12 +162,6 @@ def differences(peers: dict[str, Result], result: Result) -> Iterator[str]:
         for part, value in expected.items():
             if value != result[part]:
                 yield f"{peer}: {part}"
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """FastMCP runs on asyncio."""
-    return "asyncio"
 
 
 def id_of(value: Any) -> str:

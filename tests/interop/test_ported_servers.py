@@ -17,7 +17,10 @@ import pytest
 
 from interop.stdio_programs import open_session, repository
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.on_asyncio,
+]
 
 PYTHON = os.environ.get("MCP_PORTED_SERVERS", "")
 """The Python of an environment with the servers, and with what their ports run on."""
@@ -34,12 +37,6 @@ CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 }
 LEFT = {"fetch": 0, "git": 5}
 """Places that are left to a person, which no call here reaches."""
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """The servers run in processes of their own; one loop for the SDK is enough."""
-    return "asyncio"
 
 
 def ported(name: str, folder: Path) -> dict[str, Any]:

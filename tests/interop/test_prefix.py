@@ -14,15 +14,12 @@ from interop.processes import run_server
 from interop.revisions import HANDSHAKE
 from mcpgen_runtime import connect
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.on_asyncio,
+]
 
 HYPERCORN = (sys.executable, "-m", "hypercorn", "--bind", "127.0.0.1:0", "--graceful-timeout", "1")
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """The host has its own; one loop for the clients is enough."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module", params=["mounted", "stripped_app"])

@@ -45,6 +45,7 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.anyio,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    pytest.mark.on_asyncio,
 ]
 
 SPOKEN = {*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS}
@@ -53,12 +54,6 @@ WITH_METADATA = [
     name for name in revisions_holding("auth-server-metadata.prm-used-by-client") if name in ALL
 ]
 SCOPES = ["mcp:read"]
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """The servers run in threads of their own; one loop is enough."""
-    return "asyncio"
 
 
 def caller() -> str:

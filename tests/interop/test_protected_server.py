@@ -43,6 +43,7 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.anyio,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    pytest.mark.on_asyncio,
 ]
 
 REVISIONS = [*HANDSHAKE_PROTOCOL_VERSIONS[-3:], *MODERN_PROTOCOL_VERSIONS]
@@ -66,12 +67,6 @@ class Memory:
 
     async def set_client_info(self, client_info: Any) -> None:
         self.client = client_info
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """Our server runs in a thread of its own; one loop for the SDK is enough."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,10 @@ from interop.processes import HERE
 from interop.stdio_programs import open_session, repository
 from mcpgen.model.choice import whole_features
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.on_asyncio,
+]
 
 PYTHON = os.environ.get("MCP_PUBLISHED_SERVERS", "")
 """The Python of an environment with the published servers."""
@@ -71,12 +74,6 @@ def website() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    """The servers run in processes of their own; one loop for the SDK is enough."""
-    return "asyncio"
 
 
 def text_of(result: Any) -> str:

@@ -29,6 +29,7 @@ from mcpgen.replay import serve_command
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+    pytest.mark.on_asyncio,
 ]
 
 GENERATOR = str(Path(mcpgen.__file__).parent.parent)
@@ -176,12 +177,6 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("book_twice", {}),
     ("translate", {"text": "sun"}),
 )
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """FastMCP runs on asyncio."""
-    return "asyncio"
 
 
 @pytest.mark.parametrize(

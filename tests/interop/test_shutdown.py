@@ -15,7 +15,10 @@ from interop.revisions import HANDSHAKE, STATELESS
 from mcpgen_runtime import connect
 from mcpgen_runtime.errors import McpError
 
-pytestmark = pytest.mark.interop
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.on_asyncio,
+]
 
 APP = "interop.ending_apps:lasting"
 HOSTS = {
@@ -38,12 +41,6 @@ HOSTS = {
 SERVES = re.compile("Uvicorn running|Booting worker|Running on|Started worker-1")
 BOUND = 6.0
 """Seconds within which each ends; the call would last for minutes."""
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """The hosts have their own; one loop for the client is enough."""
-    return "asyncio"
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE[-1], STATELESS])

@@ -15,6 +15,8 @@ from mcpgen_runtime.server_card import CARD_SCHEMA, CARD_TYPE
 from package.asgi_client import asgi
 from package.server.auth.guarded import protected_settings
 
+pytestmark = pytest.mark.on_asyncio
+
 PLACE = "/mcp/server-card"
 URL = f"http://127.0.0.1:8000{PLACE}"
 CARD = {
@@ -32,11 +34,6 @@ CARD = {
         }
     ],
 }
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def weather() -> Server:

@@ -23,16 +23,13 @@ from mcpgen_runtime import (
 from mcpgen_runtime.client.server_config import ServerEntry, config_servers
 from package.test_server_card import CARD, URL, card_client
 
+pytestmark = pytest.mark.on_asyncio
+
 CLOSED = "http://127.0.0.1:1/mcp"
 SECRET = "environment-s3cret"
 REMOTE = {"type": "streamable-http", "url": CLOSED}
 
 Reader = Callable[[Mapping[str, Any]], Awaitable[ServerDocument]]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 async def card(members: Mapping[str, Any]) -> ServerDocument:

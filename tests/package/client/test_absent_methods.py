@@ -11,13 +11,10 @@ from mcpgen_runtime.errors import AbsentMethodError, MethodNotFoundError, Revisi
 from mcpgen_runtime.revisions import REVISIONS
 from package.wire import ALL
 
+pytestmark = pytest.mark.on_asyncio
+
 NEWEST, OLDEST = ALL[-1], ALL[0]
 HANDSHAKES = ", ".join(ALL[:-1])
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def absent_attribute(client: object, name: str) -> Any:

@@ -24,6 +24,8 @@ from package.rules import revisions_holding
 from package.scripted import connect_scripted
 from package.wire import CHANGED, UPDATED
 
+pytestmark = pytest.mark.on_asyncio
+
 CACHING = revisions_holding("caching.freshness-formula")
 caching = pytest.mark.parametrize("revision", CACHING)
 Ask = Callable[[Any], Any]
@@ -36,11 +38,6 @@ CACHEABLE: Mapping[str, Ask] = {
     "resources/read": lambda client: client.read_resource("memo://one"),
 }
 each = pytest.mark.parametrize("method", CACHEABLE)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from package.rules import revisions_holding
 from package.scripted import connect_scripted
 from package.wire import ALL, speaking_to
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 
 PROMPT = {"type": "ref/prompt", "name": "greet"}
@@ -24,11 +26,6 @@ TEMPLATE = {"type": "ref/resource", "uri": "memo://{name}"}
 ARGUMENT = {"name": "name", "value": "o"}
 NEWEST: Any = import_module(f"mcpgen_runtime.r{ALL[-1].replace('-', '_')}.models")
 WITH_CONTEXT = revisions_holding("completion.context-arguments")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def completing_server() -> Server:

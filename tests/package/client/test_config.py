@@ -21,12 +21,9 @@ from package.client.test_groups import git, process, two
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER
 
+pytestmark = pytest.mark.on_asyncio
+
 BROKEN = [sys.executable, "-c", "raise SystemExit('no database')"]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 async def test_a_file_names_processes_and_their_environment(

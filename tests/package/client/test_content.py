@@ -17,6 +17,8 @@ from package.rules import revisions_holding
 from package.scripted import connect_scripted
 from package.wire import ALL
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 
 BLOCKS: dict[str, dict[str, Any]] = {
@@ -35,11 +37,6 @@ KNOWN = [
     for revision in (revisions_holding(SINCE[kind]) if kind in SINCE else ALL)
 ]
 UNKNOWN = [(revision, kind) for revision in ALL for kind in BLOCKS if (revision, kind) not in KNOWN]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 async def read(revision: str, block: Any) -> Any:

@@ -44,6 +44,8 @@ from package.rules import revisions_holding
 from package.scripted import connect_scripted
 from package.wire import ALL
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 
 SCHEMA = {
@@ -80,11 +82,6 @@ CALLED: Mapping[str, Any] = {
     "isError": False,
     "elapsedMs": 12,
 }
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def own(revision: str, module: str = "models") -> Any:

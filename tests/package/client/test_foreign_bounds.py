@@ -21,17 +21,14 @@ from mcpgen_runtime.revisions import REVISIONS
 from package.live import TEXT
 from package.wire import ALL, speaking_to
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 
 LONG = "\x1b[31m" + "x" * 1_000_000
 DEEP: Any = 1
 for _ in range(300):
     DEEP = [DEEP]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def is_shown_safely(text: str) -> bool:

@@ -24,14 +24,11 @@ from package.live import TEXT, FakeServer, text_of
 from package.scripted import ScriptedServer
 from package.wire import CHANGED, HANDSHAKE, PER_REQUEST
 
+pytestmark = pytest.mark.on_asyncio
+
 both_lifecycles = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 HINTS: Mapping[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
 REFUSAL = {"code": -32000, "message": "not today"}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 class Roots(ClientHandlers):

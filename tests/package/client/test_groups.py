@@ -38,14 +38,11 @@ from package.live import text_of
 from package.stdio_process import PATHS, SERVER
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", PER_REQUEST[-1:])
 both_lifecycles = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def git() -> Server:

@@ -13,14 +13,9 @@ from mcpgen_runtime.client.application import Handlers
 from mcpgen_runtime.revisions import REVISIONS
 from package.wire import ALL
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
 ANSWER = {"action": "decline"}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def prepare_session(handlers: Any, revision: str | None = None) -> Any:

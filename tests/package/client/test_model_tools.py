@@ -32,16 +32,13 @@ from mcpgen_runtime.client.sync_client import connect_sync
 from package.scripted import connect_scripted
 from package.wire import ALL, PER_REQUEST
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", PER_REQUEST[-1:])
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
 APIS = ("openai", "openai-chat", "anthropic", "gemini")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def weather() -> Server:

@@ -23,6 +23,8 @@ from package.rules import revisions_holding
 from package.scripted import connect_scripted
 from package.wire import ALL
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 
 ITEMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -42,11 +44,6 @@ CALLS = {
 
 ODD = ["", " ", "0", "null", "\u00e9\u4e16\U0001f600", "a\nb\t\x00c", '{"page": 2}', "x" * 10_000]
 """Texts that a client could mistake for something else than a cursor."""
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def page(method: str, names: str, **more: Any) -> dict[str, Any]:

@@ -25,13 +25,10 @@ from package.scripted import ScriptedServer, connect_scripted
 from package.wire import ALL, facts
 from requirements import EVERY_REVISION
 
+pytestmark = pytest.mark.on_asyncio
+
 MARKED = revisions_holding("headers.param-name-token")
 marked = pytest.mark.parametrize("revision", MARKED)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def header(name: Any = "Region", kind: Any = "string", **more: Any) -> dict[str, Any]:

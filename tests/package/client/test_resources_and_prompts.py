@@ -24,13 +24,10 @@ from package.samples import RESULTS
 from package.scripted import connect_scripted
 from package.wire import ALL, HANDSHAKE, facts, speaking_to
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 READ = RESULTS["resources/read"] or {}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def notes() -> Server:

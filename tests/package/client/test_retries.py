@@ -17,6 +17,8 @@ from package.samples import RESULTS
 from package.scripted import ScriptedServer, connect_scripted
 from package.wire import facts, meta_of
 
+pytestmark = pytest.mark.on_asyncio
+
 REVISIONS = revisions_holding("tools.call-retry-new-id")
 
 retrying = pytest.mark.parametrize("revision", REVISIONS)
@@ -71,11 +73,6 @@ class Helpful(ClientHandlers):
 
     async def list_roots(self, params: Any, ctx: Any) -> Any:
         return {"roots": [{"uri": "file:///home"}]}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def input_required_result(state: str | None = None, **requests: Any) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from package.rules import revisions_holding
 from package.scripted import connect_scripted
 from package.wire import ALL, facts
 
+pytestmark = pytest.mark.on_asyncio
+
 VALIDATING = revisions_holding("tools.output-client-validates")
 ANY_JSON = revisions_holding("content.structured-null-distinct")
 
@@ -28,11 +30,6 @@ validating = pytest.mark.parametrize("revision", VALIDATING)
 any_json = pytest.mark.parametrize("revision", ANY_JSON)
 
 COUNT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def tool_list(schema: Any = ..., *more: str) -> dict[str, Any]:

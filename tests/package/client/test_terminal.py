@@ -21,16 +21,13 @@ from mcpgen_runtime.client.terminal_handlers import TerminalHandlers, ask_input
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.runtime.terminal_output import PlainOutput
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.on_asyncio,
+]
 
 Ask = Callable[..., Any]
 TEXT = {"type": "string"}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """One event loop: lines are read in a thread."""
-    return "asyncio"
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ from package.samples import PARAMS
 from package.scripted import connect_scripted
 from package.wire import ALL, facts, speaking_to
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 
 
@@ -30,11 +32,6 @@ class Name(StrEnum):
     """A name that is text and more."""
 
     ECHO = "echo"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def echo_server() -> Server:

@@ -24,17 +24,12 @@ from mcpgen.names import Library
 from mcpgen.package import build_request, output, pipeline
 from mcpgen.package.build_request import BuildRequest
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.on_asyncio]
 
 PAINT = Path(__file__).parents[2] / "generator" / "extensions" / "paint.json"
 REVISIONS = tuple(row.name for row in schema.revisions())
 STATELESS = REVISIONS[-1]
 PACKAGE = "painting_package"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

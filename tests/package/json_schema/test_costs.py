@@ -31,6 +31,8 @@ from package.live import TEXT
 from package.rules import revisions_holding
 from package.scripted import connect_scripted
 
+pytestmark = pytest.mark.on_asyncio
+
 VALIDATING = revisions_holding("tools.output-client-validates")
 DIALECTS = [
     "http://json-schema.org/draft-04/schema#",
@@ -43,11 +45,6 @@ DIALECTS = [
 OBJECTS = [{"i": n} for n in range(20_000)]
 EVIL = "^(a+)+$"
 LONG = "a" * 40 + "!"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def says(schema: Any, value: Any) -> str | None:

@@ -13,12 +13,9 @@ from mcpgen_runtime import Server, connect
 from mcpgen_runtime.json_schema.inlining import INLINED_PARTS, inline_references
 from package.wire import PER_REQUEST
 
+pytestmark = pytest.mark.on_asyncio
+
 TEXT: dict[str, Any] = {"type": "string"}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def with_definitions(properties: Any, **definitions: Any) -> dict[str, Any]:

@@ -26,6 +26,8 @@ from package.rules import revisions_holding
 from package.scripted import connect_scripted
 from package.wire import ALL, speaking_to
 
+pytestmark = pytest.mark.on_asyncio
+
 DIALECTS = revisions_holding("json-schema.default-dialect")
 ENDS: list[Role] = ["server", "client"]
 dialects = pytest.mark.parametrize("revision", DIALECTS)
@@ -33,11 +35,6 @@ ends = pytest.mark.parametrize("end", ENDS)
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def of(**properties: Any) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from package.scripted import connect_scripted
 from package.wire import ALL, HANDSHAKE, facts, meta_of, speaking_to
 from requirements import EVERY_REVISION
 
+pytestmark = pytest.mark.on_asyncio
+
 HAVING = revisions_holding("extensions.capability-map")
 having = pytest.mark.parametrize("revision", HAVING)
 
@@ -29,11 +31,6 @@ Capabilities: TypeAlias = dict[str, Any]
 
 X = "com.example/x"
 DECLARED = {"extensions": {X: {"level": 2}, "com.example/y": {}}}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 class Params(msgspec.Struct):

@@ -24,6 +24,8 @@ from package.rules import revisions_holding
 from package.scripted import ScriptedServer, connect_scripted
 from package.wire import ALL
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 
 LISTS: Mapping[str, tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = {
@@ -46,11 +48,6 @@ LISTS: Mapping[str, tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = {
 
 MISSHAPEN: tuple[Any, ...] = (None, 7, "name", [], {}, {"name": None}, {"name": 7})
 COUNT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:

@@ -29,13 +29,11 @@ UNSEEN = {
 
 LOGGED = re.compile(r"proxy 'bridge': (\S+) is (?:lost|degraded): ")
 
-pytestmark = [pytest.mark.anyio, pytest.mark.costly]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """One event loop: these tests are about values."""
-    return "asyncio"
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.costly,
+    pytest.mark.on_asyncio,
+]
 
 
 async def send_all(near: str, far: str) -> Traffic:

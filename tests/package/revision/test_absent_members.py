@@ -19,14 +19,11 @@ from package.live import live
 from package.scripted import connect_scripted
 from package.wire import ALL, PER_REQUEST
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 
 TOOL: dict[str, Any] = {"name": "a", "inputSchema": {"type": "object"}}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def defaults_of(revision: Revision) -> dict[str, Any]:

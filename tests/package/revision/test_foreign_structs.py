@@ -16,13 +16,10 @@ from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
 mixed = pytest.mark.parametrize(("revision", "other"), [*permutations(ALL, 2)])
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def own(revision: str, module: str = "models") -> Any:

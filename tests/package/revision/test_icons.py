@@ -18,6 +18,8 @@ from package.live import live
 from package.rules import revisions_holding
 from package.scripted import connect_scripted
 
+pytestmark = pytest.mark.on_asyncio
+
 HAVING = revisions_holding("icons.shape")
 having = pytest.mark.parametrize("revision", HAVING)
 
@@ -33,11 +35,6 @@ ON_THE_WIRE = [
     {"src": "data:image/svg+xml;base64,PHN2Zy8+", "sizes": ["any"]},
 ]
 BARE = Icon(src="https://a.example/i.png")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def text() -> str:

@@ -15,12 +15,9 @@ from mcpgen_runtime.revisions import REVISIONS
 from package.scripted import ScriptedServer
 from package.wire import ALL
 
+pytestmark = pytest.mark.on_asyncio
+
 every = pytest.mark.parametrize("revision", ALL)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def folder(revision: str) -> str:

@@ -15,13 +15,8 @@ import pytest
 from mcpgen_runtime.runtime.concurrency import check_own_failure, event_type, outcome
 from mcpgen_runtime.runtime.eager_tasks import resume, run_eagerly
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 own: ContextVar[str] = ContextVar("own", default="before")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 class Waits:

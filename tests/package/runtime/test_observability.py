@@ -28,14 +28,9 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.facts import Role
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
 FINGERPRINT = hashlib.sha256(b"session").hexdigest()[:12]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @dataclass(frozen=True)

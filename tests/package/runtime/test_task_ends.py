@@ -12,13 +12,8 @@ from mcpgen_runtime import InvalidParamsError, ProtocolError, TaskRecord
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.served_task import changes_at_end, has_ended, result_of, unknown_task
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 REVISION = REVISIONS["2025-11-25"]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def record(**members: Any) -> TaskRecord:

@@ -12,13 +12,8 @@ from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.runtime.task_store import Shares
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 NOW = 1_000_000.0
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 class Clock:

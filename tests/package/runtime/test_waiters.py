@@ -9,12 +9,7 @@ import pytest
 from mcpgen_runtime.runtime.concurrency import event_type
 from mcpgen_runtime.runtime.pending_requests import Waiter
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
 
 async def test_a_waiter_is_settled_once() -> None:

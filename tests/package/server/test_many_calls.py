@@ -15,17 +15,12 @@ from package.http_process import HttpProcess, http_process
 from package.stdio_process import PATHS, SERVER
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
-pytestmark = [pytest.mark.slow]
+pytestmark = [pytest.mark.slow, pytest.mark.on_asyncio]
 
 SECONDS = 110
 COUNTS = (500, 5000)
 REVISIONS = (*SESSIONS[-2:], PER_REQUEST[-1])
 KEY = "all"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"  # on trio, the HTTP library takes ten times as long
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,8 @@ from mcpgen_runtime.server.toolkit.signatures import read
 from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
+pytestmark = pytest.mark.on_asyncio
+
 
 class Cat(BaseModel):
     kind: Literal["cat"] = "cat"
@@ -44,11 +46,6 @@ Pet: TypeAlias = Annotated[Cat | Dog, Field(discriminator="kind")]
 Bird.model_rebuild()
 Animal: TypeAlias = Annotated[Cat | Dog | Bird, Field(discriminator="kind")]
 CAT = {"kind": "cat", "lives": 9}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def pointers(node: Any) -> Iterator[str]:

@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc says what is free"),
     pytest.mark.processes,
+    pytest.mark.on_asyncio,
 ]
 
 REVISION = "2025-11-25"
@@ -29,12 +30,6 @@ MIB = 2**20
 
 # Python's own allocator keeps the blocks of a mebibyte for as long as one object is left in them.
 PLAIN_ALLOCATOR = {"PYTHONMALLOC": "malloc"}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """Nothing of the package runs in this process."""
-    return "asyncio"
 
 
 class Abandoned:

@@ -13,7 +13,11 @@ from package.http_process import HttpProcess, http_process
 from package.server.raw_http import SECONDS, Raw, head, raw, whole
 from package.wire import PER_REQUEST, encode_message, request
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.processes,
+    pytest.mark.on_asyncio,
+]
 
 REVISION = PER_REQUEST[-1]
 LIMITS = {
@@ -24,12 +28,6 @@ LIMITS = {
     "send_seconds": 0.4,
 }
 MIB = 1024
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """The clients are sockets: the package is at work in the server alone."""
-    return "asyncio"
 
 
 @pytest.fixture(scope="module")

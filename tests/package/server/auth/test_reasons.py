@@ -47,13 +47,7 @@ from package.server.auth.issuer import (
     token_of,
 )
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """One event loop: little here waits."""
-    return "asyncio"
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
 
 NOW = int(time.time())

@@ -14,15 +14,10 @@ from mcpgen_runtime import Context, Principal, RemoteError, Server, connect
 from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
 every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", ALL[-1:])
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def library() -> Server:

@@ -17,6 +17,8 @@ from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import make_server
 from package.server.openapi.pet_store import one
 
+pytestmark = pytest.mark.on_asyncio
+
 HEAD = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\n"
 LAUGHS = "x-0: &a0 [lol, lol]\n" + "".join(
     f"x-{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
@@ -37,11 +39,6 @@ SCHEMA = """paths:
 def with_schema(schema: str) -> str:
     """A document whose operation has a parameter of a schema."""
     return SCHEMA.replace("SCHEMA", schema)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.mark.parametrize(

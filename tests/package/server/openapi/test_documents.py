@@ -23,13 +23,10 @@ from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import TEXT, answer_of, body_of, connect_api, parameter
 from package.server.openapi.pet_store import DOCUMENT, Api, one
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """One event loop, except where a test names more: HTTP clients differ by it, not documents."""
-    return "asyncio"
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.on_asyncio,
+]
 
 
 ROUTE_MAPS = [

@@ -25,16 +25,11 @@ from package.server.openapi.one_server import TEXT, body_of, connect_api, make_s
 from package.server.openapi.pet_store import one
 from package.server.openapi.test_operations import Http, Response, read
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 ROUTE = HTTPRoute(method="GET", path="/pets/{id}", tags=frozenset({"a", "b"}))
 TEMPLATE, RESOURCE = (
     [RouteMap(mcp_type=kind)] for kind in (MCPType.RESOURCE_TEMPLATE, MCPType.RESOURCE)
 )
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.mark.parametrize(

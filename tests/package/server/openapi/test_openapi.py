@@ -30,19 +30,16 @@ from package.server.openapi.one_server import (
 )
 from package.server.openapi.pet_store import DOCUMENT, Api, one
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.on_asyncio,
+]
 
 WITH_STRUCTURE = "2025-06-18"
 NULL = {"type": "null"}
 LATIN = {"content-type": "text/plain; charset=latin-1"}
 IMAGE = {"type": "image", "mimeType": "image/png", "data": "eA=="}
 PDF = {"uri": "file:///call", "mimeType": "application/pdf", "blob": "eA=="}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """One event loop, except where a test names more: HTTP clients differ by it, not documents."""
-    return "asyncio"
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])

@@ -37,15 +37,10 @@ from package.server.auth.guarded import challenge_in, protected_settings
 from package.server.auth.issuer import bearer, token_of
 from package.wire import ALL, PER_REQUEST, SESSIONS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
 every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", PER_REQUEST[-1:])
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 def city(search: Any = "search", **settings: Any) -> Server:

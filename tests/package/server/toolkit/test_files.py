@@ -12,13 +12,10 @@ import pytest
 from mcpgen_runtime import Annotations, Audio, File, Image, Server, Text, connect, to_builtins
 from package.wire import ALL
 
+pytestmark = pytest.mark.on_asyncio
+
 NEWEST, OLDEST = ALL[-1], ALL[0]
 two = pytest.mark.parametrize("revision", [OLDEST, NEWEST])
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture

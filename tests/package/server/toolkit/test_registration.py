@@ -21,12 +21,7 @@ from mcpgen_runtime.server.toolkit.content import (
 from package.wire import PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
 
 def fresh() -> Server:

@@ -24,14 +24,9 @@ from mcpgen_runtime.testing import connected
 from package.requestor import Work, requestor
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
 every = pytest.mark.parametrize("revision", ALL)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 class Clock:

@@ -21,17 +21,12 @@ from mcpgen_runtime.errors import (
 from mcpgen_runtime.transports.http.aiohttp_library import AiohttpLibrary
 from mcpgen_runtime.transports.http.http_library import Httpx2Library
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = [pytest.mark.anyio, pytest.mark.processes, pytest.mark.on_asyncio]
 URL = "http://user@host.example/a?b"
 SHOWN = "http://host.example/a"
 REFUSED = os.strerror(errno.ECONNREFUSED)
 OTHER = httpx2.Request("POST", "http://other.example/token?secret")
 BROKEN = "the connection broke before the answer was there"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture(autouse=True)

@@ -27,12 +27,11 @@ from package.wire import (
 
 AT_ONCE = (0.0, 0.0, 0.0)
 
-pytestmark = [pytest.mark.parametrize("revision", PER_REQUEST), pytest.mark.processes]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+pytestmark = [
+    pytest.mark.parametrize("revision", PER_REQUEST),
+    pytest.mark.processes,
+    pytest.mark.on_asyncio,
+]
 
 
 class Streams(Script):

@@ -41,7 +41,7 @@ from package.wire import (
     stream_message,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.processes]
+pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.on_asyncio]
 
 TOOLS_CHANGED = CHANGED["toolsListChanged"]
 AT_ONCE = (0.0, 0.0)
@@ -50,11 +50,6 @@ IDLE = 0.1
 HTTP = (*SESSIONS, *PER_REQUEST)
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 SOON = Timeouts(http=HttpTimeouts(first_pause=0.01, longest_pause=0.01))

@@ -15,15 +15,10 @@ from package.http_server import Asked, Reply
 from package.rules import revisions_holding
 from package.wire import STREAMABLE, facts
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.on_asyncio]
 
 MARKED = revisions_holding("headers.client-construction")
 marked = pytest.mark.parametrize("revision", MARKED)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 REGION = {"type": "string", "x-mcp-header": "Region"}

@@ -17,12 +17,11 @@ from package.http_script import Forgetful, connect_scripted, error
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import SESSIONS
 
-pytestmark = [pytest.mark.parametrize("revision", SESSIONS), pytest.mark.processes]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+pytestmark = [
+    pytest.mark.parametrize("revision", SESSIONS),
+    pytest.mark.processes,
+    pytest.mark.on_asyncio,
+]
 
 
 class Streaming(Forgetful):
