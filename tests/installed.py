@@ -27,7 +27,7 @@ BESIDE = ("README.md", "docs", "generated", "generator", "schema", "templates")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "__snapshots__", "interop", "node_modules")
 _OF_REVISIONS = re.compile(rf"\b{runtime.PACKAGE}\.(?=\{{(?:FOLDERS|folder)|r\{{)")
 _COMMAND = re.compile(rf'"-m", "{runtime.PACKAGE}"')
-CHANGED = ("package", "typing")
+CHANGED = ("kit", "package", "typing")
 """Folders of the tests that are run on the package."""
 
 

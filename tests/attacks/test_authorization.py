@@ -18,9 +18,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.client.auth.interactions import PROMPTS
-from package.processes import PACKAGE_ROOT
-from package.server.auth.issuer import (
+from kit.issuer import (
     IDP,
     KEY,
     RESOURCE,
@@ -31,9 +29,11 @@ from package.server.auth.issuer import (
     serving_issuer,
     token_of,
 )
+from kit.processes import PACKAGE_ROOT
+from kit.web_process import Started, start_server
+from kit.wire import SESSIONS, initialize
+from mcpgen_runtime.client.auth.interactions import PROMPTS
 from package.server.auth.test_hostile_tokens import TOKENS
-from package.server.web_process import Started, start_server
-from package.wire import SESSIONS, initialize
 
 pytestmark = pytest.mark.attack
 

@@ -12,10 +12,10 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import TEXT
+from kit.scripted import connect_scripted
 from mcpgen_runtime import Server, connect
 from mcpgen_runtime.errors import McpError, RemoteProtocolError
-from package.live import TEXT
-from package.scripted import connect_scripted
 
 pytestmark = pytest.mark.attack
 

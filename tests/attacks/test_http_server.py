@@ -15,10 +15,10 @@ from urllib.parse import urljoin
 
 import pytest
 
+from kit.http_process import HttpProcess, http_process
+from kit.wire import INITIALIZED, SESSIONS, encode_message, initialize, request
 from mcpgen_runtime import connect
 from mcpgen_runtime.errors import RemoteError
-from package.http_process import HttpProcess, http_process
-from package.wire import INITIALIZED, SESSIONS, encode_message, initialize, request
 
 pytestmark = pytest.mark.attack
 

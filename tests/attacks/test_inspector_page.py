@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from package.processes import PACKAGE_ROOT
+from kit.processes import PACKAGE_ROOT
 
 pytestmark = pytest.mark.attack
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from package.processes import PACKAGE_ROOT
-from package.server.raw_http import SECONDS
-from package.server.web_process import SERVE, Started, start_server
+from kit.processes import PACKAGE_ROOT
+from kit.raw_http import SECONDS
+from kit.web_process import SERVE, Started, start_server
 
 pytestmark = pytest.mark.attack
 

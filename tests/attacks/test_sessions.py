@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from package.processes import PACKAGE_ROOT
-from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
+from kit.processes import PACKAGE_ROOT
+from kit.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 
 pytestmark = pytest.mark.attack
 

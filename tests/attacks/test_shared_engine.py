@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from package.server.shared.engine import Engine, run_engine
+from kit.engine import Engine, run_engine
+from kit.web_process import SERVE, Started, start_server
+from kit.wire import initialize
 from package.server.shared.test_shared_processes import Client
-from package.server.web_process import SERVE, Started, start_server
-from package.wire import initialize
 
 pytestmark = pytest.mark.attack
 

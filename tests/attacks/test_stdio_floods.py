@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
+from kit.processes import PACKAGE_ROOT
+from kit.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 from mcpgen_runtime.protocol.jsonrpc import Result, parse
 from mcpgen_runtime.runtime.peer import HELD_BYTES
-from package.processes import PACKAGE_ROOT
-from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 
 pytestmark = pytest.mark.attack
 

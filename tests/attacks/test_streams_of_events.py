@@ -10,13 +10,13 @@ import sys
 import anyio
 import pytest
 
+from kit.http_script import Script
+from kit.http_server import Asked, HttpServer, Reply
+from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import RequestTimeoutError
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.revisions import REVISIONS
-from package.http_script import Script
-from package.http_server import Asked, HttpServer, Reply
-from package.processes import PACKAGE_ROOT
 
 pytestmark = [pytest.mark.attack, pytest.mark.anyio]
 

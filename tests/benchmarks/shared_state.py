@@ -29,8 +29,8 @@ from .processes import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from package.requestor import REVISION, Work, connect_requestor
-from package.server.shared.engine import Engine, run_engine
+from kit.engine import Engine, run_engine
+from kit.requestor import REVISION, Work, connect_requestor
 from package.server.shared.shared_servers import run_workers
 
 from .calls import many_at_once

@@ -15,10 +15,10 @@ import anyio.from_thread
 import pytest
 from playwright.sync_api import Browser, Page
 
+from kit.asgi_client import fields_of
+from kit.issuer import IDP, KEY, jwk_set
+from kit.wire import INITIALIZED, SESSIONS, STREAMABLE, initialize, request
 from mcpgen_runtime import JwtVerifier, Protected, Server
-from package.asgi_client import fields_of
-from package.server.auth.issuer import IDP, KEY, jwk_set
-from package.wire import INITIALIZED, SESSIONS, STREAMABLE, initialize, request
 
 pytestmark = pytest.mark.browser
 

@@ -12,11 +12,11 @@ import anyio.lowlevel
 import httpx2
 import pytest
 
+from kit.simulation import ASYNCIO
 from mcpgen.check_server import http_connection
 from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.http_connection import HttpConnection, open_http
 from mcpgen.errors import ServerError
-from package.client.simulation import ASYNCIO
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", [ASYNCIO])]
 

@@ -242,7 +242,7 @@ anyio.run(main)
 PROGRAMS = {
     "interop/our_server.py": {"completions", "elicitation", "prompts", "resources", "resume"},
     "conformance/server.py": {"completions", "prompts", "resources", "schemas"},
-    "package/stdio_server.py": {"elicitation"},
+    "kit/stdio_server.py": {"elicitation"},
     "benchmarks/our_server.py": set[str](),
 }
 """Programs of the tests, with the features that they use."""

@@ -22,6 +22,7 @@ from interop.protected import (
     text_of,
     user,
 )
+from kit.rules import revisions_holding
 from mcpgen_runtime import (
     ClientCredentials,
     Device,
@@ -34,7 +35,6 @@ from mcpgen_runtime import (
     Redirect,
     connect,
 )
-from package.rules import revisions_holding
 
 pytestmark = [
     pytest.mark.interop,

@@ -20,6 +20,7 @@ from interop.enterprise import (
     run_app,
 )
 from interop.protected import Place, end_token, new_place, run_protected_server, text_of
+from kit.rules import revisions_holding
 from mcpgen_runtime import (
     EnterpriseManaged,
     JwtVerifier,
@@ -30,7 +31,6 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime import IdentityProvider as Provider
-from package.rules import revisions_holding
 
 pytestmark = [
     pytest.mark.interop,

@@ -23,6 +23,7 @@ from interop.protected import (
     text_of,
     user,
 )
+from kit.rules import revisions_holding
 from mcpgen_runtime import (
     ClientCredentials,
     Device,
@@ -38,7 +39,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.auth.identifiers import canonical_resource
 from mcpgen_runtime.auth.token_endpoint import grant_key
-from package.rules import revisions_holding
 
 pytestmark = [
     pytest.mark.interop,

@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kit.live import text_of
 from mcpgen_runtime import McpError, connect, connect_sync
-from package.live import text_of
 
 pytestmark = [
     pytest.mark.interop,

@@ -31,6 +31,7 @@ from interop.protected import (
     text_of,
     user,
 )
+from kit.rules import revisions_holding
 from mcpgen_runtime import (
     AuthorizationError,
     ClientCredentials,
@@ -39,7 +40,6 @@ from mcpgen_runtime import (
     Redirect,
     connect,
 )
-from package.rules import revisions_holding
 
 pytestmark = [
     pytest.mark.interop,

@@ -36,8 +36,8 @@ from interop.protected import (
     run_protected_server,
 )
 from interop.revisions import is_modern, offer_revision
+from kit.issuer import LoopbackIssuer, serving_issuer
 from mcpgen_runtime import JwtVerifier, Principal, Protected
-from package.server.auth.issuer import LoopbackIssuer, serving_issuer
 
 pytestmark = [
     pytest.mark.interop,

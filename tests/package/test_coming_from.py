@@ -14,9 +14,9 @@ import pytest
 
 import mcpgen_runtime
 from documents import ROOT, examples, tables_of
+from kit.wire import ALL
 from mcpgen_runtime import ClientHandlers, RemoteError, connect
 from mcpgen_runtime.testing import connected
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

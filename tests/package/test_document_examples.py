@@ -19,16 +19,16 @@ import pytest
 import mcpgen_runtime
 from documents import ROOT, Block, examples, outputs, prose_of, snippets
 from generator.selections import spec_of, write_package
+from kit.guarded import protected_settings
+from kit.respondent import refusal_code
+from kit.rules import revisions_holding
+from kit.wire import ALL
 from mcpgen.model import choice
 from mcpgen.render import tree
 from mcpgen_runtime import ClientHandlers, Server, connect, testing
 from mcpgen_runtime.errors import HttpStatusError, RemoteError
 from mcpgen_runtime.testing import connected
 from package.forks import SESSION, Forks, forks
-from package.respondent import refusal_code
-from package.rules import revisions_holding
-from package.server.auth.guarded import protected_settings
-from package.wire import ALL
 from package_single import BOOKED, FORECAST, NO_FORMS, serve_module
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes, pytest.mark.costly]

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 import mcpgen_runtime
+from kit.wire import ALL
 from mcpgen_runtime import (
     Accepted,
     Audio,
@@ -36,7 +37,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime._wire import to_builtins
 from mcpgen_runtime.revisions import FOLDERS
 from mcpgen_runtime.testing import connected
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from kit.scripted import connect_scripted
+from kit.wire import ALL
 from mcpgen_runtime import (
     UI_EXTENSION,
     Csp,
@@ -24,8 +26,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.apps import DOMAINS_CHARACTERS, MIME_TYPE, resource_ui, tool_ui, ui_wire
 from mcpgen_runtime.client.sync_client import connect_sync
-from package.scripted import connect_scripted
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

@@ -8,12 +8,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from kit.asgi_client import asgi
+from kit.guarded import protected_settings
 from mcpgen_runtime import RemoteProtocolError, RouteRequest, Server, connect, read_server_card
 from mcpgen_runtime.client.card_reader import CARD_BYTES
 from mcpgen_runtime.errors import FrameError
 from mcpgen_runtime.server_card import CARD_SCHEMA, CARD_TYPE
-from package.asgi_client import asgi
-from package.server.auth.guarded import protected_settings
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL, HANDSHAKE, speaking_to
 from mcpgen_runtime import (
     CacheHint,
     Client,
@@ -33,7 +34,6 @@ from mcpgen_runtime.client.sync_client import connect_sync
 from mcpgen_runtime.server.toolkit.skill_directories import read_skills
 from mcpgen_runtime.skills import FILES, GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
 from mcpgen_runtime.testing import connected
-from package.wire import ALL, HANDSHAKE, speaking_to
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL, HANDSHAKE
 from mcpgen_runtime import RemoteError, RevisionError, Server
 from mcpgen_runtime.r2025_06_18 import client as r2025_06_18
 from mcpgen_runtime.testing import Pair, connected, contract, pair_fixture
-from package.wire import ALL, HANDSHAKE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.costly]
 

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from kit.asgi_client import BOTH, JSON, SSE, fields_of
+from kit.faults import Outcome
+from kit.http_process import HttpProcess
+from kit.raw_http import Raw, head, raw
+from kit.wire import encode_message, request
 from mcpgen_runtime import connect
 from mcpgen_runtime.framing.sse import encode_comment
-from package.asgi_client import BOTH, JSON, SSE, fields_of
-from package.faults import Outcome
-from package.http_process import HttpProcess
-from package.server.raw_http import Raw, head, raw
-from package.wire import encode_message, request
 from proxies.programs import Proxy, Route
 
 Ending: TypeAlias = Literal["answered", "cancelled", "streamed", "refused"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from package.http_process import Process
+from kit.http_process import Process
 
 Ports: TypeAlias = Mapping[str, int]
 """Where the servers listen, by name."""

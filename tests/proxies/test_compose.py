@@ -19,12 +19,12 @@ import pytest
 import yaml
 from anyio import to_thread
 
+from kit.engine import program
+from kit.faults import ONE_OF_EACH
+from kit.http_process import Process
+from kit.wire import SESSIONS
 from mcpgen_runtime import connect
 from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, ResponseLostError
-from package.faults import ONE_OF_EACH
-from package.http_process import Process
-from package.server.shared.engine import program
-from package.wire import SESSIONS
 from proxies.programs import caddy_server, free_port, haproxy_server, nginx_server, wait_for
 
 pytestmark = [pytest.mark.proxies, pytest.mark.timeout(120)]

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from kit.http_process import HttpProcess, http_process
 from mcpgen_runtime.server.asgi.uvicorn_adapter import HEAD_BYTES, PIPELINED
-from package.http_process import HttpProcess, http_process
 
 pytestmark = pytest.mark.proxies
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from package.faults import EACH, Outcome
-from package.http_process import HttpProcess, http_process
-from package.wire import PER_REQUEST
+from kit.faults import EACH, Outcome
+from kit.http_process import HttpProcess, http_process
+from kit.wire import PER_REQUEST
 from proxies.calls import Scenario, run_all
 from proxies.programs import Proxy, Route, haproxy, nginx
 

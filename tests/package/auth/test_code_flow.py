@@ -11,6 +11,28 @@ from urllib.parse import quote
 
 import pytest
 
+from kit.auth_answers import (
+    AS_URL,
+    ISSUER,
+    METADATA,
+    NEWEST,
+    NOW,
+    PRM_URL,
+    REDIRECT_URI,
+    RESOURCE,
+    SERVER,
+    TOKEN,
+    World,
+    around,
+    comes_back,
+    discover_server,
+    issuer_of,
+    json_response,
+    query_of,
+    serve_issuer,
+    world_of,
+)
+from kit.rules import revisions_holding
 from mcpgen_runtime import IdentityProvider
 from mcpgen_runtime.auth.discovery import with_offline_access
 from mcpgen_runtime.auth.flows import (
@@ -36,28 +58,6 @@ from mcpgen_runtime.auth.steps import (
 )
 from mcpgen_runtime.auth.token_endpoint import Grant, OAuthError
 from mcpgen_runtime.errors import AuthorizationError
-from package.auth.answers import (
-    AS_URL,
-    ISSUER,
-    METADATA,
-    NEWEST,
-    NOW,
-    PRM_URL,
-    REDIRECT_URI,
-    RESOURCE,
-    SERVER,
-    TOKEN,
-    World,
-    around,
-    comes_back,
-    discover_server,
-    issuer_of,
-    json_response,
-    query_of,
-    serve_issuer,
-    world_of,
-)
-from package.rules import revisions_holding
 from requirements import EVERY_REVISION, requirement
 
 PROFILE = ClientProfile("Agent")

@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.auth.challenges import parse_challenges
-from mcpgen_runtime.auth.discovery import discover, initial_scopes, step_up_scopes
-from mcpgen_runtime.auth.flows import code_flow
-from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS, canonical_resource
-from mcpgen_runtime.auth.registration import ClientProfile
-from mcpgen_runtime.auth.steps import Fetched
-from mcpgen_runtime.errors import AuthorizationError
-from package.auth.answers import (
+from kit.auth_answers import (
     AS_URL,
     ISSUER,
     METADATA,
@@ -27,7 +20,14 @@ from package.auth.answers import (
     metadata_of,
     query_of,
 )
-from package.rules import revisions_holding
+from kit.rules import revisions_holding
+from mcpgen_runtime.auth.challenges import parse_challenges
+from mcpgen_runtime.auth.discovery import discover, initial_scopes, step_up_scopes
+from mcpgen_runtime.auth.flows import code_flow
+from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS, canonical_resource
+from mcpgen_runtime.auth.registration import ClientProfile
+from mcpgen_runtime.auth.steps import Fetched
+from mcpgen_runtime.errors import AuthorizationError
 from requirements import EVERY_REVISION, requirement
 
 ROOT_PRM = "https://mcp.example/.well-known/oauth-protected-resource"

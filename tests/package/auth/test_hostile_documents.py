@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime import AuthorizationError
-from mcpgen_runtime.auth.discovery import discover
-from mcpgen_runtime.auth.flows import VISIT_CHARACTERS, code_flow, device_flow
-from mcpgen_runtime.auth.registration import ClientProfile
-from mcpgen_runtime.auth.steps import Fetched, Flow
-from package.auth.answers import (
+from kit.auth_answers import (
     AS_URL,
     ISSUER,
     METADATA,
@@ -25,6 +20,11 @@ from package.auth.answers import (
     discover_server,
     json_response,
 )
+from mcpgen_runtime import AuthorizationError
+from mcpgen_runtime.auth.discovery import discover
+from mcpgen_runtime.auth.flows import VISIT_CHARACTERS, code_flow, device_flow
+from mcpgen_runtime.auth.registration import ClientProfile
+from mcpgen_runtime.auth.steps import Fetched, Flow
 
 DEVICE = f"{ISSUER}/device"
 CODE = {"device_code": "d", "user_code": "A", "verification_uri": f"{ISSUER}/v", "interval": 1}

@@ -11,6 +11,24 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import JWKRegistry
 
+from kit.auth_answers import (
+    ISSUER,
+    NEWEST,
+    NOW,
+    PRM_URL,
+    REDIRECT_URI,
+    RESOURCE,
+    World,
+    around,
+    comes_back,
+    discover_server,
+    issuer_of,
+    json_response,
+    query_of,
+    serve_issuer,
+    world_of,
+)
+from kit.rules import revisions_holding
 from mcpgen_runtime import OAuth, PrivateKey, Redirect, client_metadata_document
 from mcpgen_runtime.auth.flows import code_flow
 from mcpgen_runtime.auth.registration import (
@@ -30,24 +48,6 @@ from mcpgen_runtime.auth.token_endpoint import (
     encode_record,
 )
 from mcpgen_runtime.errors import AuthorizationError
-from package.auth.answers import (
-    ISSUER,
-    NEWEST,
-    NOW,
-    PRM_URL,
-    REDIRECT_URI,
-    RESOURCE,
-    World,
-    around,
-    comes_back,
-    discover_server,
-    issuer_of,
-    json_response,
-    query_of,
-    serve_issuer,
-    world_of,
-)
-from package.rules import revisions_holding
 from requirements import EVERY_REVISION, requirement
 
 CLIENT = "https://me.example/client.json"

@@ -14,6 +14,21 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import JWKRegistry
 
+from kit.auth_answers import (
+    AS_URL,
+    ISSUER,
+    METADATA,
+    NOW,
+    PRM_URL,
+    SERVER,
+    TOKEN,
+    World,
+    around,
+    discover_server,
+    json_response,
+    world_of,
+)
+from kit.rules import revisions_holding
 from mcpgen_runtime import IdentityProvider, PrivateKey
 from mcpgen_runtime.auth.discovery import discover
 from mcpgen_runtime.auth.flows import client_credentials, enterprise_managed, workload_identity
@@ -39,21 +54,6 @@ from mcpgen_runtime.auth.token_endpoint import (
     request_token,
 )
 from mcpgen_runtime.errors import AuthorizationError
-from package.auth.answers import (
-    AS_URL,
-    ISSUER,
-    METADATA,
-    NOW,
-    PRM_URL,
-    SERVER,
-    TOKEN,
-    World,
-    around,
-    discover_server,
-    json_response,
-    world_of,
-)
-from package.rules import revisions_holding
 from requirements import EVERY_REVISION, requirement
 
 with_extensions = pytest.mark.parametrize("revision", revisions_holding("auth-ext.baseline-holds"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kit.auth_answers import ISSUER
 from mcpgen_runtime import (
     AnyOf,
     ClientCredentials,
@@ -20,7 +21,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.auth.token_endpoint import ClientIdentity, authentication_fields
 from mcpgen_runtime.errors import AuthorizationError
 from mcpgen_runtime.server.auth.jws_validation import registry_of
-from package.auth.answers import ISSUER
 
 PLAIN = StaticTokens({"x" * 32: "ann"})
 """Tokens without an authorization server."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import anyio
 
+from kit.live import TEXT, FakeServer
+from kit.wire import PER_REQUEST
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from package.live import TEXT, FakeServer
-from package.wire import PER_REQUEST
 
 KEY = "the key"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL
 from mcpgen_runtime import Server, connect, connect_sync
 from mcpgen_runtime.errors import AbsentMethodError, MethodNotFoundError, RevisionError
 from mcpgen_runtime.revisions import REVISIONS
-from package.wire import ALL
 
 pytestmark = pytest.mark.on_asyncio
 

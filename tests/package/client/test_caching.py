@@ -12,17 +12,17 @@ import anyio
 import msgspec
 import pytest
 
+from kit.cached import Clock, cacheable_result, names, tools
+from kit.live import FakeServer
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
+from kit.wire import CHANGED, UPDATED
 from mcpgen_runtime._wire import encode
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.client.client_settings import Caching
 from mcpgen_runtime.client.response_cache import ResponseCache, WatchedFields
 from mcpgen_runtime.errors import ConnectionClosedError, RemoteError
 from mcpgen_runtime.revisions import REVISIONS
-from package.client.cached import Clock, cacheable_result, names, tools
-from package.live import FakeServer
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
-from package.wire import CHANGED, UPDATED
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -11,6 +11,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.http_script import Script
+from kit.http_script import connect_scripted as over_http
+from kit.http_server import Asked, Reply
+from kit.live import live, text_of
+from kit.wire import ALL, CANCELLED, HANDSHAKE, PER_REQUEST, facts
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
@@ -23,11 +28,6 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.client.callbacks import StartedCall
-from package.http_script import Script
-from package.http_script import connect_scripted as over_http
-from package.http_server import Asked, Reply
-from package.live import live, text_of
-from package.wire import ALL, CANCELLED, HANDSHAKE, PER_REQUEST, facts
 
 pytestmark = pytest.mark.anyio
 

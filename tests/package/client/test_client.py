@@ -11,6 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.live import TEXT, App, FakeServer, live, names_back, text_of
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import Client, ClientHandlers, connect
 from mcpgen_runtime.client.chosen import ChosenApplication
@@ -36,8 +38,6 @@ from mcpgen_runtime.errors import (
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.testing import connected
-from package.live import TEXT, App, FakeServer, live, names_back, text_of
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts
 
 every = pytest.mark.parametrize("revision", ALL)
 LISTED = {"ttlMs": 0, "cacheScope": "private"}

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime.revisions import REVISIONS
-from package.processes import PACKAGE_ROOT
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 

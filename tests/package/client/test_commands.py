@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from kit.scripted import ScriptedServer
+from kit.simulation import VirtualClockLoop
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.client_settings import Timeouts
@@ -22,8 +24,6 @@ from mcpgen_runtime.client.host_config import HOSTS, default_name, entry
 from mcpgen_runtime.client.terminal_handlers import CAPABILITIES, TerminalHandlers
 from mcpgen_runtime.errors import ConnectionClosedError
 from mcpgen_runtime.revisions import REVISIONS
-from package.client.simulation import VirtualClockLoop
-from package.scripted import ScriptedServer
 
 NEWEST = max(REVISIONS)
 Opened = list[tuple[Any, dict[str, Any]]]

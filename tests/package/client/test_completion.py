@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from kit.live import live
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
+from kit.wire import ALL, speaking_to
 from mcpgen_runtime.errors import InvalidParamsError, RemoteProtocolError
 from mcpgen_runtime.server.chosen import Server
-from package.live import live
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
-from package.wire import ALL, speaking_to
 
 pytestmark = pytest.mark.on_asyncio
 

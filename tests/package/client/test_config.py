@@ -13,13 +13,13 @@ import anyio
 import pytest
 from jsonschema import Draft7Validator
 
+from kit.live import text_of
+from kit.stdio_process import PATHS, SERVER
 from mcpgen_runtime import ConfigInput, Server, ServerDocument, connect, connect_sync
 from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.client.server_config import ServerEntry, config_servers, read_config
 from mcpgen_runtime.errors import ConnectionClosedError, ServerStartError, TransportError
 from package.client.test_groups import git, process, two
-from package.live import text_of
-from package.stdio_process import PATHS, SERVER
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from kit.live import TEXT, text_of
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
+from kit.wire import ALL
 from mcpgen_runtime._wire import to_builtins
 from mcpgen_runtime.client.host import Answer, Media
 from mcpgen_runtime.errors import RemoteProtocolError
-from package.live import TEXT, text_of
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
-from package.wire import ALL
 
 pytestmark = pytest.mark.on_asyncio
 

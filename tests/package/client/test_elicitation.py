@@ -11,14 +11,14 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import TEXT, FakeServer
+from kit.rules import revisions_holding
+from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime import safe_url
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError, RemoteError, RemoteProtocolError
 from mcpgen_runtime.runtime.request_context import RequestContext
 from package.client.questioner import KEY, Outcome, ask_client, declared_capabilities
-from package.live import TEXT, FakeServer
-from package.rules import revisions_holding
-from package.wire import ALL, PER_REQUEST
 
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.result-action"))
 with_modes = pytest.mark.parametrize("revision", revisions_holding("elicitation.mode-default-form"))

@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import FakeServer
+from kit.wire import ALL
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import ConnectionClosedError
 from mcpgen_runtime.server.chosen import Server
-from package.live import FakeServer
-from package.wire import ALL
 
 FAILURES: list[Callable[[], BaseException]] = [
     lambda: ValueError("mine"),

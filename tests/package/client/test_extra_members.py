@@ -15,6 +15,11 @@ from typing import Any
 
 import pytest
 
+from kit.cached import cacheable_result
+from kit.pair import Pair as Ends
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
+from kit.wire import ALL
 from mcpgen_runtime import (
     Caching,
     ClientHandlers,
@@ -38,11 +43,6 @@ from mcpgen_runtime.protocol.results import result_decoder
 from mcpgen_runtime.revisions import FOLDERS, REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.testing import connected
-from package.client.cached import cacheable_result
-from package.protocol.pair import Pair as Ends
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
-from package.wire import ALL
 
 pytestmark = pytest.mark.on_asyncio
 

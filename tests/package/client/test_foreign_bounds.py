@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from kit.live import TEXT
+from kit.wire import ALL, speaking_to
 from mcpgen_runtime import Server
 from mcpgen_runtime.client.client_settings import ClientLimits, ClientSettings
 from mcpgen_runtime.client.server_state import ServerState
@@ -18,8 +20,6 @@ from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.protocol import client_features
 from mcpgen_runtime.protocol.client_features import messages_complaint
 from mcpgen_runtime.revisions import REVISIONS
-from package.live import TEXT
-from package.wire import ALL, speaking_to
 
 pytestmark = pytest.mark.on_asyncio
 

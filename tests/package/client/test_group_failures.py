@@ -8,6 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import TEXT, FakeServer, text_of
+from kit.scripted import ScriptedServer
+from kit.wire import CHANGED, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
@@ -20,9 +23,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.client.group_requests import GroupServer
 from mcpgen_runtime.errors import ConnectFailedError
 from package.client.test_listen import Losing
-from package.live import TEXT, FakeServer, text_of
-from package.scripted import ScriptedServer
-from package.wire import CHANGED, HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -11,6 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import text_of
+from kit.stdio_process import PATHS, SERVER
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     Client,
     ClientGroup,
@@ -32,11 +35,8 @@ from mcpgen_runtime.errors import (
     RemoteError,
     ToolResultError,
 )
-from package.blocking_stubs import members_of
+from package.client.blocking_stubs import members_of
 from package.client.test_model_tools import APIS, model_call, model_result, schemas
-from package.live import text_of
-from package.stdio_process import PATHS, SERVER
-from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from kit.wire import ALL
 from mcpgen_runtime import ClientHandlers, Server, SyncClientHandlers, connect, connect_sync
 from mcpgen_runtime.client.application import Handlers
 from mcpgen_runtime.revisions import REVISIONS
-from package.wire import ALL
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 

@@ -11,6 +11,12 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import TEXT, App, FakeServer, live, text_of
+from kit.respondent import ROOTS, SAMPLED, accept_result, connect_respondent, text_in
+from kit.rules import revisions_holding
+from kit.samples import PARAMS
+from kit.scripted import connect_scripted
+from kit.wire import ALL, PER_REQUEST, facts
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.client.client_settings import ClientLimits
@@ -18,12 +24,6 @@ from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.toolkit.client_features.input_required import InputRequired
-from package.live import TEXT, App, FakeServer, live, text_of
-from package.respondent import ROOTS, SAMPLED, accept_result, connect_respondent, text_in
-from package.rules import revisions_holding
-from package.samples import PARAMS
-from package.scripted import connect_scripted
-from package.wire import ALL, PER_REQUEST, facts
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)

@@ -11,6 +11,20 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import FakeServer, live
+from kit.scripted import connect_scripted
+from kit.wire import (
+    ACKNOWLEDGED,
+    ALL,
+    CANCELLED,
+    CHANGED,
+    HANDSHAKE,
+    LISTEN,
+    PER_REQUEST,
+    UPDATED,
+    stream_message,
+    tag,
+)
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.client_settings import Caching
@@ -35,20 +49,6 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES
 from mcpgen_runtime.server.chosen import Server
-from package.live import FakeServer, live
-from package.scripted import connect_scripted
-from package.wire import (
-    ACKNOWLEDGED,
-    ALL,
-    CANCELLED,
-    CHANGED,
-    HANDSHAKE,
-    LISTEN,
-    PER_REQUEST,
-    UPDATED,
-    stream_message,
-    tag,
-)
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)

@@ -13,6 +13,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import FakeServer
+from kit.simulation import ASYNCIO
+from kit.wire import ALL, CANCELLED, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.listen import ListeningAgain, ToolsChanged
 from mcpgen_runtime.errors import (
@@ -21,10 +24,7 @@ from mcpgen_runtime.errors import (
     McpError,
     RequestTimeoutError,
 )
-from package.client.simulation import ASYNCIO
 from package.client.test_listen import AT_ONCE, CUT, NOBODY, Losing
-from package.live import FakeServer
-from package.wire import ALL, CANCELLED, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from kit.live import FakeServer
+from kit.simulation import ASYNCIO
+from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import RemoteError, RequestLost, ResponseLostError
-from package.client.simulation import ASYNCIO
-from package.live import FakeServer
-from package.wire import HANDSHAKE, PER_REQUEST
 
 both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 TOOLS = [

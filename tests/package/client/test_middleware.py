@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from kit.live import live, text_of
+from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     ClientNext,
     ClientRequest,
@@ -17,8 +19,6 @@ from mcpgen_runtime import (
     log_requests,
     replace,
 )
-from package.live import live, text_of
-from package.wire import HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.anyio
 

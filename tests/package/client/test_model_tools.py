@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
+from kit.scripted import connect_scripted
+from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime import (
     Audio,
     DeclaredTools,
@@ -29,8 +31,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.client.host import ModelApi
 from mcpgen_runtime.client.sync_client import connect_sync
-from package.scripted import connect_scripted
-from package.wire import ALL, PER_REQUEST
 
 pytestmark = pytest.mark.on_asyncio
 

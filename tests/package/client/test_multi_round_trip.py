@@ -10,14 +10,14 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import TEXT, FakeServer, text_of
+from kit.rules import revisions_holding
+from kit.samples import PARAMS
+from kit.scripted import connect_scripted
+from kit.wire import HANDSHAKE
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.runtime.request_context import RequestContext
-from package.live import TEXT, FakeServer, text_of
-from package.rules import revisions_holding
-from package.samples import PARAMS
-from package.scripted import connect_scripted
-from package.wire import HANDSHAKE
 
 modern = pytest.mark.parametrize("revision", revisions_holding("mrtr.result-type-known-set"))
 

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
+from kit.wire import ALL
 from mcpgen_runtime.client.client_settings import ClientLimits, Timeouts
 from mcpgen_runtime.errors import (
     InvalidParamsError,
@@ -19,9 +22,6 @@ from mcpgen_runtime.errors import (
     RequestTimeoutError,
 )
 from mcpgen_runtime.revisions import REVISIONS
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
-from package.wire import ALL
 
 pytestmark = pytest.mark.on_asyncio
 

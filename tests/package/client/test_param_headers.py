@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from kit.live import TEXT, text_of
+from kit.rules import revisions_holding
+from kit.scripted import ScriptedServer, connect_scripted
+from kit.wire import ALL, facts
 from mcpgen_runtime.client.async_client import Client
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
@@ -19,10 +23,6 @@ from mcpgen_runtime.client.opening import open_session
 from mcpgen_runtime.errors import InvalidParamsError, RemoteError
 from mcpgen_runtime.protocol.param_headers import param_headers_of
 from mcpgen_runtime.revisions import REVISIONS
-from package.live import TEXT, text_of
-from package.rules import revisions_holding
-from package.scripted import ScriptedServer, connect_scripted
-from package.wire import ALL, facts
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.on_asyncio

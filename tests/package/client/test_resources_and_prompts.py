@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from kit.live import FakeServer, live
+from kit.rules import revisions_holding
+from kit.samples import RESULTS
+from kit.scripted import connect_scripted
+from kit.wire import ALL, HANDSHAKE, facts, speaking_to
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.listen import ResourceUpdated
 from mcpgen_runtime.errors import (
@@ -18,11 +23,6 @@ from mcpgen_runtime.errors import (
     RemoteError,
 )
 from mcpgen_runtime.server.chosen import Server
-from package.live import FakeServer, live
-from package.rules import revisions_holding
-from package.samples import RESULTS
-from package.scripted import connect_scripted
-from package.wire import ALL, HANDSHAKE, facts, speaking_to
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -13,6 +13,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import FakeServer
+from kit.stdio_process import PATHS
+from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     ClientHandlers,
     ListeningAgain,
@@ -35,9 +38,6 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.memory import BUFFERED_BYTES
-from package.live import FakeServer
-from package.stdio_process import PATHS
-from package.wire import HANDSHAKE, PER_REQUEST
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

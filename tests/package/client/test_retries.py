@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from kit.rules import revisions_holding
+from kit.samples import RESULTS
+from kit.scripted import ScriptedServer, connect_scripted
+from kit.wire import facts, meta_of
 from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.errors import RemoteProtocolError
-from package.rules import revisions_holding
-from package.samples import RESULTS
-from package.scripted import ScriptedServer, connect_scripted
-from package.wire import facts, meta_of
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from kit.live import FakeServer, live, text_of
+from kit.respondent import ROOTS, connect_respondent, refusal_code, text_in
+from kit.rules import revisions_holding
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 from mcpgen_runtime import Context, Root, Server
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
 from mcpgen_runtime.runtime.request_context import RequestContext
 from package.client.questioner import ask_client, declared_capabilities
-from package.live import FakeServer, live, text_of
-from package.respondent import ROOTS, connect_respondent, refusal_code, text_in
-from package.rules import revisions_holding
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 in_sessions = pytest.mark.parametrize("revision", HANDSHAKE)

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from kit.respondent import ASK, HI, SAMPLED, TOOL, USE
+from kit.rules import revisions_holding
+from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
 from mcpgen_runtime.runtime.request_context import RequestContext
 from package.client.questioner import Outcome, ask_client, declared_capabilities
-from package.respondent import ASK, HI, SAMPLED, TOOL, USE
-from package.rules import revisions_holding
-from package.wire import ALL, PER_REQUEST
 
 every = pytest.mark.parametrize("revision", ALL)
 with_tools = pytest.mark.parametrize("revision", revisions_holding("sampling.tools-capability"))

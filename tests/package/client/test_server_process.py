@@ -14,6 +14,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kit.live import FakeServer
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.client_settings import Timeouts
@@ -29,8 +31,6 @@ from mcpgen_runtime.facts import HANDSHAKE as ANY_HANDSHAKE
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.process import open_process
-from package.live import FakeServer
-from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.processes
 

@@ -12,6 +12,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.live import FakeServer
+from kit.simulation import ASYNCIO, simulate
+from kit.wire import ALL, HANDSHAKE
 from mcpgen_runtime import (
     ConnectionClosedError,
     McpError,
@@ -32,9 +35,6 @@ from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports import process
 from mcpgen_runtime.transports.memory import memory_pair
 from mcpgen_runtime.transports.process import BRIEF, open_process
-from package.client.simulation import ASYNCIO, simulate
-from package.live import FakeServer
-from package.wire import ALL, HANDSHAKE
 
 DEFAULTS = ClientSettings().timeouts
 LIMITS = Timeouts(opening=60.0, longest_opening=300.0)

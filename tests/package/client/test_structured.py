@@ -14,12 +14,12 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import TEXT
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
+from kit.wire import ALL, facts
 from mcpgen_runtime._wire import UNSET
 from mcpgen_runtime.errors import RemoteProtocolError
-from package.live import TEXT
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
-from package.wire import ALL, facts
 
 pytestmark = pytest.mark.on_asyncio
 

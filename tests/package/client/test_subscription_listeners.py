@@ -11,19 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime import Timeouts
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.client.listen import (
-    Change,
-    NotificationFilter,
-    ResourceUpdated,
-    ToolsChanged,
-)
-from mcpgen_runtime.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
-from mcpgen_runtime.protocol.events import Ignored, NotificationReceived
-from mcpgen_runtime.server.chosen import Context, Server
-from package.live import FakeServer, live
-from package.wire import (
+from kit.live import FakeServer, live
+from kit.wire import (
     ACKNOWLEDGED,
     ALL_LISTS,
     CANCELLED,
@@ -38,6 +27,17 @@ from package.wire import (
     stream_message,
     tag,
 )
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.client.listen import (
+    Change,
+    NotificationFilter,
+    ResourceUpdated,
+    ToolsChanged,
+)
+from mcpgen_runtime.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
+from mcpgen_runtime.protocol.events import Ignored, NotificationReceived
+from mcpgen_runtime.server.chosen import Context, Server
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 EVERY_LIST = {"tools": True, "prompts": True, "resources": True}

@@ -18,6 +18,9 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from kit.live import text_of
+from kit.stdio_process import PATHS, SERVER
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime.client.async_client import Client, ClientHandlers, connect
 from mcpgen_runtime.client.listen import NotificationFilter, ToolsChanged
 from mcpgen_runtime.client.sync import Backend
@@ -33,10 +36,7 @@ from mcpgen_runtime.errors import (
 from mcpgen_runtime.revisions import FOLDERS
 from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.server.toolkit.client_features.elicitation import Accepted
-from package.blocking_stubs import members_of
-from package.live import text_of
-from package.stdio_process import PATHS, SERVER
-from package.wire import ALL, HANDSHAKE, PER_REQUEST
+from package.client.blocking_stubs import members_of
 
 pytestmark = pytest.mark.processes
 

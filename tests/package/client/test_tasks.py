@@ -14,6 +14,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.live import FakeServer, live
+from kit.requestor import ACCEPTED, RELATED, REVISION, Work
 from mcpgen_runtime import (
     ClientHandlers,
     LocalProtocolError,
@@ -27,8 +29,6 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
-from package.live import FakeServer, live
-from package.requestor import ACCEPTED, RELATED, REVISION, Work
 
 pytestmark = pytest.mark.anyio
 AUGMENTED: dict[str, Any] = {"requests": {"tools": {"call": {}}}}

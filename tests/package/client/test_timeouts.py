@@ -13,16 +13,10 @@ import anyio
 import pytest
 import trio.testing
 
-from mcpgen_runtime.channel import RequestId
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.client_settings import Timeouts
-from mcpgen_runtime.errors import RequestTimeoutError, RevisionError
-from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.events import CancelRequest, SendRequest
-from package.client.simulation import ASYNCIO
-from package.ends import asking_ends, end_of
-from package.live import TEXT, FakeServer, text_of
-from package.wire import (
+from kit.ends import asking_ends, end_of
+from kit.live import TEXT, FakeServer, text_of
+from kit.simulation import ASYNCIO
+from kit.wire import (
     ACKNOWLEDGED,
     ALL,
     HANDSHAKE,
@@ -31,6 +25,12 @@ from package.wire import (
     sent_request,
     stream_message,
 )
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.client_settings import Timeouts
+from mcpgen_runtime.errors import RequestTimeoutError, RevisionError
+from mcpgen_runtime.facts import Role
+from mcpgen_runtime.protocol.events import CancelRequest, SendRequest
 
 every = pytest.mark.parametrize("revision", ALL)
 ASKING = asking_ends("progress.opt-in")  # holds in every revision

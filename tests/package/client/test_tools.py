@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
+from kit.live import TEXT, live, text_of
+from kit.rules import revisions_holding
+from kit.samples import PARAMS
+from kit.scripted import connect_scripted
+from kit.wire import ALL, facts, speaking_to
 from mcpgen_runtime.errors import InvalidParamsError, RemoteError
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.tool_results import Hints, hints_of
-from package.live import TEXT, live, text_of
-from package.rules import revisions_holding
-from package.samples import PARAMS
-from package.scripted import connect_scripted
-from package.wire import ALL, facts, speaking_to
 
 pytestmark = pytest.mark.on_asyncio
 

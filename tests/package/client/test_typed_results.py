@@ -15,13 +15,13 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field
 
+from kit.scripted import connect_scripted
+from kit.stdio_process import PATHS
+from kit.wire import ALL
 from mcpgen_runtime import connect, connect_sync
 from mcpgen_runtime.errors import ToolError, ToolFailedError, ToolResultError
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import Image
-from package.scripted import connect_scripted
-from package.stdio_process import PATHS
-from package.wire import ALL
 
 NEWEST, OLDEST = ALL[-1], ALL[0]
 ENVIRONMENT = {**os.environ, **PATHS}

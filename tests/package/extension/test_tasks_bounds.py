@@ -12,7 +12,7 @@ import httpx2
 import msgspec
 import pytest
 
-from package.asgi_client import BOTH
+from kit.asgi_client import BOTH
 from package.extension.task_work import DECLARED, PACKAGE, SPOKEN, Work, create_task, got
 
 pytestmark = pytest.mark.anyio

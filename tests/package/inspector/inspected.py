@@ -15,7 +15,7 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 
-from package.processes import PACKAGE_ROOT
+from kit.processes import PACKAGE_ROOT
 
 SECONDS = 20.0
 

@@ -10,6 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import Http, asgi
+from kit.live import FakeServer
 from mcpgen_runtime import Context, ResourceNotFoundError, Server, connect
 from mcpgen_runtime.errors import ConnectionClosedError, McpError, ProtocolError
 from mcpgen_runtime.inspector.inspector_app import InspectorApplication
@@ -21,8 +23,6 @@ from mcpgen_runtime.inspector.inspector_session import (
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import Http, asgi
-from package.live import FakeServer
 
 pytestmark = pytest.mark.processes
 

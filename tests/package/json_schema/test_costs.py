@@ -17,6 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.live import TEXT
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
 from mcpgen_runtime import Server, Timeouts, connect
 from mcpgen_runtime.errors import McpError, RemoteProtocolError
 from mcpgen_runtime.json_schema import Deadline
@@ -27,9 +30,6 @@ from mcpgen_runtime.json_schema.validation import (
     validator,
     validator_in_time,
 )
-from package.live import TEXT
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from kit.wire import PER_REQUEST
 from mcpgen_runtime import Server, connect
 from mcpgen_runtime.json_schema.inlining import INLINED_PARTS, inline_references
-from package.wire import PER_REQUEST
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -16,15 +16,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from kit.live import TEXT
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
+from kit.wire import ALL, speaking_to
 from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.json_schema import CheckedSchema
 from mcpgen_runtime.json_schema.validation import validator
 from mcpgen_runtime.server.chosen import Server
-from package.live import TEXT
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
-from package.wire import ALL, speaking_to
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from kit.ends import both, end_of
+from kit.pair import Pair
+from kit.rules import revisions_holding
+from kit.samples import PARAMS, RESULTS
+from kit.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request, sole
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.batch_parsing import BATCH_MESSAGES, parse_array
 from mcpgen_runtime.protocol.events import NotificationReceived, ResponseReceived, SendResponse
 from mcpgen_runtime.revisions import REVISIONS
-from package.ends import both, end_of
-from package.protocol.pair import Pair
-from package.rules import revisions_holding
-from package.samples import PARAMS, RESULTS
-from package.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request, sole
 
 BATCHED = revisions_holding("jsonrpc.batch-receive")
 UNBATCHED = [revision for revision in REVISIONS if revision not in BATCHED]

@@ -11,6 +11,24 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
+from kit.live import TEXT, FakeServer, live
+from kit.pair import Pair
+from kit.rules import revisions_holding
+from kit.samples import PARAMS, RESULTS
+from kit.wire import (
+    ALL,
+    CANCELLED,
+    HANDSHAKE,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    cancelled_notification,
+    describe_as,
+    request,
+    sent_request,
+    sole,
+)
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import InternalError, RequestCancelledError
@@ -31,25 +49,7 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
-from package.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
-from package.live import TEXT, FakeServer, live
-from package.protocol.pair import Pair
 from package.protocol.traffic import whole_session
-from package.rules import revisions_holding
-from package.samples import PARAMS, RESULTS
-from package.wire import (
-    ALL,
-    CANCELLED,
-    HANDSHAKE,
-    PER_REQUEST,
-    ClientEnd,
-    ServerEnd,
-    cancelled_notification,
-    describe_as,
-    request,
-    sent_request,
-    sole,
-)
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)

@@ -8,6 +8,21 @@ from typing import Any
 
 import pytest
 
+from kit.ends import both, end_of
+from kit.pair import Pair
+from kit.rules import revisions_holding
+from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS, URI
+from kit.wire import (
+    ClientEnd,
+    ServerEnd,
+    describe_as,
+    facts,
+    initialize,
+    meta_of,
+    request,
+    sole,
+    speaking_to,
+)
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
 from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError
@@ -28,21 +43,6 @@ from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.chosen import Server
-from package.ends import both, end_of
-from package.protocol.pair import Pair
-from package.rules import revisions_holding
-from package.samples import EVERY_SERVER_CAPABILITY, PARAMS, URI
-from package.wire import (
-    ClientEnd,
-    ServerEnd,
-    describe_as,
-    facts,
-    initialize,
-    meta_of,
-    request,
-    sole,
-    speaking_to,
-)
 from requirements import EVERY_REVISION
 
 LISTS = {"tools": "tools/list", "prompts": "prompts/list", "resources": "resources/list"}

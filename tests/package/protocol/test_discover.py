@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from kit.rules import revisions_holding
+from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
+from kit.wire import PER_REQUEST, ClientEnd, ServerEnd, facts, request
 from mcpgen_runtime.facts import Revision
 from mcpgen_runtime.protocol.events import RequestFailed
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
-from package.rules import revisions_holding
-from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from package.wire import PER_REQUEST, ClientEnd, ServerEnd, facts, request
 
 
 @pytest.mark.requirement("discover.implemented", "discover.result-shape", "discover.cache-hints")

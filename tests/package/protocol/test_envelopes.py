@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from kit.samples import PARAMS, RESULTS
+from kit.wire import HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, sent_request, sole
 from mcpgen_runtime.errors import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -40,8 +42,6 @@ from mcpgen_runtime.protocol.jsonrpc import (
 from mcpgen_runtime.protocol.lifecycle import missing_capability, without_malformed_extensions
 from mcpgen_runtime.protocol.requests import OutboundRequests, custom_method
 from mcpgen_runtime.revisions import REVISIONS
-from package.samples import PARAMS, RESULTS
-from package.wire import HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, sent_request, sole
 
 LONGEST, LARGEST = "x" * 1024, 2**128
 

@@ -12,14 +12,14 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
+from kit.live import FakeServer, live, text_of
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
+from kit.wire import ALL, HANDSHAKE, facts, meta_of, speaking_to
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import MissingCapabilityError, RemoteError, RemoteProtocolError
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Context, Server
-from package.live import FakeServer, live, text_of
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
-from package.wire import ALL, HANDSHAKE, facts, meta_of, speaking_to
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.on_asyncio

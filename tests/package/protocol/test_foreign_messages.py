@@ -13,6 +13,23 @@ import anyio
 import msgspec
 import pytest
 
+from kit.ends import End, end_of
+from kit.live import App, FakeServer, live
+from kit.rules import revisions_holding
+from kit.samples import RESULTS
+from kit.wire import (
+    ALL,
+    HANDSHAKE,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    describe_as,
+    facts,
+    meta_of,
+    request,
+    sole,
+    speaking_to,
+)
 from mcpgen_runtime import ClientHandlers, Server
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import connect
@@ -45,23 +62,6 @@ from mcpgen_runtime.protocol.events import (
 from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
 from mcpgen_runtime.protocol.server_connection import STREAMS, UnsupportedRevisionError
 from mcpgen_runtime.revisions import REVISIONS
-from package.ends import End, end_of
-from package.live import App, FakeServer, live
-from package.rules import revisions_holding
-from package.samples import RESULTS
-from package.wire import (
-    ALL,
-    HANDSHAKE,
-    PER_REQUEST,
-    ClientEnd,
-    ServerEnd,
-    describe_as,
-    facts,
-    meta_of,
-    request,
-    sole,
-    speaking_to,
-)
 
 pytestmark = pytest.mark.costly
 

@@ -12,6 +12,8 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from kit.live import App, FakeServer, live, names_back
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, request, speaking_to
 from mcpgen_runtime import ClientHandlers, Context, Server
 from mcpgen_runtime._wire import EncodingError, encode
 from mcpgen_runtime.client.async_client import connect
@@ -19,8 +21,6 @@ from mcpgen_runtime.errors import LocalProtocolError, McpError, RemoteError
 from mcpgen_runtime.foreign_text import safe_repr
 from mcpgen_runtime.protocol.client_features import field_complaint
 from mcpgen_runtime.protocol.events import ReportProgress
-from package.live import App, FakeServer, live, names_back
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, request, speaking_to
 
 Call: TypeAlias = Callable[[], Awaitable[Any]]
 

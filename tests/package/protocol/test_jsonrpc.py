@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from kit.ends import answer_request, answering_ends, ask, asking_ends, end_of
+from kit.pair import Pair
+from kit.rules import revisions_holding
+from kit.samples import PARAMS, RESULTS
+from kit.wire import ClientEnd, ServerEnd, request, sent_request, sole
 from mcpgen_runtime.errors import (
     InternalError,
     LocalProtocolError,
@@ -26,11 +31,6 @@ from mcpgen_runtime.protocol.events import (
     SendResponse,
 )
 from mcpgen_runtime.revisions import REVISIONS
-from package.ends import answer_request, answering_ends, ask, asking_ends, end_of
-from package.protocol.pair import Pair
-from package.rules import revisions_holding
-from package.samples import PARAMS, RESULTS
-from package.wire import ClientEnd, ServerEnd, request, sent_request, sole
 from requirements import EVERY_REVISION
 
 

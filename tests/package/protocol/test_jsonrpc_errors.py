@@ -8,6 +8,21 @@ from typing import Any
 
 import pytest
 
+from kit.ends import answering_ends, ask, end_of
+from kit.pair import Pair
+from kit.rules import revisions_holding
+from kit.samples import PARAMS, RESULTS
+from kit.wire import (
+    HANDSHAKE,
+    ClientEnd,
+    ServerEnd,
+    describe_as,
+    facts,
+    initialize,
+    meta_of,
+    request,
+    sole,
+)
 from mcpgen_runtime import errors
 from mcpgen_runtime.errors import (
     NO_DATA,
@@ -23,21 +38,6 @@ from mcpgen_runtime.protocol.events import RequestFailed, ResponseReceived, Send
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
-from package.ends import answering_ends, ask, end_of
-from package.protocol.pair import Pair
-from package.rules import revisions_holding
-from package.samples import PARAMS, RESULTS
-from package.wire import (
-    HANDSHAKE,
-    ClientEnd,
-    ServerEnd,
-    describe_as,
-    facts,
-    initialize,
-    meta_of,
-    request,
-    sole,
-)
 from requirements import EVERY_REVISION
 
 LEGACY_RANGE = range(-32019, -31999)

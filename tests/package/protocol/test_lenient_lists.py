@@ -13,16 +13,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from kit.live import TEXT
+from kit.rules import revisions_holding
+from kit.scripted import ScriptedServer, connect_scripted
+from kit.wire import ALL
 from mcpgen_runtime._wire import Untagged, Variant, decoder
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.protocol.results import NAMED_ITEMS, page_decoder, result_decoder
 from mcpgen_runtime.r2026_07_28.models import DiscoverResult, ListToolsResult, PromptArgument
 from mcpgen_runtime.revisions import REVISIONS
-from package.live import TEXT
-from package.rules import revisions_holding
-from package.scripted import ScriptedServer, connect_scripted
-from package.wire import ALL
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -6,6 +6,22 @@ from typing import Any
 
 import pytest
 
+from kit.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
+from kit.pair import Pair
+from kit.rules import revisions_holding
+from kit.samples import EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS
+from kit.wire import (
+    INITIALIZED,
+    ClientEnd,
+    ServerEnd,
+    describe_as,
+    encode_message,
+    initialize,
+    request,
+    sent_messages,
+    sent_request,
+    sole,
+)
 from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.client_connection import ClientConnection
@@ -27,22 +43,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.line_channel import LineReader
-from package.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
-from package.protocol.pair import Pair
-from package.rules import revisions_holding
-from package.samples import EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS
-from package.wire import (
-    INITIALIZED,
-    ClientEnd,
-    ServerEnd,
-    describe_as,
-    encode_message,
-    initialize,
-    request,
-    sent_messages,
-    sent_request,
-    sole,
-)
 
 CODES_WITHOUT_MEANING = [-32000, -32001, -32002, -32003, -32042, -32601, -32603, -32800]
 

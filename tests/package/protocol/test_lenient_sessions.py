@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from kit.rules import revisions_holding
+from kit.samples import EVERY_SERVER_CAPABILITY
+from kit.wire import describe_as, speaking_to
 from mcpgen_runtime import Server, connect
 from mcpgen_runtime.channel import Channel
 from mcpgen_runtime.errors import InvalidParamsError, RemoteError
@@ -13,9 +16,6 @@ from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.peer import Peer
 from mcpgen_runtime.runtime.request_context import RequestContext
-from package.rules import revisions_holding
-from package.samples import EVERY_SERVER_CAPABILITY
-from package.wire import describe_as, speaking_to
 
 pytestmark = pytest.mark.anyio
 

@@ -9,22 +9,11 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
-from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.events import (
-    CloseStreams,
-    NotificationReceived,
-    SendNotification,
-    SendRequest,
-    SendResponse,
-)
-from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, State, Trigger
-from mcpgen_runtime.revisions import REVISIONS
-from package.ends import both, end_of
-from package.protocol.pair import Pair
-from package.rules import revisions_holding
-from package.samples import PARAMS, RESULTS
-from package.wire import (
+from kit.ends import both, end_of
+from kit.pair import Pair
+from kit.rules import revisions_holding
+from kit.samples import PARAMS, RESULTS
+from kit.wire import (
     ALL,
     INITIALIZED,
     ClientEnd,
@@ -36,6 +25,17 @@ from package.wire import (
     sent_request,
     sole,
 )
+from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
+from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.protocol.events import (
+    CloseStreams,
+    NotificationReceived,
+    SendNotification,
+    SendRequest,
+    SendResponse,
+)
+from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, State, Trigger
+from mcpgen_runtime.revisions import REVISIONS
 from requirements import EVERY_REVISION
 
 

@@ -11,6 +11,19 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import FakeServer, live
+from kit.rules import revisions_holding
+from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
+from kit.wire import (
+    ALL,
+    INITIALIZED,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    facts,
+    initialize,
+    sole,
+)
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError
 from mcpgen_runtime.protocol.events import (
@@ -23,19 +36,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
 from mcpgen_runtime.server.chosen import Context, Server
-from package.live import FakeServer, live
-from package.rules import revisions_holding
-from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from package.wire import (
-    ALL,
-    INITIALIZED,
-    PER_REQUEST,
-    ClientEnd,
-    ServerEnd,
-    facts,
-    initialize,
-    sole,
-)
 
 MESSAGE = "notifications/message"
 every = pytest.mark.parametrize("revision", ALL)

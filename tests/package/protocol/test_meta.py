@@ -12,6 +12,23 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from kit.ends import answering_ends, ask, asking_ends, both, end_of
+from kit.pair import Pair
+from kit.rules import revisions_holding
+from kit.samples import PARAMS, RESULTS
+from kit.wire import (
+    ALL,
+    EVERY_SERVER_CAPABILITY,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    describe_as,
+    encode_message,
+    facts,
+    meta_of,
+    request,
+    sole,
+)
 from mcpgen_runtime.errors import LocalProtocolError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import (
@@ -27,23 +44,6 @@ from mcpgen_runtime.protocol.request_meta import (
 )
 from mcpgen_runtime.protocol.server_connection import RequestMetaReader, ServerMeta, lacks_meta
 from mcpgen_runtime.revisions import REVISIONS
-from package.ends import answering_ends, ask, asking_ends, both, end_of
-from package.protocol.pair import Pair
-from package.rules import revisions_holding
-from package.samples import PARAMS, RESULTS
-from package.wire import (
-    ALL,
-    EVERY_SERVER_CAPABILITY,
-    PER_REQUEST,
-    ClientEnd,
-    ServerEnd,
-    describe_as,
-    encode_message,
-    facts,
-    meta_of,
-    request,
-    sole,
-)
 from requirements import EVERY_REVISION
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

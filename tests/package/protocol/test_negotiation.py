@@ -8,6 +8,17 @@ from typing import Any
 
 import pytest
 
+from kit.rules import revisions_holding, with_another
+from kit.wire import (
+    ALL,
+    HANDSHAKE,
+    PER_REQUEST,
+    describe_as,
+    encode_message,
+    meta_of,
+    sent_messages,
+    sole,
+)
 from mcpgen_runtime.errors import (
     ConnectionClosedError,
     RemoteError,
@@ -29,17 +40,6 @@ from mcpgen_runtime.protocol.events import (
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.probe import Probe
 from mcpgen_runtime.revisions import REVISIONS
-from package.rules import revisions_holding, with_another
-from package.wire import (
-    ALL,
-    HANDSHAKE,
-    PER_REQUEST,
-    describe_as,
-    encode_message,
-    meta_of,
-    sent_messages,
-    sole,
-)
 from requirements import EVERY_REVISION
 
 NEWEST, OLDEST = HANDSHAKE[-1], HANDSHAKE[0]

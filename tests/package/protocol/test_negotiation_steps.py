@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kit.wire import HANDSHAKE, PER_REQUEST, describe_as, facts
 from mcpgen_runtime._wire import ValidationError
 from mcpgen_runtime.errors import (
     ConnectFailedError,
@@ -23,7 +24,6 @@ from mcpgen_runtime.protocol.initialization import Step
 from mcpgen_runtime.protocol.negotiation import first_step
 from mcpgen_runtime.protocol.results import drop_malformed_members, result_decoder
 from mcpgen_runtime.revisions import REVISIONS
-from package.wire import HANDSHAKE, PER_REQUEST, describe_as, facts
 
 NEWEST = PER_REQUEST[-1]
 SESSIONS = REVISIONS.of(Lifecycle.HANDSHAKE)

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from kit.ends import answer_request, asking_ends, both, end_of
+from kit.rules import revisions_holding
+from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
+from kit.wire import ClientEnd, ServerEnd, describe_as, sent_request, sole, speaking_to
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.errors import MethodNotFoundError
 from mcpgen_runtime.facts import Role, other
@@ -23,10 +27,6 @@ from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.peer import Peer
 from mcpgen_runtime.runtime.request_context import RequestContext
-from package.ends import answer_request, asking_ends, both, end_of
-from package.rules import revisions_holding
-from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from package.wire import ClientEnd, ServerEnd, describe_as, sent_request, sole, speaking_to
 
 
 @pytest.mark.requirement("jsonrpc.notification-no-response")

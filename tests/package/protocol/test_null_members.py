@@ -13,6 +13,22 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import Http, asgi, fields_of
+from kit.ends import End, end_of
+from kit.samples import CALL, PARAMS, RESULTS, URI
+from kit.wire import (
+    ALL,
+    HANDSHAKE,
+    INITIALIZED,
+    SESSIONS,
+    STREAMABLE,
+    RawEnd,
+    facts,
+    initialize,
+    request,
+    sent_request,
+    speaking_to,
+)
 from mcpgen_runtime import Server
 from mcpgen_runtime._wire import STRUCTS, UNSET, decoder, fields, is_many, is_object, tag_of
 from mcpgen_runtime.errors import RemoteError
@@ -29,22 +45,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.memory import memory_pair
-from package.asgi_client import Http, asgi, fields_of
-from package.ends import End, end_of
-from package.samples import CALL, PARAMS, RESULTS, URI
-from package.wire import (
-    ALL,
-    HANDSHAKE,
-    INITIALIZED,
-    SESSIONS,
-    STREAMABLE,
-    RawEnd,
-    facts,
-    initialize,
-    request,
-    sent_request,
-    speaking_to,
-)
 
 pytestmark = pytest.mark.anyio
 ENDS: list[tuple[str, Role]] = [(each, role) for each in ALL for role in ("server", "client")]

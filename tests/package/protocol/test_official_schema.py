@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from kit.rules import revisions_holding
 from mcpgen_runtime.revisions import REVISIONS
 from package.protocol.traffic import ROLES, whole_session
-from package.rules import revisions_holding
 
 
 class Official:

@@ -9,6 +9,24 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from kit.pair import Pair
+from kit.samples import EVERY_SERVER_CAPABILITY
+from kit.wire import (
+    CHANGED,
+    HANDSHAKE,
+    INITIALIZED,
+    LISTEN,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    describe_as,
+    encode_message,
+    facts,
+    request,
+    sent_request,
+    sole,
+    tag,
+)
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import (
     InvalidParamsError,
@@ -34,25 +52,7 @@ from mcpgen_runtime.protocol.lifecycle import State
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.protocol.subscriptions import accepted_of_extensions
 from mcpgen_runtime.revisions import REVISIONS
-from package.protocol.pair import Pair
 from package.protocol.traffic import whole_session
-from package.samples import EVERY_SERVER_CAPABILITY
-from package.wire import (
-    CHANGED,
-    HANDSHAKE,
-    INITIALIZED,
-    LISTEN,
-    PER_REQUEST,
-    ClientEnd,
-    ServerEnd,
-    describe_as,
-    encode_message,
-    facts,
-    request,
-    sent_request,
-    sole,
-    tag,
-)
 
 ALL = tuple(REVISIONS)
 

@@ -7,16 +7,16 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.ends import ASKED, answering_ends, ask, both, end_of
+from kit.pair import Pair
+from kit.rules import revisions_holding
+from kit.samples import PARAMS
+from kit.wire import ClientEnd, ServerEnd, request, speaking_to
 from mcpgen_runtime.errors import MethodNotFoundError, RemoteError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import RequestFailed, RequestReceived, ResponseReceived
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
-from package.ends import ASKED, answering_ends, ask, both, end_of
-from package.protocol.pair import Pair
-from package.rules import revisions_holding
-from package.samples import PARAMS
-from package.wire import ClientEnd, ServerEnd, request, speaking_to
 
 
 @pytest.mark.requirement("ping.no-params", "ping.answered", "ping.either-side")

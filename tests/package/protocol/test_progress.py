@@ -12,6 +12,21 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.ends import ASKED, answering_ends, ask, asking_ends, end_of
+from kit.faults import ONE_OF_EACH
+from kit.live import TEXT, FakeServer, live, text_of
+from kit.rules import revisions_holding
+from kit.samples import PARAMS, RESULTS
+from kit.wire import (
+    ALL,
+    PER_REQUEST,
+    ClientEnd,
+    ServerEnd,
+    request,
+    sent_request,
+    sole,
+    speaking_to,
+)
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
@@ -27,21 +42,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
 from mcpgen_runtime.server.chosen import Context, Server
-from package.ends import ASKED, answering_ends, ask, asking_ends, end_of
-from package.faults import ONE_OF_EACH
-from package.live import TEXT, FakeServer, live, text_of
-from package.rules import revisions_holding
-from package.samples import PARAMS, RESULTS
-from package.wire import (
-    ALL,
-    PER_REQUEST,
-    ClientEnd,
-    ServerEnd,
-    request,
-    sent_request,
-    sole,
-    speaking_to,
-)
 
 PROGRESS = "notifications/progress"
 every = pytest.mark.parametrize("revision", ALL)

@@ -12,6 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kit.ends import ask, end_of
+from kit.live import App, live, text_of
+from kit.pair import Pair
+from kit.strategies import anything, describe_revision
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, sent_request, sole
 from mcpgen_runtime import _wire
 from mcpgen_runtime._wire import Untagged
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
@@ -29,11 +34,6 @@ from mcpgen_runtime.protocol.events import (
     SendResponse,
 )
 from mcpgen_runtime.runtime.request_context import RequestContext
-from package.ends import ask, end_of
-from package.live import App, live, text_of
-from package.protocol.pair import Pair
-from package.strategies import anything, describe_revision
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, sent_request, sole
 
 pytestmark = pytest.mark.lengthy
 

@@ -7,6 +7,21 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from kit.samples import RESULTS
+from kit.wire import (
+    ALL,
+    HANDSHAKE,
+    PER_REQUEST,
+    UPDATED,
+    ClientEnd,
+    ServerEnd,
+    describe_as,
+    encode_message,
+    facts,
+    request,
+    sent_request,
+    sole,
+)
 from mcpgen_runtime.errors import (
     ConnectionClosedError,
     InternalError,
@@ -38,21 +53,6 @@ from mcpgen_runtime.protocol.lifecycle import Session, State
 from mcpgen_runtime.protocol.probe import Probe
 from mcpgen_runtime.protocol.requests import ConnectionState
 from mcpgen_runtime.revisions import REVISIONS
-from package.samples import RESULTS
-from package.wire import (
-    ALL,
-    HANDSHAKE,
-    PER_REQUEST,
-    UPDATED,
-    ClientEnd,
-    ServerEnd,
-    describe_as,
-    encode_message,
-    facts,
-    request,
-    sent_request,
-    sole,
-)
 
 every = pytest.mark.parametrize("revision", ALL)
 sessions = pytest.mark.parametrize("revision", HANDSHAKE)

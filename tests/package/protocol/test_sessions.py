@@ -6,19 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.errors import FrameError, InvalidParamsError, McpError
-from mcpgen_runtime.protocol.events import (
-    CancelReceived,
-    Ignored,
-    RequestReceived,
-    Send,
-    SendRequest,
-)
-from mcpgen_runtime.protocol.handshake import check_subscriptions, handshake_connection
-from mcpgen_runtime.protocol.lifecycle import Session, State
-from mcpgen_runtime.revisions import REVISIONS
-from package.samples import EVERY_SERVER_CAPABILITY
-from package.wire import (
+from kit.samples import EVERY_SERVER_CAPABILITY
+from kit.wire import (
     EVERY_CLIENT_CAPABILITY,
     HANDSHAKE,
     INITIALIZED,
@@ -30,6 +19,17 @@ from package.wire import (
     sent_messages,
     sent_request,
 )
+from mcpgen_runtime.errors import FrameError, InvalidParamsError, McpError
+from mcpgen_runtime.protocol.events import (
+    CancelReceived,
+    Ignored,
+    RequestReceived,
+    Send,
+    SendRequest,
+)
+from mcpgen_runtime.protocol.handshake import check_subscriptions, handshake_connection
+from mcpgen_runtime.protocol.lifecycle import Session, State
+from mcpgen_runtime.revisions import REVISIONS
 
 sessions = pytest.mark.parametrize("revision", HANDSHAKE)
 CHARACTERS = 262_144

@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.facts import Lifecycle, Revisions
-from mcpgen_runtime.protocol.events import ResponseReceived, SendResponse
-from mcpgen_runtime.protocol.server_connection import ServerConnection
-from mcpgen_runtime.revisions import REVISIONS
-from package.protocol.pair import Pair
-from package.rules import revisions_holding, with_another
-from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
-from package.wire import (
+from kit.pair import Pair
+from kit.rules import revisions_holding, with_another
+from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
+from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
     PER_REQUEST,
@@ -25,6 +21,10 @@ from package.wire import (
     request,
     sole,
 )
+from mcpgen_runtime.facts import Lifecycle, Revisions
+from mcpgen_runtime.protocol.events import ResponseReceived, SendResponse
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 

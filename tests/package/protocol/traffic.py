@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kit.pair import Pair
+from kit.samples import PARAMS, RESULTS, URI
+from kit.wire import facts, sole
 from mcpgen_runtime.errors import (
     InternalError,
     MethodNotFoundError,
@@ -14,9 +17,6 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import CancelRequest, ReportProgress, RequestReceived, SendLog
-from package.protocol.pair import Pair
-from package.samples import PARAMS, RESULTS, URI
-from package.wire import facts, sole
 
 ROLES: tuple[Role, ...] = ("client", "server")
 _OPENING = frozenset({"initialize"})

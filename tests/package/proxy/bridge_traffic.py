@@ -18,16 +18,7 @@ from typing import Any, TypeAlias, get_args
 import anyio
 
 from decoding.instances import Instances
-from mcpgen import diff
-from mcpgen.diff import bridge
-from mcpgen.diff.protocol import Protocol
-from mcpgen.json_types import is_array, is_object
-from mcpgen.model.methods import Method
-from mcpgen.model.name import Kind, Role
-from mcpgen_runtime import Server
-from mcpgen_runtime.channel import Channel, OutgoingMessage
-from mcpgen_runtime.errors import METHOD_NOT_FOUND, EndOfChannel
-from package.wire import (
+from kit.wire import (
     ACKNOWLEDGED,
     CHANGED,
     HANDSHAKE,
@@ -37,6 +28,15 @@ from package.wire import (
     request,
     speaking_to,
 )
+from mcpgen import diff
+from mcpgen.diff import bridge
+from mcpgen.diff.protocol import Protocol
+from mcpgen.json_types import is_array, is_object
+from mcpgen.model.methods import Method
+from mcpgen.model.name import Kind, Role
+from mcpgen_runtime import Server
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.errors import METHOD_NOT_FOUND, EndOfChannel
 
 Json: TypeAlias = Any
 Wire: TypeAlias = dict[str, Any]

@@ -11,9 +11,9 @@ import re
 
 import pytest
 
+from kit.wire import ALL
 from mcpgen.diff.bridge import Row
 from package.proxy.bridge_traffic import COMPLETE, ELICIT, Traffic, table
-from package.wire import ALL
 
 MESSAGES = int(os.environ.get("MCP_BRIDGE_MESSAGES", "600"))
 """The least number of messages of a pair."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, RawEnd, request, speaking_to
 from mcpgen_runtime import Server
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, RawEnd, request, speaking_to
 
 pytestmark = pytest.mark.anyio
 every = pytest.mark.parametrize("revision", ALL)

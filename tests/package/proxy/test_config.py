@@ -11,13 +11,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.live import text_of
+from kit.stdio_process import PATHS
+from kit.wire import ALL
 from mcpgen_runtime import Restart, Server, connect
 from mcpgen_runtime.errors import RemoteError, TransportError
 from mcpgen_runtime.testing import connected
-from package.live import text_of
 from package.proxy.test_proxy import NEWEST, SESSION, Person, shop
-from package.stdio_process import PATHS
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

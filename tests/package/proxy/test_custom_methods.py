@@ -9,13 +9,13 @@ import anyio
 import msgspec
 import pytest
 
+from kit.asgi_client import asgi, fields_of
+from kit.wire import HANDSHAKE, meta_of, speaking_to
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.proxy.upstream import PassedMethods
-from package.asgi_client import asgi, fields_of
 from package.proxy.test_proxy import NEWEST, SESSION, across
-from package.wire import HANDSHAKE, meta_of, speaking_to
 
 pytestmark = pytest.mark.anyio
 

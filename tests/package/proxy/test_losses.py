@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 from mcpgen_runtime import Server
 from package.proxy.test_bytes import FRAME, Scripted, line_of
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 pytestmark = pytest.mark.anyio
 

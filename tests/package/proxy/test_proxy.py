@@ -12,6 +12,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.asgi_client import asgi
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     Audio,
     Context,
@@ -24,8 +26,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.errors import McpError
 from mcpgen_runtime.testing import connected
-from package.asgi_client import asgi
-from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.anyio
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL, HANDSHAKE, speaking_to
 from mcpgen_runtime import Server
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.facts import Method
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.toolkit.foreign_results import lost_members
-from package.wire import ALL, HANDSHAKE, speaking_to
 
 pytestmark = pytest.mark.anyio
 

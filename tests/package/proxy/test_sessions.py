@@ -13,6 +13,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.asgi_client import Http, asgi
+from kit.live import text_of
+from kit.stdio_process import PATHS
+from kit.wire import HANDSHAKE
 from mcpgen_runtime import Context, Protected, Restart, Server, StaticTokens, connect
 from mcpgen_runtime.errors import InternalError, RemoteError
 from mcpgen_runtime.proxy import upstream_pool
@@ -20,11 +24,7 @@ from mcpgen_runtime.proxy.upstream import Upstream
 from mcpgen_runtime.proxy.upstream_pool import PooledUpstream
 from mcpgen_runtime.testing import connected
 from mcpgen_runtime.transports.memory import memory_pair
-from package.asgi_client import Http, asgi
-from package.live import text_of
 from package.proxy.test_proxy import NEWEST, SESSION
-from package.stdio_process import PATHS
-from package.wire import HANDSHAKE
 
 pytestmark = pytest.mark.anyio
 

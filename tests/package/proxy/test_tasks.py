@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kit.requestor import REVISION, Work
+from kit.wire import ALL
 from mcpgen_runtime import ClientHandlers, RemoteError, Server, connect
-from package.requestor import REVISION, Work
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 every = pytest.mark.parametrize("near", ALL)

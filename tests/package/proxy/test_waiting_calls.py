@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import Http, asgi
+from kit.issuer import bearer
 from mcpgen_runtime import Context, Server, StaticTokens
 from mcpgen_runtime.proxy import waiting_calls
-from package.asgi_client import Http, asgi
 from package.proxy.test_proxy import NEWEST, SESSION
-from package.server.auth.issuer import bearer
 
 pytestmark = pytest.mark.anyio
 

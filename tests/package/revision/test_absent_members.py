@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from kit.live import live
+from kit.scripted import connect_scripted
+from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime import Server, decoder, encode
 from mcpgen_runtime._wire import STRUCTS, UNSET, fields, to_builtins
 from mcpgen_runtime.errors import InvalidParamsError
 from mcpgen_runtime.facts import Revision
 from mcpgen_runtime.revisions import REVISIONS
-from package.live import live
-from package.scripted import connect_scripted
-from package.wire import ALL, PER_REQUEST
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from kit.rules import revisions_holding
+from kit.samples import PARAMS
 from mcpgen_runtime import ClientHandlers, Context, Server, connect
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.toolkit.client_features.input_required import InputRequired
-from package.rules import revisions_holding
-from package.samples import PARAMS
 
 pytestmark = pytest.mark.anyio
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL
 from mcpgen_runtime import RemoteError, Server, Text, models
 from mcpgen_runtime.facts import python_names
 from mcpgen_runtime.revisions import FOLDERS
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.testing import connected
-from package.wire import ALL
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from kit.live import live
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
 from mcpgen_runtime._wire import ValidationError, convert, to_builtins
 from mcpgen_runtime.client.host import safe_icons
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import Icon
-from package.live import live
-from package.rules import revisions_holding
-from package.scripted import connect_scripted
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import mcpgen_runtime
+from kit.scripted import ScriptedServer
+from kit.wire import ALL
 from mcpgen_runtime import Server, connect, connect_sync
 from mcpgen_runtime.revisions import REVISIONS
-from package.scripted import ScriptedServer
-from package.wire import ALL
 
 pytestmark = pytest.mark.on_asyncio
 

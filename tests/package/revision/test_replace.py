@@ -7,6 +7,8 @@ from typing import Any, assert_type
 
 import pytest
 
+from kit.live import text_of
+from kit.wire import ALL
 from mcpgen_runtime import (
     ClientNext,
     ClientRequest,
@@ -18,8 +20,6 @@ from mcpgen_runtime import (
     replace,
 )
 from mcpgen_runtime.revisions import FOLDERS
-from package.live import text_of
-from package.wire import ALL
 
 every = pytest.mark.parametrize("revision", ALL)
 

@@ -11,11 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import RemoteError
-from mcpgen_runtime.server.chosen import Context, Server
-from package.live import TEXT, FakeServer, live, text_of
-from package.wire import (
+from kit.live import TEXT, FakeServer, live, text_of
+from kit.wire import (
     ALL,
     CANCELLED,
     HANDSHAKE,
@@ -24,6 +21,9 @@ from package.wire import (
     request,
     speaking_to,
 )
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime.server.chosen import Context, Server
 
 every = pytest.mark.parametrize("revision", ALL)
 

@@ -10,18 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime import ClientHandlers, Context, Server
-from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.sync_client import connect_sync
-from mcpgen_runtime.protocol.server_connection import ServerConnection
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.peer import HELD_BYTES, Peer
-from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.transports.memory import memory_pair
-from package.faults import ONE_OF_EACH
-from package.live import FakeServer, text_of
-from package.wire import (
+from kit.faults import ONE_OF_EACH
+from kit.live import FakeServer, text_of
+from kit.wire import (
     ALL,
     HANDSHAKE,
     INITIALIZED,
@@ -33,6 +24,15 @@ from package.wire import (
     request,
     speaking_to,
 )
+from mcpgen_runtime import ClientHandlers, Context, Server
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.sync_client import connect_sync
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.peer import HELD_BYTES, Peer
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.transports.memory import memory_pair
 
 SESSION = HANDSHAKE[-1]
 LIMIT = 3

@@ -14,10 +14,7 @@ import anyio.lowlevel
 import pytest
 
 import mcpgen_runtime
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.channel import Channel, OutgoingMessage
-from mcpgen_runtime.errors import EndOfChannel
-from package.wire import (
+from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
     STREAMABLE,
@@ -26,6 +23,9 @@ from package.wire import (
     initialize,
     request,
 )
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.errors import EndOfChannel
 
 PACKAGE = str(Path(mcpgen_runtime.__file__).parent)
 CALL, FILES = 46 if sys.version_info >= (3, 12) else 49, 18

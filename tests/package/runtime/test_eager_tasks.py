@@ -11,10 +11,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.wire import HANDSHAKE, request, speaking_to
 from mcpgen_runtime import Server
 from mcpgen_runtime.runtime import eager_tasks
 from mcpgen_runtime.runtime.eager_tasks import begin_task
-from package.wire import HANDSHAKE, request, speaking_to
 
 place: ContextVar[str] = ContextVar("place", default="outside")
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])

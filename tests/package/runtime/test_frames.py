@@ -9,9 +9,9 @@ import httpx2
 import pytest
 
 import mcpgen_runtime
+from kit.wire import STREAMABLE
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.server.chosen import Server
-from package.wire import STREAMABLE
 
 PACKAGE = Path(mcpgen_runtime.__file__).parent
 MOST_OUTWARD, MOST_INWARD = 10, 9

@@ -11,13 +11,13 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from kit.live import TEXT, App, FakeServer, live, names_back, text_of
+from kit.rules import revisions_holding
+from kit.samples import CALL
+from kit.wire import ALL, HANDSHAKE, request, speaking_to
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import RemoteError
 from mcpgen_runtime.runtime.request_context import RequestContext
-from package.live import TEXT, App, FakeServer, live, names_back, text_of
-from package.rules import revisions_holding
-from package.samples import CALL
-from package.wire import ALL, HANDSHAKE, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

@@ -8,6 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import TEXT, App, FakeServer, names_back, text_of
+from kit.samples import CALL
+from kit.wire import ALL, HANDSHAKE, encode_message, request
 from mcpgen_runtime.channel import Channel, OutgoingMessage, RequestId
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import (
@@ -18,9 +21,6 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.transports.memory import MemoryChannel, memory_pair
-from package.live import TEXT, App, FakeServer, names_back, text_of
-from package.samples import CALL
-from package.wire import ALL, HANDSHAKE, encode_message, request
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
@@ -112,7 +112,7 @@ class HalfClosed(Channel):
 
     async def open(self, revision: str, capabilities: Any = None) -> None:
         """Take part as a client of the revision."""
-        from package.wire import INITIALIZED, initialize
+        from kit.wire import INITIALIZED, initialize
 
         if revision in HANDSHAKE:
             await self.say(initialize(revision, capabilities))
@@ -265,7 +265,7 @@ async def test_an_unreadable_frame_is_answered_and_the_next_is_served(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(App(names_back, drain=0).serve, torn)
         if revision in HANDSHAKE:
-            from package.wire import INITIALIZED, initialize
+            from kit.wire import INITIALIZED, initialize
 
             await near.send(OutgoingMessage(encode_message(initialize(revision))))
             await near.receive()

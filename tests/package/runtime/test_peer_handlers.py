@@ -9,6 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import App, FakeServer, live, names_back, text_of
+from kit.samples import CALL
+from kit.wire import ALL, HANDSHAKE, facts, speaking_to
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import (
     ConnectionClosedError,
@@ -20,9 +23,6 @@ from mcpgen_runtime.errors import (
     ToolError,
 )
 from mcpgen_runtime.runtime.request_context import RequestContext
-from package.live import App, FakeServer, live, names_back, text_of
-from package.samples import CALL
-from package.wire import ALL, HANDSHAKE, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 

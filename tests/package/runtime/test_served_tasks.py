@@ -12,6 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server
+from kit.wire import encode_message
 from mcpgen_runtime import (
     ClientHandlers,
     ClientTasks,
@@ -23,8 +25,6 @@ from mcpgen_runtime import (
     decoder,
 )
 from mcpgen_runtime.r2025_11_25.models import ListTasksResult, Task
-from package.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server
-from package.wire import encode_message
 
 pytestmark = pytest.mark.anyio
 

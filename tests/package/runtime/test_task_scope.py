@@ -13,13 +13,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.simulation import simulate
 from mcpgen_runtime.runtime.task_scope import (
     TaskScope,
     keep_running,
     loop_clock,
     running_loop,
 )
-from package.client.simulation import simulate
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

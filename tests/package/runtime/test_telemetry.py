@@ -17,6 +17,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from kit.asgi_client import asgi
+from kit.live import live
+from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     RemoteError,
     Server,
@@ -28,9 +31,6 @@ from mcpgen_runtime import (
     trace_requests,
 )
 from mcpgen_runtime.runtime import observability
-from package.asgi_client import asgi
-from package.live import live
-from package.wire import HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime.revisions import REVISIONS
-from package.processes import PACKAGE_ROOT
 
 pytestmark = [
     pytest.mark.skipif(

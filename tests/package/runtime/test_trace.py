@@ -18,6 +18,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
+from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import EndOfChannel, FrameError, ToolFailedError, TransportError
@@ -26,7 +27,6 @@ from mcpgen_runtime.runtime.masking import MASK
 from mcpgen_runtime.runtime.trace import Trace, trace_channel
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.transports.memory import memory_pair
-from package.processes import PACKAGE_ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from package import asgi_client
-from package.server.shared.engine import run_engine
+from kit import asgi_client
+from kit.engine import run_engine
 
 
 @pytest.fixture(scope="session", autouse=True)

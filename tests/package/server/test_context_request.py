@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from kit.asgi_client import SESSION, asgi
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, SESSIONS
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.testing import connected
-from package.asgi_client import SESSION, asgi
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, SESSIONS
 
 pytestmark = pytest.mark.anyio
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from kit.asgi_client import Http, asgi, fields_of
+from kit.asgi_stream import Reply
+from kit.guarded import protected_settings
+from kit.web import Web
+from kit.wire import SESSIONS, STREAMABLE, initialize, request
 from mcpgen_runtime import RouteRequest, RouteResponse
-from package.asgi_client import Http, asgi, fields_of
-from package.asgi_stream import Reply
-from package.server.asgi.web import Web
-from package.server.auth.guarded import protected_settings
-from package.wire import SESSIONS, STREAMABLE, initialize, request
 
 pytestmark = pytest.mark.anyio
 

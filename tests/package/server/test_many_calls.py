@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.faults import check_quiet
+from kit.http_process import HttpProcess, http_process
+from kit.stdio_process import PATHS, SERVER
+from kit.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 from mcpgen_runtime import connect
-from package.faults import check_quiet
-from package.http_process import HttpProcess, http_process
-from package.stdio_process import PATHS, SERVER
-from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
 pytestmark = [pytest.mark.slow, pytest.mark.on_asyncio]
 

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import (
     ConnectFailedError,
     ConnectionClosedError,
@@ -24,7 +25,6 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.server.toolkit.server import Lifespan
-from package.processes import PACKAGE_ROOT
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 on_trio = pytest.mark.parametrize("anyio_backend", ["trio"])

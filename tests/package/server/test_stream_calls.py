@@ -11,10 +11,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen_runtime import Context, Server
-from package.asgi_client import asgi, fields_of
-from package.server.varied_tools import REQUESTS, varied_server
-from package.wire import (
+from kit.asgi_client import asgi, fields_of
+from kit.varied_tools import REQUESTS, varied_server
+from kit.wire import (
     ALL,
     HANDSHAKE,
     STREAMABLE,
@@ -22,6 +21,7 @@ from package.wire import (
     request,
     speaking_to,
 )
+from mcpgen_runtime import Context, Server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", ALL), pytest.mark.processes]
 

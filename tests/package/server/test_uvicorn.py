@@ -18,6 +18,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from kit.raw_http import head, raw
+from kit.simulation import ASYNCIO
 from mcpgen_runtime import Server
 from mcpgen_runtime.errors import ListenFailedError
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
@@ -33,8 +35,6 @@ from mcpgen_runtime.server.asgi.uvicorn_adapter import (
     run,
     run_async,
 )
-from package.client.simulation import ASYNCIO
-from package.server.raw_http import head, raw
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 

@@ -17,11 +17,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import BOTH, fields_of
+from kit.raw_http import SECONDS
+from kit.web_process import REVISION, SERVE, Started, rest, run, start_server
+from kit.wire import SESSIONS, STREAMABLE, initialize, request
 from mcpgen_runtime import Server, connect
-from package.asgi_client import BOTH, fields_of
-from package.server.raw_http import SECONDS
-from package.server.web_process import REVISION, SERVE, Started, rest, run, start_server
-from package.wire import SESSIONS, STREAMABLE, initialize, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 

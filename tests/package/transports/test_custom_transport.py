@@ -13,6 +13,9 @@ import anyio
 import anyio.abc
 import pytest
 
+from kit.live import App, FakeServer, text_of
+from kit.samples import PARAMS, RESULTS
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, facts
 from mcpgen_runtime.channel import Channel, OutgoingMessage, RequestId
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import (
@@ -26,10 +29,7 @@ from mcpgen_runtime.protocol.events import Ignored
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.transports.memory import memory_pair
-from package.live import App, FakeServer, text_of
-from package.samples import PARAMS, RESULTS
 from package.transports.streams import stream_channel
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, facts
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

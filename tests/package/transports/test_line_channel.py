@@ -16,6 +16,8 @@ import pytest
 from anyio import wait_all_tasks_blocked
 from anyio.abc import ByteStream, Listener, SocketAttribute
 
+from kit.simulation import ASYNCIO
+from kit.wire import ALL, encode_message, request
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import (
     ConnectionClosedError,
@@ -35,9 +37,7 @@ from mcpgen_runtime.transports.line_channel import (
     open_sink,
     open_source,
 )
-from package.client.simulation import ASYNCIO
 from package.transports.streams import stream_channel
-from package.wire import ALL, encode_message, request
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio

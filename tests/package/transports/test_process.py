@@ -15,6 +15,12 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 
+from kit.processes import (
+    ECHO,
+    PACKAGE_ROOT,
+    python,
+    server,
+)
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import (
     ConnectionClosedError,
@@ -28,12 +34,6 @@ from mcpgen_runtime.transports.process import (
     ShutdownTimeouts,
     open_process,
     to_stderr,
-)
-from package.processes import (
-    ECHO,
-    PACKAGE_ROOT,
-    python,
-    server,
 )
 from requirements import EVERY_REVISION
 

@@ -14,6 +14,17 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 
+from kit.processes import (
+    CHILD,
+    DEADLINE,
+    ECHO,
+    IGNORES_EOF,
+    PACKAGE_ROOT,
+    SHORT_TIMEOUTS,
+    Lifeline,
+    python,
+    server,
+)
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import (
     ConnectionClosedError,
@@ -24,17 +35,6 @@ from mcpgen_runtime.transports.process import (
     ProcessChannel,
     ShutdownTimeouts,
     open_process,
-)
-from package.processes import (
-    CHILD,
-    DEADLINE,
-    ECHO,
-    IGNORES_EOF,
-    PACKAGE_ROOT,
-    SHORT_TIMEOUTS,
-    Lifeline,
-    python,
-    server,
 )
 from requirements import EVERY_REVISION
 

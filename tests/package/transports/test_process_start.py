@@ -12,10 +12,10 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.processes import python, server
 from mcpgen_runtime.errors import ServerStartError
 from mcpgen_runtime.server.stdio_server import open_stdio
 from mcpgen_runtime.transports.process import open_process
-from package.processes import python, server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

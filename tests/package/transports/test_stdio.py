@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from package.processes import PACKAGE_ROOT
+from kit.processes import PACKAGE_ROOT
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes

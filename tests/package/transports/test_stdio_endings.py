@@ -14,12 +14,12 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import text_of
+from kit.stdio_process import PATHS, SERVER, process, script
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.listen import ToolsChanged
 from mcpgen_runtime.errors import ConnectionClosedError, ServerStartError
-from package.live import text_of
-from package.stdio_process import PATHS, SERVER, process, script
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request
 
 pytestmark = pytest.mark.processes
 

@@ -14,6 +14,12 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.faults import ONE_OF_EACH
+from kit.http_script import Script, connect_scripted
+from kit.http_server import Asked, Handler, Reply
+from kit.live import TEXT, TOO_LONG, FakeServer
+from kit.simulation import simulate
+from kit.wire import HANDSHAKE, SESSIONS, encode_message, request, speaking_to
 from mcpgen_runtime import Context, Server, Timeouts, connect
 from mcpgen_runtime.errors import McpError, RemoteProtocolError, RequestTimeoutError
 from mcpgen_runtime.protocol.jsonrpc import (
@@ -24,12 +30,6 @@ from mcpgen_runtime.protocol.jsonrpc import (
     parse,
 )
 from mcpgen_runtime.runtime.peer import UNMATCHED_SECONDS
-from package.client.simulation import simulate
-from package.faults import ONE_OF_EACH
-from package.http_script import Script, connect_scripted
-from package.http_server import Asked, Handler, Reply
-from package.live import TEXT, TOO_LONG, FakeServer
-from package.wire import HANDSHAKE, SESSIONS, encode_message, request, speaking_to
 
 JSON = "expected JSON: "
 CHARACTER = f"{JSON}JSON is malformed: invalid character (byte "

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import httpx2
 import pytest
 
+from kit.wire import ALL, facts
 from mcpgen_runtime import Server, connect
 from mcpgen_runtime._wire import to_builtins
-from package.wire import ALL, facts
 
 NEWEST = ALL[-1]
 every = pytest.mark.parametrize("revision", ALL)

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field
 
+from kit.wire import ALL
 from mcpgen_runtime import Server
 from mcpgen_runtime.server.toolkit.signatures import read
 from mcpgen_runtime.testing import connected
-from package.wire import ALL
 
 pytestmark = pytest.mark.on_asyncio
 

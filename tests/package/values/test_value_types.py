@@ -22,12 +22,12 @@ import pytest
 from pydantic import BaseModel, Field, PositiveInt, SecretStr, StringConstraints
 
 import mcpgen_runtime
+from kit.respondent import accept_result, connect_respondent, text_in
+from kit.rules import revisions_holding
+from kit.wire import ALL, facts, speaking_to
 from mcpgen_runtime import Context, Server, testing
 from mcpgen_runtime.server.toolkit.content import ToolResult
 from mcpgen_runtime.server.toolkit.signatures import read
-from package.respondent import accept_result, connect_respondent, text_in
-from package.rules import revisions_holding
-from package.wire import ALL, facts, speaking_to
 from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)

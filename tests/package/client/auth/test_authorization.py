@@ -10,6 +10,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.auth_answers import REDIRECT_URI
+from kit.http_script import Script
+from kit.http_server import Asked, HttpServer, Reply
+from kit.rules import revisions_holding
+from kit.wire import SESSIONS
 from mcpgen_runtime import (
     AuthorizationError,
     Bearer,
@@ -25,7 +30,6 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.runtime.time_limits import pausable, pause_limits
-from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import (
     Issuer,
     Protected,
@@ -36,10 +40,6 @@ from package.client.auth.protected import (
     serve_script,
     store_grant,
 )
-from package.http_script import Script
-from package.http_server import Asked, HttpServer, Reply
-from package.rules import revisions_holding
-from package.wire import SESSIONS
 from requirements import requirement
 
 pytestmark = pytest.mark.anyio

@@ -10,12 +10,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from mcpgen_runtime import AuthorizationError, Device, DeviceCode, OAuth, OAuthError, connect
-from mcpgen_runtime.auth.flows import device_flow
-from mcpgen_runtime.auth.registration import DEVICE_GRANT, ClientProfile
-from mcpgen_runtime.auth.steps import Fetch, Fetched
-from mcpgen_runtime.auth.token_endpoint import Grant
-from package.auth.answers import (
+from kit.auth_answers import (
     AS_URL,
     ISSUER,
     METADATA,
@@ -29,9 +24,14 @@ from package.auth.answers import (
     json_response,
     query_of,
 )
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
+from mcpgen_runtime import AuthorizationError, Device, DeviceCode, OAuth, OAuthError, connect
+from mcpgen_runtime.auth.flows import device_flow
+from mcpgen_runtime.auth.registration import DEVICE_GRANT, ClientProfile
+from mcpgen_runtime.auth.steps import Fetch, Fetched
+from mcpgen_runtime.auth.token_endpoint import Grant
 from package.client.auth.protected import Issuer, agreeing_user, run_protected_server
-from package.http_server import Asked, Reply
-from package.rules import revisions_holding
 
 ENDPOINT = f"{ISSUER}/device"
 CODE: dict[str, Any] = {

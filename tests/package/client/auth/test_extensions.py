@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
 from mcpgen_runtime import (
     ClientCredentials,
     EnterpriseManaged,
@@ -27,8 +29,6 @@ from package.client.auth.protected import (
     serve_script,
     store_grant,
 )
-from package.http_server import Asked, Reply
-from package.rules import revisions_holding
 from requirements import requirement
 
 pytestmark = pytest.mark.anyio

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from kit.http_server import Asked, HttpServer, Reply
 from mcpgen_runtime import (
     AuthorizationError,
     ConnectFailedError,
@@ -43,7 +44,6 @@ from mcpgen_runtime.auth.steps import (
 )
 from mcpgen_runtime.client.auth.flow_driver import AuthFetcher, FlowDriver
 from mcpgen_runtime.client.auth.interactions import UserAgent
-from package.http_server import Asked, HttpServer, Reply
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio

@@ -7,6 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.auth_answers import REDIRECT_URI
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
+from kit.wire import SESSIONS
 from mcpgen_runtime import (
     AuthorizationError,
     Device,
@@ -18,7 +22,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.auth.identifiers import canonical_resource
 from mcpgen_runtime.auth.token_endpoint import grant_key
 from mcpgen_runtime.client.auth.interactions import PROMPT_SECONDS, PROMPTS, PromptLimit
-from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import (
     Protected,
     agreeing_user,
@@ -28,9 +31,6 @@ from package.client.auth.protected import (
     serve_script,
 )
 from package.client.auth.test_device_flow import DeviceIssuer
-from package.http_server import Asked, Reply
-from package.rules import revisions_holding
-from package.wire import SESSIONS
 
 pytestmark = pytest.mark.anyio
 

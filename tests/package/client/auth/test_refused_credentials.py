@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kit.http_script import Script
+from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.wire import STREAMABLE
 from mcpgen_runtime import HttpStatusError, connect
-from package.http_script import Script
-from package.http_server import Asked, Handler, HttpServer, Reply
-from package.wire import STREAMABLE
 
 pytestmark = pytest.mark.anyio
 revisions = pytest.mark.parametrize("revision", STREAMABLE)

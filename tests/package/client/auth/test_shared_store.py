@@ -16,6 +16,9 @@ import pytest
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from kit.http_script import Script
+from kit.http_server import Asked, HttpServer, Reply
+from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import FileStore, MemoryStore
 from mcpgen_runtime.auth.identifiers import canonical_resource
 from mcpgen_runtime.auth.token_endpoint import Grant, decode_record, encode_record, grant_key
@@ -28,9 +31,6 @@ from package.client.auth.protected import (
     run_issuer,
     run_protected_server,
 )
-from package.http_script import Script
-from package.http_server import Asked, HttpServer, Reply
-from package.processes import PACKAGE_ROOT
 
 pytestmark = pytest.mark.anyio
 

@@ -16,17 +16,17 @@ from urllib.parse import parse_qsl
 import anyio
 import pytest
 
+from kit.auth_answers import REDIRECT_URI
+from kit.http_script import Script
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
+from kit.simulation import Network, SharedStore, simulate, use_network
+from kit.wire import PER_REQUEST
 from mcpgen_runtime import McpError, OAuth, Redirect, Timeouts, connect
 from mcpgen_runtime.client.auth.token_authorizer import POSTPONED_SECONDS
 from mcpgen_runtime.runtime.pending_requests import PARTING_SECONDS
 from mcpgen_runtime.runtime.time_limits import pausable, pause_limits
-from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import Issuer, Protected, store_grant
-from package.client.simulation import Network, SharedStore, simulate, use_network
-from package.http_script import Script
-from package.http_server import Asked, Reply
-from package.rules import revisions_holding
-from package.wire import PER_REQUEST
 
 pytestmark = pytest.mark.lengthy
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import anyio.lowlevel
 
+from kit.wire import EVERY_SERVER_CAPABILITY, HANDSHAKE, encode_message
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.errors import TransportError
 from mcpgen_runtime.revisions import REVISIONS
-from package.wire import EVERY_SERVER_CAPABILITY, HANDSHAKE, encode_message
 
 METHODS = {
     "tools/list": "tools",

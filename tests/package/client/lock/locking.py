@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from kit.wire import HANDSHAKE
 from mcpgen_runtime import LockDifference, connect
 from package.client.lock.listing_server import SHOP, ListingServer, at
-from package.wire import HANDSHAKE
 
 IN = "tools/0/inputSchema"
 PLAIN: dict[str, Any] = {"inputSchema": {"type": "object"}}

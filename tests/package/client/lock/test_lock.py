@@ -11,6 +11,8 @@ import anyio
 import pytest
 from msgspec import Raw
 
+from kit.stdio_process import PATHS, SERVER
+from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     LockDifference,
     LockFileError,
@@ -34,8 +36,6 @@ from package.client.lock.locking import (
     record,
     seen,
 )
-from package.stdio_process import PATHS, SERVER
-from package.wire import HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.anyio
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from kit.stdio_process import PATHS
 from mcpgen_runtime import LockError, LockFileError, LockMismatchError
 from mcpgen_runtime.client.lock import lock_file
 from package.client.lock.listing_server import SHOP, ListingServer, at
 from package.client.lock.locking import locked, record
-from package.stdio_process import PATHS
 
 pytestmark = pytest.mark.anyio
 

@@ -11,16 +11,16 @@ import anyio.lowlevel
 import pytest
 from trio.testing import MockClock
 
+from kit.asgi_client import BOTH, JSON, SESSION, SSE, Http, asgi
+from kit.asgi_stream import SECONDS, Reply, Stream
+from kit.simulation import ASYNCIO
+from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.runtime.task_scope import TaskScope
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
 from mcpgen_runtime.server.asgi.http_session import SessionExchanges
 from mcpgen_runtime.server.asgi.quotas import Quotas
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import BOTH, JSON, SESSION, SSE, Http, asgi
-from package.asgi_stream import SECONDS, Reply, Stream
-from package.client.simulation import ASYNCIO
-from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, request
 
 pytestmark = pytest.mark.processes
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import anyio
 import pytest
 
-from package.asgi_client import SESSION
-from package.faults import call_text, client_of
-from package.http_process import HttpProcess, http_process
-from package.server.raw_http import SECONDS, Raw, head, raw
-from package.wire import INITIALIZED, PER_REQUEST, encode_message, initialize, request
+from kit.asgi_client import SESSION
+from kit.faults import call_text, client_of
+from kit.http_process import HttpProcess, http_process
+from kit.raw_http import SECONDS, Raw, head, raw
+from kit.wire import INITIALIZED, PER_REQUEST, encode_message, initialize, request
 
 pytestmark = [
     pytest.mark.slow,

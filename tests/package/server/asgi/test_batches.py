@@ -7,11 +7,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import JSON, SSE, Http, asgi
+from kit.rules import revisions_holding
+from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, initialize, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import JSON, SSE, Http, asgi
-from package.rules import revisions_holding
-from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, initialize, request
 
 pytestmark = pytest.mark.processes
 

@@ -13,17 +13,17 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
+from kit.asgi_client import SESSION, Http, asgi, fields_of
+from kit.guarded import challenge_in, protected_settings
+from kit.issuer import bearer, token_of
+from kit.simulation import ASYNCIO
+from kit.varied_tools import ADD, varied_server
+from kit.wire import HANDSHAKE, PER_REQUEST, STREAMABLE, encode_message, request
 from mcpgen_runtime import Context, Server, ToolError
 from mcpgen_runtime.errors import InvalidParamsError
 from mcpgen_runtime.runtime.peer import Peer
 from mcpgen_runtime.runtime.request_context import NETWORK
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import SESSION, Http, asgi, fields_of
-from package.client.simulation import ASYNCIO
-from package.server.auth.guarded import challenge_in, protected_settings
-from package.server.auth.issuer import bearer, token_of
-from package.server.varied_tools import ADD, varied_server
-from package.wire import HANDSHAKE, PER_REQUEST, STREAMABLE, encode_message, request
 
 pytestmark = pytest.mark.processes
 

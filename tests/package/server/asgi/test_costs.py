@@ -12,12 +12,12 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import Http, asgi, fields_of
+from kit.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
 from mcpgen_runtime import Context
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.chosen import Server
-from package.asgi_client import Http, asgi, fields_of
-from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
 
 pytestmark = [
     pytest.mark.anyio,

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from kit.asgi_client import asgi, fields_of
+from kit.rules import revisions_holding
+from kit.web import Web
+from kit.wire import PER_REQUEST, facts, initialize, meta_of, request, speaking_to
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.channel import OutgoingMessage
-from package.asgi_client import asgi, fields_of
 from package.protocol.test_jsonrpc_errors import LEGACY_RANGE
-from package.rules import revisions_holding
-from package.server.asgi.web import Web
-from package.wire import PER_REQUEST, facts, initialize, meta_of, request, speaking_to
 
 pytestmark = pytest.mark.processes
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.simulation import ASYNCIO
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore, StoredEvents
-from package.client.simulation import ASYNCIO
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes

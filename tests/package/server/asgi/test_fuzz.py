@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from kit.asgi_client import SESSION, asgi, fields_of
+from kit.asgi_stream import Reply, Stream
+from kit.http_process import HttpProcess, http_process
+from kit.raw_http import whole
+from kit.strategies import anything
+from kit.web import MARKED, Web
+from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, initialize, request
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import SESSION, asgi, fields_of
-from package.asgi_stream import Reply, Stream
-from package.http_process import HttpProcess, http_process
-from package.server.asgi.web import MARKED, Web
-from package.server.raw_http import whole
-from package.strategies import anything
-from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, initialize, request
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 

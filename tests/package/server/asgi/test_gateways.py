@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from kit.asgi_client import SESSION, Http, asgi, fields_of
+from kit.live import text_of
+from kit.web import Web
+from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import RevisionError
 from mcpgen_runtime.transports.memory import memory_pair
-from package.asgi_client import SESSION, Http, asgi, fields_of
-from package.live import text_of
-from package.server.asgi.web import Web
-from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
 
 pytestmark = pytest.mark.processes
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from kit.asgi_client import asgi, fields_of
+from kit.asgi_stream import Reply
+from kit.rules import revisions_holding
+from kit.web import UNICODE, Web
+from kit.wire import HANDSHAKE, encode_message, facts, request
 from mcpgen_runtime.errors import HeaderMismatchError
 from mcpgen_runtime.facts import Lifecycle, Revisions
 from mcpgen_runtime.protocol import jsonrpc
 from mcpgen_runtime.revisions import REVISIONS as SERVED
 from mcpgen_runtime.server.asgi.header_validation import HeaderValidator
 from mcpgen_runtime.server.asgi.request import HttpRequest
-from package.asgi_client import asgi, fields_of
-from package.asgi_stream import Reply
-from package.rules import revisions_holding
-from package.server.asgi.web import UNICODE, Web
-from package.wire import HANDSHAKE, encode_message, facts, request
 
 REVISIONS = revisions_holding("headers.server-validates")
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from kit.asgi_client import Http, asgi, fields_of
+from kit.asgi_stream import Reply
+from kit.rules import revisions_holding
+from kit.web import Web
+from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
 from mcpgen_runtime.server.asgi.host_origin import HostOriginValidator
 from mcpgen_runtime.server.asgi.http_response import Refused
 from mcpgen_runtime.server.asgi.request import HttpRequest
-from package.asgi_client import Http, asgi, fields_of
-from package.asgi_stream import Reply
-from package.rules import revisions_holding
-from package.server.asgi.web import Web
-from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]

@@ -12,13 +12,13 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.faults import call_text, check_quiet, client_of
+from kit.http_process import SECONDS, HttpProcess, Process, http_process
+from kit.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.client_settings import Timeouts
 from mcpgen_runtime.client.listen import ToolsChanged
 from mcpgen_runtime.errors import HttpStatusError, RemoteError
-from package.faults import call_text, check_quiet, client_of
-from package.http_process import SECONDS, HttpProcess, Process, http_process
-from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
 

@@ -9,14 +9,14 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import Http, asgi, fields_of
+from kit.asgi_stream import Stream
+from kit.web import Web
+from kit.wire import PER_REQUEST, SESSIONS, encode_message, request
 from mcpgen_runtime import StaticTokens
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.settings import Answers, Limits
 from mcpgen_runtime.server.chosen import Context
-from package.asgi_client import Http, asgi, fields_of
-from package.asgi_stream import Stream
-from package.server.asgi.web import Web
-from package.wire import PER_REQUEST, SESSIONS, encode_message, request
 
 pytestmark = [
     pytest.mark.anyio,

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from package.http_process import HttpProcess, http_process
-from package.server.raw_http import SECONDS, Raw, head, raw, whole
-from package.wire import PER_REQUEST, encode_message, request
+from kit.http_process import HttpProcess, http_process
+from kit.raw_http import SECONDS, Raw, head, raw, whole
+from kit.wire import PER_REQUEST, encode_message, request
 
 pytestmark = [
     pytest.mark.anyio,

@@ -9,12 +9,12 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from kit.asgi_client import SESSION, asgi, fields_of
+from kit.asgi_stream import SECONDS
+from kit.rules import revisions_holding
+from kit.web import Web
+from kit.wire import ACKNOWLEDGED, LISTEN, UPDATED, encode_message, facts, request
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import SESSION, asgi, fields_of
-from package.asgi_stream import SECONDS
-from package.rules import revisions_holding
-from package.server.asgi.web import Web
-from package.wire import ACKNOWLEDGED, LISTEN, UPDATED, encode_message, facts, request
 
 REVISIONS = revisions_holding("http.listen-response-stream", "subscriptions.ack-first")
 

@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.faults import ONE_OF_EACH, call_text, check_quiet, client_of
+from kit.http_process import HttpProcess, http_process
+from kit.wire import HANDSHAKE
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.client_settings import Timeouts
 from mcpgen_runtime.client.listen import ToolsChanged
-from package.faults import ONE_OF_EACH, call_text, check_quiet, client_of
-from package.http_process import HttpProcess, http_process
-from package.wire import HANDSHAKE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
 

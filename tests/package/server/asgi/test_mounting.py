@@ -26,12 +26,12 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
+from kit.asgi_client import SESSION, Http, asgi, fields_of
+from kit.processes import PACKAGE_ROOT
+from kit.web import Web
+from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, initialize, request
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.chosen import Context, Server
-from package.asgi_client import SESSION, Http, asgi, fields_of
-from package.processes import PACKAGE_ROOT
-from package.server.asgi.web import Web
-from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS, initialize, request
 
 pytestmark = pytest.mark.processes
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from kit.asgi_client import asgi, fields_of
+from kit.asgi_stream import Reply
+from kit.rules import revisions_holding
+from kit.web import Web
+from kit.wire import request
 from mcpgen_runtime.server.chosen import Server
-from package.asgi_client import asgi, fields_of
-from package.asgi_stream import Reply
-from package.rules import revisions_holding
 from package.server.asgi.test_headers import is_mismatch, sentinel
-from package.server.asgi.web import Web
-from package.wire import request
 from requirements import INTERIM
 
 REVISIONS = revisions_holding("headers.param-validated")

@@ -13,15 +13,15 @@ import anyio
 import pytest
 from trio.testing import MockClock
 
+from kit.asgi_client import SESSION, Http, asgi
+from kit.asgi_wire import Line, drop
+from kit.simulation import ASYNCIO
+from kit.wire import INITIALIZED, initialize, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
 from mcpgen_runtime.server.asgi.http_response import SseResponse
 from mcpgen_runtime.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory, StreamQuota
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import SESSION, Http, asgi
-from package.asgi_wire import Line, drop
-from package.client.simulation import ASYNCIO
-from package.wire import INITIALIZED, initialize, request
 
 pytestmark = pytest.mark.processes
 

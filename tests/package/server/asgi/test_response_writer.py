@@ -12,6 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_wire import LAST, START, Wire, part
+from kit.simulation import ASYNCIO
+from kit.wire import SESSIONS
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import ConnectionClosedError
 from mcpgen_runtime.facts import Lifecycle
@@ -31,9 +34,6 @@ from mcpgen_runtime.server.asgi.session_endpoint import SessionEndpoint
 from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.chosen import Server, new_connection
 from mcpgen_runtime.server.serving import Service
-from package.asgi_wire import LAST, START, Wire, part
-from package.client.simulation import ASYNCIO
-from package.wire import SESSIONS
 
 pytestmark = pytest.mark.processes
 

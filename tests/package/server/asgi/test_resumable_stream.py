@@ -11,11 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_wire import LAST, START, Wire, part
+from kit.simulation import ASYNCIO
 from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore, StoredEvent
 from mcpgen_runtime.server.asgi.http_response import SseResponse
 from mcpgen_runtime.server.asgi.resumable_stream import ResumableStream
-from package.asgi_wire import LAST, START, Wire, part
-from package.client.simulation import ASYNCIO
 from package.server.asgi.test_response_writer import SEND_SECONDS
 from package.server.asgi.test_resuming import Broken
 

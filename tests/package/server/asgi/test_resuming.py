@@ -8,16 +8,16 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import SESSION, asgi
+from kit.asgi_stream import Stream
+from kit.live import live, text_of
+from kit.rules import revisions_holding
+from kit.wire import ALL, PER_REQUEST, SESSIONS, cancelled_notification, facts, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.server.asgi import resumable_stream
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import SESSION, asgi
-from package.asgi_stream import Stream
-from package.live import live, text_of
-from package.rules import revisions_holding
-from package.wire import ALL, PER_REQUEST, SESSIONS, cancelled_notification, facts, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -10,11 +10,11 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from kit.asgi_client import asgi
+from kit.guarded import protected_settings
 from mcpgen_runtime import Limits, RouteRequest, RouteResponse, Server
 from mcpgen_runtime.server.asgi.request import HttpRequest
 from mcpgen_runtime.server.asgi.routes import Route, RouteHandler, RouteResult, Routes
-from package.asgi_client import asgi
-from package.server.auth.guarded import protected_settings
 
 pytestmark = pytest.mark.processes
 

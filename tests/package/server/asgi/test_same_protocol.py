@@ -14,14 +14,14 @@ import anyio
 import pytest
 import uvicorn
 
+from kit.asgi_client import asgi
+from kit.live import text_of
+from kit.rules import revisions_holding
+from kit.wire import ALL, facts, request
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import RemoteError, RequestTimeoutError
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.chosen import Context, Server
-from package.asgi_client import asgi
-from package.live import text_of
-from package.rules import revisions_holding
-from package.wire import ALL, facts, request
 
 pytestmark = [pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.processes]
 

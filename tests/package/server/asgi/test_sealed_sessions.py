@@ -20,6 +20,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import SESSION, Http, asgi
+from kit.asgi_wire import Wire
+from kit.wire import INITIALIZED, SESSIONS, initialize, request
 from mcpgen_runtime import (
     Context,
     KeyRing,
@@ -50,9 +53,6 @@ from mcpgen_runtime.server.asgi.used_ids import MemoryUsedIds, UsedIds
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
 from mcpgen_runtime.server.toolkit.key_ring import KEY_BYTES
-from package.asgi_client import SESSION, Http, asgi
-from package.asgi_wire import Wire
-from package.wire import INITIALIZED, SESSIONS, initialize, request
 
 pytestmark = pytest.mark.processes
 

@@ -13,14 +13,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.channel import RequestId
-from mcpgen_runtime.framing.http_headers import is_visible_ascii
-from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import SESSION, asgi
-from package.client.simulation import ASYNCIO
-from package.rules import revisions_holding
-from package.wire import (
+from kit.asgi_client import SESSION, asgi
+from kit.rules import revisions_holding
+from kit.simulation import ASYNCIO
+from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
     SESSIONS,
@@ -29,6 +25,10 @@ from package.wire import (
     initialize,
     request,
 )
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.framing.http_headers import is_visible_ascii
+from mcpgen_runtime.server.asgi.settings import Limits
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

@@ -11,6 +11,19 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.asgi_client import SESSION, Http, asgi, fields_of
+from kit.asgi_stream import SECONDS, Reply
+from kit.asgi_wire import Line, drop
+from kit.web import Web
+from kit.wire import (
+    INITIALIZED,
+    PER_REQUEST,
+    SESSIONS,
+    STREAMABLE,
+    encode_message,
+    initialize,
+    request,
+)
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
 from mcpgen_runtime.server.asgi.quotas import (
@@ -21,19 +34,6 @@ from mcpgen_runtime.server.asgi.quotas import (
 )
 from mcpgen_runtime.server.asgi.request import network_of
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import SESSION, Http, asgi, fields_of
-from package.asgi_stream import SECONDS, Reply
-from package.asgi_wire import Line, drop
-from package.server.asgi.web import Web
-from package.wire import (
-    INITIALIZED,
-    PER_REQUEST,
-    SESSIONS,
-    STREAMABLE,
-    encode_message,
-    initialize,
-    request,
-)
 
 pytestmark = pytest.mark.processes
 

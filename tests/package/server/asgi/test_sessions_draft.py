@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.protocol import jsonrpc
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.asgi.draft_headers import check_draft
-from mcpgen_runtime.server.asgi.http_response import Refused
-from mcpgen_runtime.server.asgi.request import HttpRequest
-from mcpgen_runtime.server.chosen import Context
-from package.asgi_client import SESSION, asgi
-from package.server.asgi.web import Web
-from package.wire import (
+from kit.asgi_client import SESSION, asgi
+from kit.web import Web
+from kit.wire import (
     INITIALIZED,
     PER_REQUEST,
     SESSIONS,
@@ -24,6 +18,12 @@ from package.wire import (
     initialize,
     request,
 )
+from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.asgi.draft_headers import check_draft
+from mcpgen_runtime.server.asgi.http_response import Refused
+from mcpgen_runtime.server.asgi.request import HttpRequest
+from mcpgen_runtime.server.chosen import Context
 from requirements import INTERIM
 
 pytestmark = pytest.mark.processes

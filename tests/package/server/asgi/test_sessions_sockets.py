@@ -14,12 +14,12 @@ import httpx2
 import pytest
 import uvicorn
 
+from kit.asgi_client import BOTH, SESSION, SSE
+from kit.raw_http import SECONDS, Raw, head, raw
+from kit.wire import INITIALIZED, initialize, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.framing.sse_decoder import EventDecoder
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import BOTH, SESSION, SSE
-from package.server.raw_http import SECONDS, Raw, head, raw
-from package.wire import INITIALIZED, initialize, request
 
 REVISION = "2025-11-25"
 pytestmark = [pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.processes]

@@ -10,15 +10,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, SharedState
-from mcpgen_runtime.server.asgi.app import AsgiApplication
-from mcpgen_runtime.server.chosen import Context, Server
-from package.asgi_client import Http, asgi, fields_of
-from package.asgi_stream import Stream
-from package.client.simulation import ASYNCIO
-from package.server.raw_http import head, whole
-from package.server.web_process import Started, rest, start_server, until, write_server
-from package.wire import (
+from kit.asgi_client import Http, asgi, fields_of
+from kit.asgi_stream import Stream
+from kit.raw_http import head, whole
+from kit.simulation import ASYNCIO
+from kit.web_process import Started, rest, start_server, until, write_server
+from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
     PER_REQUEST,
@@ -28,6 +25,9 @@ from package.wire import (
     initialize,
     request,
 )
+from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, SharedState
+from mcpgen_runtime.server.asgi.app import AsgiApplication
+from mcpgen_runtime.server.chosen import Context, Server
 
 pytestmark = pytest.mark.processes
 

@@ -7,13 +7,13 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import BOTH, JSON, SSE, Http, asgi
+from kit.asgi_stream import SECONDS
+from kit.faults import EACH
+from kit.wire import PER_REQUEST, SESSIONS, cancelled_notification, facts, request
 from mcpgen_runtime import Server
 from mcpgen_runtime.framing.sse import encode_comment
 from mcpgen_runtime.server.asgi.settings import Answers
-from package.asgi_client import BOTH, JSON, SSE, Http, asgi
-from package.asgi_stream import SECONDS
-from package.faults import EACH
-from package.wire import PER_REQUEST, SESSIONS, cancelled_notification, facts, request
 
 pytestmark = pytest.mark.processes
 

@@ -14,13 +14,13 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
+from kit.asgi_client import BOTH, JSON, fields_of
+from kit.faults import EACH, Outcome, call_text, client_of
+from kit.http_process import SECONDS, HttpProcess, http_process
+from kit.http_server import BROKEN
+from kit.raw_http import head, raw
+from kit.wire import PER_REQUEST, SESSIONS, encode_message, facts, request
 from mcpgen_runtime.framing.sse import encode_comment
-from package.asgi_client import BOTH, JSON, fields_of
-from package.faults import EACH, Outcome, call_text, client_of
-from package.http_process import SECONDS, HttpProcess, http_process
-from package.http_server import BROKEN
-from package.server.raw_http import head, raw
-from package.wire import PER_REQUEST, SESSIONS, encode_message, facts, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

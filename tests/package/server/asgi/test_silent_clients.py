@@ -13,13 +13,13 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
+from kit.asgi_client import SESSION, asgi, fields_of
+from kit.faults import ONE_OF_EACH, Outcome, call_text, check_quiet, client_of
+from kit.http_process import SECONDS, HttpProcess, http_process
+from kit.http_server import BROKEN
+from kit.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, initialize, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import SESSION, asgi, fields_of
-from package.faults import ONE_OF_EACH, Outcome, call_text, check_quiet, client_of
-from package.http_process import SECONDS, HttpProcess, http_process
-from package.http_server import BROKEN
-from package.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, initialize, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
 

@@ -13,6 +13,10 @@ from urllib.parse import urljoin
 import anyio
 import pytest
 
+from kit.asgi_client import Http, asgi
+from kit.asgi_stream import SECONDS, Reply, Stream
+from kit.rules import revisions_holding
+from kit.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.revisions import REVISIONS
@@ -25,10 +29,6 @@ from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
-from package.asgi_client import Http, asgi
-from package.asgi_stream import SECONDS, Reply, Stream
-from package.rules import revisions_holding
-from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes

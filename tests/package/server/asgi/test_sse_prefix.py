@@ -14,11 +14,11 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from kit.asgi_client import asgi
+from kit.rules import revisions_holding
+from kit.wire import initialize
 from mcpgen_runtime import connect
 from mcpgen_runtime.server.chosen import Server
-from package.asgi_client import asgi
-from package.rules import revisions_holding
-from package.wire import initialize
 
 pytestmark = pytest.mark.processes
 

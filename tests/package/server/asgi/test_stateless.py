@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from package.asgi_client import SESSION, asgi, fields_of
-from package.rules import revisions_holding
-from package.server.asgi.web import Web
-from package.wire import HANDSHAKE, PER_REQUEST, facts, meta_of, request
+from kit.asgi_client import SESSION, asgi, fields_of
+from kit.rules import revisions_holding
+from kit.web import Web
+from kit.wire import HANDSHAKE, PER_REQUEST, facts, meta_of, request
 
 pytestmark = [
     pytest.mark.anyio,

@@ -6,9 +6,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from package.asgi_client import asgi
-from package.rules import revisions_holding
-from package.server.asgi.web import Web
+from kit.asgi_client import asgi
+from kit.rules import revisions_holding
+from kit.web import Web
 
 REVISIONS = revisions_holding("http.close-is-cancel", "http.cancelled-silence")
 

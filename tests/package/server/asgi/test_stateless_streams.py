@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import BOTH, SESSION, asgi
+from kit.rules import revisions_holding
+from kit.web import Web
+from kit.wire import PER_REQUEST
 from mcpgen_runtime.server.asgi.settings import Answers
 from mcpgen_runtime.server.chosen import Context
-from package.asgi_client import BOTH, SESSION, asgi
-from package.rules import revisions_holding
-from package.server.asgi.web import Web
-from package.wire import PER_REQUEST
 
 pytestmark = [
     pytest.mark.anyio,

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import JSON, SSE, asgi
+from kit.wire import SESSIONS, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Answers
-from package.asgi_client import JSON, SSE, asgi
-from package.wire import SESSIONS, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

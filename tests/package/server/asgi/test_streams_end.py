@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import JSON, SESSION, SSE, asgi
+from kit.asgi_stream import SECONDS
+from kit.wire import SESSIONS, cancelled_notification, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Answers, Limits
-from package.asgi_client import JSON, SESSION, SSE, asgi
-from package.asgi_stream import SECONDS
 from package.server.asgi.test_abandoned_calls import JUMPING
-from package.wire import SESSIONS, cancelled_notification, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -11,6 +11,11 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.asgi_client import asgi
+from kit.asgi_stream import Stream
+from kit.live import App, names_back
+from kit.web import Web
+from kit.wire import SESSIONS, UPDATED, request
 from mcpgen_runtime import ConnectionClosedError, Context, Server, TransportError
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.facts import Lifecycle
@@ -19,11 +24,6 @@ from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import asgi
-from package.asgi_stream import Stream
-from package.live import App, names_back
-from package.server.asgi.web import Web
-from package.wire import SESSIONS, UPDATED, request
 from requirements import INTERIM
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

@@ -9,14 +9,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.asgi_client import Http, asgi, fields_of
+from kit.asgi_stream import SECONDS, Reply, Stream
+from kit.simulation import ASYNCIO
+from kit.wire import HANDSHAKE, SESSIONS, STREAMABLE, encode_message, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.runtime.pending_requests import PARTING_SECONDS
 from mcpgen_runtime.server.asgi import exchange
 from mcpgen_runtime.server.asgi.settings import Limits
-from package.asgi_client import Http, asgi, fields_of
-from package.asgi_stream import SECONDS, Reply, Stream
-from package.client.simulation import ASYNCIO
-from package.wire import HANDSHAKE, SESSIONS, STREAMABLE, encode_message, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

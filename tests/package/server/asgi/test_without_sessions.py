@@ -7,11 +7,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from kit.asgi_client import SESSION, asgi
+from kit.web import Web
+from kit.wire import INITIALIZED, SESSIONS, facts, initialize, request
 from mcpgen_runtime import Context, Server, connect
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
-from package.asgi_client import SESSION, asgi
-from package.server.asgi.web import Web
-from package.wire import INITIALIZED, SESSIONS, facts, initialize, request
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes

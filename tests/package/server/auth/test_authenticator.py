@@ -9,6 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from kit.guarded import protected_settings
+from kit.issuer import bearer, proof_key, proof_of, token_of
+from kit.wire import PER_REQUEST, SESSIONS
 from mcpgen_runtime import DpopValidation, Principal
 from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
 from mcpgen_runtime.protocol.jsonrpc import Notification, Request
@@ -17,9 +20,6 @@ from mcpgen_runtime.runtime.request_context import PRINCIPAL
 from mcpgen_runtime.server.asgi.http_response import HttpResponse, Refused
 from mcpgen_runtime.server.asgi.request import HttpRequest
 from mcpgen_runtime.server.auth.authenticator import Authenticator
-from package.server.auth.guarded import protected_settings
-from package.server.auth.issuer import bearer, proof_key, proof_of, token_of
-from package.wire import PER_REQUEST, SESSIONS
 
 pytestmark = pytest.mark.anyio
 

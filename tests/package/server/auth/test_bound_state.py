@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime import CacheHint, Context, JwtVerifier, Principal, Server
-from mcpgen_runtime.testing import connected
-from package.asgi_client import SESSION, asgi
-from package.server.auth.guarded import (
+from kit.asgi_client import SESSION, asgi
+from kit.guarded import (
     WHOAMI,
     WRITE,
     Guarded,
@@ -23,8 +21,8 @@ from package.server.auth.guarded import (
     sessions,
     text_in,
 )
-from package.server.auth.issuer import bearer, token_of
-from package.wire import (
+from kit.issuer import bearer, token_of
+from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
     PER_REQUEST,
@@ -32,6 +30,8 @@ from package.wire import (
     initialize,
     request,
 )
+from mcpgen_runtime import CacheHint, Context, JwtVerifier, Principal, Server
+from mcpgen_runtime.testing import connected
 from requirements import requirement
 
 pytestmark = pytest.mark.anyio

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from joserfc.jwk import OctKey
 
-from mcpgen_runtime import DpopValidation
-from package.asgi_client import asgi, fields_of
-from package.server.auth.guarded import (
+from kit.asgi_client import asgi, fields_of
+from kit.guarded import (
     WHOAMI,
     Guarded,
     challenge_in,
@@ -22,8 +21,9 @@ from package.server.auth.guarded import (
     revisions,
     text_in,
 )
-from package.server.auth.issuer import bearer, proof_key, proof_of, token_of
-from package.wire import SESSIONS, initialize, request
+from kit.issuer import bearer, proof_key, proof_of, token_of
+from kit.wire import SESSIONS, initialize, request
+from mcpgen_runtime import DpopValidation
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio

@@ -10,10 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime import AnyOf, Introspection, JwtVerifier
-from package.asgi_client import asgi
-from package.server.auth.guarded import Guarded, challenge_in, protected_settings
-from package.server.auth.issuer import (
+from kit.asgi_client import asgi
+from kit.guarded import Guarded, challenge_in, protected_settings
+from kit.issuer import (
     KEY,
     RESOURCE,
     LoopbackIssuer,
@@ -22,7 +21,8 @@ from package.server.auth.issuer import (
     serving_issuer,
     token_of,
 )
-from package.wire import SESSIONS, initialize
+from kit.wire import SESSIONS, initialize
+from mcpgen_runtime import AnyOf, Introspection, JwtVerifier
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio

@@ -14,12 +14,9 @@ import anyio
 import pytest
 from joserfc.jwk import JWKRegistry, OctKey, OKPKey
 
-from mcpgen_runtime import DpopValidation, JwtVerifier
-from mcpgen_runtime.errors import MissingExtraError
-from mcpgen_runtime.server.auth.jws_validation import jose_errors
-from package.asgi_client import asgi
-from package.server.auth.guarded import Guarded, protected_settings
-from package.server.auth.issuer import (
+from kit.asgi_client import asgi
+from kit.guarded import Guarded, protected_settings
+from kit.issuer import (
     IDP,
     KEY,
     RESOURCE,
@@ -31,7 +28,10 @@ from package.server.auth.issuer import (
     sign_token,
     token_of,
 )
-from package.wire import SESSIONS, initialize
+from kit.wire import SESSIONS, initialize
+from mcpgen_runtime import DpopValidation, JwtVerifier
+from mcpgen_runtime.errors import MissingExtraError
+from mcpgen_runtime.server.auth.jws_validation import jose_errors
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio

@@ -9,13 +9,13 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from kit.asgi_client import asgi, fields_of
+from kit.guarded import WHOAMI, Guarded, challenge_in, protected_settings
+from kit.issuer import IDP
+from kit.rules import revisions_holding
+from kit.wire import SESSIONS, initialize, request
 from mcpgen_runtime import DpopValidation, Protected, ProtectedResourceMetadata
 from mcpgen_runtime.server.auth.authenticator import metadata_document
-from package.asgi_client import asgi, fields_of
-from package.rules import revisions_holding
-from package.server.auth.guarded import WHOAMI, Guarded, challenge_in, protected_settings
-from package.server.auth.issuer import IDP
-from package.wire import SESSIONS, initialize, request
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio

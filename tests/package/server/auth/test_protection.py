@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime import AnyOf, InvalidTokenError, JwtVerifier, Principal, Protected
-from package.asgi_client import SESSION, asgi, fields_of
-from package.server.auth.guarded import (
+from kit.asgi_client import SESSION, asgi, fields_of
+from kit.guarded import (
     SHARE,
     WHOAMI,
     WRITE,
@@ -20,8 +19,9 @@ from package.server.auth.guarded import (
     sessions,
     text_in,
 )
-from package.server.auth.issuer import IDP, RESOURCE, bearer, new_key, token_of
-from package.wire import PER_REQUEST, SESSIONS, initialize, request
+from kit.issuer import IDP, RESOURCE, bearer, new_key, token_of
+from kit.wire import PER_REQUEST, SESSIONS, initialize, request
+from mcpgen_runtime import AnyOf, InvalidTokenError, JwtVerifier, Principal, Protected
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio

@@ -12,6 +12,22 @@ import anyio
 import pytest
 from joserfc.jwk import OctKey
 
+from kit.guarded import protected_settings
+from kit.http_server import Asked, HttpServer, Reply
+from kit.issuer import (
+    IDP,
+    KEY,
+    RESOURCE,
+    LoopbackIssuer,
+    claims_of,
+    jwk_set,
+    new_key,
+    proof_key,
+    proof_of,
+    serving_issuer,
+    sign_token,
+    token_of,
+)
 from mcpgen_runtime import DpopValidation, Introspection, InvalidTokenError, JwtVerifier, Principal
 from mcpgen_runtime.auth.address_rules import AddressCheck
 from mcpgen_runtime.errors import ConnectFailedError, McpError, TransportError
@@ -30,22 +46,6 @@ from mcpgen_runtime.server.auth.jws_validation import (
     registry_of,
 )
 from mcpgen_runtime.server.auth.verifiers import PrincipalCache, TrustedIssuers, principal_of
-from package.http_server import Asked, HttpServer, Reply
-from package.server.auth.guarded import protected_settings
-from package.server.auth.issuer import (
-    IDP,
-    KEY,
-    RESOURCE,
-    LoopbackIssuer,
-    claims_of,
-    jwk_set,
-    new_key,
-    proof_key,
-    proof_of,
-    serving_issuer,
-    sign_token,
-    token_of,
-)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 

@@ -11,20 +11,20 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen_runtime import Introspection, JwtVerifier
-from mcpgen_runtime.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff
-from mcpgen_runtime.server.auth.jwt_verifier import LONGEST_RETRY
-from mcpgen_runtime.server.auth.verifiers import STORED_TOKENS, PrincipalCache
-from package.asgi_client import asgi
-from package.server.auth.guarded import Guarded, protected_settings
-from package.server.auth.issuer import (
+from kit.asgi_client import asgi
+from kit.guarded import Guarded, protected_settings
+from kit.issuer import (
     LoopbackIssuer,
     bearer,
     new_key,
     serving_issuer,
     token_of,
 )
-from package.wire import SESSIONS, initialize
+from kit.wire import SESSIONS, initialize
+from mcpgen_runtime import Introspection, JwtVerifier
+from mcpgen_runtime.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff
+from mcpgen_runtime.server.auth.jwt_verifier import LONGEST_RETRY
+from mcpgen_runtime.server.auth.verifiers import STORED_TOKENS, PrincipalCache
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import mcpgen_runtime
+from kit.wire import INITIALIZED, SESSIONS, initialize, request
 from mcpgen_runtime import Principal, Server
-from package.wire import INITIALIZED, SESSIONS, initialize, request
 from requirements import EVERY_REVISION, requirement
 
 SERVER = """

@@ -8,6 +8,18 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import asgi, fields_of
+from kit.guarded import (
+    WHOAMI,
+    WRITE,
+    Guarded,
+    challenge_in,
+    protected_settings,
+    revisions,
+    text_in,
+)
+from kit.issuer import bearer, token_of
+from kit.wire import SESSIONS, request
 from mcpgen_runtime import (
     AnyOf,
     DpopValidation,
@@ -20,18 +32,6 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
-from package.asgi_client import asgi, fields_of
-from package.server.auth.guarded import (
-    WHOAMI,
-    WRITE,
-    Guarded,
-    challenge_in,
-    protected_settings,
-    revisions,
-    text_in,
-)
-from package.server.auth.issuer import bearer, token_of
-from package.wire import SESSIONS, request
 
 pytestmark = pytest.mark.anyio
 

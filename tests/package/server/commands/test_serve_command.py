@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.revisions import REVISIONS
-from package.processes import PACKAGE_ROOT
 
 REVISION = max(REVISIONS.of(Lifecycle.HANDSHAKE))
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from kit.raw_http import head, whole
+from kit.web_process import REVISION, SERVE, rest, run, start_server, until, write_server
+from kit.wire import HANDSHAKE, SESSIONS, encode_message, initialize
 from mcpgen_runtime.server.asgi.uvicorn_adapter import parse_address
-from package.server.raw_http import head, whole
-from package.server.web_process import REVISION, SERVE, rest, run, start_server, until, write_server
-from package.wire import HANDSHAKE, SESSIONS, encode_message, initialize
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.costly

@@ -17,11 +17,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import Server, connect
 from mcpgen_runtime.server.commands import serve_reload
 from mcpgen_runtime.server.commands.serve_command import load
 from mcpgen_runtime.server.commands.serve_reload import watched_directories
-from package.processes import PACKAGE_ROOT
 
 TARGETS = {
     "the name server": ("server = Server('a'); app = Server('b')", "MODULE", "a"),

@@ -11,6 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.asgi_client import asgi
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     Context,
     Depends,
@@ -29,8 +31,6 @@ from mcpgen_runtime.r2026_07_28.server import ServerHandlers
 from mcpgen_runtime.server.toolkit.content import Contents
 from mcpgen_runtime.server.toolkit.mounted_items import Mount
 from mcpgen_runtime.testing import connected
-from package.asgi_client import asgi
-from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.anyio
 

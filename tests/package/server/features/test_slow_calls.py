@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL
 from mcpgen_runtime import Server, ToolError, connect
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

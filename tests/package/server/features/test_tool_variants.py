@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from pydantic import SecretStr
 
+from kit.wire import ALL
 from mcpgen_runtime import Context, Principal, RemoteError, Server, connect
 from mcpgen_runtime.testing import connected
-from package.wire import ALL
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+from kit.wire import ALL
 from mcpgen_runtime import Server
 from mcpgen_runtime.testing import connected
 from package.server.openapi.pet_store import Api
-from package.wire import ALL
 
 NEWEST = ALL[-1]
 TEXT = {"type": "string"}

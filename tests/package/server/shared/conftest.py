@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from package.server.shared.engine import Engine, run_engine
+from kit.engine import Engine, run_engine
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from typing import Any
 
 import anyio
 
+from kit.asgi_client import Http, asgi, is_reading
+from kit.asgi_stream import SECONDS
 from mcpgen_runtime import Context, Server, SharedState, TaskRecord, TaskStore
-from package.asgi_client import Http, asgi, is_reading
-from package.asgi_stream import SECONDS
 
 WORKERS = 3
 

@@ -12,12 +12,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime import MissingExtraError, Server, SharedStateError
-from package.asgi_stream import Stream
-from package.processes import PACKAGE_ROOT
-from package.server.shared.engine import Engine, run_engine
-from package.server.shared.shared_servers import Workers, run_workers
-from package.wire import (
+from kit.asgi_stream import Stream
+from kit.engine import Engine, run_engine
+from kit.processes import PACKAGE_ROOT
+from kit.wire import (
     ACKNOWLEDGED,
     ALL_LISTS,
     CHANGED,
@@ -26,6 +24,8 @@ from package.wire import (
     SESSIONS,
     UPDATED,
 )
+from mcpgen_runtime import MissingExtraError, Server, SharedStateError
+from package.server.shared.shared_servers import Workers, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

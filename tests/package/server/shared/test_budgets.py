@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.engine import Engine
 from mcpgen_runtime import SharedStateFullError, TaskRecord
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.server.features.shared_task_server import with_tasks
@@ -17,7 +18,6 @@ from mcpgen_runtime.server.shared import redis_engine, redis_tasks
 from mcpgen_runtime.server.shared.redis_engine import RedisEngine
 from mcpgen_runtime.server.shared.session_store import SessionRecord
 from mcpgen_runtime.server.shared.state import SharedState, state_of
-from package.server.shared.engine import Engine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

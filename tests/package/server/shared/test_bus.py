@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from kit.engine import Engine, run_engine
 from mcpgen_runtime import Bus, MemoryBus, SharedStateError
 from mcpgen_runtime.server.shared import bus as bus_module
 from mcpgen_runtime.server.shared.state import SharedState, state_of
-from package.server.shared.engine import Engine, run_engine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

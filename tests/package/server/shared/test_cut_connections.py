@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import anyio
 import pytest
 
-from package.asgi_stream import Reply
-from package.requestor import REVISION, Work
-from package.server.shared.engine import Engine
+from kit.asgi_stream import Reply
+from kit.engine import Engine
+from kit.requestor import REVISION, Work
+from kit.wire import request
 from package.server.shared.shared_servers import Workers, eventually, run_workers
-from package.wire import request
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from kit.engine import Engine
 from mcpgen_runtime import InvalidParamsError, SharedStateError, TaskRecord
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.server.features.shared_task_server import with_tasks
 from mcpgen_runtime.server.shared.session_store import SessionRecord
 from mcpgen_runtime.server.shared.state import SharedState, state_of
-from package.server.shared.engine import Engine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -19,11 +19,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from kit.engine import Engine
+from kit.wire import SESSIONS
 from mcpgen_runtime import SharedStateError
 from mcpgen_runtime.server.shared.state import state_of
-from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import run_workers
-from package.wire import SESSIONS
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from kit.engine import Engine
 from mcpgen_runtime import EventStore, MemoryEventStore
 from mcpgen_runtime.server.asgi import event_store
 from mcpgen_runtime.server.shared import redis_engine
 from mcpgen_runtime.server.shared.state import state_of
-from package.server.shared.engine import Engine
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

@@ -19,6 +19,10 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
+from kit.asgi_client import Http, asgi, is_reading
+from kit.asgi_stream import Stream
+from kit.simulation import simulate
+from kit.wire import INITIALIZED, cancelled_notification, initialize, request
 from mcpgen_runtime import (
     Context,
     MemoryBus,
@@ -30,12 +34,8 @@ from mcpgen_runtime import (
     TaskRecord,
     Tasks,
 )
-from package.asgi_client import Http, asgi, is_reading
-from package.asgi_stream import Stream
-from package.client.simulation import simulate
 from package.server.shared.shared_servers import Name
 from package.server.shared.test_simulated_workers import LAST, LOST, Recorded, Slow, paused_app
-from package.wire import INITIALIZED, cancelled_notification, initialize, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -9,16 +9,16 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import asgi
+from kit.engine import Engine
+from kit.guarded import Guarded, protected_settings
+from kit.issuer import proof_of
+from kit.wire import SESSIONS
 from mcpgen_runtime import DpopValidation, MemoryBus, MemorySessionStore, SharedState, Tasks
-from package.asgi_client import asgi
-from package.server.auth.guarded import Guarded, protected_settings
-from package.server.auth.issuer import proof_of
-from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Waiting, Workers, eventually, run_workers
 from package.server.shared.test_announcements import TOOLS, listen_stream, next_method
 from package.server.shared.test_budgets import opened, task_of
 from package.server.shared.test_used_ids import HELLO, KEY, bound_token
-from package.wire import SESSIONS
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -18,11 +18,11 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from package.server.raw_http import SECONDS
-from package.server.shared.engine import Engine
+from kit.engine import Engine
+from kit.raw_http import SECONDS
+from kit.wire import SESSIONS
 from package.server.shared.test_shared_processes import Client
 from package.server.shared.victims import Victim, end_of, victims
-from package.wire import SESSIONS
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

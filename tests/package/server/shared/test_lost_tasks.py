@@ -9,6 +9,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.engine import Engine
+from kit.requestor import ACCEPTED, REVISION, Name, Work, connect_requestor
 from mcpgen_runtime import (
     Context,
     MemoryBus,
@@ -21,8 +23,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.runtime import task_store
 from mcpgen_runtime.server.shared import redis_tasks
 from mcpgen_runtime.server.toolkit import tasks as tasks_module
-from package.requestor import ACCEPTED, REVISION, Name, Work, connect_requestor
-from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, ended_task, eventually, run_workers
 from package.server.shared.test_task_stores import kinds, record_of, short_leases, store_of
 

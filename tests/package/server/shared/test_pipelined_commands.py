@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from kit.simulation import ASYNCIO
 from mcpgen_runtime.server.shared import redis_connection
 from mcpgen_runtime.server.shared.redis_connection import RedisConnection
-from package.client.simulation import ASYNCIO
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

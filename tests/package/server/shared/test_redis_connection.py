@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from kit.engine import Engine, run_engine
 from mcpgen_runtime import SharedStateError
 from mcpgen_runtime.server.shared import redis_engine
 from mcpgen_runtime.server.shared.redis_engine import RedisEngine
-from package.server.shared.engine import Engine, run_engine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kit.asgi_client import SESSION
+from kit.wire import CHANGED, SESSIONS, request
 from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, SharedState
-from package.asgi_client import SESSION
 from package.server.shared.shared_servers import Workers, run_workers
-from package.wire import CHANGED, SESSIONS, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from package.asgi_client import BOTH
-from package.server.raw_http import SECONDS
-from package.server.shared.engine import Engine
-from package.server.web_process import SERVE, Started, run, start_server
-from package.wire import INITIALIZED, SESSIONS, initialize, request
+from kit.asgi_client import BOTH
+from kit.engine import Engine
+from kit.raw_http import SECONDS
+from kit.web_process import SERVE, Started, run, start_server
+from kit.wire import INITIALIZED, SESSIONS, initialize, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly, pytest.mark.workers]
 

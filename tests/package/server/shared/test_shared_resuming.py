@@ -9,14 +9,14 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import SESSION, Http
+from kit.engine import Engine
+from kit.rules import revisions_holding
+from kit.wire import CHANGED, SESSIONS, cancelled_notification
 from mcpgen_runtime import REVISIONS, MemoryEventStore
 from mcpgen_runtime.server.shared.shared_streams import lost_message
-from package.asgi_client import SESSION, Http
-from package.rules import revisions_holding
 from package.server.asgi.test_resuming import LAST, Steps, call, leave, read_texts
-from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, eventually, run_workers
-from package.wire import CHANGED, SESSIONS, cancelled_notification
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -14,21 +14,11 @@ import anyio.abc
 import anyio.lowlevel
 import pytest
 
-from mcpgen_runtime import (
-    MemoryBus,
-    MemorySessionStore,
-    SharedState,
-    SharedStateError,
-    StaticTokens,
-)
-from mcpgen_runtime.server.asgi.settings import Limits
-from mcpgen_runtime.server.shared.session_store import SessionRecord
-from package.asgi_client import SESSION
-from package.asgi_stream import Reply, Stream
-from package.rules import revisions_holding
-from package.server.shared.engine import Engine, run_engine
-from package.server.shared.shared_servers import Workers, eventually, run_workers
-from package.wire import (
+from kit.asgi_client import SESSION
+from kit.asgi_stream import Reply, Stream
+from kit.engine import Engine, run_engine
+from kit.rules import revisions_holding
+from kit.wire import (
     ALL,
     CHANGED,
     INITIALIZED,
@@ -38,6 +28,16 @@ from package.wire import (
     initialize,
     request,
 )
+from mcpgen_runtime import (
+    MemoryBus,
+    MemorySessionStore,
+    SharedState,
+    SharedStateError,
+    StaticTokens,
+)
+from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime.server.shared.session_store import SessionRecord
+from package.server.shared.shared_servers import Workers, eventually, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

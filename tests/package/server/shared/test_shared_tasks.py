@@ -9,6 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.engine import Engine
+from kit.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work, connect_requestor
 from mcpgen_runtime import (
     Context,
     MemoryBus,
@@ -21,8 +23,6 @@ from mcpgen_runtime.runtime import task_store
 from mcpgen_runtime.server.shared import redis_tasks
 from mcpgen_runtime.server.toolkit import task_calls
 from mcpgen_runtime.server.toolkit import tasks as tasks_module
-from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work, connect_requestor
-from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, eventually, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

@@ -8,6 +8,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.asgi_client import Http
+from kit.engine import Engine
+from kit.wire import CHANGED, SESSIONS, request
 from mcpgen_runtime import (
     Context,
     MemoryBus,
@@ -16,10 +19,7 @@ from mcpgen_runtime import (
     SessionRecord,
     SharedState,
 )
-from package.asgi_client import Http
-from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import WORKERS, Workers, run_workers
-from package.wire import CHANGED, SESSIONS, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

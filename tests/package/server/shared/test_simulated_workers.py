@@ -19,6 +19,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import Http, asgi
+from kit.simulation import simulate
+from kit.wire import request
 from mcpgen_runtime import (
     Context,
     MemoryBus,
@@ -33,9 +36,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.server.toolkit.task_calls import LOST as LOST_TASK
 from mcpgen_runtime.server.toolkit.task_calls import RUNS
-from package.asgi_client import Http, asgi
-from package.client.simulation import simulate
-from package.wire import request
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

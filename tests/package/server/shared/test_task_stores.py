@@ -12,13 +12,13 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
+from kit.engine import Engine
 from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord, TaskStore
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.runtime import task_store
 from mcpgen_runtime.server.features.shared_task_server import with_tasks
 from mcpgen_runtime.server.shared import redis_tasks
 from mcpgen_runtime.server.shared.state import state_of
-from package.server.shared.engine import Engine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

@@ -10,14 +10,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.engine import Engine, run_engine
+from kit.guarded import Guarded, protected_settings
+from kit.issuer import proof_key, proof_of, token_of
+from kit.wire import ALL, SESSIONS, initialize, request
 from mcpgen_runtime import DpopValidation, MemoryUsedIds, UsedIds
 from mcpgen_runtime.server.asgi import used_ids
 from mcpgen_runtime.server.shared.state import state_of
-from package.server.auth.guarded import Guarded, protected_settings
-from package.server.auth.issuer import proof_key, proof_of, token_of
-from package.server.shared.engine import Engine, run_engine
 from package.server.shared.shared_servers import eventually, run_workers
-from package.wire import ALL, SESSIONS, initialize, request
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

@@ -9,6 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.live import App, names_back
+from kit.simulation import ASYNCIO
 from mcpgen_runtime import MemoryBus, MemorySessionStore, SharedState, SharedStateError
 from mcpgen_runtime.server.shared.bus import Changes
 from mcpgen_runtime.server.shared.worker import (
@@ -17,8 +19,6 @@ from mcpgen_runtime.server.shared.worker import (
     SharedWorker,
     TaskChanged,
 )
-from package.client.simulation import ASYNCIO
-from package.live import App, names_back
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

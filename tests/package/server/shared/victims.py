@@ -24,9 +24,9 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from package.processes import PACKAGE_ROOT
-from package.server.raw_http import SECONDS
-from package.server.shared.engine import Engine
+from kit.engine import Engine
+from kit.processes import PACKAGE_ROOT
+from kit.raw_http import SECONDS
 
 PAUSE_SECONDS = 4.5
 """For which a process is stopped: longer than all of its leases."""

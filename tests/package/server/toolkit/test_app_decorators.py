@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL
 from mcpgen_runtime import UI_EXTENSION, Context, Csp, MiddlewareRequest, Next, Server, connect
 from mcpgen_runtime.apps import MIME_TYPE, UI
 from mcpgen_runtime.testing import connected
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

@@ -10,10 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kit.processes import PACKAGE_ROOT
+from kit.web_process import SERVE, write_server
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.toolkit.banner import banner_text
-from package.processes import PACKAGE_ROOT
-from package.server.web_process import SERVE, write_server
 
 INFO = {"name": "city", "version": "1.0"}
 COUNTS = {"tool": 2, "resource": 1, "prompt": 0}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from kit.respondent import accept_result, connect_respondent
+from kit.rules import revisions_holding
+from kit.wire import ALL, PER_REQUEST, speaking_to
 from mcpgen_runtime import CacheHint, Context, InputRequired, Server
-from package.respondent import accept_result, connect_respondent
-from package.rules import revisions_holding
-from package.wire import ALL, PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 
 modern = pytest.mark.parametrize("revision", revisions_holding("caching.hints-required"))

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
+from kit.wire import ALL
 from mcpgen_runtime import Context, Server, ToolError, connect
 from mcpgen_runtime.models import TextContent, Tool
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
 from mcpgen_runtime.errors import MissingCapabilityError
 from mcpgen_runtime.server.chosen import Context, Server
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

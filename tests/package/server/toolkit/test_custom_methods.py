@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
+from kit.wire import ALL, PER_REQUEST, speaking_to
 from mcpgen_runtime import Context, ProtocolError, Server, connect, connect_sync
 from mcpgen_runtime.errors import METHOD_NOT_FOUND, MethodNotFoundError, RemoteError
 from mcpgen_runtime.protocol.requests import METHOD_CHARACTERS
 from mcpgen_runtime.revisions import REVISIONS
-from package.wire import ALL, PER_REQUEST, speaking_to
 
 NEWEST = ALL[-1]
 every = pytest.mark.parametrize("revision", ALL)

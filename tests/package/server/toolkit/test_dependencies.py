@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import anyio
 import pytest
 
+from kit.wire import ALL
 from mcpgen_runtime import Context, Depends, Server, ToolError
 from mcpgen_runtime.testing import connected
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

@@ -13,6 +13,10 @@ import msgspec
 import pytest
 from pydantic import SecretStr
 
+from kit.asgi_client import asgi
+from kit.guarded import challenge_in, protected_settings
+from kit.issuer import bearer, token_of
+from kit.wire import ALL, PER_REQUEST, SESSIONS
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -32,10 +36,6 @@ from mcpgen_runtime.server.toolkit.tool_discovery import (
     QUERY_WORDS,
 )
 from mcpgen_runtime.testing import connected
-from package.asgi_client import asgi
-from package.server.auth.guarded import challenge_in, protected_settings
-from package.server.auth.issuer import bearer, token_of
-from package.wire import ALL, PER_REQUEST, SESSIONS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 

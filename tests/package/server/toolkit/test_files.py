@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL
 from mcpgen_runtime import Annotations, Audio, File, Image, Server, Text, connect, to_builtins
-from package.wire import ALL
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -18,11 +18,11 @@ import msgspec
 import pydantic
 import pytest
 
+from kit.requestor import requestor
+from kit.wire import ALL
 from mcpgen_runtime import Icon, InvalidParamsError, Server, Tasks, ToolError, ToolResult
 from mcpgen_runtime.errors import RemoteError
 from mcpgen_runtime.testing import connected
-from package.requestor import requestor
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL, RawEnd, speaking_to
 from package.server.toolkit.test_server import METHODS, full
-from package.wire import ALL, RawEnd, speaking_to
 
 LISTS = tuple(method for method, _, _ in METHODS)
 REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (

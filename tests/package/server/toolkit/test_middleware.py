@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from kit.asgi_client import asgi
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     Context,
     Middleware,
@@ -27,8 +29,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime._wire import replace
 from mcpgen_runtime.r2026_07_28.client import ClientHandlers
 from mcpgen_runtime.testing import connected
-from package.asgi_client import asgi
-from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.anyio
 

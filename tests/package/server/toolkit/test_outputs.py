@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import pytest
 from msgspec import UNSET
 
+from kit.wire import ALL, facts
 from mcpgen_runtime import Server, connect
 from mcpgen_runtime._wire import ValidationError, to_builtins
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.toolkit import content, output_conversion
 from mcpgen_runtime.server.toolkit.content import Annotations, Image, Text, ToolResult
-from package.wire import ALL, facts
 from requirements import EVERY_REVISION
 
 NEWEST = ALL[-1]

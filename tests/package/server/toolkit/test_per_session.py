@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from kit.asgi_client import SESSION, asgi
+from kit.wire import ALL, HANDSHAKE, SESSIONS, request, speaking_to
 from mcpgen_runtime import CacheHint, Context, LocalProtocolError, RemoteError, Server
 from mcpgen_runtime.server.toolkit import session_values
 from mcpgen_runtime.testing import Pair, connected
-from package.asgi_client import SESSION, asgi
-from package.wire import ALL, HANDSHAKE, SESSIONS, request, speaking_to
 
 pytestmark = pytest.mark.anyio
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 
+from kit.wire import ALL, PER_REQUEST, facts, speaking_to
 from mcpgen_runtime.r2026_07_28.models import GetPromptResult, PromptMessage, TextContent
 from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.server.toolkit import prompts
@@ -22,7 +23,6 @@ from mcpgen_runtime.server.toolkit.content import (
     ResourceLink,
     Text,
 )
-from package.wire import ALL, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]

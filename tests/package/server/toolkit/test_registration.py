@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
+from kit.wire import PER_REQUEST, speaking_to
 from mcpgen_runtime.errors import MissingExtraError
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import (
@@ -18,7 +19,6 @@ from mcpgen_runtime.server.toolkit.content import (
     Image,
     Message,
 )
-from package.wire import PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, UPDATED, RawEnd, facts, speaking_to
 from mcpgen_runtime import AnyPath
 from mcpgen_runtime.errors import ResourceNotFoundError
 from mcpgen_runtime.server.chosen import Context, Server
@@ -23,7 +24,6 @@ from mcpgen_runtime.server.toolkit.content import (
     ResourceLink,
     Text,
 )
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, UPDATED, RawEnd, facts, speaking_to
 from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -339,7 +339,7 @@ async def test_updates_come_on_the_stream_that_watches_the_resource(revision: st
 
 
 def open_subscription(revision: str, identifier: str, wanted: Any) -> Any:
-    from package.wire import request
+    from kit.wire import request
 
     method = facts(revision).behaviour.listen
     assert method is not None

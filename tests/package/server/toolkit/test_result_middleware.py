@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from kit.requestor import Work, requestor
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     Accepted,
     Context,
@@ -21,8 +23,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.r2026_07_28.client import ClientHandlers
 from mcpgen_runtime.runtime.request_context import ANONYMOUS
 from mcpgen_runtime.testing import connected
-from package.requestor import Work, requestor
-from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 

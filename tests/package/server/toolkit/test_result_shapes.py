@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
+from kit.wire import ALL
 from mcpgen_runtime._wire import ValidationError, to_builtins
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.protocol.initialization import optional_member
@@ -20,7 +21,6 @@ from mcpgen_runtime.server.toolkit.output_conversion import (
     known_blocks,
     tool_result_builder,
 )
-from package.wire import ALL
 
 
 class ValueResult(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):

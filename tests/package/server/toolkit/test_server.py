@@ -13,12 +13,12 @@ import anyio
 import msgspec
 import pytest
 
+from kit.stdio_process import PATHS
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, initialize, request, speaking_to
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import Icon
-from package.stdio_process import PATHS
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, initialize, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.live import TEXT
+from kit.scripted import connect_scripted
+from kit.wire import ALL, facts
 from mcpgen_runtime import Image, Server, Text, ToolResult, connect
 from mcpgen_runtime._wire import UNSET, to_builtins
 from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.json_schema.flat_schemas import MEMBERS, flat_complaint
 from mcpgen_runtime.json_schema.validation import validator
 from mcpgen_runtime.tool_results import structured_value
-from package.live import TEXT
-from package.scripted import connect_scripted
-from package.wire import ALL, facts
 
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
 every = pytest.mark.parametrize("revision", ALL)

@@ -13,13 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.protocol.events import CloseStreams, SendNotification, SendResponse
-from mcpgen_runtime.protocol.handshake import RESOURCES, URI_CHARACTERS
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.serving import AnnouncementQueue
-from mcpgen_runtime.transports.memory import memory_pair
-from package.wire import (
+from kit.wire import (
     ACKNOWLEDGED,
     ALL_LISTS,
     CANCELLED,
@@ -33,6 +27,12 @@ from package.wire import (
     request,
     tag,
 )
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.protocol.events import CloseStreams, SendNotification, SendResponse
+from mcpgen_runtime.protocol.handshake import RESOURCES, URI_CHARACTERS
+from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime.server.serving import AnnouncementQueue
+from mcpgen_runtime.transports.memory import memory_pair
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 

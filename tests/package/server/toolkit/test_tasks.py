@@ -12,6 +12,16 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.asgi_client import asgi
+from kit.requestor import (
+    ACCEPTED,
+    RELATED,
+    REVISION,
+    Work,
+    requestor,
+)
+from kit.simulation import simulate
+from kit.wire import encode_message
 from mcpgen_runtime import (
     MemoryTaskStore,
     MiddlewareRequest,
@@ -24,16 +34,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.r2025_11_25.models import ListTasksResult, Task
 from mcpgen_runtime.runtime.task_store import LEASE_SECONDS
-from package.asgi_client import asgi
-from package.client.simulation import simulate
-from package.requestor import (
-    ACCEPTED,
-    RELATED,
-    REVISION,
-    Work,
-    requestor,
-)
-from package.wire import encode_message
 
 pytestmark = pytest.mark.anyio
 everywhere = pytest.mark.parametrize("transport", ["memory", "http"])

@@ -10,8 +10,8 @@ from typing import Any
 import anyio.from_thread
 import pytest
 
+from kit.wire import ALL
 from mcpgen_runtime import Accepted, ClientHandlers, Context, Server, connect
-from package.wire import ALL
 
 NEWEST, MIDDLE = ALL[-1], "2025-06-18"
 two = pytest.mark.parametrize("revision", [MIDDLE, NEWEST])

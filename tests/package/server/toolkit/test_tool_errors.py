@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL, facts, speaking_to
 from mcpgen_runtime.errors import ProtocolError, ToolError
 from mcpgen_runtime.server.chosen import Server
-from package.wire import ALL, facts, speaking_to
 
 AS_ERROR = [name for name in ALL if facts(name).behaviour.bad_tool_arguments == "error"]
 AS_RESULT = [name for name in ALL if facts(name).behaviour.bad_tool_arguments == "result"]

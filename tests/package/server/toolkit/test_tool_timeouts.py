@@ -7,9 +7,9 @@ import threading
 import anyio
 import pytest
 
+from kit.wire import ALL
 from mcpgen_runtime import Server
 from mcpgen_runtime.testing import connected
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 

@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 import pytest
 
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.server.toolkit.content import (
     Annotations,
@@ -26,7 +27,6 @@ from mcpgen_runtime.server.toolkit.content import (
     ToolAnnotations,
     ToolResult,
 )
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
 UNSTRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content == "none"]

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.wire import ALL, HANDSHAKE
 from mcpgen_runtime import Context, MiddlewareRequest, Next, RemoteError, Server
 from mcpgen_runtime.testing import connected
-from package.wire import ALL, HANDSHAKE
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from kit.wire import ALL, speaking_to
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.chosen import Context, Server
-from package.wire import ALL, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 

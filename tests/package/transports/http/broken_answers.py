@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from package.http_server import Asked, Handler, Reply
+from kit.http_server import Asked, Handler, Reply
 
 
 async def half_a_head(asked: Asked, reply: Reply) -> None:

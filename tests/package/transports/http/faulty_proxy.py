@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from package.http_server import BROKEN, Asked, read_request
+from kit.http_server import BROKEN, Asked, read_request
 
 SECONDS = 20
 

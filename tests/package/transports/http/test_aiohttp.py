@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.http_server import Asked, Handler, HttpServer, Reply
 from mcpgen_runtime.errors import (
     ConnectFailedError,
     ConnectionClosedError,
@@ -17,7 +18,6 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT, open_library
 from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests
-from package.http_server import Asked, Handler, HttpServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes, pytest.mark.on_asyncio]
 

@@ -16,6 +16,9 @@ import anyio
 import httpx2
 import pytest
 
+from kit.http_script import Script, SseScript, result
+from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.wire import STREAMABLE
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import (
     FrameError,
@@ -33,9 +36,6 @@ from mcpgen_runtime.transports.http.http_client import (
     HttpRequests,
 )
 from mcpgen_runtime.transports.http.streamable_http import EventStream
-from package.http_script import Script, SseScript, result
-from package.http_server import Asked, Handler, HttpServer, Reply
-from package.wire import STREAMABLE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from package.client.cached import cacheable_result, names
-from package.http_script import Script, connect_scripted, result
-from package.http_server import Asked, Reply
-from package.rules import revisions_holding
+from kit.cached import cacheable_result, names
+from kit.http_script import Script, connect_scripted, result
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
 
 pytestmark = [
     pytest.mark.anyio,

@@ -11,10 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime.client.async_client import ClientHandlers
-from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
-from mcpgen_runtime.protocol.jsonrpc import parse
-from package.http_script import (
+from kit.http_script import (
     Script,
     answer_on_stream,
     connect_scripted,
@@ -24,9 +21,12 @@ from package.http_script import (
     result,
     says,
 )
-from package.http_server import Asked, Handler, Reply
-from package.rules import revisions_holding
-from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
+from kit.http_server import Asked, Handler, Reply
+from kit.rules import revisions_holding
+from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
+from mcpgen_runtime.protocol.jsonrpc import parse
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

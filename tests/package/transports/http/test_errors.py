@@ -16,6 +16,9 @@ import httpx2
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
+from kit.http_script import Script, error, result
+from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
+from kit.wire import SSE_ONLY, STREAMABLE
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import (
@@ -26,9 +29,6 @@ from mcpgen_runtime.errors import (
     RequestTimeoutError,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package.http_script import Script, error, result
-from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
-from package.wire import SSE_ONLY, STREAMABLE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

@@ -13,15 +13,15 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from kit import http_script
+from kit.http_script import Script, result
+from kit.http_server import Asked, Handler, Reply
+from kit.simulation import Network, simulate, use_network
+from kit.wire import SESSIONS
 from mcpgen_runtime import Timeouts, connect
 from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.errors import ResponseLostError
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package import http_script
-from package.client.simulation import Network, simulate, use_network
-from package.http_script import Script, result
-from package.http_server import Asked, Handler, Reply
-from package.wire import SESSIONS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

@@ -12,6 +12,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit import http_script
+from kit.faults import ONE_OF_EACH
+from kit.http_script import Script, SseScript, result
+from kit.http_server import Asked, Handler, Reply
+from kit.wire import SESSIONS, SSE_ONLY, STREAMABLE
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.errors import (
@@ -21,10 +26,6 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package import http_script
-from package.faults import ONE_OF_EACH
-from package.http_script import Script, SseScript, result
-from package.http_server import Asked, Handler, Reply
 from package.transports.http.broken_answers import (
     garbage,
     half_a_body,
@@ -32,7 +33,6 @@ from package.transports.http.broken_answers import (
     half_an_event,
     noisy,
 )
-from package.wire import SESSIONS, SSE_ONLY, STREAMABLE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

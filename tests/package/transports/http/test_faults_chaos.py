@@ -10,13 +10,13 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.faults import ONE_OF_EACH, call_text, check_quiet, client_of, text_of
+from kit.http_process import SECONDS, HttpProcess, http_process
+from kit.http_server import Asked
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.client.listen import ToolsChanged
 from mcpgen_runtime.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package.faults import ONE_OF_EACH, call_text, check_quiet, client_of, text_of
-from package.http_process import SECONDS, HttpProcess, http_process
-from package.http_server import Asked
 from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy, faultless
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]

@@ -11,6 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit import faults
+from kit.faults import EACH, ONE_OF_EACH, Outcome, call_text, check_quiet, text_of
+from kit.http_process import SECONDS, HttpProcess, http_process
+from kit.http_server import Asked
+from kit.wire import PER_REQUEST, SESSIONS
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.client.listen import ToolsChanged
 from mcpgen_runtime.errors import (
@@ -19,12 +24,7 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package import faults
-from package.faults import EACH, ONE_OF_EACH, Outcome, call_text, check_quiet, text_of
-from package.http_process import SECONDS, HttpProcess, http_process
-from package.http_server import Asked
 from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy, Plan, faultless
-from package.wire import PER_REQUEST, SESSIONS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

@@ -10,6 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
+from kit import faults
+from kit.faults import EACH, ONE_OF_EACH, Outcome, call_text, check_quiet, text_of
+from kit.http_process import HttpProcess, http_process
+from kit.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcpgen_runtime.errors import (
@@ -19,10 +23,6 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package import faults
-from package.faults import EACH, ONE_OF_EACH, Outcome, call_text, check_quiet, text_of
-from package.http_process import HttpProcess, http_process
-from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
 

@@ -12,6 +12,10 @@ import anyio
 import msgspec
 import pytest
 
+from kit.http_script import Script, connect_scripted, error, result, tool
+from kit.http_server import Asked, HttpServer, Reply
+from kit.rules import revisions_holding
+from kit.wire import encode_message, facts, meta_of, outgoing_message, request
 from mcpgen_runtime._wire import convert
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import InvalidParamsError
@@ -19,10 +23,6 @@ from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.http.http_channel import HttpChannel
 from mcpgen_runtime.transports.http.http_client import HttpRequests
 from mcpgen_runtime.transports.http.request_fields import request_fields
-from package.http_script import Script, connect_scripted, error, result, tool
-from package.http_server import Asked, HttpServer, Reply
-from package.rules import revisions_holding
-from package.wire import encode_message, facts, meta_of, outgoing_message, request
 from requirements import requirement
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]

@@ -9,6 +9,15 @@ from typing import Any, NoReturn
 import anyio
 import pytest
 
+from kit.http_server import Asked, Handler, Reply
+from kit.simulation import (
+    MemoryReply,
+    Network,
+    SimulatedResponse,
+    VirtualClockLoop,
+    simulate,
+    use_network,
+)
 from mcpgen_runtime.errors import (
     ConnectFailedError,
     ConnectionClosedError,
@@ -24,15 +33,6 @@ from mcpgen_runtime.transports.http.http_client import (
     Posts,
 )
 from mcpgen_runtime.transports.http.http_library import Response, TakePart
-from package.client.simulation import (
-    MemoryReply,
-    Network,
-    SimulatedResponse,
-    VirtualClockLoop,
-    simulate,
-    use_network,
-)
-from package.http_server import Asked, Handler, Reply
 
 pytestmark = pytest.mark.processes
 

@@ -11,6 +11,10 @@ import anyio
 import httpx2
 import pytest
 
+from kit import http_script
+from kit.http_script import Script, SseScript, answer_on_stream, result
+from kit.http_server import Asked, Handler, Reply
+from kit.wire import SESSIONS, SSE_ONLY, STREAMABLE
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.errors import (
     ConnectFailedError,
@@ -19,11 +23,7 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package import http_script
-from package.http_script import Script, SseScript, answer_on_stream, result
-from package.http_server import Asked, Handler, Reply
 from package.transports.http.broken_answers import half_a_body, half_a_head, half_an_event, noisy
-from package.wire import SESSIONS, SSE_ONLY, STREAMABLE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

@@ -12,6 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.http_script import Script, connect_scripted
+from kit.http_server import Asked, HttpServer, Reply
+from kit.wire import STREAMABLE
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.errors import (
@@ -22,9 +25,6 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.transports.http.aiohttp_library import open_library
 from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests, OpenLibrary
-from package.http_script import Script, connect_scripted
-from package.http_server import Asked, HttpServer, Reply
-from package.wire import STREAMABLE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

@@ -10,11 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
-from mcpgen_runtime.errors import HttpStatusError, RemoteError, ResponseLostError
-from package.http_script import Script, connect_scripted, error
-from package.http_server import Asked, Reply
-from package.wire import (
+from kit.http_script import Script, connect_scripted, error
+from kit.http_server import Asked, Reply
+from kit.wire import (
     ACKNOWLEDGED,
     CHANGED,
     LISTEN,
@@ -24,6 +22,8 @@ from package.wire import (
     stream_message,
     tag,
 )
+from mcpgen_runtime.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
+from mcpgen_runtime.errors import HttpStatusError, RemoteError, ResponseLostError
 
 AT_ONCE = (0.0, 0.0, 0.0)
 

@@ -16,6 +16,19 @@ from urllib.parse import urlsplit
 import anyio
 import pytest
 
+from kit import http_script
+from kit.http_script import Script, error, result
+from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.live import FakeServer
+from kit.wire import (
+    ACKNOWLEDGED,
+    CHANGED,
+    HANDSHAKE,
+    LISTEN,
+    PER_REQUEST,
+    SESSIONS,
+    stream_message,
+)
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.listen import ListeningAgain, ToolsChanged
@@ -26,20 +39,7 @@ from mcpgen_runtime.errors import (
     TransportError,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package import http_script
-from package.http_script import Script, error, result
-from package.http_server import Asked, Handler, HttpServer, Reply
-from package.live import FakeServer
 from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy
-from package.wire import (
-    ACKNOWLEDGED,
-    CHANGED,
-    HANDSHAKE,
-    LISTEN,
-    PER_REQUEST,
-    SESSIONS,
-    stream_message,
-)
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.on_asyncio]
 

@@ -8,11 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime import Timeouts
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RevisionError
-from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package.http_script import (
+from kit.http_script import (
     Script,
     SseScript,
     connect_scripted,
@@ -22,9 +18,13 @@ from package.http_script import (
     result,
     says,
 )
-from package.http_server import Asked, Handler, HttpServer, Reply
-from package.rules import revisions_holding
-from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
+from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.rules import revisions_holding
+from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RevisionError
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]

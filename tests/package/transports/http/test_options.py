@@ -11,6 +11,9 @@ import anyio
 import httpx2
 import pytest
 
+from kit.http_script import Script, connect_scripted, discover_result, initialize_result
+from kit.http_server import Asked, HttpServer, Reply, unused_port
+from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import (
@@ -22,9 +25,6 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package.http_script import Script, connect_scripted, discover_result, initialize_result
-from package.http_server import Asked, HttpServer, Reply, unused_port
-from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

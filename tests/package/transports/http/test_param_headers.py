@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from kit.http_script import Script, connect_scripted, error, result, tool
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
+from kit.wire import STREAMABLE, facts
 from mcpgen_runtime.errors import InvalidParamsError
-from package.http_script import Script, connect_scripted, error, result, tool
-from package.http_server import Asked, Reply
-from package.rules import revisions_holding
-from package.wire import STREAMABLE, facts
 
 pytestmark = [pytest.mark.processes, pytest.mark.on_asyncio]
 

@@ -16,6 +16,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.faults import ONE_OF_EACH
+from kit.http_script import Script, error, initialize_result, result
+from kit.http_server import Asked, Handler, Reply
+from kit.simulation import MemoryReply, simulate
+from kit.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
 from mcpgen_runtime import ClientLimits, ListeningAgain, Timeouts, connect
 from mcpgen_runtime.errors import (
     NOT_BEGUN,
@@ -28,13 +33,8 @@ from mcpgen_runtime.errors import (
 from mcpgen_runtime.framing.sse import encode_event
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from mcpgen_runtime.transports.http.http_client import retry_seconds
-from package.client.simulation import MemoryReply, simulate
-from package.faults import ONE_OF_EACH
-from package.http_script import Script, error, initialize_result, result
-from package.http_server import Asked, Handler, Reply
 from package.transports.http.test_silent_servers import reach
 from package.transports.http.test_stream_pauses import URL, StreamResponse
-from package.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
 
 pytestmark = pytest.mark.processes
 

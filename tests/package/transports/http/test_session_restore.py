@@ -11,11 +11,11 @@ import anyio
 import pytest
 from msgspec import Raw
 
+from kit.http_script import Forgetful, connect_scripted, error
+from kit.http_server import Asked, HttpServer, Reply
+from kit.wire import SESSIONS
 from mcpgen_runtime.client.client_settings import Caching, Timeouts
 from mcpgen_runtime.client.listen import ListeningAgain, ToolsChanged
-from package.http_script import Forgetful, connect_scripted, error
-from package.http_server import Asked, HttpServer, Reply
-from package.wire import SESSIONS
 
 pytestmark = [
     pytest.mark.parametrize("revision", SESSIONS),

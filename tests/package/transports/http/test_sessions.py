@@ -9,6 +9,10 @@ import anyio
 import httpx2
 import pytest
 
+from kit.http_script import Forgetful, Script, connect_scripted, initialize_result, result
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
+from kit.wire import SESSIONS, SSE_ONLY
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.errors import (
     ConnectionClosedError,
@@ -20,10 +24,6 @@ from mcpgen_runtime.errors import (
     SessionLostError,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package.http_script import Forgetful, Script, connect_scripted, initialize_result, result
-from package.http_server import Asked, Reply
-from package.rules import revisions_holding
-from package.wire import SESSIONS, SSE_ONLY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

@@ -8,6 +8,10 @@ from random import Random
 import anyio
 import pytest
 
+from kit.http_script import Forgetful, Script
+from kit.http_server import Asked, Handler, Reply
+from kit.simulation import MemoryReply, Network, simulate, use_network
+from kit.wire import SESSIONS, SSE_ONLY
 from mcpgen_runtime import connect
 from mcpgen_runtime.channel import MessageKind, OutgoingMessage
 from mcpgen_runtime.errors import (
@@ -19,11 +23,7 @@ from mcpgen_runtime.errors import (
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.http.http_channel import HttpChannel
 from mcpgen_runtime.transports.http.http_client import HttpRequests
-from package.client.simulation import MemoryReply, Network, simulate, use_network
-from package.http_script import Forgetful, Script
-from package.http_server import Asked, Handler, Reply
 from package.transports.http.test_stream_pauses import URL, StreamResponse
-from package.wire import SESSIONS, SSE_ONLY
 
 pytestmark = pytest.mark.processes
 

@@ -9,6 +9,10 @@ import anyio
 import httpx2
 import pytest
 
+from kit.http_script import SseScript, connect_scripted, result
+from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
+from kit.rules import revisions_holding
+from kit.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY
 from mcpgen_runtime import Timeouts
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import (
@@ -20,11 +24,7 @@ from mcpgen_runtime.errors import (
     RevisionError,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package.http_script import SseScript, connect_scripted, result
-from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
-from package.rules import revisions_holding
 from package.transports.http.test_client import ParseCount
-from package.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

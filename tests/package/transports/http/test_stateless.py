@@ -7,15 +7,15 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.http_script import Script, connect_scripted, error, result
+from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.wire import PER_REQUEST, facts, outgoing_message, request
 from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.client.client_settings import Timeouts
 from mcpgen_runtime.errors import RemoteError, RequestTimeoutError, ResponseLostError
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.http.http_channel import HttpChannel
 from mcpgen_runtime.transports.http.http_client import HttpRequests
-from package.http_script import Script, connect_scripted, error, result
-from package.http_server import Asked, Handler, HttpServer, Reply
-from package.wire import PER_REQUEST, facts, outgoing_message, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.simulation import SimulatedResponse, simulate
 from mcpgen_runtime.errors import (
     ConnectFailedError,
     FrameError,
@@ -21,7 +22,6 @@ from mcpgen_runtime.runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
 from mcpgen_runtime.transports.http.http_client import HttpRequests
 from mcpgen_runtime.transports.http.http_library import TakePart
 from mcpgen_runtime.transports.http.streamable_http import EventStream
-from package.client.simulation import SimulatedResponse, simulate
 
 pytestmark = pytest.mark.processes
 

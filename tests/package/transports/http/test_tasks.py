@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.http_script import Script, connect_scripted, initialize_result
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
 from mcpgen_runtime.client.async_client import ClientHandlers
-from package.http_script import Script, connect_scripted, initialize_result
-from package.http_server import Asked, Reply
-from package.rules import revisions_holding
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 

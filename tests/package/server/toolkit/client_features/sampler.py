@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kit.respondent import ASK, EVERYTHING, SAMPLED, connect_respondent, text_in
 from mcpgen_runtime import Context, Sampled, Server
-from package.respondent import ASK, EVERYTHING, SAMPLED, connect_respondent, text_in
 
 
 async def sample(

@@ -12,9 +12,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from mcpgen_runtime import Accepted, Context, InputRequired, Server
-from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
-from package.respondent import (
+from kit.respondent import (
     EVERYTHING,
     ROOTS,
     SAMPLED,
@@ -25,8 +23,10 @@ from package.respondent import (
     refusal_code,
     text_in,
 )
-from package.rules import revisions_holding
-from package.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.rules import revisions_holding
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from mcpgen_runtime import Accepted, Context, InputRequired, Server
+from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)

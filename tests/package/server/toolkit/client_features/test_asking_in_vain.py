@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.requestor import Work, requestor
+from kit.respondent import EVERYTHING, text_in
+from kit.rules import revisions_holding
+from kit.wire import HANDSHAKE, speaking_to
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.errors import RequestTimeoutError
-from package.requestor import Work, requestor
-from package.respondent import EVERYTHING, text_in
-from package.rules import revisions_holding
-from package.wire import HANDSHAKE, speaking_to
 
 FORM: dict[str, Any] = {"type": "object", "properties": {}}
 SECONDS = 0.01

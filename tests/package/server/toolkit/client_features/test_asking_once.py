@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.respondent import accept_result, connect_respondent, text_in
+from kit.rules import revisions_holding
 from mcpgen_runtime import Context, Server
-from package.respondent import accept_result, connect_respondent, text_in
-from package.rules import revisions_holding
 
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
 

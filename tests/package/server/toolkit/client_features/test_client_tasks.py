@@ -13,6 +13,8 @@ import anyio
 import anyio.from_thread
 import pytest
 
+from kit.live import live
+from kit.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, requestor
 from mcpgen_runtime import (
     ClientHandlers,
     ClientTasks,
@@ -29,8 +31,6 @@ from mcpgen_runtime import (
     TaskUpdate,
     connect,
 )
-from package.live import live
-from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, requestor
 
 pytestmark = pytest.mark.anyio
 everywhere = pytest.mark.parametrize("transport", ["memory", "http"])

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta
 
+from kit.respondent import accept_result, connect_respondent, refusal_code, text_in
+from kit.rules import revisions_holding
+from kit.wire import HANDSHAKE, PER_REQUEST, speaking_to
 from mcpgen_runtime import Accepted, Cancelled, Context, Declined, InputRequired, Server
 from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.server.toolkit.client_features.elicitation import Answer
-from package.respondent import accept_result, connect_respondent, refusal_code, text_in
-from package.rules import revisions_holding
-from package.wire import HANDSHAKE, PER_REQUEST, speaking_to
 
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
 with_modes = pytest.mark.parametrize("revision", revisions_holding("elicitation.mode-values"))

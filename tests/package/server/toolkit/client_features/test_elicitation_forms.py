@@ -25,12 +25,12 @@ import pydantic
 import pytest
 from msgspec import Meta
 
+from kit.respondent import accept_result, connect_respondent, text_in
+from kit.rules import revisions_holding
+from kit.wire import ALL
 from mcpgen_runtime import Context, Server, titles
 from mcpgen_runtime.errors import LocalProtocolError, RemoteProtocolError
 from mcpgen_runtime.server.toolkit.client_features.elicitation import form_of
-from package.respondent import accept_result, connect_respondent, text_in
-from package.rules import revisions_holding
-from package.wire import ALL
 
 OLD = revisions_holding("elicitation.string-schema-2025-06")
 NEW = revisions_holding("elicitation.string-schema")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from kit.respondent import connect_respondent, refusal_code, text_in
+from kit.rules import revisions_holding
+from kit.wire import ALL, PER_REQUEST, speaking_to
 from mcpgen_runtime import Context, Server, URLElicitation, URLElicitationRequiredError
-from package.respondent import connect_respondent, refusal_code, text_in
-from package.rules import revisions_holding
-from package.wire import ALL, PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 
 WITH_URLS = revisions_holding("elicitation.url-valid")

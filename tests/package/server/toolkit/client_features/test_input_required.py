@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.server.toolkit.client_features.input_required import InputRequired
 from mcpgen_runtime.server.toolkit.content import Contents, Text
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

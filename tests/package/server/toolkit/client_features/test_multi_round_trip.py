@@ -14,11 +14,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen_runtime import Accepted, Context, InputRequired, Server
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.toolkit.client_features.input_required import InputPending
-from mcpgen_runtime.server.toolkit.client_features.multi_round_trip import gather
-from package.respondent import (
+from kit.respondent import (
     EVERYTHING,
     ROOTS,
     SAMPLED,
@@ -26,8 +22,12 @@ from package.respondent import (
     connect_respondent,
     text_in,
 )
-from package.rules import revisions_holding
-from package.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
+from kit.rules import revisions_holding
+from kit.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
+from mcpgen_runtime import Accepted, Context, InputRequired, Server
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.client_features.input_required import InputPending
+from mcpgen_runtime.server.toolkit.client_features.multi_round_trip import gather
 
 IN = revisions_holding("mrtr.result-type-present")
 modern = pytest.mark.parametrize("revision", IN)

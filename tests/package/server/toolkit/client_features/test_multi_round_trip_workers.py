@@ -17,15 +17,15 @@ from typing import Any
 import httpx2
 import pytest
 
+from kit.asgi_client import BOTH, fields_of
+from kit.http_process import Process
+from kit.processes import PACKAGE_ROOT
+from kit.respondent import EVERYTHING, accept_result, text_in
+from kit.rules import revisions_holding
+from kit.wire import PER_REQUEST, request
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import RemoteError
 from mcpgen_runtime.runtime.request_context import RequestContext
-from package.asgi_client import BOTH, fields_of
-from package.http_process import Process
-from package.processes import PACKAGE_ROOT
-from package.respondent import EVERYTHING, accept_result, text_in
-from package.rules import revisions_holding
-from package.wire import PER_REQUEST, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from kit.respondent import ASK, HI, SAMPLED, TOOL, connect_respondent, text_in
+from kit.rules import revisions_holding
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 from mcpgen_runtime import (
     Audio,
     Context,
@@ -22,10 +25,7 @@ from mcpgen_runtime import (
     Text,
 )
 from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError, RemoteProtocolError
-from package.respondent import ASK, HI, SAMPLED, TOOL, connect_respondent, text_in
-from package.rules import revisions_holding
 from package.server.toolkit.client_features.sampler import sample
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)

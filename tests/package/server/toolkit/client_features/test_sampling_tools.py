@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from kit.respondent import ASK, HI, SAMPLED, TOOL, USE, connect_respondent, text_in
+from kit.rules import revisions_holding
+from kit.wire import PER_REQUEST
 from mcpgen_runtime import Context, SamplingMessage, Server, Text, ToolUse, ToolUseResult
 from mcpgen_runtime.errors import LocalProtocolError
-from package.respondent import ASK, HI, SAMPLED, TOOL, USE, connect_respondent, text_in
-from package.rules import revisions_holding
 from package.server.toolkit.client_features.sampler import sample
-from package.wire import PER_REQUEST
 from requirements import requirement
 
 with_tools = pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from package.processes import PACKAGE_ROOT
-from package.server.raw_http import SECONDS, whole
-from package.wire import PER_REQUEST
+from kit.processes import PACKAGE_ROOT
+from kit.raw_http import SECONDS, whole
+from kit.wire import PER_REQUEST
 
 REVISION = PER_REQUEST[-1]
 """The revision that calls are made in."""

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 from anyio.abc import SocketStream
 
-from package.asgi_client import BOTH, fields_of
-from package.wire import encode_message, request
+from kit.asgi_client import BOTH, fields_of
+from kit.wire import encode_message, request
 
 SECONDS = 20
 """How long anything may take before a test counts it as hanging."""

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kit.processes import PACKAGE_ROOT
+from kit.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, parse
-from package.processes import PACKAGE_ROOT
-from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 
 SCRIPT = Path(__file__).parent / "stdio_server.py"
 PATHS = {"PYTHONPATH": str(PACKAGE_ROOT)}

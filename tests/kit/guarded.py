@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kit.issuer import IDP, KEY, RESOURCE, jwk_set
+from kit.wire import ALL, SESSIONS, STREAMABLE
 from mcpgen_runtime import Context, JwtVerifier, Protected, Server
 from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
-from package.server.auth.issuer import IDP, KEY, RESOURCE, jwk_set
-from package.wire import ALL, SESSIONS, STREAMABLE
 
 revisions = pytest.mark.parametrize("revision", STREAMABLE)
 every_revision = pytest.mark.parametrize("revision", ALL)

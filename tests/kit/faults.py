@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.http_process import SECONDS, HttpProcess
+from kit.wire import PER_REQUEST, SESSIONS
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import McpError
-from package.http_process import SECONDS, HttpProcess
-from package.wire import PER_REQUEST, SESSIONS
 
 EACH = (*SESSIONS, *PER_REQUEST)
 """The revisions with Streamable HTTP."""

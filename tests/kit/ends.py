@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any, TypeAlias
 
+from kit.rules import revisions_holding
+from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
+from kit.wire import ClientEnd, ServerEnd, request, sole
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import SendResponse
 from mcpgen_runtime.revisions import REVISIONS
-from package.rules import revisions_holding
-from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
-from package.wire import ClientEnd, ServerEnd, request, sole
 
 End: TypeAlias = ServerEnd | ClientEnd
 

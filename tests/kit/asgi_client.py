@@ -21,9 +21,9 @@ from typing import Any, TypeAlias, Unpack
 import anyio
 import anyio.abc
 
+from kit.asgi_stream import SECONDS, App, Reply, Stream
+from kit.wire import HANDSHAKE, INITIALIZED, encode_message, facts, initialize, request
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
-from package.asgi_stream import SECONDS, App, Reply, Stream
-from package.wire import HANDSHAKE, INITIALIZED, encode_message, facts, initialize, request
 
 ALONE = frozenset({"shared", "sessions", "stateless", "sse_path", "events"})
 """Options of servers that have one worker in any case."""
@@ -157,7 +157,7 @@ class Http:
             method: The method.
             params: Its params.
             id: Its id.
-            how: `meta` or `capabilities` (see `package.wire.request`).
+            how: `meta` or `capabilities` (see `kit.wire.request`).
         """
         message = request(revision, method, params, id=id, **how)
         return await self.post(message, **fields_of(revision, message))

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
+from kit.wire import describe_as, sent_request, sole
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.facts import Role, other
@@ -24,8 +26,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
-from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
-from package.wire import describe_as, sent_request, sole
 
 Kind = TypeVar("Kind")
 

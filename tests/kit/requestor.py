@@ -11,6 +11,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
+from kit.asgi_client import Http, asgi
+from kit.asgi_stream import SECONDS, Stream
+from kit.wire import INITIALIZED, encode_message, initialize
 from mcpgen_runtime import (
     Context,
     InvalidParamsError,
@@ -25,9 +28,6 @@ from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.runtime.request_context import ANONYMOUS, PRINCIPAL
 from mcpgen_runtime.transports.memory import memory_pair
-from package.asgi_client import Http, asgi
-from package.asgi_stream import SECONDS, Stream
-from package.wire import INITIALIZED, encode_message, initialize
 
 REVISION = "2025-11-25"
 RELATED = "io.modelcontextprotocol/related-task"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from package import wire
+from kit import wire
 
 URI = "memo://one"
 _TEXT = {"type": "text", "text": "hello"}

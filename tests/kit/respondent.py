@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
-from package.wire import HANDSHAKE, RawEnd, facts, request, speaking_to
+from kit.wire import HANDSHAKE, RawEnd, facts, request, speaking_to
 
 EVERYTHING: Mapping[str, Any] = {
     "elicitation": {"form": {}, "url": {}},

@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from package.processes import PACKAGE_ROOT
+from kit.processes import PACKAGE_ROOT
 
 SERVER = Path(__file__).parent / "http_process_server.py"
 SECONDS = 20

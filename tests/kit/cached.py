@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from package.samples import RESULTS
+from kit.samples import RESULTS
 
 
 class Clock:

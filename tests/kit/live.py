@@ -13,6 +13,8 @@ from typing import Any
 
 import anyio
 
+from kit.samples import EVERY_SERVER_CAPABILITY
+from kit.wire import HANDSHAKE, describe_as, encode_message
 from mcpgen_runtime.channel import Channel, OutgoingMessage, TooLong
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import EndOfChannel
@@ -22,8 +24,6 @@ from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service, serve
 from mcpgen_runtime.transports.memory import memory_pair
-from package.samples import EVERY_SERVER_CAPABILITY
-from package.wire import HANDSHAKE, describe_as, encode_message
 
 
 class Recorded(Channel):

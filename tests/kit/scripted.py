@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Any
 
+from kit.live import FakeServer
+from kit.samples import EVERY_SERVER_CAPABILITY
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import connect
-from package.live import FakeServer
-from package.samples import EVERY_SERVER_CAPABILITY
 
 
 class ScriptedServer(FakeServer):
