@@ -153,15 +153,15 @@ async def contract(
     *,
     fail_on: Literal["breaking", "warning", "any"] = "any",
 ) -> None:
-    """Check that a server shows what a file of `mcpgen contract write` says.
+    """Check that the lists of a server match a file of `mcpgen contract write`.
 
-    The server is asked in memory, in each revision of this package that it speaks. Where pytest has
-    the option `--contract-update`, the file is written instead.
+    The lists are read in memory, in each revision of this package that the server supports. With
+    the option `--contract-update` of pytest, the file is written instead.
 
     Args:
         server: A `Server`, or another object that serves a channel.
         file: The contract; a relative path starts from the root directory of pytest.
-        fail_on: The least grave change that fails.
+        fail_on: The lowest severity of a change that fails.
 
     Raises:
         AssertionError: The server has changed, or there is no file; the text has the report of

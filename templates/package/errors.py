@@ -22,7 +22,7 @@
     +-- ToolError                   a tool's own error, for the model
     +-- ToolResultError             a result has no value of the type that the caller named
     |   +-- ToolFailedError         the tool reported an error
-    +-- LockError                   a server is not what a lock records (in `client.lock.lock_file`)
+    +-- LockError                   a server differs from its lock (in `client.lock.lock_file`)
     |   +-- LockFileError           the file of the lock can't be used
     |   +-- LockMismatchError       an item was changed or is new (in `client.lock.server_lock`)
     +-- MissingExtraError           an optional dependency is not installed
@@ -101,7 +101,7 @@ class ProtocolError(McpError):
     Args:
         message: One line for the peer; never a traceback.
         code: JSON-RPC error code; the default of the class if omitted.
-        data: `error.data`; left out if omitted.
+        data: `error.data`; not sent if omitted.
 
     Source: basic/index (error responses).
     """

@@ -327,6 +327,13 @@ def test_calls_in_documents_use_keywords_that_exist() -> None:
     assert wrong == []
 
 
+def test_the_page_of_servers_explains_each_argument() -> None:
+    parameters = inspect.signature(Server).parameters.keys() - {"options"}
+    rows = documents.tables_of(documents.ROOT / "docs" / "servers.md")
+    explained = {span for row in rows for span in documents.SPAN.findall(row[0])}
+    assert (parameters | ServerOptions.__optional_keys__) - explained == set()
+
+
 def test_handlers_that_examples_override_exist() -> None:
     for name, text in documents.examples().items():
         for node in ast.walk(ast.parse(text)) if name.endswith(".py") else ():

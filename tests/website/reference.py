@@ -69,7 +69,7 @@ PAGES = (
         "http",
         "HTTP",
         "Settings and limits of a server over HTTP. The guide is"
-        " [HTTP and deployment](../http.md); the options of `Server.asgi` are the attributes of"
+        " [HTTP](../http.md); the options of `Server.asgi` are the attributes of"
         " `ServerHttpSettings`.",
         ("server.asgi", "server.request_head", "framing", "transports"),
     ),

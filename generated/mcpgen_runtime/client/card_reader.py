@@ -34,7 +34,7 @@ async def read_server_card(url: str, *, http_client: HttpClient | None = None) -
 
     A card is untrusted: let the user confirm the URL that it names and the values that it asks for,
     and base no security decision on it. Members that the schema of cards lacks are dropped, and
-    `connect` uses the remotes alone, so that a card starts no process and reads nothing here.
+    `connect` uses only the remotes, so that a card starts no process and reads no files.
 
     Args:
         url: The URL of the card; by convention the URL of the endpoint with `/server-card`.

@@ -94,7 +94,7 @@ class PairOptions(TypedDict, total=False):
     """Options of `connected` and `pair_fixture`.
 
     Attributes:
-        replay: In place of a server: a trace, which `mcpgen replay` serves in a process of its own;
+        replay: Instead of a server: a trace, which `mcpgen replay` serves in a process of its own;
             or the trace and options of that command, such as `("trace.jsonl", "--strict")`.
         handlers: The client's handlers for requests of the server.
         capabilities: Further capabilities that the client declares, as wire object.

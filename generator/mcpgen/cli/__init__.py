@@ -180,7 +180,7 @@ def _project_settings(directory: Path | None) -> Settings | None:
 @click.option(
     "--strict",
     is_flag=True,
-    help="Refuse a schema file of unknown structure unless --facts states what it does not.",
+    help="Refuse a schema file of unknown structure unless --facts states the missing facts.",
 )
 @click.option(
     "--no-errata", is_flag=True, help="Take published schemas as they are, defects included."
@@ -347,7 +347,7 @@ def update(
     watch: bool,
     **words: Any,
 ) -> None:
-    """Generate the package in DIRECTORY again, from what its manifest says.
+    """Generate the package in DIRECTORY again, by its manifest.
 
     What is given here takes the place of what is recorded: --revision latest moves on to the
     newest revision. A schema file is looked for where it was, from the package's directory.

@@ -46,12 +46,12 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands)
 def contract() -> None:
-    """Keep what a server shows under version control: write, check and compare it.
+    """Keep the lists of a server under version control: write, check and compare them.
 
     \b
     Exit codes:
-      0  nothing changed that --fail-on names
-      1  something did
+      0  no change of the severity that --fail-on names
+      1  there is such a change
       2  the server or a file can't be read
     """
 
@@ -201,10 +201,10 @@ _REVISIONS = click.option(
 def write(
     console: Console, target: str, output: Path, revisions: tuple[str, ...], selection: Selection
 ) -> None:
-    """Write what the running server TARGET shows to a file.
+    """Write the lists of the running server TARGET to a file.
 
     TARGET is a URL of Streamable HTTP, a command in quotes, module:server, a server.json, or a file
-    with mcpServers, with # and a name where it has several. The file has tools, resources, prompts,
+    with mcpServers, with # and a name if it has several. The file has tools, resources, prompts,
     instructions and capabilities by revision; the same server gives the same bytes.
     """
     from mcpgen.contract import command, document
@@ -222,7 +222,7 @@ def write(
 @click.argument("file", type=FILE)
 @_report_options
 def check(console: Console, target: str, file: Path, report: _Report) -> None:
-    """Tell what the running server TARGET changed since FILE was written, and whom it breaks.
+    """List the changes of the running server TARGET since FILE was written, and whom they break.
 
     TARGET is as for mcpgen contract write. FILE is not changed.
     """
@@ -329,7 +329,7 @@ def accept(
     server: str,
     revisions: tuple[str, ...],
 ) -> None:
-    """Show how the running server TARGET differs from the lock of clients; record what is named.
+    """Show how the running server TARGET differs from the lock of clients; record named items.
 
     TARGET is as for mcpgen contract write. ITEM is a name as the command shows it, such as "tool
     add", or "instructions". Without ITEM and --all nothing is recorded, and the exit code is 1 if

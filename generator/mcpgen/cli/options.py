@@ -70,7 +70,7 @@ def common_options(command: Any) -> Any:
         is_flag=True,
         expose_value=False,
         callback=_flag_of_console("quiet"),
-        help="Leave out progress and summaries.",
+        help="Print neither progress nor summaries.",
     )
     debug = click.option(
         "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
@@ -89,7 +89,7 @@ def common_options(command: Any) -> Any:
         is_flag=True,
         expose_value=False,
         callback=_turn_cache_off,
-        help="Build anew what is in the cache; MCPGEN_NO_CACHE does the same.",
+        help="Do not use the cache; MCPGEN_NO_CACHE does the same.",
     )
     return schemas(no_cache(quiet(debug(command))))
 
@@ -125,8 +125,8 @@ def extension_option(command: Any) -> Any:
         "extensions",
         multiple=True,
         metavar="EXTENSION",
-        help="Extension to have beside the revisions: a name that mcpgen list shows, or a schema"
-        " file in JSON or TypeScript, as FILE or, where it does not say its identifier, as ID=FILE."
+        help="Extension of the revisions: a name that mcpgen list shows, or a schema file in JSON"
+        " or TypeScript, as FILE, or as ID=FILE if the file does not state its identifier."
         " May be given several times.",
     )(command)
 
@@ -160,7 +160,7 @@ def old_modules_option(command: Any) -> Any:
     return click.option(
         "--keep-old-modules",
         is_flag=True,
-        help="Keep the modules of revisions that go, for one update: each gives the names of the"
+        help="Keep the modules of removed revisions for one update: each has the names of the"
         " nearest revision, with a DeprecationWarning.",
     )(command)
 
@@ -190,8 +190,7 @@ def templates_option(command: Any) -> Any:
         "--templates",
         type=DIRECTORY,
         metavar="DIR",
-        help="Directory with templates that take the place of mcpgen's; see mcpgen templates"
-        " --help.",
+        help="Directory with templates that replace mcpgen's; see mcpgen templates --help.",
     )(command)
 
 
@@ -201,8 +200,8 @@ def patch_option(command: Any) -> Any:
         "--patch",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Patch to apply, as mcpgen patch writes it; the one that the package was made with,"
-        " unless named.",
+        help="Patch to apply, as mcpgen patch writes it; by default the recorded patch of the"
+        " package.",
     )(command)
 
 
@@ -212,14 +211,14 @@ def _decoding_options(command: Any) -> Any:
         "--decoding",
         type=click.Choice(DECODINGS),
         metavar="KIND",
-        help="lenient (the default): null is absence, and so on; strict: what the schema allows,"
-        " and nothing else.",
+        help="lenient (the default): null counts as absent, and so on; strict: exactly what the"
+        " schema allows.",
     )
     extra = click.option(
         "--extra",
         multiple=True,
         metavar="POLICY",
-        help="What becomes of members that a type does not have: ignore (the default), forbid or"
+        help="Policy for members that a type does not have: ignore (the default), forbid or"
         " keep; TYPE=POLICY for one type. May be given several times.",
     )
     mutability = click.option(
@@ -261,10 +260,10 @@ def selection_options(command: Any) -> Any:
         multiple=True,
         shell_complete=_complete_features,
         metavar="FEATURES",
-        help="With these features beside the default ones, with commas between them, or all:"
+        help="Add these features to the default ones, with commas between them, or all:"
         f" {', '.join(each.name for each in FEATURES if not each.is_default)}. none starts without"
-        " the default ones, -NAME leaves one out:"
-        f" {', '.join(each.name for each in FEATURES if each.is_default)}. used stands for the"
+        " the default ones, -NAME removes one:"
+        f" {', '.join(each.name for each in FEATURES if each.is_default)}. used selects the"
         " features that your code uses. update takes +NAME and -NAME.",
     )
     sources = click.option(
@@ -279,14 +278,14 @@ def selection_options(command: Any) -> Any:
         "--models",
         type=click.Choice(LIBRARIES),
         metavar="LIBRARY",
-        help="What models are written for: msgspec (the default) or pydantic.",
+        help="Library of the models: msgspec (the default) or pydantic.",
     )
     form = click.option(
         "--runtime",
         type=click.Choice(RUNTIMES),
         metavar="FORM",
-        help="vendored (the default): the package has all of its modules; installed: it has what is"
-        f" rendered, and imports the rest from {DISTRIBUTION}, which has all features.",
+        help="vendored (the default): the package has all of its modules; installed: it has only"
+        f" the rendered ones, and imports the rest from {DISTRIBUTION}, which has all features.",
     )
     return revisions(
         parts(transports(features(sources(library(form(_decoding_options(command)))))))
@@ -323,7 +322,7 @@ def new_project_options(command: Any) -> Any:
     options = (
         click.argument("name", required=False),
         click.option(
-            *("-o", "--output"), type=DIRECTORY, metavar="DIR", help="Where; the name by default."
+            *("-o", "--output"), type=DIRECTORY, metavar="DIR", help="By default the name."
         ),
         click.option(
             *("-r", "--revision", "revisions"),
@@ -344,8 +343,8 @@ def new_project_options(command: Any) -> Any:
             multiple=True,
             shell_complete=_complete_features,
             metavar="FEATURES",
-            help="With these features of the package beside the default ones, with commas between"
-            " them, or all. A server with auth can ask for access tokens.",
+            help="Add these features of the package to the default ones, with commas between them,"
+            " or all. A server with auth can require access tokens.",
         ),
         click.option(
             *("--from", "from_file"),
@@ -362,8 +361,8 @@ def new_project_options(command: Any) -> Any:
         click.option(
             "--mcpgen",
             metavar="REQUIREMENT",
-            help="Where CI gets mcpgen from, as pip takes it: a wheel, or git+https://...@COMMIT."
-            " Without it, CI leaves mcpgen check out.",
+            help="Source of mcpgen for pip in CI: a wheel, or git+https://...@COMMIT. Without it,"
+            " CI does not run mcpgen check.",
         ),
     )
     for option in reversed(options):

@@ -84,7 +84,7 @@ def _recording_options(command: Any) -> Any:
 )
 @_recording_options
 def explain(console: Console, source: str, revisions: tuple[str, ...]) -> None:
-    """Tell what the messages in FILE or standard input are, and which revisions accept them.
+    """Explain the messages in FILE or standard input, and list the revisions that accept them.
 
     FILE holds one message, several (an array, or one on each line), or a trace of MCP_TRACE. Where
     a revision refuses a message: the place, the reason and the nearest valid form.

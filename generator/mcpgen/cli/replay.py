@@ -50,7 +50,7 @@ class CannotReplayError(McpgenError):
     "--rules",
     type=FILE,
     metavar="FILE",
-    help="How values are compared, besides by value: tables [[match]] of TOML.",
+    help="Rules for comparing values: tables [[match]] of TOML.",
 )
 @click.option(
     "--session",
@@ -97,7 +97,7 @@ def replay(
     form: str,
     **serving: Any,
 ) -> None:
-    """Play the client's side of the recorded sessions in TRACE, and compare what a server answers.
+    """Play the client's side of the recorded sessions in TRACE, and compare a server's answers.
 
     With --serve in place of --against, play the server's side: answer clients as it was recorded.
 

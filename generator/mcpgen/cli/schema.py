@@ -122,11 +122,11 @@ def errata(console: Console, typescript_file: Path, json_file: Path) -> None:
 @click.option(
     *("-r", "--revision"), required=True, metavar="DATE", help="The revision that FILE becomes."
 )
-@click.option("--draft", is_flag=True, help="The revision may still change: latest leaves it out.")
+@click.option("--draft", is_flag=True, help="The revision may still change: latest ignores it.")
 @click.option(
     *("--facts", "facts_file"), type=FILE, help="Facts that differ from those of the nearest one."
 )
-@click.option("--force", is_flag=True, help="Write a revision anew that is there.")
+@click.option("--force", is_flag=True, help="Write an existing revision again.")
 @json_option
 @common_options
 @click.pass_obj

@@ -87,7 +87,7 @@ class ClientCredentials(_MachineAuthorization):
     Args:
         client_id: The client id.
         client_secret: The client secret.
-        key: The key that signs assertions, in place of a secret.
+        key: The key that signs assertions, instead of a secret.
         issuer: The authorization server of the client; by default the first one discovered.
         store: The store of grants; by default in memory.
         scopes: Scopes to request in addition to those that the server requires.
@@ -171,7 +171,7 @@ class EnterpriseManaged(_MachineAuthorization):
         client_secret: The client secret at that authorization server.
         id_jag: The identity provider, or a function that returns the assertion for an issuer and a
             resource; may be a coroutine function.
-        key: The key that signs assertions, in place of a secret.
+        key: The key that signs assertions, instead of a secret.
         issuer: The authorization server of the client; by default the first one discovered.
         store: The store of grants; by default in memory.
         scopes: Scopes to request in addition to those that the server requires.

@@ -73,11 +73,11 @@ class LockOptions(TypedDict, total=False):
 
     Attributes:
         lock: The file with the accepted items of servers, as `mcpgen contract accept` writes it.
-            Items that differ from it are left out of lists and can't be called.
+            Items that differ from it are omitted from lists and can't be called.
         lock_name: The name in the file of a server that no configuration names; by default its URL
             without query, or its command without secrets.
-        on_change: `refuse`, the default, leaves out items that differ; `warn` admits changed items
-            with a warning in the log, and leaves out new ones; a function decides about both.
+        on_change: `refuse`, the default, omits items that differ; `warn` admits changed items
+            with a warning in the log, and omits new ones; a function decides about both.
         on_new_server: `refuse`, the default, raises if the file does not have the server; `record`
             writes its items to the file then (trust on first use).
     """

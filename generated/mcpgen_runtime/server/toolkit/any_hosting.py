@@ -42,15 +42,15 @@ class AnyHosting(AsgiHosting):
 
         Args:
             transport: `stdio` or `http`; by default `http` if an address is given, else `stdio`.
-            http: Address to listen at, such as `127.0.0.1:8000`, in place of `host` and `port`.
+            http: Address to listen at, such as `127.0.0.1:8000`, instead of `host` and `port`.
             host: Host to listen at over HTTP; by default loopback.
             port: Port to listen at over HTTP, by default 8000; 0 is any free port.
             path: Path of the endpoint.
             backend: The event loop for standard streams; trio has to be installed.
             principal: On whose behalf the requests of standard streams are served, such as
                 `Principal.local()`. Over HTTP, `auth` authenticates each request.
-            banner: Whether to show what is served and how to connect on standard error, if that is
-                a terminal. The environment variable `MCP_BANNER=0` turns it off too.
+            banner: Whether to show the items of the server and how to connect on standard error,
+                if that is a terminal. The environment variable `MCP_BANNER=0` turns it off too.
             options: See `ServerHttpSettings`.
 
         Raises:

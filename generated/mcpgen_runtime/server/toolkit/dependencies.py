@@ -373,12 +373,12 @@ def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 - annotations na
 
     The parameter is not part of the schema. The function is called once per call, however many
     parameters need its value, and may take a `Context`, dependencies of its own, and arguments of
-    the call: a parameter without a default that is named like one gets it, converted. What it opens
-    is closed at the end of the call, if it is a generator, a function decorated by
-    `contextlib.contextmanager` or `asynccontextmanager`, a function with the return annotation
-    `AbstractContextManager[...]` or `AbstractAsyncContextManager[...]`, or a class of context
-    managers; the value is what the context manager yields. Any other value is passed as it is. A
-    plain function runs in a worker thread.
+    the call: a parameter without a default that has the name of an argument gets it, converted.
+    If the function is a generator, is decorated by `contextlib.contextmanager` or
+    `asynccontextmanager`, has the return annotation `AbstractContextManager[...]` or
+    `AbstractAsyncContextManager[...]`, or is a class of context managers, the parameter gets the
+    yielded value, and the context is closed at the end of the call. Any other value is passed
+    unchanged. A plain function runs in a worker thread.
 
     Args:
         function: Provides the value.
@@ -395,7 +395,7 @@ class Overriding(ServerKernel):
     def override(
         self, function: Callable[..., Any], replacement: Callable[..., Any]
     ) -> AbstractContextManager[None]:
-        """Use another function in place of a dependency while the block runs, as tests want.
+        """Use another function instead of a dependency while the block runs, for tests.
 
             with server.override(open_db, open_empty_db): ...
 

@@ -327,7 +327,7 @@ def limit_rate(
     Args:
         requests: Most requests in the time.
         seconds: The time.
-        per: Who shares a limit: a session, a principal, or what a function returns for a request.
+        per: The scope of a limit: `session`, `principal`, or a function's value for a request.
             Without sessions a `session` is the principal, and the address of the HTTP client for
             anonymous requests.
         clock: The time in seconds.

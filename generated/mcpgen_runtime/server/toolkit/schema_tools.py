@@ -29,7 +29,7 @@ class ToolSchemas(TypedDict, total=False):
     Attributes:
         input_schema: JSON Schema of the arguments, instead of one from the signature.
         output_schema: JSON Schema of the structured result, instead of one from the return
-            annotation; `None` for none: objects alone are then structured, unchecked.
+            annotation; `None` for none: then only objects are structured, unchecked.
 
     Raises:
         ValueError: (from the decorator) Not a JSON Schema.

@@ -105,7 +105,7 @@ _VARYING: Mapping[str, tuple[tuple[str, ...], ...]] = {
 
 
 class LockError(McpError):
-    """A server is not what the lock records, or the lock can't be used.
+    """A server differs from its lock, or the lock can't be used.
 
     Attributes:
         server: The name of the server in the lock; empty if the file as a whole can't be used.

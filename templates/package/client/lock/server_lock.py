@@ -100,7 +100,7 @@ class LockDifference:
 
 
 class LockMismatchError(LockError):
-    """An item of a server is not what the lock records; nothing was sent.
+    """An item of a server differs from the lock; nothing was sent.
 
     Models may read the text: it has no text of the server besides the name of the item. The command
     that accepts the difference is a note of the exception, which tracebacks show.

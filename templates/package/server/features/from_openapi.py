@@ -46,7 +46,7 @@ class OpenApiServer(ResourceDecorator):
             name: Name of the server; the title of the document by default.
             base_url: Where that client sends requests; the document's first server by default.
             route_maps: What operations become. The first match counts; others become tools.
-            route_map_fn: Gets an operation and what it becomes; may return something else.
+            route_map_fn: Gets an operation and the kind of item for it; may return another kind.
             mcp_names: Names by `operationId`, or by `"GET /path"`.
             tags: Tags of everything, besides those of the document.
             validate_output: Whether the schemas of responses are output schemas.

@@ -45,10 +45,10 @@ class MiddlewareServer(ServerKernel):
                 result = await next(request)
                 return result
 
-        What it returns is the result: that of `next`, perhaps changed, or its own. A
+        It returns the result of `next`, a changed copy of it, or a result of its own. A
         `ProtocolError` that it raises is the response, and a `ToolError` the result of a tool. The
-        first one registered is the outermost. Messages that the protocol itself handles, such as
-        `initialize`, `server/discover` and `ping`, pass no middleware.
+        middleware registered first is the outermost. Middleware does not see messages that the
+        protocol itself handles, such as `initialize`, `server/discover` and `ping`.
 
         Raises:
             TypeError: Neither a coroutine function nor a `Middleware`.

@@ -16,21 +16,21 @@ class MountingServer(ServerKernel):
     def mount(
         self, server: ServerKernel, prefix: str | None = None, **others: Unpack[NoOptions]
     ) -> None:
-        """Serve what another server has, under names with a prefix.
+        """Serve the items of another server, under names with a prefix.
 
             main.mount(git, prefix="git")
 
         Its tool or prompt `status` becomes `git_status`; its resource `repo://head` becomes
-        `repo://git/head`, and so do templates. Completions and custom methods come along. What it
-        adds, removes or disables later is taken over at once, and clients are notified. It handles
-        its requests with its own middleware, lifespan and dependencies. What clients see of a
-        server as a whole is that of the server it is mounted on: name, instructions, `page_size`,
-        `list_changed`, `logging`, cache hints of lists, `forbidden_items`. Mounts nest, and a
+        `repo://git/head`, and so do templates. Completions and custom methods are mounted too.
+        Later changes of its items apply at once, and clients are notified. The other server
+        handles its requests with its own middleware, lifespan and dependencies. Its name,
+        instructions, `page_size`, `list_changed`, `logging`, cache hints of lists and
+        `forbidden_items` have no effect: those of the outer server apply. Mounts nest, and a
         server may be mounted several times.
 
         Args:
             server: The other server.
-            prefix: Letters, digits, `_`, `-` and `.`; `None` leaves the names as they are.
+            prefix: Letters, digits, `_`, `-` and `.`; with `None`, names do not change.
 
         Raises:
             TypeError: Not a `Server`.

@@ -25,8 +25,8 @@ class SkillServer(ServerKernel):
             server.skills("skills")
 
         Each directory below with a file `SKILL.md` is a skill, served at `skill://` and its path;
-        the directory itself may be one, served at its name. They are read now, and once: to serve
-        others, start anew. Files that begin with a dot are left out.
+        the directory itself may be one, served at its name. The files are read once, now: restart
+        the server to serve changes. Files whose names begin with a dot are not served.
 
         Args:
             directory: Its path.

@@ -24,20 +24,20 @@ class VariantServer(ServerKernel):
         fix: Mapping[str, Any] | None = None,
         tags: Collection[str] = (),
     ) -> None:
-        """Register a tool that is another one with other arguments.
+        """Register a tool that calls another tool with other arguments.
 
             server.add_tool_variant("search", "find_books", rename={"q": "title"}, fix={"limit": 5})
 
-        A call is one of the other tool, which may be disabled, and has its scopes, checks and
-        results. Errors about arguments have the names of the other tool.
+        A call of the variant is a call of the other tool, with its scopes, checks and results. The
+        other tool may be disabled. Errors about arguments use the other tool's names.
 
         Args:
             source: Name of the other tool; of a mounted one with its prefix.
             name: Its own name.
             title: A name for display; that of the other tool by default.
-            description: What it does; that of the other tool by default.
+            description: Its description; that of the other tool by default.
             rename: New names of arguments, by those of the other tool.
-            fix: Values of arguments that clients neither see nor give.
+            fix: Values of arguments that are not listed, and that clients can't set.
             tags: Names for `enable` and `disable`; they are not sent.
 
         Raises:

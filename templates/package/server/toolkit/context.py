@@ -50,7 +50,7 @@ else:
 
 
 class Sending(Coroutine[Any, Any, None]):
-    """A coroutine to type checkers, whose `await` may be left out: a plain function blocks."""
+    """A coroutine to type checkers, with an optional `await`: a plain function blocks."""
 
 
 def _needs_no_await(
@@ -63,9 +63,9 @@ def _needs_no_await(
 class Context(Generic[StateT]):
     """The request being served.
 
-    A parameter annotated with this class receives it, whatever its name; `Context[AppState]` says
-    what the lifespan yields, so that `state` has this type. A plain function, which runs in a
-    worker thread, calls the coroutine functions without `await`.
+    A parameter annotated with this class receives it, whatever its name. `Context[AppState]` names
+    the type of the value that the lifespan yields, which is `state`. A plain function, which runs
+    in a worker thread, calls the coroutine functions without `await`.
 
     Attributes:
         request_context: The request.

@@ -25,7 +25,7 @@ class CustomRoutes(AsgiHosting):
         auth: bool = False,
         any_origin: bool = False,
     ) -> Callable[[RouteHandler], RouteHandler]:
-        """Register the decorated coroutine function for a path beside the endpoint, over HTTP.
+        """Register the decorated coroutine function for a path next to the endpoint, over HTTP.
 
             @server.custom_route("/health")
             async def health(request: RouteRequest) -> str:

@@ -106,8 +106,8 @@ class ServerKernel:
             and OpenAPI documents have `additionalProperties: false`. Some clients fail to read
             that; unknown arguments are refused either way.
         schemas: How schemas of signatures and OpenAPI documents have their definitions: `inline`,
-            in place of each reference, as several clients drop `$defs`; `refs`, by references,
-            which is shorter where one is used often. Recursive definitions stay references.
+            instead of each reference, as several clients drop `$defs`; `refs`, by references,
+            which is shorter if one is used often. Recursive definitions are always references.
         show_errors: Whether results contain the text of a tool's unexpected exception; by default
             only the log does. The text of a `ToolError` is always sent.
         lifespan: Returns a context manager that is entered once per client, over HTTP once for all
@@ -250,8 +250,8 @@ class ServerKernel:
             annotations: Hints on its behaviour; a mapping has their names.
             icons: Images for user interfaces.
             meta: `_meta` of the tool.
-            structured: Whether results have a structured value; with `False` they are content
-                alone, without an output schema.
+            structured: Whether results have a structured value; with `False` they have only
+                content, and the tool has no output schema.
             scopes: Scopes that a call needs, besides those of every request.
             timeout: Seconds that the function and its dependencies may take, the client's time for
                 answers to requests of the tool included; then the function is cancelled, and the

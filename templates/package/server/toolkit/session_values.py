@@ -35,7 +35,7 @@ class SessionState:
 
         Args:
             kind: The type, or another function that makes the value; one value per function.
-            expires: Seconds without use after which the value is made anew; `None` for never.
+            expires: Seconds without use after which the value is made again; `None` for never.
 
         Raises:
             LocalProtocolError: The request belongs to no session, as in 2026-07-28 and with

@@ -90,7 +90,7 @@ class Tasks:
         async def report(year: int, ctx: Context) -> str: ...
 
     Only the principal that made the call can get, update or cancel the task. Without
-    authentication, whoever knows the id can, and no client can list tasks.
+    authentication, everybody who knows the id can, and no client can list tasks.
 
     Args:
         server: The server, which then declares tasks, and the extension, in revisions that have
@@ -100,7 +100,7 @@ class Tasks:
         ttl: Seconds from its creation for which a task can be got, unless the client asks for
             less. A task that still works then is stopped. `None` for no limit.
         poll_interval: Seconds between polls that clients are asked to keep.
-        limit: Most tasks that run at a time, of one client a half; further calls are refused.
+        limit: Most tasks that run at a time, half of them for one client; more are refused.
 
     Attributes:
         store: Stores the records.
@@ -170,7 +170,7 @@ class Tasks:
 
         Args:
             support: Whether calls may be tasks, or have to be.
-            restart: The end of a task whose process is gone, where processes share a store:
+            restart: If processes share a store, what happens to a task whose process has ended:
                 it fails, or another process runs the function again from its start, with the same
                 arguments. The first run may have done any part of the work, so repeated work has
                 to be harmless. After `RUNS` runs the task fails.

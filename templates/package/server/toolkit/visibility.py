@@ -63,9 +63,9 @@ class SessionVisibility:
     _registries: ItemRegistries
 
     async def enable_components(self, *names: str, tags: Collection[str] = ()) -> None:
-        """Show items that are hidden, in the client's session alone; its client is notified.
+        """Show hidden items in the client's session only; its client is notified.
 
-        What a session shows takes precedence over `Server.enable` and `disable`.
+        These settings take precedence over `Server.enable` and `disable`.
 
         Args:
             names: Names of tools and prompts, URIs of resources and resource templates.
@@ -79,7 +79,7 @@ class SessionVisibility:
         await _switch_in_session(self._registries, self.request_context, names, tags, enabled=True)
 
     async def disable_components(self, *names: str, tags: Collection[str] = ()) -> None:
-        """Hide items in the client's session alone; see `enable_components`."""
+        """Hide items in the client's session only; see `enable_components`."""
         await _switch_in_session(self._registries, self.request_context, names, tags, enabled=False)
 
     async def reset_visibility(self) -> None:

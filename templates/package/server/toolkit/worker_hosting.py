@@ -38,14 +38,14 @@ class WorkerHosting(AsgiHosting):
             if __name__ == "__main__":
                 Server.run_workers(create_server, 4, http="127.0.0.1:8000")
 
-        Each process makes a server of its own: a server can't be handed to another process. All
+        Each process makes its own server, since a server can't be sent to another process. All
         sign and seal with the same key, a random one unless the server has one. SIGINT and
         SIGTERM end all processes; one that ends otherwise is replaced. SIGHUP replaces them one by
-        one. Standard error says what several processes lack.
+        one. Lines on standard error name the features that several processes lack.
 
         Args:
             make: Returns the server; a function of a module, by whose name the processes find it.
-                This process calls it too, to check what is served.
+                This process calls it too, to check the server.
             workers: Number of processes, at least 2.
             http: As for `run`, as are the other arguments.
             options: See `ServerHttpSettings`; sent to the processes by pickle.
