@@ -1,9 +1,11 @@
 """Does what the README says, as a user would: generate, write its files, run and serve them.
 
     python tests/package_single.py MCPGEN FOLDER REVISION...
+    python tests/package_single.py --as-printed
 
 MCPGEN is an installed tool of another environment; the interpreter that runs this has only what
-the generated package needs. What HTTP needs is missing at first, then installed.
+the generated package needs. What HTTP needs is missing at first, then installed. The second form
+runs the commands of the README as they are printed, but for its scratch folder.
 """
 
 from __future__ import annotations
@@ -11,14 +13,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from documents import examples
+from documents import README, ROOT, blocks_of, examples
 
 FOR_HTTP = re.compile(r"^for HTTP also: pip install (.*)$", re.MULTILINE)
 MISSING = re.compile(r".* needs the package '(\S+)': pip install \1")
@@ -77,7 +81,7 @@ def serve_module(target: str, folder: Path) -> Iterator[str]:
 def write_package(mcpgen: str, folder: Path, revision: str) -> set[str]:
     """Generate a package, and write the documents' files beside it; what HTTP needs."""
     folder.mkdir(parents=True, exist_ok=True)
-    printed = run([mcpgen, "--revision", revision, "--features", "sync", "-o", "pkg"], folder)
+    printed = run([mcpgen, "--revision", revision, "-o", "pkg"], folder)
     for name, text in examples().items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")
@@ -93,7 +97,7 @@ def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]
     expect("client.py", FORECAST, printed)
     run([mcpgen, "check", "pkg"], folder)
     serving_too_early = [*SERVE, "server:server", "--http", "127.0.0.1:0"]
-    for command in (serving_too_early, [sys.executable, "remote.py", NOWHERE]):
+    for command in (serving_too_early, [sys.executable, "client.py", NOWHERE]):
         told = complaint(command, folder)
         missing = MISSING.fullmatch(told)
         if missing is None or missing[1] not in extras:
@@ -104,8 +108,8 @@ def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]
 def go_over_http(mcpgen: str, folder: Path, revision: str) -> None:
     """Run the examples of the documents for HTTP, over real sockets."""
     with serve_module("server:server", folder) as url:
-        printed = run([sys.executable, "remote.py", url], folder).strip()
-    expect("remote.py", f"{revision} {FORECAST}", printed)
+        printed = run([sys.executable, "client.py", url], folder).strip().rpartition("\n")[2]
+    expect("client.py", FORECAST, printed)
     run([mcpgen, "update", "pkg", "--features", "+elicitation"], folder)
     with serve_module("booking:server", folder) as url:
         command = [sys.executable, "guest.py", url]
@@ -117,6 +121,33 @@ def go_over_http(mcpgen: str, folder: Path, revision: str) -> None:
     told = complaint([sys.executable, "guest.py", url], folder)
     expect("guest.py without a server", f"no connection to {url}", told)
     print(f"{revision} over HTTP: {printed}")
+
+
+def readme_commands() -> Iterator[str]:
+    """The commands of the README that write a package or use it."""
+    blocks = [block for block in blocks_of(README) if block.language == "sh"]
+    lines = [line for block in blocks for line in block.text.splitlines()]
+    yield from (line for line in lines if "../scratch/pkg" in line or line.startswith("uv run"))
+
+
+def run_as_printed(target: Path) -> None:
+    """Run the README's commands that write a package, and its client in each of the packages.
+
+    The folder is in no project: uv would take that as the one to run in.
+    """
+    *writing, calling = readme_commands()
+    for number, line in enumerate(writing):
+        program = line.partition(" ")[0]
+        if program != "python3" and not shutil.which(program):
+            print(f"{program} is not installed: {line}")
+            continue
+        scratch = target / str(number)
+        run(["sh", "-e", "-c", line.replace("../scratch", f"{scratch}")], ROOT)
+        for name in ("server.py", "client.py"):
+            (scratch / name).write_text(examples()[name], "utf-8")
+        local = f"PATH={scratch / 'env' / 'bin'}:$PATH python client.py"
+        expect(line, FORECAST, run(["sh", "-c", local if program == "python3" else calling], scratch))
+        print(f"{line}: {FORECAST}")
 
 
 def main(mcpgen: str, target: str, revisions: list[str]) -> None:
@@ -137,4 +168,8 @@ def main(mcpgen: str, target: str, revisions: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    if sys.argv[1] == "--as-printed":
+        with TemporaryDirectory() as folder:
+            run_as_printed(Path(folder))
+    else:
+        main(sys.argv[1], sys.argv[2], sys.argv[3:])
