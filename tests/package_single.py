@@ -81,7 +81,7 @@ def serve_module(target: str, folder: Path) -> Iterator[str]:
 def write_package(mcpgen: str, folder: Path, revision: str) -> set[str]:
     """Generate a package, and write the documents' files beside it; what HTTP needs."""
     folder.mkdir(parents=True, exist_ok=True)
-    printed = run([mcpgen, "--revision", revision, "-o", "pkg"], folder)
+    printed = run([mcpgen, "--revision", revision, "--features", "sync", "-o", "pkg"], folder)
     for name, text in examples().items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")
@@ -97,7 +97,7 @@ def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]
     expect("client.py", FORECAST, printed)
     run([mcpgen, "check", "pkg"], folder)
     serving_too_early = [*SERVE, "server:server", "--http", "127.0.0.1:0"]
-    for command in (serving_too_early, [sys.executable, "client.py", NOWHERE]):
+    for command in (serving_too_early, [sys.executable, "remote.py", NOWHERE]):
         told = complaint(command, folder)
         missing = MISSING.fullmatch(told)
         if missing is None or missing[1] not in extras:
@@ -108,8 +108,8 @@ def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]
 def go_over_http(mcpgen: str, folder: Path, revision: str) -> None:
     """Run the examples of the documents for HTTP, over real sockets."""
     with serve_module("server:server", folder) as url:
-        printed = run([sys.executable, "client.py", url], folder).strip().rpartition("\n")[2]
-    expect("client.py", FORECAST, printed)
+        printed = run([sys.executable, "remote.py", url], folder).strip()
+    expect("remote.py", f"{revision} {FORECAST}", printed)
     run([mcpgen, "update", "pkg", "--features", "+elicitation"], folder)
     with serve_module("booking:server", folder) as url:
         command = [sys.executable, "guest.py", url]

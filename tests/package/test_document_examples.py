@@ -202,11 +202,9 @@ def python_output(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_readme_client_calls_the_tool_of_a_process_or_a_url(folder: Path) -> None:
-    expected = ["forecast: Weather forecast for a city.", FORECAST]
-    assert python_output(folder, "client.py").splitlines() == expected
-    with serve_module("server:server", folder) as url:
-        assert python_output(folder, "client.py", url).splitlines() == expected
+def test_the_readme_client_starts_the_server_and_calls_its_tool(folder: Path) -> None:
+    lines = python_output(folder, "client.py").splitlines()
+    assert lines == ["forecast: Weather forecast for a city.", FORECAST]
 
 
 def test_the_client_of_the_first_page_calls_its_server(folder: Path) -> None:
@@ -217,6 +215,11 @@ def test_the_client_of_the_first_page_calls_its_server(folder: Path) -> None:
 def test_of_two_calls_one_is_cancelled(folder: Path) -> None:
     lines = python_output(folder, "calls.py").splitlines()
     assert lines == [FORECAST, "Bergen was cancelled"]
+
+
+def test_the_blocking_client_calls_the_server_over_http(folder: Path) -> None:
+    with serve_module("server:server", folder) as url:
+        assert python_output(folder, "remote.py", url) == f"{ALL[-1]} {FORECAST}\n"
 
 
 def test_the_guest_answers_the_booking_over_http(folder: Path) -> None:
@@ -346,6 +349,7 @@ RUN_HERE = {
 RUN_AS_PROGRAMS = {
     "calls.py",
     "client.py",
+    "remote.py",
     "guest.py",
     "inputs.py",
     "keep_members.py",
@@ -394,7 +398,7 @@ def test_every_named_file_is_run() -> None:
 
 
 NEED_MORE = {
-    *("guest.py", "inputs.py", "record.py"),  # an argument
+    *("guest.py", "inputs.py", "record.py", "remote.py"),  # an argument
     "tokens.py",  # variables of the environment
     *("edit_tool.py", "painter.py", "reporter.py"),  # packages that other commands write
 }
