@@ -295,6 +295,7 @@ def lint(session: nox.Session) -> None:
     enter(session, "lint")
     session.run("ruff", "format", "--check", "-q", *(path for path in CODE if path != "generated"))
     session.run("ruff", "check", *CODE)
+    session.run("towncrier", "build", "--draft", "--version", "next", silent=True)
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
     with ThreadPoolExecutor() as pool:
         pyright = pool.submit(session.run, "pyright", silent=True)

@@ -26,6 +26,7 @@ FILES = f"{REPOSITORY}/blob/main/"
 """Begins the address of each file of the repository."""
 NO_DOCUMENTS = {"README.md", "CHANGELOG.md"}
 """Files at the top that are not among the policies."""
+CHANGES = ROOT / "docs" / "changes"
 COMMENT = re.compile(r"<!-- (example|output|sample): (\S+) -->")
 FENCE = "```"
 HEADING = re.compile(r"#{1,6} (.+)")
@@ -75,6 +76,11 @@ class Link(NamedTuple):
 
     document: Path
     target: str
+
+
+def changes() -> list[Path]:
+    """The files of changes that are not in the changelog yet."""
+    return sorted(path for path in CHANGES.iterdir() if path.name != ".gitignore")
 
 
 def documents() -> list[Path]:
@@ -222,9 +228,9 @@ def target_of(link: Link) -> tuple[Path, str]:
 
 
 def links() -> list[Link]:
-    """Every link of all documents."""
+    """Every link of all documents and of the changelog."""
     return [
         Link(document, target)
-        for document in documents()
+        for document in (*documents(), ROOT / "CHANGELOG.md")
         for target in LINK.findall(SPAN.sub("", prose_of(document)))
     ]

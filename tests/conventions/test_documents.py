@@ -40,6 +40,7 @@ from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions
 from mcpgen_runtime.testing import Pair
 
+CHARACTERS_OF_A_CHANGE = 600
 README_LINES = range(100, 141)
 INSIDES = {"docs/design.md", "docs/adding-a-revision.md", "docs/contributing.md"}
 """Documents for those who change mcpgen; they may name what is not public."""
@@ -129,6 +130,29 @@ def test_the_navigation_of_the_site_has_every_document() -> None:
 def test_the_site_names_the_version_of_the_project() -> None:
     project = tomllib.loads((documents.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert f"mcpgen {project['version']}," in documents.SETTINGS["copyright"]
+
+
+KINDS = "added|changed|security|fixed"
+CHANGE = re.compile(rf"\+[a-z0-9]+(-[a-z0-9]+)*\.({KINDS})\.md")
+
+
+def test_the_kinds_of_changes_are_those_of_the_changelog() -> None:
+    project = tomllib.loads((documents.ROOT / "pyproject.toml").read_text("utf-8"))
+    kinds = [each["directory"] for each in project["tool"]["towncrier"]["type"]]
+    assert kinds == KINDS.split("|")
+
+
+@pytest.mark.parametrize("path", documents.changes(), ids=lambda path: str(path.name))
+def test_a_change_has_a_name_that_fits_and_few_sentences(path: Path) -> None:
+    assert CHANGE.fullmatch(path.name), "docs/contributing.md says how a file is named"
+    text = path.read_text("utf-8")
+    assert re.fullmatch(r"\S[^\n]*[.)]\n", text), "expected one line that ends with a full stop"
+    assert len(text) <= CHARACTERS_OF_A_CHANGE
+    for target in documents.LINK.findall(text):
+        link = Link(documents.ROOT / "CHANGELOG.md", target)
+        target_file, anchor = documents.target_of(link)
+        assert target_file.is_file()
+        assert not anchor or anchor in anchors_of(target_file)
 
 
 def test_a_newcomer_can_read_the_readme_in_minutes() -> None:
