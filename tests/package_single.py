@@ -146,7 +146,8 @@ def run_as_printed(target: Path) -> None:
         for name in ("server.py", "client.py"):
             (scratch / name).write_text(examples()[name], "utf-8")
         local = f"PATH={scratch / 'env' / 'bin'}:$PATH python client.py"
-        expect(line, FORECAST, run(["sh", "-c", local if program == "python3" else calling], scratch))
+        command = local if program == "python3" else calling
+        expect(line, FORECAST, run(["sh", "-c", command], scratch))
         print(f"{line}: {FORECAST}")
 
 
