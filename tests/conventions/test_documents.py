@@ -198,9 +198,7 @@ def test_the_sessions_of_the_readme_s_command_are_run_in_ci() -> None:
     options = (documents.ROOT / "noxfile.py").read_text("utf-8")
     sessions = re.search(r"nox\.options\.sessions = \[(.*)\]", options)
     assert sessions is not None
-    words = re.search(
-        r"sessions=\(([^)]*)\)", (documents.ROOT / ".ci" / "run").read_text("utf-8")
-    )
+    words = re.search(r"sessions=\(([^)]*)\)", (documents.ROOT / ".ci" / "run").read_text("utf-8"))
     assert words is not None
     assert {name.strip('" ') for name in sessions[1].split(",")} <= {*words[1].split()}
 

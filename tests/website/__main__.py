@@ -18,7 +18,7 @@ from pathlib import Path
 
 from documents import FILES, ROOT, page_at
 from documents import SITE as ADDRESS
-from website import built, reference, tables
+from website import built, llms, reference, tables
 
 SOURCE = ROOT / "build" / "website" / "source"
 SITE = ROOT / "build" / "website" / "site"
@@ -92,7 +92,8 @@ def main() -> int:
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "NO_COLOR": "1"}, check=False)
     if done.returncode:
         return done.returncode
-    defects = [*built.dead_links(SITE), *built.missing_names(SITE)]
+    llms.write(SITE)
+    defects = [*built.dead_links(SITE), *built.missing_names(SITE), *built.unexplained_parameters()]
     print("\n".join(defects) or f"{SITE.relative_to(ROOT)}: no dead link, no missing name")
     return 1 if defects else 0
 
