@@ -339,7 +339,7 @@ def package_single(session: nox.Session) -> None:
         f"{work}",
         *(session.posargs or ["2024-11-05", "2025-06-18", "2026-07-28"]),
     )
-    session.run("python", "tests/package_single.py", "--as-printed")
+    session.run("python", "tests/package_single.py", "--as-printed", "uvx")
     types = fresh(session, work / "types", "msgspec")
     choose = ("--revision", "latest", "--parts", "types", "-o", f"{work / 'mcp_types'}", "--force")
     session.run(f"{tool / 'mcpgen'}", *choose)

@@ -1,11 +1,12 @@
 """Does what the README says, as a user would: generate, write its files, run and serve them.
 
     python tests/package_single.py MCPGEN FOLDER REVISION...
-    python tests/package_single.py --as-printed
+    python tests/package_single.py --as-printed PROGRAM...
 
 MCPGEN is an installed tool of another environment; the interpreter that runs this has only what
 the generated package needs. What HTTP needs is missing at first, then installed. The second form
-runs the commands of the README as they are printed, but for its scratch folder.
+runs the commands of the README that begin with a program, as they are printed but for the scratch
+folder: `uvx` takes seconds, `pipx` and `python3` build an environment by pip.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from documents import README, ROOT, blocks_of, examples
 FOR_HTTP = re.compile(r"^for HTTP also: pip install (.*)$", re.MULTILINE)
 MISSING = re.compile(r".* needs the package '(\S+)': pip install \1")
 SERVING = re.compile(r"serving at (http://\S+)\n")
-SECONDS = 120
+SECONDS = 300
 SERVE = [sys.executable, "-m", "pkg", "serve"]
 NOWHERE = "http://127.0.0.1:9/mcp"
 FORECAST = "Oslo: sun for 3 days"
@@ -130,15 +131,14 @@ def readme_commands() -> Iterator[str]:
     yield from (line for line in lines if "../scratch/pkg" in line or line.startswith("uv run"))
 
 
-def run_as_printed(target: Path) -> None:
-    """Run the README's commands that write a package, and its client in each of the packages.
-
-    The folder is in no project: uv would take that as the one to run in.
-    """
+def run_as_printed(target: Path, programs: list[str]) -> None:
+    """Run the README's commands that write a package, and its client in each of the packages."""
     *writing, calling = readme_commands()
     for number, line in enumerate(writing):
         program = line.partition(" ")[0]
-        if program != "python3" and not shutil.which(program):
+        if program not in programs:
+            continue
+        if not shutil.which(program):
             print(f"{program} is not installed: {line}")
             continue
         scratch = target / str(number)
@@ -171,6 +171,6 @@ def main(mcpgen: str, target: str, revisions: list[str]) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "--as-printed":
         with TemporaryDirectory() as folder:
-            run_as_printed(Path(folder))
+            run_as_printed(Path(folder), sys.argv[2:])
     else:
         main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+CODE_OR_PIPE = re.compile(r"`[^`]*`|\|")
+"""A piece of code, in which a line is part of the text, or one that would end the cell."""
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -13,4 +17,5 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def cell(value: str) -> str:
     """A text within a cell of a table."""
-    return " ".join(value.split()).replace("|", "\\|") or " "
+    text = " ".join(value.split())
+    return CODE_OR_PIPE.sub(lambda match: "\\|" if match[0] == "|" else match[0], text) or " "

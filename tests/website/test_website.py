@@ -122,6 +122,7 @@ def test_a_row_of_a_table_stays_one_row() -> None:
         "| x \\| y | two lines |",
         "",
     ]
+    assert "| `int | None` |" in markdown.table(("a",), [("`int | None`",)])
 
 
 def test_an_entry_may_explain_several_options() -> None:
