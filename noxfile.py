@@ -282,6 +282,7 @@ def lint(session: nox.Session) -> None:
     enter(session, "lint")
     session.run("ruff", "format", "--check", "-q", *(path for path in CODE if path != "generated"))
     session.run("ruff", "check", *CODE)
+    session.run("towncrier", "build", "--draft", "--version", "next", silent=True)
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
     with ThreadPoolExecutor() as pool:
         pyright = pool.submit(session.run, "pyright", silent=True)
@@ -332,6 +333,7 @@ def package_single(session: nox.Session) -> None:
         f"{work}",
         *(session.posargs or ["2024-11-05", "2025-06-18", "2026-07-28"]),
     )
+    session.run("python", "tests/package_single.py", "--as-printed", "uvx")
     types = fresh(session, work / "types", "msgspec")
     choose = ("--revision", "latest", "--parts", "types", "-o", f"{work / 'mcp_types'}", "--force")
     session.run(f"{tool / 'mcpgen'}", *choose)

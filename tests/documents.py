@@ -8,6 +8,7 @@ Needs the standard library alone. A block is named by a comment on the line befo
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from itertools import takewhile
@@ -16,8 +17,16 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+SETTINGS = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
+SITE: str = SETTINGS["site_url"]
+"""The address of the site of documents."""
+REPOSITORY: str = SETTINGS["repo_url"]
+"""The address of the repository."""
+FILES = f"{REPOSITORY}/blob/main/"
+"""Begins the address of each file of the repository."""
 NO_DOCUMENTS = {"README.md", "CHANGELOG.md"}
 """Files at the top that are not among the policies."""
+CHANGES = ROOT / "docs" / "changes"
 COMMENT = re.compile(r"<!-- (example|output|sample): (\S+) -->")
 FENCE = "```"
 HEADING = re.compile(r"#{1,6} (.+)")
@@ -67,6 +76,11 @@ class Link(NamedTuple):
 
     document: Path
     target: str
+
+
+def changes() -> list[Path]:
+    """The files of changes that are not in the changelog yet."""
+    return sorted(path for path in CHANGES.iterdir() if path.name != ".gitignore")
 
 
 def documents() -> list[Path]:
@@ -172,10 +186,51 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
+def page_at(address: str) -> str:
+    """The file of a page of the site, from the top of the repository; pages end with a slash.
+
+    Raises:
+        LookupError: The navigation of the site has no such page.
+    """
+    path = address.removeprefix(SITE).removesuffix("/")
+    pages = pages_in(SETTINGS["nav"])
+    for page in (f"{path}.md", f"{path}/index.md".lstrip("/"), f"{path}/README.md".lstrip("/")):
+        if page in pages and address.endswith("/"):
+            return page
+    raise LookupError(f"expected the address of a page of the site, got {address}")
+
+
+def pages_in(navigation: object) -> list[str]:
+    """The pages in a part of the navigation of the site, in order."""
+    match navigation:
+        case str():
+            return [navigation]
+        case dict():
+            return [page for part in navigation.values() for page in pages_in(part)]
+        case list():
+            return [page for part in navigation for page in pages_in(part)]
+        case _:
+            raise TypeError(f"expected a page, a title or a list, got {navigation!r}")
+
+
+def target_of(link: Link) -> tuple[Path, str]:
+    """The file that a link leads to, and the anchor in it, which is empty for the whole file.
+
+    Raises:
+        LookupError: The link leads to another host, or to no page of the site.
+    """
+    path, _, anchor = link.target.partition("#")
+    if path.startswith(FILES):
+        return ROOT / path.removeprefix(FILES), anchor
+    if "://" in path:
+        return ROOT / page_at(path), anchor
+    return (link.document.parent / path).resolve() if path else link.document, anchor
+
+
 def links() -> list[Link]:
-    """Every link of all documents."""
+    """Every link of all documents and of the changelog."""
     return [
         Link(document, target)
-        for document in documents()
+        for document in (*documents(), ROOT / "CHANGELOG.md")
         for target in LINK.findall(SPAN.sub("", prose_of(document)))
     ]

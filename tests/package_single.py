@@ -1,9 +1,12 @@
 """Does what the README says, as a user would: generate, write its files, run and serve them.
 
     python tests/package_single.py MCPGEN FOLDER REVISION...
+    python tests/package_single.py --as-printed PROGRAM...
 
 MCPGEN is an installed tool of another environment; the interpreter that runs this has only what
-the generated package needs. What HTTP needs is missing at first, then installed.
+the generated package needs. What HTTP needs is missing at first, then installed. The second form
+runs the commands of the README that begin with a program, as they are printed but for the scratch
+folder: `uvx` takes seconds, `pipx` and `python3` build an environment by pip.
 """
 
 from __future__ import annotations
@@ -11,19 +14,21 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from documents import examples
+from documents import README, ROOT, blocks_of, examples
 
 FOR_HTTP = re.compile(r"^for HTTP also: pip install (.*)$", re.MULTILINE)
 MISSING = re.compile(r".* needs the package '(\S+)': pip install \1")
 SERVING = re.compile(r"serving at (http://\S+)\n")
-SECONDS = 120
+SECONDS = 300
 SERVE = [sys.executable, "-m", "pkg", "serve"]
 NOWHERE = "http://127.0.0.1:9/mcp"
 FORECAST = "Oslo: sun for 3 days"
@@ -119,6 +124,33 @@ def go_over_http(mcpgen: str, folder: Path, revision: str) -> None:
     print(f"{revision} over HTTP: {printed}")
 
 
+def readme_commands() -> Iterator[str]:
+    """The commands of the README that write a package or use it."""
+    blocks = [block for block in blocks_of(README) if block.language == "sh"]
+    lines = [line for block in blocks for line in block.text.splitlines()]
+    yield from (line for line in lines if "../scratch/pkg" in line or line.startswith("uv run"))
+
+
+def run_as_printed(target: Path, programs: list[str]) -> None:
+    """Run the README's commands that write a package, and its client in each of the packages."""
+    *writing, calling = readme_commands()
+    for number, line in enumerate(writing):
+        program = line.partition(" ")[0]
+        if program not in programs:
+            continue
+        if not shutil.which(program):
+            print(f"{program} is not installed: {line}")
+            continue
+        scratch = target / str(number)
+        run(["sh", "-e", "-c", line.replace("../scratch", f"{scratch}")], ROOT)
+        for name in ("server.py", "client.py"):
+            (scratch / name).write_text(examples()[name], "utf-8")
+        local = f"PATH={scratch / 'env' / 'bin'}:$PATH python client.py"
+        command = local if program == "python3" else calling
+        expect(line, FORECAST, run(["sh", "-c", command], scratch))
+        print(f"{line}: {FORECAST}")
+
+
 def main(mcpgen: str, target: str, revisions: list[str]) -> None:
     """Go through the README once per revision, each in a package of its own."""
     for module in ("mcpgen", "uvicorn", "aiohttp", "httpx2"):
@@ -137,4 +169,8 @@ def main(mcpgen: str, target: str, revisions: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    if sys.argv[1] == "--as-printed":
+        with TemporaryDirectory() as folder:
+            run_as_printed(Path(folder), sys.argv[2:])
+    else:
+        main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -26,7 +26,9 @@ PAGES = (
     "docs/reference/",
     "docs/reference/server/",
     "docs/reference/commands/",
+    "docs/reference/errors/",
     "docs/reference/methods/",
+    "docs/reference/types/",
     "docs/reference/facts/",
 )
 """Pages of each kind; those with the widest tables and signatures are among them."""

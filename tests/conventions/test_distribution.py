@@ -6,6 +6,7 @@ import tomllib
 
 import pytest
 
+import documents
 from conventions.sources import ROOT, text_of
 from mcpgen import __version__
 
@@ -19,6 +20,14 @@ def test_it_has_the_version_license_and_pythons_of_the_tool() -> None:
     assert GENERATED["version"] == __version__
     for key in ("license", "requires-python", "authors"):
         assert GENERATED[key] == PROJECT["project"][key]
+
+
+def test_both_distributions_lead_to_the_site_and_the_repository() -> None:
+    urls = PROJECT["project"]["urls"]
+    assert GENERATED["urls"] == urls
+    assert urls["Documentation"] == documents.SITE
+    assert urls["Source"] == documents.REPOSITORY
+    assert documents.page_at(urls["Changelog"]) == "CHANGELOG.md"
 
 
 def test_it_needs_what_the_package_is_tested_with() -> None:

@@ -42,6 +42,7 @@ from mcpgen_runtime.testing import Pair
 
 pytestmark = [pytest.mark.processes, pytest.mark.lengthy]
 
+CHARACTERS_OF_A_CHANGE = 600
 INSIDES = {"docs/design.md", "docs/adding-a-revision.md", "docs/contributing.md"}
 """Documents for those who change mcpgen; they may name what is not public."""
 PUBLIC_MODULE = re.compile(
@@ -76,7 +77,7 @@ NOT_OURS = {
 PROXIES = {"caddyfile", "haproxy", "nginx"}
 """Of what is written for each of these, one block is tested by it."""
 
-LANGUAGES = {"", "console", "jinja", "json", "python", "text", "toml", "typescript", "yaml"}
+LANGUAGES = {"", "console", "jinja", "json", "python", "sh", "text", "toml", "typescript", "yaml"}
 LANGUAGES |= {*PROXIES}
 """Those without a word are drawings."""
 NAME = re.compile(r"(?P<head>[A-Z]\w*[a-z]\w*|client|ctx|pair|server|connect\w*)(?P<rest>[.(].*)?")
@@ -86,10 +87,30 @@ NAME = re.compile(r"(?P<head>[A-Z]\w*[a-z]\w*|client|ctx|pair|server|connect\w*)
     "link", links(), ids=lambda link: f"{relative_name(link.document)}:{link.target}"
 )
 def test_a_link_leads_to_a_file_and_a_heading(link: Link) -> None:
-    path, _, anchor = link.target.partition("#")
-    target = (link.document.parent / path).resolve() if path else link.document
-    assert target.is_file()
-    assert not anchor or anchor in anchors_of(target)
+    target, anchor = documents.target_of(link)
+    rendered = target.is_relative_to(documents.ROOT / "docs" / "reference")  # `nox -s docs` checks
+    assert rendered or target.is_file()
+    assert not anchor or rendered or anchor in anchors_of(target)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://elsewhere.example/",
+        f"{documents.SITE}docs/gone/",
+        f"{documents.SITE}docs/start",
+        f"{documents.SITE}docs/start.md",
+    ],
+)
+def test_an_address_that_is_no_page_of_the_site_is_refused(target: str) -> None:
+    with pytest.raises(LookupError, match="expected the address of a page"):
+        documents.target_of(Link(documents.README, target))
+
+
+def test_links_of_the_readme_lead_on_wherever_an_index_shows_it() -> None:
+    targets = [link.target for link in links() if link.document == documents.README]
+    assert [target for target in targets if "://" not in target] == []
+    assert {f"{documents.SITE}docs/start/", f"{documents.FILES}LICENSE"} <= {*targets}
 
 
 def test_the_index_leads_to_every_document() -> None:
@@ -99,28 +120,8 @@ def test_the_index_leads_to_every_document() -> None:
     assert pages <= named
 
 
-def pages_in(navigation: object) -> list[str]:
-    """The pages in a part of the navigation of the site, in order."""
-    match navigation:
-        case str():
-            return [navigation]
-        case dict():
-            return [page for part in navigation.values() for page in pages_in(part)]
-        case list():
-            return [page for part in navigation for page in pages_in(part)]
-        case _:
-            raise TypeError(f"expected a page, a title or a list, got {navigation!r}")
-
-
-def site_settings() -> dict[str, Any]:
-    """The settings of the site of documents."""
-    text = (documents.ROOT / "zensical.toml").read_text("utf-8")
-    settings: dict[str, Any] = tomllib.loads(text)["project"]
-    return settings
-
-
 def test_the_navigation_of_the_site_has_every_document() -> None:
-    listed = pages_in(site_settings()["nav"])
+    listed = documents.pages_in(documents.SETTINGS["nav"])
     pages = {relative_name(document) for document in documents.documents()} - NOT_ON_THE_SITE
     written = {page for page in listed if not page.startswith("docs/reference/")}
     assert written == pages | {"CHANGELOG.md"}
@@ -129,7 +130,30 @@ def test_the_navigation_of_the_site_has_every_document() -> None:
 
 def test_the_site_names_the_version_of_the_project() -> None:
     project = tomllib.loads((documents.ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert f"mcpgen {project['version']}," in site_settings()["copyright"]
+    assert f"mcpgen {project['version']}," in documents.SETTINGS["copyright"]
+
+
+KINDS = "added|changed|security|fixed"
+CHANGE = re.compile(rf"\+[a-z0-9]+(-[a-z0-9]+)*\.({KINDS})\.md")
+
+
+def test_the_kinds_of_changes_are_those_of_the_changelog() -> None:
+    project = tomllib.loads((documents.ROOT / "pyproject.toml").read_text("utf-8"))
+    kinds = [each["directory"] for each in project["tool"]["towncrier"]["type"]]
+    assert kinds == KINDS.split("|")
+
+
+@pytest.mark.parametrize("path", documents.changes(), ids=lambda path: str(path.name))
+def test_a_change_has_a_name_that_fits_and_few_sentences(path: Path) -> None:
+    assert CHANGE.fullmatch(path.name), "docs/contributing.md says how a file is named"
+    text = path.read_text("utf-8")
+    assert re.fullmatch(r"\S[^\n]*[.)]\n", text), "expected one line that ends with a full stop"
+    assert len(text) <= CHARACTERS_OF_A_CHANGE
+    for target in documents.LINK.findall(text):
+        link = Link(documents.ROOT / "CHANGELOG.md", target)
+        target_file, anchor = documents.target_of(link)
+        assert target_file.is_file()
+        assert not anchor or anchor in anchors_of(target_file)
 
 
 def test_every_block_is_of_a_language_that_a_test_knows() -> None:
@@ -156,18 +180,24 @@ def test_a_named_file_occurs_once_and_has_the_syntax_of_its_name(name: str) -> N
             pytest.fail(f"no test reads {suffix}")
 
 
-def cells(line: str) -> list[str]:
-    """The cells of a row of a table."""
-    return [cell.strip() for cell in line.strip("|\n ").split("|")]
-
-
 def test_the_figures_of_the_readme_are_those_of_the_table() -> None:
-    readme = documents.README.read_text("utf-8").partition("## Figures")[2].partition("\n## ")[0]
-    headline = [cells(line) for line in readme.splitlines() if line.startswith("|")][2:]
-    table = (documents.ROOT / "docs" / "figures.md").read_text("utf-8")
-    rows = [cells(line)[:3] for line in table.splitlines() if line.startswith("|")]
-    assert len(headline) in range(3, 6)
-    assert [row for row in headline if row not in rows] == []
+    figures = re.findall(r"(\d\S* [um]s)\b", documents.README.read_text("utf-8"))
+    [row] = [
+        row
+        for row in documents.tables_of(documents.ROOT / "docs" / "figures.md")
+        if row[0] == "real call over HTTP, 32 at once, 2025-11-25"
+    ]
+    assert figures == [row[1], row[2].partition(" (")[0]]
+
+
+def test_the_sessions_of_the_readme_s_command_are_run_in_ci() -> None:
+    assert "\nuvx nox\n" in documents.README.read_text("utf-8")
+    options = (documents.ROOT / "noxfile.py").read_text("utf-8")
+    sessions = re.search(r"nox\.options\.sessions = \[(.*)\]", options)
+    assert sessions is not None
+    words = re.search(r"sessions=\(([^)]*)\)", (documents.ROOT / ".ci" / "run").read_text("utf-8"))
+    assert words is not None
+    assert {name.strip('" ') for name in sessions[1].split(",")} <= {*words[1].split()}
 
 
 def python_blocks() -> list[Block]:

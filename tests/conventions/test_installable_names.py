@@ -75,6 +75,7 @@ COMMAND = re.compile(
     r"(?=[ \"'])(?P<words>[^`\n;&|#\\()]*)"
 )
 SEPARATORS = re.compile(r"[\s\"',\[]+")
+SOURCE = re.compile(r"\s+--(?:from|spec)[ =](\S+)")
 NAME = re.compile(r"@?[A-Za-z][\w./-]*")
 TEXTS = (
     *ROOT.glob("*.md"),
@@ -91,9 +92,14 @@ TEXTS = (
 def installed_names(text: str) -> Iterator[str]:
     """The names in the install commands of a text; no options, paths, variables or URLs.
 
-    Of a command that runs what it installs, the words after the first are those of the program.
+    Of a command that runs what it installs, the words after the first are those of the program;
+    `--from` and `--spec` say what it installs.
     """
     for match in COMMAND.finditer(text):
+        source = SOURCE.match(match["words"])
+        if source:
+            yield from filter(None, [name_of(source[1])])
+            continue
         names = [name for word in SEPARATORS.split(match["words"]) if (name := name_of(word))]
         yield from names[:1] if match["runs"] else names
 
@@ -122,6 +128,7 @@ def test_commands_in_texts_install_names_of_listed_owners() -> None:
         ("pip install -U 'mcpgen[http]>=1' ./generated", ["mcpgen"]),
         ("run `pip install mcpgen-runtime`, then", ["mcpgen-runtime"]),
         ("pip install '{needed}' $MCPGEN git+https://a/b", []),
+        ("uvx --from . mcpgen; pipx run --spec other mcpgen", ["other"]),
         ("uvx mcpgen new; npx -y @a/b", ["mcpgen", "@a/b"]),
         ('"command": "uvx", "args": ["mcp-server-git", "."]', ["mcp-server-git"]),
     ],

@@ -24,8 +24,14 @@ pytestmark = pytest.mark.processes
 
 SKIPPED = {
     "pytest": "needs an installed mcpgen; test_contract_testing.py runs these examples",
+    "git clone": "needs an address of the project",
     "pip install": "needs a registry; `nox -s package-single` installs what is named",
     "nox": "runs this test, among others",
+    "uvx nox": "likewise",
+    "pipx run --spec . mcpgen": "needs a registry; `nox -s package-single` runs these",
+    "python3 -m venv": "likewise, by pip",
+    "uvx --from . mcpgen": "likewise, by uv",
+    "uv run": "likewise, by uv, in the folder of the package",
     "mcpgen --schema draft/schema.ts": "watches without end; test_watching.py does so",
     "python -m pkg announce": "needs an engine; test_announcements.py has one",
     'python -m pkg inspect "npx': "needs a package of npm; interop tests use such servers",
@@ -60,6 +66,9 @@ class Command(NamedTuple):
 
 def commands_of(block: Block) -> Iterator[Command]:
     """The commands of one block, in order."""
+    if block.language == "sh":  # without prompts and output
+        yield from (Command(each, ()) for each in block.text.splitlines())
+        return
     line, printed = "", list[str]()
     for each in block.text.splitlines():
         if each.startswith("$ "):
@@ -75,7 +84,7 @@ def commands() -> dict[str, list[Command]]:
     """The commands of each document that has some."""
     by_document: dict[str, list[Command]] = {}
     for block in documents.blocks():
-        if block.language == "console":
+        if block.language in {"console", "sh"}:
             by_document.setdefault(block.document, []).extend(commands_of(block))
     return by_document
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import documents
 from generator.command_line import run
 from generator.selections import (
     LAST_WITH_SESSIONS,
@@ -656,6 +657,25 @@ def test_the_documented_sizes_are_those_of_packages(row: str) -> None:
         lines = round(sum(text.count("\n") for text in modules), -2)
         if cell != "the same":
             assert cell == f"{len(files)} files, {lines:,} lines"
+
+
+IN_README = {
+    "`types`": ("types", "all"),
+    "`server`": ("server", "http"),
+    "`client`": ("client", "all"),
+    "`all`, the default": ("all", "all"),
+}
+"""The rows of the table of sizes in the README by their second cell."""
+
+
+@pytest.mark.parametrize("row", IN_README)
+@pytest.mark.parametrize(("column", "runtime"), [(2, ""), (3, "installed")])
+def test_the_sizes_in_the_readme_are_those_of_packages(row: str, column: int, runtime: str) -> None:
+    [cells] = [each for each in documents.tables_of(documents.README) if each[1] == row]
+    files = render_selection(*IN_README[row], (MIDDLE,), features=(), runtime=runtime)
+    modules = [text for path, text in files.items() if path.endswith((".py", ".pyi"))]
+    lines = round(sum(text.count("\n") for text in modules), -2)
+    assert cells[column] == f"{len(files)} files, {lines:,} lines"
 
 
 SENDS_HEADERS = """

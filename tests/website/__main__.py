@@ -14,15 +14,14 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
-from documents import ROOT
-from website import built, reference, tables
+from documents import FILES, ROOT, page_at
+from documents import SITE as ADDRESS
+from website import built, llms, reference, tables
 
 SOURCE = ROOT / "build" / "website" / "source"
 SITE = ROOT / "build" / "website" / "site"
-REPOSITORY = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["repo_url"]
 TARGET = re.compile(r"(?<=\]\()[^)\s]+(?=[)\s])")
 """The target of a link."""
 PAGES = ("*.md", "docs/*.md", "examples/**/*.md")
@@ -57,13 +56,21 @@ def write_sources() -> None:
 
 
 def with_addresses(path: Path) -> str:
-    """The text of a page; links to files of the repository that are no pages have its address."""
+    """The text of a page with its links as the site needs them.
+
+    Links to files of the repository that are no pages have its address; those to addresses of the
+    site are relative, so that the build checks them.
+    """
 
     def address(match: re.Match[str]) -> str:
+        if match[0].startswith(ADDRESS):
+            page, mark, anchor = match[0].partition("#")
+            target = Path(os.path.relpath(ROOT / page_at(page), path.parent))
+            return f"{target.as_posix()}{mark}{anchor}"
         file = (path.parent / match[0]).resolve()
         if not file.is_file() or file.suffix == ".md":
             return match[0]
-        return f"{REPOSITORY}/blob/main/{file.relative_to(ROOT).as_posix()}"
+        return f"{FILES}{file.relative_to(ROOT).as_posix()}"
 
     return TARGET.sub(address, path.read_text("utf-8"))
 
@@ -85,7 +92,8 @@ def main() -> int:
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "NO_COLOR": "1"}, check=False)
     if done.returncode:
         return done.returncode
-    defects = [*built.dead_links(SITE), *built.missing_names(SITE)]
+    llms.write(SITE)
+    defects = [*built.dead_links(SITE), *built.missing_names(SITE), *built.unexplained_parameters()]
     print("\n".join(defects) or f"{SITE.relative_to(ROOT)}: no dead link, no missing name")
     return 1 if defects else 0
 

@@ -9,13 +9,31 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from griffe import Class, Function, ParameterKind
+from griffe import Attribute, Class, Function, ParameterKind
 
-from website.composed import target_of
-from website.reference import PACKAGE, TESTING, package, public_names, testing_names
+from website.composed import section_of, target_of
+from website.reference import (
+    PACKAGE,
+    TESTING,
+    completed_package,
+    package,
+    public_names,
+    testing_names,
+)
 
 IGNORED = {"404.html"}
 """Pages whose links start at the root of the site."""
+SELF_EXPLAINED = {
+    *("DeclaredTools.tools", "HTTPRoute.description", "HTTPRoute.summary"),
+    *("encode.value", "hints_of.tool", "to_builtins.value", "ui_of.tool"),
+    *("Context.registries", "Context.round_trips", "ServerSession.context"),
+    *("OAuth.profile", "OAuth.settings", "WorkloadIdentity.settings"),
+    *("ClientCredentials.settings", "EnterpriseManaged.settings"),
+}
+"""Parameters and attributes whose name and type say enough, and those that the package alone uses.
+
+The set may only shrink.
+"""
 UNNAMED = {ParameterKind.var_positional, ParameterKind.var_keyword}
 
 
@@ -89,6 +107,31 @@ def missing_names(site: Path) -> Iterator[str]:
                 yield f"reference: expected the method {path}; it has no docstring"
             for parameter in {*parameters_of(function)} - page.words:
                 yield f"reference: expected the parameter {parameter} of {path}"
+        for member in attributes_of(name):
+            is_shown = f"{anchor}.{member}" in page.anchors or member in page.words
+            if not is_shown and f"{name}.{member}" not in SELF_EXPLAINED:
+                yield f"reference: expected the attribute {member} of {anchor}"
+
+
+def unexplained_parameters() -> Iterator[str]:
+    """The parameters of public functions and constructors that no docstring explains.
+
+    Members of messages are explained by docstrings of their own; errors are raised by the package.
+    """
+    for name in public_names():
+        target = target_of(completed_package()[name])
+        if name.endswith("Error"):
+            continue
+        entries = section_of(target, "Args") if isinstance(target, Class | Function) else {}
+        if isinstance(target, Class):
+            attributes = {n for n, each in target.all_members.items() if each.has_docstring}
+            entries |= section_of(target, "Attributes") | dict.fromkeys(attributes, "")
+            constructor = target.all_members.get("__init__")
+            target = target if constructor is None else target_of(constructor)
+        if isinstance(target, Function):
+            for parameter in parameters_of(target):
+                if parameter not in entries and f"{name}.{parameter}" not in SELF_EXPLAINED:
+                    yield f"reference: expected an explanation of {parameter} of {name}"
 
 
 def functions_of(name: str) -> Iterator[tuple[str, Function]]:
@@ -103,6 +146,15 @@ def functions_of(name: str) -> Iterator[tuple[str, Function]]:
                 yield path, function
             elif isinstance(function, Function) and not function.name.startswith("_"):
                 yield f"{path}.{function.name}", function
+
+
+def attributes_of(name: str) -> Iterator[str]:
+    """The public attributes of a class, properties among them; no constants of the class."""
+    target = target_of(package()[name])
+    for member, each in target.all_members.items() if isinstance(target, Class) else ():
+        is_own = isinstance(target_of(each), Attribute) and "class-attribute" not in each.labels
+        if is_own and not member.startswith("_"):
+            yield member
 
 
 def parameters_of(function: Function) -> Iterator[str]:

@@ -29,13 +29,36 @@ UNPACKED = re.compile(r"(?:typing\.)?Unpack\[(\w+)\]")
 REFERENCE = re.compile(r"See `(\w+)\.(\w+)`\.")
 """A docstring that only leads to a method of a base."""
 SECTION = r"^{}:\n((?:    .*\n|\n)+)"
-ENTRY = re.compile(r"^    (\w+): ((?:.*)(?:\n     .*)*)", re.MULTILINE)
-"""A name with its explanation, and the lines that continue it."""
+ENTRY = re.compile(r"^    (\w+(?:, \w+)*): ((?:.*)(?:\n     .*)*)", re.MULTILINE)
+"""One name or several with their explanation, and the lines that continue it."""
 MOST_OVERLOADS = 3
 """A function has more of them only where there is one for each revision."""
 
 STRUCT = "frozen"
 """A keyword of the classes of msgspec."""
+SENDS_ANY = "request"
+"""The method of clients that sends a request by its name."""
+IMPLEMENTS = ("Memory", "File", "Sync")
+"""Begin the names of classes that have the methods of another one."""
+SENDERS = ("ClientGroup", "SyncClientGroup")
+"""Classes whose methods take the options of those of a client."""
+SAME_MEMBERS = {
+    "Accepted": ("models.ElicitResult",),
+    "Audio": ("models.AudioContent", "Image"),
+    "Cancelled": ("models.ElicitResult",),
+    "Contents": ("models.TextResourceContents",),
+    "Declined": ("models.ElicitResult",),
+    "EmbeddedResource": ("models.EmbeddedResource",),
+    "File": ("models.EmbeddedResource",),
+    "Image": ("models.ImageContent",),
+    "Message": ("models.PromptMessage",),
+    "ResourceLink": ("models.ResourceLink",),
+    "ResourceUpdated": ("models.ResourceUpdatedNotificationParams",),
+    "Text": ("models.TextContent",),
+    "ToolUse": ("models.ToolUseContent",),
+    "ToolUseResult": ("models.ToolResultContent",),
+}
+"""Classes that explain those of their members that are the members of a message there."""
 BLOCKING = "Sync"
 """Begins the names of classes without an event loop."""
 
@@ -60,6 +83,8 @@ class Composed(Extension):
         for function in objects:
             if isinstance(function, Function):
                 complete_function(function)
+        for each in classes:
+            complete_parameters(each)
 
 
 def objects_below(owner: Module | Class) -> Iterator[Class | Function]:
@@ -106,17 +131,33 @@ def default_of(field: Attribute) -> str | None:
 def complete_class(owner: Class) -> None:
     """Add the parameters and attributes that the bases of a class explain to its docstring."""
     classes = [owner, *owner.mro()]
+    shared = shared_members(owner)
     parameters: Explained = next(filter(None, (section_of(c, "Args") for c in classes)), {})
     constructor = next((c.members["__init__"] for c in classes if "__init__" in c.members), None)
     if isinstance(constructor, Function):
         parameters = signature_entries(constructor, parameters)
-    attributes = explained_in(classes)
+    own = {name for each in classes for name in each.members}
+    attributes = {n: t for n, t in shared.items() if n in own} | explained_in(classes)
     if owner.docstring is None:
         owner.docstring = Docstring("", parent=owner)
     if parameters:
         set_section(owner.docstring, "Args", parameters)
     if attributes:
         set_section(owner.docstring, "Attributes", attributes)
+
+
+def shared_members(owner: Class) -> Explained:
+    """The members that a class explains elsewhere, by name."""
+    explained: Explained = {}
+    for path in SAME_MEMBERS.get(owner.name, ()):
+        other = target_of(owner.package[path])
+        if isinstance(other, Class):
+            explained |= section_of(other, "Attributes") | section_of(other, "Args")
+        for name, member in other.members.items():
+            if member.docstring is not None and isinstance(member, Attribute):
+                paragraph = member.docstring.value.partition("\n\n")[0]
+                explained[name] = paragraph.replace("\n", "\n        ")
+    return explained
 
 
 def complete_references(owner: Class) -> None:
@@ -138,11 +179,13 @@ def complete_members(owner: Class) -> None:
     if name == owner.name or name not in root.members:
         return
     counterpart = target_of(root.members[name])
+    explained = section_of(counterpart, "Attributes") if isinstance(counterpart, Class) else {}
     for member in owner.members.values():
-        if isinstance(member, Function) and member.docstring is None:
+        if isinstance(member, Function | Attribute) and member.docstring is None:
             other = counterpart.all_members.get(member.name)
-            if other is not None and other.docstring is not None:
-                member.docstring = Docstring(other.docstring.value, parent=member)
+            own = "" if other is None or other.docstring is None else other.docstring.value
+            if text := own or explained.get(member.name, ""):
+                member.docstring = Docstring(text, parent=member)
 
 
 def complete_function(function: Function) -> None:
@@ -154,6 +197,45 @@ def complete_function(function: Function) -> None:
         set_section(function.docstring, "Args", explained)
     for each in (function, *(function.overloads or ())):
         each.parameters = Parameters(*expanded(each))
+
+
+def complete_parameters(owner: Class) -> None:
+    """Explain parameters of methods as a base does, or as the method that sends any request does.
+
+    The methods of a client take the same options; only that method explains them.
+    """
+    classes = [*counterparts_of(owner), *owner.mro(), owner]
+    for method in owner.members.values():
+        if isinstance(method, Function) and method.docstring is not None:
+            explained = {
+                **method_entries(classes, SENDS_ANY),
+                **method_entries(classes, method.name),
+            }
+            named = [each.name for each in method.parameters if each.name in explained]
+            if named:
+                set_section(method.docstring, "Args", {name: explained[name] for name in named})
+
+
+def counterparts_of(owner: Class) -> Iterator[Class]:
+    """The exported class that a class implements by its name: `Store` for `MemoryStore`."""
+    if owner.name in SENDERS:
+        client = target_of(owner.package.members["Client"])
+        yield from [client] if isinstance(client, Class) else []
+    for prefix in IMPLEMENTS:
+        member = owner.package.members.get(owner.name.removeprefix(prefix))
+        target = None if member is None else target_of(member)
+        if owner.name.startswith(prefix) and isinstance(target, Class):
+            yield target
+
+
+def method_entries(classes: list[Class], name: str) -> Explained:
+    """The parameters of a method that some classes explain; the last of them counts."""
+    explained: Explained = {}
+    for each in classes:
+        method = each.members.get(name)
+        target = method and target_of(method)
+        explained |= section_of(target, "Args") if isinstance(target, Function) else {}
+    return explained
 
 
 def expanded(function: Function) -> Iterator[Parameter]:
@@ -238,7 +320,8 @@ def section_of(owner: Class | Function, heading: str) -> Explained:
     """The entries of a section of a docstring."""
     text = "" if owner.docstring is None else f"{owner.docstring.value}\n"
     section = re.search(SECTION.format(heading), text, re.MULTILINE)
-    return dict(ENTRY.findall(section[1])) if section else {}
+    entries = ENTRY.findall(section[1]) if section else []
+    return {name: explanation for names, explanation in entries for name in names.split(", ")}
 
 
 def set_section(docstring: Docstring, heading: str, explained: Explained) -> None:

@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from griffe import Alias, Class, GriffeLoader, Module, Object
+from griffe import (
+    Alias,
+    Attribute,
+    Class,
+    Extensions,
+    GriffeLoader,
+    Module,
+    Object,
+    load_extensions,
+)
+
+from website.composed import Composed, objects_below, target_of
+from website.markdown import table
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "mcpgen_runtime"
+ROOT_OF_ERRORS = f"{PACKAGE}.errors.McpError"
 BEFORE = ("Server", "Context", "Client", "ClientHandlers", "connect", "connect_sync", "McpError")
 """Names that come first on their page, in this order; the others follow by name."""
 
@@ -149,7 +162,18 @@ TESTING = "testing"
 @cache
 def package() -> Module:
     """The package of all revisions, as read from its source."""
-    loader = GriffeLoader(search_paths=[ROOT / "generated", *sys.path])
+    return package_with(Extensions())
+
+
+@cache
+def completed_package() -> Module:
+    """The same with the signatures and docstrings that the pages show."""
+    return package_with(load_extensions(Composed))
+
+
+def package_with(extensions: Extensions) -> Module:
+    """The package as read with some extensions of griffe."""
+    loader = GriffeLoader(search_paths=[ROOT / "generated", *sys.path], extensions=extensions)
     loader.load("msgspec")  # some names of the package are its classes
     loaded = loader.load(PACKAGE)
     loader.resolve_aliases(implicit=True, external=False)
@@ -213,6 +237,67 @@ def testing_names() -> list[str]:
     )
 
 
+def error_tree() -> str:
+    """Every error of the package below its base, with the first sentence of its docstring.
+
+    Those that are not exported are shown without a link: they are caught by a base.
+    """
+    exported = {target_of(package().members[name]).path: name for name in public_names()}
+    errors: defaultdict[str, list[Class]] = defaultdict(list)
+    for each in objects_below(package()):
+        if isinstance(each, Class) and each.path != ROOT_OF_ERRORS:
+            paths = [base.path for base in each.mro()]
+            if ROOT_OF_ERRORS in paths:
+                errors[paths[0]].append(each)
+
+    def lines(error: Class, depth: int) -> Iterator[str]:
+        name = exported.get(error.path)
+        shown = f"[`{error.name}`](#{PACKAGE}.{name})" if name else f"`{error.name}`"
+        summary = "" if error.docstring is None else error.docstring.value.partition("\n\n")[0]
+        yield f"{'    ' * depth}- {shown}: {' '.join(summary.split())}\n"
+        for below in sorted(errors[error.path], key=lambda each: each.name):
+            yield from lines(below, depth + 1)
+
+    root = package()[ROOT_OF_ERRORS.removeprefix(f"{PACKAGE}.")]
+    return "".join(lines(root, 0))
+
+
+def message_types() -> str:
+    """The page of the types of messages: a table of members for each type, and what names mean."""
+    sections = {}
+    for name, member in package()["models"].members.items():
+        if name.startswith("_") or isinstance(member, Alias):
+            continue
+        if isinstance(member, Class):
+            about = "" if member.docstring is None else member.docstring.value
+            rows = [
+                (f"`{each.name}`", f"`{each.annotation}`", is_required(each), doc_of(each))
+                for each in member.members.values()
+                if isinstance(each, Attribute) and not each.name.startswith("_")
+            ]
+            header = ("member", "type", "required", "meaning")
+            sections[name] = f"{about}\n\n{table(header, rows) if rows else ''}"
+        elif isinstance(member, Attribute) and str(member.annotation) == "TypeAlias":
+            sections[name] = f"{doc_of(member)}\n\n```python\n{name} = {member.value}\n```\n\n"
+    about = (
+        "Every type of every revision in `models`: one class for each name, with the members of"
+        " all revisions. A module of one revision, such as `r2025_06_18.models`, has the types and"
+        " members of that revision. The guide is [Types only](../types.md)."
+    )
+    listed = "".join(f"## {name}\n\n{sections[name]}" for name in sorted(sections))
+    return f"---\nrendered: true\n---\n\n# Types of messages\n\n{about}\n\n{listed}"
+
+
+def is_required(member: Attribute) -> str:
+    """Whether an object has to have a member, as a cell."""
+    return "yes" if member.value is None else ""
+
+
+def doc_of(member: Attribute) -> str:
+    """The docstring of an attribute."""
+    return "" if member.docstring is None else member.docstring.value
+
+
 def text(title: str, about: str, paths: Iterable[str]) -> str:
     """A page with a directive for each object."""
     directives = "".join(f"::: {path}\n\n" for path in paths)
@@ -225,6 +310,9 @@ def python_pages() -> dict[str, str]:
         f"{page.name}.md": text(page.title, page.about, (f"{PACKAGE}.{name}" for name in names))
         for page, names in names_by_page().items()
     }
+    errors = pages[f"{ERRORS.name}.md"]
+    pages[f"{ERRORS.name}.md"] = errors.replace(ERRORS.about, f"{ERRORS.about}\n\n{error_tree()}")
+    pages["types.md"] = message_types()
     about = "A client and a server in one process. The guide is [Testing](../testing.md)."
     paths = (f"{PACKAGE}.{TESTING}.{name}" for name in testing_names())
     return {**pages, f"{TESTING}.md": text("Testing", about, paths)}

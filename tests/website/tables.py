@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 
 import click
@@ -17,10 +17,12 @@ from griffe import Docstring, DocstringSectionAttributes
 
 import mcpgen.spec
 from mcpgen.cli import cli
+from mcpgen.model import exports
 from mcpgen.model.feature_table import FEATURES, Feature
 from mcpgen.package import settings
 from mcpgen.schema import revision_facts
 from mcpgen.schema.method_facts import MethodFacts
+from website.markdown import table
 from website.reference import PACKAGE, ROOT
 
 HEAD = "---\nrendered: true\n---\n\n"
@@ -41,17 +43,6 @@ FACTS = {
     if each.name != "methods"
 }
 """The classes of facts by the name of their table in `facts.toml`."""
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table in Markdown; line ends within a cell become spaces."""
-    lines = [[*header], ["---"] * len([*header]), *([cell(each) for each in row] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
-
-
-def cell(value: str) -> str:
-    """A text within a cell of a table."""
-    return " ".join(value.split()).replace("|", "\\|") or " "
 
 
 def code(value: object) -> str:
@@ -105,9 +96,20 @@ def command_section(path: str, command: click.Command) -> str:
     context = click.Context(command, info_name=path)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     options = [each for each in command.params if isinstance(each, click.Option)]
-    rows = [(option_words(each, context), each.help or "") for each in options if not each.hidden]
-    listed = table(("option", "meaning"), rows) if rows else ""
+    rows = [
+        (option_words(each, context), each.help or "", default_word(each, context))
+        for each in options
+        if not each.hidden
+    ]
+    listed = table(("option", "meaning", "default"), rows) if rows else ""
     return f"## {path}\n\n```text\n{usage}\n```\n\n{help_text(command)}{listed}"
+
+
+def default_word(option: click.Option, context: click.Context) -> str:
+    """The value of an option that is not given, as code; empty for none, or for a flag."""
+    value = option.get_default(context, call=False)
+    is_given = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return code(value) if is_given and not option.is_flag else ""
 
 
 def option_words(option: click.Option, context: click.Context) -> str:
@@ -193,6 +195,7 @@ def feature_row(feature: Feature) -> tuple[str, ...]:
 def feature_section(feature: Feature) -> str:
     """The names that a feature adds."""
     added = (
+        ("names", names_of(feature)),
         ("members of `Server`", feature.server_members),
         ("members of clients", feature.client_members),
         ("members of `Context`", feature.context_members),
@@ -203,6 +206,17 @@ def feature_section(feature: Feature) -> str:
     )
     rows = "".join(f"- {title}: {code(names)}\n" for title, names in added if names)
     return f"## `{feature.name}`\n\n{rows or 'It adds classes and functions.'}\n\n"
+
+
+def names_of(feature: Feature) -> tuple[str, ...]:
+    """The public names that packages have only with a feature, sorted."""
+    names: set[str] = set()
+    others: set[str] = set()
+    for row in exports.EXPORTS:
+        parts = {word for part in row.parts for word in part.split("+")}
+        everywhere = all(feature.name in part.split("+") for part in row.parts)
+        (names if feature.name in parts and everywhere else others).update(row.names)
+    return tuple(sorted(names - others))
 
 
 def methods_page() -> str:
@@ -218,13 +232,16 @@ def methods_page() -> str:
         newest = [*by_revision.values()][-1]
         marks = ("yes" if revision in by_revision else "" for revision in names)
         result = " or ".join(code(each) for each in newest.results)
-        listed.append((code(name), sender, newest.kind, code(newest.params), result, *marks))
+        constant = code(f"methods.{newest.constant}")
+        cells = (code(name), constant, sender, newest.kind, code(newest.params), result)
+        listed.append((*cells, *marks))
     about = (
-        "Every method of every revision: who sends it, its params and its result, as in the newest"
-        " revision that has it. A client has a coroutine for each request, and a server handlers;"
-        " [Types only](../types.md) uses the tables without either."
+        "Every method of every revision: its row in the module `methods` of a revision, who sends"
+        " it, its params and its result, as in the newest revision that has it. A client has a"
+        " coroutine for each request, and a server handlers; [Types only](../types.md) uses the"
+        " tables without either."
     )
-    header = ("method", "sent by", "kind", "params", "result", *names)
+    header = ("method", "in Python", "sent by", "kind", "params", "result", *names)
     return f"{HEAD}# Methods\n\n{about}\n\n{table(header, listed)}"
 
 

@@ -6,10 +6,13 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from griffe import Class, Function, GriffeLoader, Module, load_extensions
+from griffe import Class, Docstring, Function, GriffeLoader, Module, load_extensions
 
+import documents
 import mcpgen_runtime
-from website import built, reference, tables
+from mcpgen_runtime import models
+from website import built, llms, markdown, reference
+from website import composed as composed_classes
 from website.composed import Composed
 
 FEATURES = '''
@@ -115,10 +118,62 @@ def test_each_page_of_the_reference_has_names() -> None:
 
 
 def test_a_row_of_a_table_stays_one_row() -> None:
-    assert tables.table(("a", "b"), [("x | y", "two\nlines")]).splitlines()[2:] == [
+    assert markdown.table(("a", "b"), [("x | y", "two\nlines")]).splitlines()[2:] == [
         "| x \\| y | two lines |",
         "",
     ]
+    assert "| `int | None` |" in markdown.table(("a",), [("`int | None`",)])
+
+
+def test_an_entry_may_explain_several_options() -> None:
+    docstring = Docstring("A table.\n\nAttributes:\n    host, port: The address.\n")
+    owner = Class("Options", docstring=docstring)
+    assert composed_classes.section_of(owner, "Attributes") == {
+        "host": "The address.",
+        "port": "The address.",
+    }
+
+
+def test_each_parameter_of_functions_and_constructors_is_explained() -> None:
+    assert list(built.unexplained_parameters()) == []
+
+
+def test_each_exception_below_the_root_is_in_the_tree_of_errors() -> None:
+    tree = reference.error_tree()
+    for name in (name for name in dir(mcpgen_runtime) if name.endswith("Error")):
+        error = getattr(mcpgen_runtime, name)
+        is_listed = f"- [`{name}`](#mcpgen_runtime.{name})" in tree
+        assert is_listed == issubclass(error, mcpgen_runtime.McpError), name
+
+
+def test_the_types_of_messages_are_all_on_one_page() -> None:
+    page = reference.message_types()
+    classes = (each for each in vars(models).values() if isinstance(each, type))
+    names = {each.__name__ for each in classes if each.__module__ == models.__name__} - {"_Merged"}
+    assert len(names) > 150
+    assert {name for name in names if f"\n## {name}\n" not in page} == set()
+    assert "| `input_schema` | `dict[str, Any]` | yes |" in page
+
+
+def test_every_page_that_users_read_is_in_the_texts_for_programs(tmp_path: Path) -> None:
+    pages = [
+        page
+        for part in llms.LISTED
+        for each in documents.SETTINGS["nav"]
+        for page in documents.pages_in(each.get(part, []))
+    ]
+    for page in pages:
+        place = tmp_path / llms.markdown_of(page)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"# {page}\n", "utf-8")
+    llms.write(tmp_path)
+    listed = (tmp_path / "llms.txt").read_text("utf-8")
+    assert [page for page in pages if llms.markdown_of(page) not in listed] == []
+    assert "(https://mcpgen.example/docs/start/index.md): install, generate, serve" in listed
+    full = (tmp_path / "llms-full.txt").read_text("utf-8")
+    assert "# docs/servers.md\n" in full
+    assert "# docs/reference/server.md\n" in full
+    assert "# docs/reference/types.md\n" not in full
 
 
 def write_page(folder: Path, text: str) -> None:
