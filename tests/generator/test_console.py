@@ -59,7 +59,7 @@ DIFF = "+a\n-b\n"
     [
         (Console(), f"a summary\n{TEXT}{TABLE}{DIFF}", "working ...\n"),
         (Console(quiet=True), f"{TEXT}{TABLE}{DIFF}", ""),
-        (Console(as_json=True), '{\n  "a": [\n    1\n  ]\n}\n', ""),
+        (Console(form="json"), '{\n  "a": [\n    1\n  ]\n}\n', ""),
     ],
 )
 def test_a_pipe_gets_plain_lines(
