@@ -98,7 +98,7 @@ def test_a_terminal_shows_progress_that_goes() -> None:
         assert shown.getvalue().endswith("\x1b[2K")
 
 
-@pytest.mark.parametrize("console", [Console(quiet=True), Console(as_json=True)])
+@pytest.mark.parametrize("console", [Console(quiet=True), Console(form="json")])
 def test_a_terminal_without_progress_stays_empty(console: Console) -> None:
     with terminal() as shown, console.progress("working"), console.steps(verbose=True) as steps:
         steps.begin("first")

@@ -259,11 +259,19 @@ def test_one_file_is_compared_with_what_it_was_in_a_commit(files: Path) -> None:
     assert both.out.splitlines()[-2:] == ["new.json:", "nothing changed"]
 
 
-@pytest.mark.parametrize("form", ["junit", "sarif"])
-def test_a_report_that_is_one_document_is_about_one_file(form: str, files: Path) -> None:
-    words = ("old.json", "new.json", "--against", "HEAD", "--format", form)
-    done = run("contract", "diff", *words, cwd=files)
-    assert (done.code, f"--format {form}: expected one file, got 2" in done.err) == (2, True)
+def test_a_report_is_about_all_files(files: Path) -> None:
+    git = shutil.which("git")
+    assert git is not None
+    shutil.copy(files / "old.json", files / "a.json")
+    shutil.copy(files / "old.json", files / "b.json")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "a")):
+        subprocess.run([git, *words], cwd=files, check=True)
+    shutil.copy(files / "new.json", files / "a.json")
+    shutil.copy(files / "new.json", files / "b.json")
+    words = ("contract", "diff", "a.json", "b.json", "--against", "HEAD", "--format", "junit")
+    suite = ElementTree.fromstring(run(*words, cwd=files).out)
+    assert [case.get("file") for case in suite] == ["a.json", "b.json"]
 
 
 @pytest.mark.parametrize(("category", "code"), [("callers", 1), ("models", 0), ("clients", 0)])
