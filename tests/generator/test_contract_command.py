@@ -42,6 +42,7 @@ if __name__ == "__main__":
     server.run()
 """
 SMALLER = changed("tools/0/inputSchema/properties/size", {"enum": ["s", "m"]})
+WHOLE_SIZES, SMALLER_SIZES = '"s", "m", "l"', '"s", "m"'
 SECRET = "a-key-that-nobody-may-read"
 FILE = "server.contract.json"
 
@@ -51,7 +52,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the server `shop`, a smaller one, and the contract of the first."""
     folder = tmp_path_factory.mktemp("shop")
     (folder / "shop.py").write_text(SHOP_SERVER)
-    (folder / "smaller.py").write_text(SHOP_SERVER.replace('"s", "m", "l"', '"s", "m"'))
+    (folder / "smaller.py").write_text(SHOP_SERVER.replace(WHOLE_SIZES, SMALLER_SIZES))
     written = run("contract", "write", "shop:server", "-o", FILE, cwd=folder)
     assert written.code == 0, written.err
     return folder
@@ -360,7 +361,7 @@ def test_check_tells_what_a_mirrored_server_changed(tmp_path: Path) -> None:
     words = ("new", "client", "buyer", "-r", "2025-11-25", "--from-server", command("shop.py"))
     assert run(*words, cwd=tmp_path).code == 0
     assert run("check", "buyer", cwd=tmp_path).code == 0
-    script.write_text(SHOP_SERVER.replace('"s", "m", "l"', '"s", "m"'))
+    script.write_text(SHOP_SERVER.replace(WHOLE_SIZES, SMALLER_SIZES))
     done = run("check", "buyer", cwd=tmp_path)
     assert done.code == 1
     assert "the server has changed: 1 change: 1 breaking; run mcpgen update" in done.out
