@@ -295,6 +295,8 @@ def lint(session: nox.Session) -> None:
     enter(session, "lint")
     session.run("ruff", "format", "--check", "-q", *(path for path in CODE if path != "generated"))
     session.run("ruff", "check", *CODE)
+    for kind, file in (("actions", "action.yml"), ("workflows", ".github/workflows/ci.yml")):
+        session.run("check-jsonschema", "--builtin-schema", f"vendor.github-{kind}", file)
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
     with ThreadPoolExecutor() as pool:
         pyright = pool.submit(session.run, "pyright", silent=True)

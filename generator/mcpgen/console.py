@@ -87,7 +87,8 @@ class Console:
 
     def document(self, text: str) -> None:
         """Write a result that is one document, in the form that the user asked for."""
-        click.echo(text.removesuffix("\n"))
+        if text:
+            click.echo(text.removesuffix("\n"))
 
     @contextmanager
     def progress(self, text: str) -> Generator[None]:
