@@ -270,8 +270,10 @@ def test_a_report_is_about_all_files(files: Path) -> None:
         subprocess.run([git, *words], cwd=files, check=True)
     shutil.copy(files / "new.json", files / "a.json")
     shutil.copy(files / "new.json", files / "b.json")
-    words = ("contract", "diff", "a.json", "b.json", "--against", "HEAD", "--format", "junit")
-    suite = ElementTree.fromstring(run(*words, cwd=files).out)
+    done = run(
+        "contract", "diff", "a.json", "b.json", "--against", "HEAD", "--format", "junit", cwd=files
+    )
+    suite = ElementTree.fromstring(done.out)
     assert [case.get("file") for case in suite] == ["a.json", "b.json"]
 
 

@@ -42,7 +42,8 @@ REPORT = Report("all", (PLACED, *OTHERS), (Kept("d", "D_RULE"), Kept("d", "E_RUL
 def results_of(text: str) -> list[dict[str, Any]]:
     """The results of the only run of a SARIF document."""
     (one,) = json.loads(text)["runs"]
-    return one["results"]
+    results: list[dict[str, Any]] = one["results"]
+    return results
 
 
 def test_junit_counts_what_fails_and_what_was_skipped() -> None:

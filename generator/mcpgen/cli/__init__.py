@@ -333,11 +333,11 @@ def _check_project(
 def _check_mirrored_server(console: Console, project: Settings) -> Report:
     """Report the changes of the server that a project mirrors."""
     from mcpgen.cli import mirror
-    from mcpgen.contract import mirrors, report
+    from mcpgen.contract import command, report
     from mcpgen.findings import Report
 
     with console.progress("asking the mirrored server"):
-        changes = mirrors.changes_of(project)
+        changes = command.changes_of_mirror(project)
     if changes:
         console.summary(f"the server has changed: {report.summary(changes)}; run mcpgen update")
         console.text(report.text(changes))

@@ -17,6 +17,7 @@ from mcpgen.cli.options import (
     common_options,
     format_option,
     json_option,
+    output_option,
 )
 from mcpgen.console import Console, count_of
 from mcpgen.contract.rules import CATEGORIES, FAILING
@@ -179,13 +180,7 @@ _REVISIONS = click.option(
 
 @contract.command("write")
 @_TARGET
-@click.option(
-    *("-o", "--output"),
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="The file to write, such as server.contract.json.",
-)
+@output_option("The file to write, such as server.contract.json.")
 @_REVISIONS
 @selection_options
 @json_option

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mcpgen.cli.contract import selection_options
-from mcpgen.cli.options import common_options, force_option, json_option
+from mcpgen.cli.options import common_options, force_option, json_option, output_option
 from mcpgen.console import Console
 from mcpgen.contract import calls, report
 from mcpgen.contract.command import Selection
@@ -23,13 +23,7 @@ _RENEW = "not what mcpgen would write; run mcpgen update"
 
 @click.command()
 @click.argument("target", metavar="TARGET")
-@click.option(
-    *("-o", "--output"),
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="The module to write, such as src/app/calls.py.",
-)
+@output_option("The module to write, such as src/app/calls.py.")
 @click.option(
     "--package",
     metavar="NAME",

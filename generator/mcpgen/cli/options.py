@@ -171,6 +171,16 @@ def watch_option(command: Any) -> Any:
     )(command)
 
 
+def output_option(meaning: str) -> Callable[[Any], Any]:
+    """The option that names the file to write.
+
+    Args:
+        meaning: Its help.
+    """
+    kind = click.Path(dir_okay=False, path_type=Path)
+    return click.option(*("-o", "--output"), type=kind, required=True, metavar="FILE", help=meaning)
+
+
 def force_option(command: Any) -> Any:
     """Add the option that overwrites edits."""
     return click.option("--force", is_flag=True, help="Overwrite files that were edited by hand.")(

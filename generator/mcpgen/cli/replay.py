@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcpgen.cli.options import FILE, REPORT_FORMS, common_options, format_option
+from mcpgen.cli.options import (
+    FILE,
+    REPORT_FORMS,
+    common_options,
+    format_option,
+    output_option,
+)
 from mcpgen.cli.replay_serving import (
     check_not_serving,
     check_only_serving,
@@ -136,13 +142,7 @@ def replay(
 
 @click.command()
 @click.argument("target", metavar="TARGET")
-@click.option(
-    *("-o", "--output"),
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="The trace to append to.",
-)
+@output_option("The trace to append to.")
 @common_options
 @click.pass_obj
 def record(console: Console, target: str, output: Path) -> None:
