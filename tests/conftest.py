@@ -67,7 +67,7 @@ COSTLY = (
     *(
         f"generator/test_{name}.py"
         for name in (
-            *("action", "check", "check_server", "cli", "core_names", "deprecated_names"),
+            *("check", "check_server", "cli", "core_names", "deprecated_names"),
             *(
                 "diff_properties",
                 "diff_reports",

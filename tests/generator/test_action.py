@@ -21,6 +21,8 @@ from conventions.sources import GENERATOR
 from generator.command_line import run
 from generator.test_contract_command import SHOP_SERVER, SMALLER_SIZES, WHOLE_SIZES
 
+pytestmark = pytest.mark.costly
+
 PROJECT = """
 [tool.mcpgen]
 output = "wire"
