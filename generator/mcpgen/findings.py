@@ -16,7 +16,6 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from mcpgen import __version__
-from mcpgen.console import count_of
 
 Level: TypeAlias = Literal["error", "warning", "note"]
 
@@ -66,7 +65,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRule:
     """A check without a finding, which JUnit counts.
 
     Attributes:
@@ -82,17 +81,17 @@ class Kept:
 
 @dataclass(frozen=True)
 class Report:
-    """What checks found.
+    """The findings of one or several checks.
 
     Attributes:
         name: What was checked: a file, a server.
         findings: The findings.
-        kept: The checks without a finding, as far as the product counts them.
+        kept_rules: The checks without a finding, as far as the product counts them.
     """
 
     name: str
     findings: Sequence[Finding] = ()
-    kept: Sequence[Kept] = ()
+    kept_rules: Sequence[KeptRule] = ()
 
     @property
     def fails(self) -> bool:
@@ -100,7 +99,7 @@ class Report:
         return any(each.fails for each in self.findings)
 
 
-def joined(reports: Sequence[Report], name: str) -> Report:
+def join_reports(reports: Sequence[Report], name: str) -> Report:
     """Several reports as one.
 
     Args:
@@ -110,7 +109,7 @@ def joined(reports: Sequence[Report], name: str) -> Report:
     if len(reports) == 1:
         return reports[0]
     findings = [finding for each in reports for finding in each.findings]
-    return Report(name, findings, [kept for each in reports for kept in each.kept])
+    return Report(name, findings, [kept for each in reports for kept in each.kept_rules])
 
 
 def shown_path(path: Path) -> str:
@@ -122,7 +121,7 @@ def shown_path(path: Path) -> str:
 
 def junit(report: Report) -> str:
     """A report as JUnit: a case for each finding and each check; an error is a failure."""
-    kept = report.kept or ([] if report.findings else [Kept(report.name, "unchanged")])
+    kept = report.kept_rules or ([] if report.findings else [KeptRule(report.name, "unchanged")])
     counts = {
         "tests": len(report.findings) + len(kept),
         "failures": sum(each.fails for each in report.findings),
@@ -237,7 +236,7 @@ def _command_text(words: str) -> str:
 
 def markdown(report: Report) -> str:
     """A report as a table of Markdown."""
-    lines = [f"{markdown_cell(report.name)}: {count_of(len(report.findings), 'finding')}."]
+    lines = [f"{markdown_cell(report.name)}: {len(report.findings) or 'no'} findings."]
     if report.findings:
         lines += ["", "| level | rule | finding |", "| --- | --- | --- |"]
     for each in report.findings:

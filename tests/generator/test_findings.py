@@ -15,7 +15,7 @@ from generator.command_line import Done, run
 from generator.diff_schemas import definitions
 from generator.schemas import any_of, obj
 from mcpgen import findings
-from mcpgen.findings import Finding, Kept, Report
+from mcpgen.findings import Finding, KeptRule, Report
 
 TESTS = Path(__file__).parent.parent
 
@@ -36,7 +36,9 @@ OTHERS = (
     Finding("B_RULE", "error", "b", "b: e", allowed=True),
     Finding("C_RULE", "note", "c", "c: \x1b \u2028 n", file="/c.json"),
 )
-REPORT = Report("all", (PLACED, *OTHERS), (Kept("d", "D_RULE"), Kept("d", "E_RULE", "no reason")))
+REPORT = Report(
+    "all", (PLACED, *OTHERS), (KeptRule("d", "D_RULE"), KeptRule("d", "E_RULE", "no reason"))
+)
 
 
 def results_of(text: str) -> list[dict[str, Any]]:

@@ -131,4 +131,4 @@ def test_reports_in_sarif_are_valid_by_its_schema(packages: Path) -> None:
         sarif(Report("nothing")),
     )
     for text in reports:
-        check.validate(json.loads(text))
+        assert [*check.iter_errors(json.loads(text))] == []

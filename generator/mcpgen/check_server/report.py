@@ -11,7 +11,7 @@ from mcpgen.check_server.outcomes import Outcome
 from mcpgen.check_server.rules import Rule
 from mcpgen.check_server.runner import Findings
 from mcpgen.check_server.table import Check
-from mcpgen.findings import Finding, Kept, Report, markdown_cell
+from mcpgen.findings import Finding, KeptRule, Report, markdown_cell
 
 _WIDTH = 100
 _LOST = "run.complete"
@@ -152,10 +152,10 @@ def report_of(findings: Findings, file: str) -> Report:
         Finding(_LOST, "error", "checks", f"given up in {name}: {why}", file=file)
         for name, why in findings.lost.items()
     ]
-    return Report(findings.name or findings.target, listed, [*_kept(findings, broken)])
+    return Report(findings.name or findings.target, listed, [*_list_kept(findings, broken)])
 
 
-def _kept(findings: Findings, broken: Sequence[BrokenRule]) -> Iterator[Kept]:
+def _list_kept(findings: Findings, broken: Sequence[BrokenRule]) -> Iterator[KeptRule]:
     """Each rule that is broken in no revision: passed in one, or skipped in all."""
     broken_ids = {each.rule.id for each in broken}
     states: dict[str, list[Outcome]] = {}
@@ -166,7 +166,7 @@ def _kept(findings: Findings, broken: Sequence[BrokenRule]) -> Iterator[Kept]:
             continue
         passed = any(outcome.state == "passed" for outcome in outcomes)
         why = "" if passed else outcomes[-1].why or "not applicable"
-        yield Kept(outcomes[-1].rule.area, name, why)
+        yield KeptRule(outcomes[-1].rule.area, name, why)
 
 
 def document(findings: Findings) -> dict[str, Any]:

@@ -273,10 +273,10 @@ def check(
     The server that a project or a module mirrors is asked too: exits with 1 if it has changed, and
     with 2 if it does not answer.
     """
-    from mcpgen.findings import joined
+    from mcpgen.findings import join_reports
 
     reports = _check(console, directory, schemas, facts_file, trusted=trusted, offline=offline)
-    whole = joined(reports, "pyproject.toml")
+    whole = join_reports(reports, "pyproject.toml")
     console.report(whole)
     if whole.fails:
         sys.exit(1)

@@ -75,7 +75,7 @@ class _Report:
     def show(self, console: Console, changes: Mapping[Path, list[Change]]) -> None:
         """Print the changes of contracts by file; exit with 1 if one of them fails."""
         from mcpgen.contract import report
-        from mcpgen.findings import joined
+        from mcpgen.findings import join_reports
 
         for file, of_file in changes.items():
             if len(changes) > 1:
@@ -86,10 +86,12 @@ class _Report:
         every = [change for of_file in changes.values() for change in of_file]
         console.record(report.records(every))
         if console.form == "markdown":
-            console.document(report.markdown(every))
+            heads = [f"## {file}\n\n" if len(changes) > 1 else "" for file in changes]
+            tables = [report.markdown(of_file) for of_file in changes.values()]
+            console.document("\n".join(map("".join, zip(heads, tables, strict=True))))
         else:
             reports = [report.report_of(of_file, file) for file, of_file in changes.items()]
-            console.report(joined(reports, ", ".join(each.name for each in reports)))
+            console.report(join_reports(reports, ", ".join(each.name for each in reports)))
         if any(each.rule.severity in FAILING[self.fail_on] and not each.allowed for each in every):
             sys.exit(DIFFERS)
 
