@@ -283,6 +283,8 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", "-q", *(path for path in CODE if path != "generated"))
     session.run("ruff", "check", *CODE)
     session.run("towncrier", "build", "--draft", "--version", "next", silent=True)
+    for kind, file in (("actions", "action.yml"), ("workflows", ".github/workflows/ci.yml")):
+        session.run("check-jsonschema", "--builtin-schema", f"vendor.github-{kind}", file)
     typed = ("generator/mcpgen", GOLDEN, "noxfile.py", "tests")
     with ThreadPoolExecutor() as pool:
         pyright = pool.submit(session.run, "pyright", silent=True)
@@ -318,13 +320,17 @@ def check(session: nox.Session) -> None:
 def package_single(session: nox.Session) -> None:
     """The README as a user meets it: the tool generates, another environment runs the result.
 
-    Also: types alone run on msgspec alone, and `generated/` can be installed by itself.
+    Also: types alone run on msgspec alone, and `generated/` can be installed by itself. The tool is
+    installed as the composite action of the repository does it.
     """
     work = Path(session.create_tmp()).resolve()
     enter(session, "test")
     session.run("python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", f"{work / 'wheels'}", ".")
     wheel = max((work / "wheels").glob("mcpgen-*.whl"), key=lambda path: path.stat().st_mtime)
-    tool = fresh(session, work / "tool", f"{wheel}")
+    shutil.rmtree(work / "runner", ignore_errors=True)
+    (work / "runner").mkdir()
+    install = ("python", "tests/composite_action.py", f"{work / 'runner'}", f"{wheel}[http]")
+    tool = Path(str(session.run(*install, silent=True)).strip())  # as the action installs it
     user = fresh(session, work / "user", "anyio", "msgspec")
     session.run(
         f"{user / 'python'}",

@@ -11,9 +11,12 @@ import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from mcpgen.findings import Report
 
 _CLEAR_LINE = "\r\x1b[K"
 
@@ -58,16 +61,34 @@ class Console:
 
     Attributes:
         quiet: Leave out progress and summaries; results are still shown.
-        as_json: Write one JSON value in place of all texts; errors stay lines.
+        form: The form of the result: `text`, or a word of `--format`, for which one document is
+            written in place of all texts; errors stay lines.
     """
 
     quiet: bool = False
-    as_json: bool = False
+    form: str = "text"
+
+    @property
+    def as_json(self) -> bool:
+        """Whether the result is one JSON value."""
+        return self.form == "json"
 
     def record(self, result: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """Write the result of a command as JSON, if the user asked for JSON."""
         if self.as_json:
             click.echo(json.dumps(result, indent=2))
+
+    def report(self, report: Report) -> None:
+        """Write the findings of a command, if the user asked for one of the forms of findings."""
+        if self.form not in ("text", "json"):
+            from mcpgen import findings  # few runs need it
+
+            self.document(findings.FORMS[self.form](report))
+
+    def document(self, text: str) -> None:
+        """Write a result that is one document, in the form that the user asked for."""
+        if text:
+            click.echo(text.removesuffix("\n"))
 
     @contextmanager
     def progress(self, text: str) -> Generator[None]:
@@ -104,7 +125,7 @@ class Console:
 
     def text(self, text: str) -> None:
         """Print a text that the user asked for."""
-        if self.as_json:
+        if self.form != "text":
             return
         if sys.stdout.isatty():
             from rich.console import Console as Rich
@@ -115,7 +136,7 @@ class Console:
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Print rows as a table with column headings."""
-        if self.as_json:
+        if self.form != "text":
             return
         if sys.stdout.isatty():
             from rich.console import Console as Rich
@@ -133,7 +154,7 @@ class Console:
 
     def diff(self, text: str) -> None:
         """Print a unified diff."""
-        if self.as_json:
+        if self.form != "text":
             return
         if sys.stdout.isatty():
             from rich.console import Console as Rich

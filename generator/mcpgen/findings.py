@@ -1,15 +1,18 @@
-"""Findings of checks in the forms that other programs read: JUnit, SARIF, annotations of GitHub.
+"""Reports of checks in the forms that other programs read: JUnit, SARIF, annotations of GitHub.
 
-Each product that compares something makes its own text, Markdown and JSON, in its own words; these
-forms have one shape for all.
+Each product that compares something makes its own text and JSON, in its own words; these forms have
+one shape for all. `FORMS` has them by the words of `--format`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path, PurePath
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from mcpgen import __version__
@@ -31,7 +34,10 @@ class Finding:
         text: The finding in one line, with the item.
         details: Further lines.
         pointer: Its place within the thing, as a JSON pointer; empty for the whole.
+        file: The file that it is about, as `shown_path` writes it; empty if it is about none.
         line: Its line in the file, from 1; `None` if unknown.
+        reason: The rule in words.
+        page: The address of a page that states the rule; empty if there is none.
         allowed: Whether a user allows it.
     """
 
@@ -41,7 +47,10 @@ class Finding:
     text: str
     details: tuple[str, ...] = ()
     pointer: str = ""
+    file: str = ""
     line: int | None = None
+    reason: str = ""
+    page: str = ""
     allowed: bool = False
 
     @property
@@ -49,32 +58,97 @@ class Finding:
         """Whether it is an error that nobody allows."""
         return self.level == "error" and not self.allowed
 
+    @property
+    def lines(self) -> str:
+        """Its text and its details."""
+        return "\n".join((self.text, *self.details))
 
-def junit(findings: Sequence[Finding], file: str, passed: str) -> str:
-    """Findings as JUnit: a case for each; an error is a failure.
+
+@dataclass(frozen=True)
+class KeptRule:
+    """A check without a finding, which JUnit counts.
+
+    Attributes:
+        item: The thing that was checked, in words.
+        rule: The id of the rule.
+        skipped: The reason why it was not checked; empty if it was.
+    """
+
+    item: str
+    rule: str
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings of one or several checks.
+
+    Attributes:
+        name: What was checked: a file, a server.
+        findings: The findings.
+        kept_rules: The checks without a finding, as far as the product counts them.
+    """
+
+    name: str
+    findings: Sequence[Finding] = ()
+    kept_rules: Sequence[KeptRule] = ()
+
+    @property
+    def fails(self) -> bool:
+        """Whether one of the findings is an error that nobody allows."""
+        return any(each.fails for each in self.findings)
+
+
+def join_reports(reports: Sequence[Report], name: str) -> Report:
+    """Several reports as one.
 
     Args:
-        findings: The findings.
-        file: The file that they are about, as name of the suite.
-        passed: The name of the only case if there are none, as `class.name`.
+        reports: The reports.
+        name: The name of the whole, if they are not one.
     """
-    failures = sum(each.fails for each in findings)
-    suite = ElementTree.Element(
-        "testsuite", name=file, tests=str(max(len(findings), 1)), failures=str(failures)
-    )
-    for each in findings:
-        case = ElementTree.SubElement(suite, "testcase", classname=_xml(each.item), name=each.rule)
-        body = _xml("\n".join((each.text, *each.details)))
-        if each.fails:
-            failure = ElementTree.SubElement(case, "failure", message=_xml(each.text))
-            failure.text = body
+    if len(reports) == 1:
+        return reports[0]
+    findings = [finding for each in reports for finding in each.findings]
+    return Report(name, findings, [kept for each in reports for kept in each.kept_rules])
+
+
+def shown_path(path: Path) -> str:
+    """A file for a finding: from the current directory if it lies there, with slashes."""
+    here = Path.cwd()
+    whole = path if path.is_absolute() else here / path
+    return (whole.relative_to(here) if whole.is_relative_to(here) else whole).as_posix()
+
+
+def junit(report: Report) -> str:
+    """A report as JUnit: a case for each finding and each check; an error is a failure."""
+    kept = report.kept_rules or ([] if report.findings else [KeptRule(report.name, "unchanged")])
+    counts = {
+        "tests": len(report.findings) + len(kept),
+        "failures": sum(each.fails for each in report.findings),
+        "errors": 0,
+        "skipped": sum(bool(each.skipped) for each in kept),
+    }
+    words = {name: str(number) for name, number in counts.items()}
+    suite = ElementTree.Element("testsuite", {"name": _xml(report.name), **words})
+    for finding in report.findings:
+        name = " ".join(filter(None, (finding.rule, finding.pointer)))
+        case = _case(suite, finding.item, name, finding.file)
+        if finding.fails:
+            failure = ElementTree.SubElement(case, "failure", message=_xml(finding.text))
+            failure.text = _xml(finding.lines)
         else:
-            ElementTree.SubElement(case, "system-out").text = body
-    if not findings:
-        group, _, name = passed.partition(".")
-        ElementTree.SubElement(suite, "testcase", classname=group, name=name)
+            ElementTree.SubElement(case, "system-out").text = _xml(finding.lines)
+    for each in kept:
+        case = _case(suite, each.item, each.rule)
+        if each.skipped:
+            ElementTree.SubElement(case, "skipped", message=_xml(each.skipped))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
+def _case(suite: ElementTree.Element, item: str, name: str, file: str = "") -> ElementTree.Element:
+    words = {"classname": _xml(item), "name": _xml(name), **({"file": file} if file else {})}
+    return ElementTree.SubElement(suite, "testcase", words)
 
 
 def _xml(words: str) -> str:
@@ -82,36 +156,24 @@ def _xml(words: str) -> str:
     return "".join(char for char in words if char in "\n\t" or char.isprintable())
 
 
-def sarif(findings: Iterable[Finding], file: str, rules: Mapping[str, tuple[str, Level]]) -> str:
-    """Findings as SARIF 2.1.0.
-
-    Args:
-        findings: The findings.
-        file: The file that they are about.
-        rules: The reason and the level of each rule, by its id.
-    """
-    listed = list(findings)
+def sarif(report: Report) -> str:
+    """A report as SARIF 2.1.0."""
+    rules = {each.rule: each for each in reversed(report.findings)}
+    driver = {
+        "name": "mcpgen",
+        "version": __version__,
+        "rules": [_rule(rules[name]) for name in sorted(rules)],
+    }
     results = [
         {
             "ruleId": each.rule,
             "level": "none" if each.allowed else each.level,
-            "message": {"text": "\n".join((each.text, *each.details))},
-            "locations": [_location(each, file)],
+            "message": {"text": each.lines},
+            "locations": [_location(each)],
+            "partialFingerprints": {"primaryLocationLineHash": _fingerprint(each)},
         }
-        for each in listed
+        for each in report.findings
     ]
-    driver = {
-        "name": "mcpgen",
-        "version": __version__,
-        "rules": [
-            {
-                "id": each,
-                "shortDescription": {"text": rules[each][0]},
-                "defaultConfiguration": {"level": rules[each][1]},
-            }
-            for each in sorted({finding.rule for finding in listed})
-        ],
-    }
     document = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -120,30 +182,67 @@ def sarif(findings: Iterable[Finding], file: str, rules: Mapping[str, tuple[str,
     return json.dumps(document, indent=2) + "\n"
 
 
-def _location(each: Finding, file: str) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": file}}
-    if each.line is not None:
-        physical["region"] = {"startLine": each.line}
-    return {
-        "physicalLocation": physical,
-        "logicalLocations": [{"fullyQualifiedName": each.pointer or "/"}],
-    }
+def _rule(each: Finding) -> dict[str, Any]:
+    rule: dict[str, Any] = {"id": each.rule, "defaultConfiguration": {"level": each.level}}
+    if each.reason:
+        rule["shortDescription"] = {"text": each.reason}
+    if each.page:
+        rule["helpUri"] = each.page
+    return rule
 
 
-def github(findings: Iterable[Finding], file: str) -> str:
-    """Findings as commands of GitHub's workflows, which become annotations."""
-    place = _command_text(file).replace(":", "%3A").replace(",", "%2C")
-    lines: list[str] = []
-    for each in findings:
-        command = "notice" if each.allowed else _COMMANDS[each.level]
-        at = f"file={place}" if each.line is None else f"file={place},line={each.line}"
-        message = _command_text("; ".join((each.text, *each.details)))
-        lines.append(f"::{command} {at},title={each.rule}::{message}")
-    return "".join(f"{line}\n" for line in lines)
+def _location(each: Finding) -> dict[str, Any]:
+    name = f"{each.item}{each.pointer}"
+    location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name}]}
+    if each.file:
+        location["physicalLocation"] = {
+            "artifactLocation": {"uri": _uri(each.file)},
+            "region": {"startLine": each.line or 1},  # code scanning needs one
+        }
+    return location
+
+
+def _uri(file: str) -> str:
+    """A path as a reference, relative to the repository if the path is."""
+    return PurePath(file).as_uri() if PurePath(file).is_absolute() else quote(file)
+
+
+def _fingerprint(each: Finding) -> str:
+    """A value by which code scanning knows a finding again, wherever its line is."""
+    parts = json.dumps([each.rule, each.file, each.item, each.pointer])
+    return hashlib.sha256(parts.encode()).hexdigest()[:32]
+
+
+def github(report: Report) -> str:
+    """A report as commands of GitHub's workflows, which become annotations."""
+    return "".join(f"{_command(each)}\n" for each in report.findings)
+
+
+def _command(each: Finding) -> str:
+    command = "notice" if each.allowed else _COMMANDS[each.level]
+    line = "" if each.line is None else str(each.line)
+    properties = {"file": each.file, "line": each.file and line, "title": each.rule}
+    words = ",".join(f"{name}={_property(text)}" for name, text in properties.items() if text)
+    return f"::{command} {words}::{_command_text('; '.join((each.text, *each.details)))}"
+
+
+def _property(words: str) -> str:
+    return _command_text(words).replace(":", "%3A").replace(",", "%2C")
 
 
 def _command_text(words: str) -> str:
     return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def markdown(report: Report) -> str:
+    """A report as a table of Markdown."""
+    lines = [f"{markdown_cell(report.name)}: {len(report.findings) or 'no'} findings."]
+    if report.findings:
+        lines += ["", "| level | rule | finding |", "| --- | --- | --- |"]
+    for each in report.findings:
+        cells = (each.level, each.rule, each.text)
+        lines.append(f"| {' | '.join(map(markdown_cell, cells))} |")
+    return "\n".join(lines) + "\n"
 
 
 def markdown_cell(words: str) -> str:
@@ -151,3 +250,12 @@ def markdown_cell(words: str) -> str:
     for char in ("\\", "|", "<", "`", "*", "["):
         words = words.replace(char, f"\\{char}")
     return words
+
+
+FORMS: Mapping[str, Callable[[Report], str]] = {
+    "markdown": markdown,
+    "junit": junit,
+    "sarif": sarif,
+    "github": github,
+}
+"""The forms by the words of `--format`; each function gives a text that ends its last line."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,11 +69,66 @@ def test_a_tool_is_called_with_a_form_of_its_schema(page: Page) -> None:
     expect(detail.get_by_label("days")).to_have_value("3")
     expect(call(detail)).to_have_text("Place(city='Oslo', tags=['coast']) imperial 3")
     rows = page.locator("#wire summary")
-    expect(rows.nth(0)).to_contain_text("result of tools/call")
-    expect(rows.filter(has_text="\u2192").first).to_contain_text("tools/call")
-    expect(rows.filter(has_text="\u2190").nth(2)).to_contain_text("notifications/progress")
+    expect(rows.filter(has_text="tools/call")).to_have_count(1)
+    expect(rows.filter(has_text="tools/call")).to_contain_text(
+        re.compile(r"tools/call forecast\d+ ms$")
+    )
+    told = rows.filter(has_text="notifications/progress")
+    expect(told).to_contain_text("1 of 2, half")
+    colors = {row.evaluate(COLOR) for row in (told, rows.filter(has_text="tools/call"))}
+    assert len(colors) == 2
     page.get_by_role("button", name="Log", exact=True).click()
     expect(page.locator("#log")).to_contain_text("forecast of Oslo")
+
+
+COLOR = "node => getComputedStyle(node).color"
+
+
+def test_a_tool_is_chosen_at_the_start_and_tabs_are_in_a_row(page: Page) -> None:
+    expect(page.locator("#detail h2")).to_have_text("forecast")
+    expect(page.locator("#items [aria-current=true]")).to_have_text("forecast")
+    tabs = page.locator("#kinds button")
+    expect(tabs).to_have_count(4)
+    assert len({tab.evaluate("node => node.offsetTop") for tab in tabs.all()}) == 1
+    bar = page.locator("#kinds")
+    assert bar.evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
+def test_an_error_is_named_in_the_row_of_its_request(page: Page) -> None:
+    detail = choose_item(page, "today", "Resources")
+    detail.get_by_label("URI").fill("weather://nowhere")
+    detail.get_by_role("button", name="Read", exact=True).click()
+    row = page.locator("#wire summary").filter(has_text="resources/read weather://nowhere")
+    expect(row.locator(".bad")).to_have_text(re.compile(r"^error -32\d{3}: .*weather://nowhere"))
+    row.click()
+    body = page.locator("#wire details[open] pre")
+    expect(body).to_contain_text('"method": "resources/read"')
+    expect(body).to_contain_text('"error": {')
+
+
+def test_a_session_is_a_trace_that_is_opened_again(page: Page, tmp_path: Path) -> None:
+    expect(call(choose_item(page, "hostile"))).to_have_text(HOSTILE)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    path = tmp_path / "session.jsonl"
+    download.value.save_as(path)
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert all({"time", "direction", "channel", "pid"} <= record.keys() for record in records)
+    live = page.locator("#wire details")
+    page.get_by_label("Trace to open").set_input_files(path)
+    shown = page.locator("#file details")
+    expect(page.get_by_role("button", name="session.jsonl")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(shown.filter(has_text="tools/call hostile").first).to_be_visible()
+    expect(live.first).to_be_hidden()
+    requests = [record for record in records if "method" in record.get("message", {})]
+    expect(shown).to_have_count(len(requests) + sum("error" in record for record in records))
+    path.write_text("[]\n", encoding="utf-8")
+    page.get_by_label("Trace to open").set_input_files(path)
+    expect(page.get_by_role("status")).to_contain_text("line 1: expected a record of a trace")
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_role("button", name="session.jsonl")).to_have_count(0)
 
 
 def test_a_default_of_null_leaves_a_field_empty(page: Page) -> None:
@@ -180,6 +237,14 @@ def test_the_page_fits_and_is_readable(
 ) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.set_viewport_size(size)
+    call(choose_item(page, "search"))
+    detail = choose_item(page, "forecast")
+    detail.get_by_label("city").fill("Oslo")
+    expect(call(detail)).to_contain_text("Oslo")
+    choose_item(page, "today", "Resources")
+    page.get_by_label("URI").fill("weather://nowhere")
+    page.get_by_role("button", name="Read", exact=True).click()
+    expect(page.locator("#wire")).to_contain_text("error -32")
     choose_item(page, "forecast")
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     assert page.evaluate(CONTRAST) >= 4.5
@@ -204,7 +269,8 @@ CONTRAST = """() => {
   const pairs = [
     ["--text", "--surface"], ["--muted", "--surface"], ["--text", "--chosen"],
     ["--muted", "--chosen"], ["--text", "--code"], ["--bad", "--surface"], ["--bad", "--code"],
-    ["--on-accent", "--accent"], ["--text", "--asked"],
+    ["--on-accent", "--accent"], ["--text", "--asked"], ["--told", "--surface"],
+    ["--told", "--code"],
   ];
   return Math.min(...pairs.map((pair) => contrast(...pair)));
 }"""

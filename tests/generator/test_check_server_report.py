@@ -82,7 +82,7 @@ def test_findings_are_a_page_of_markdown() -> None:
         f"| error | [a.must]({SITE}/{NEW}/basic/a#one) | {OLD}, {NEW} | e | new |",
         f"| warning | [a.should]({SITE}/{NEW}/basic/b) | {NEW} | e\\|e | c |",
         "",
-        "Given up in r: it\\_ended",
+        "Given up in r: it_ended",
     ]
     kept = report.markdown(findings(name=""))
     assert kept.startswith("# target\n")

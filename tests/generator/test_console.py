@@ -59,7 +59,7 @@ DIFF = "+a\n-b\n"
     [
         (Console(), f"a summary\n{TEXT}{TABLE}{DIFF}", "working ...\n"),
         (Console(quiet=True), f"{TEXT}{TABLE}{DIFF}", ""),
-        (Console(as_json=True), '{\n  "a": [\n    1\n  ]\n}\n', ""),
+        (Console(form="json"), '{\n  "a": [\n    1\n  ]\n}\n', ""),
     ],
 )
 def test_a_pipe_gets_plain_lines(
@@ -98,7 +98,7 @@ def test_a_terminal_shows_progress_that_goes() -> None:
         assert shown.getvalue().endswith("\x1b[2K")
 
 
-@pytest.mark.parametrize("console", [Console(quiet=True), Console(as_json=True)])
+@pytest.mark.parametrize("console", [Console(quiet=True), Console(form="json")])
 def test_a_terminal_without_progress_stays_empty(console: Console) -> None:
     with terminal() as shown, console.progress("working"), console.steps(verbose=True) as steps:
         steps.begin("first")

@@ -42,6 +42,7 @@ if __name__ == "__main__":
     server.run()
 """
 SMALLER = changed("tools/0/inputSchema/properties/size", {"enum": ["s", "m"]})
+WHOLE_SIZES, SMALLER_SIZES = '"s", "m", "l"', '"s", "m"'
 SECRET = "a-key-that-nobody-may-read"
 FILE = "server.contract.json"
 
@@ -51,7 +52,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the server `shop`, a smaller one, and the contract of the first."""
     folder = tmp_path_factory.mktemp("shop")
     (folder / "shop.py").write_text(SHOP_SERVER)
-    (folder / "smaller.py").write_text(SHOP_SERVER.replace('"s", "m", "l"', '"s", "m"'))
+    (folder / "smaller.py").write_text(SHOP_SERVER.replace(WHOLE_SIZES, SMALLER_SIZES))
     written = run("contract", "write", "shop:server", "-o", FILE, cwd=folder)
     assert written.code == 0, written.err
     return folder
@@ -259,11 +260,21 @@ def test_one_file_is_compared_with_what_it_was_in_a_commit(files: Path) -> None:
     assert both.out.splitlines()[-2:] == ["new.json:", "nothing changed"]
 
 
-@pytest.mark.parametrize("form", ["junit", "sarif"])
-def test_a_report_that_is_one_document_is_about_one_file(form: str, files: Path) -> None:
-    words = ("old.json", "new.json", "--against", "HEAD", "--format", form)
-    done = run("contract", "diff", *words, cwd=files)
-    assert (done.code, f"--format {form}: expected one file, got 2" in done.err) == (2, True)
+def test_a_report_is_about_all_files(files: Path) -> None:
+    git = shutil.which("git")
+    assert git is not None
+    shutil.copy(files / "old.json", files / "a.json")
+    shutil.copy(files / "old.json", files / "b.json")
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    for words in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "a")):
+        subprocess.run([git, *words], cwd=files, check=True)
+    shutil.copy(files / "new.json", files / "a.json")
+    shutil.copy(files / "new.json", files / "b.json")
+    done = run(
+        "contract", "diff", "a.json", "b.json", "--against", "HEAD", "--format", "junit", cwd=files
+    )
+    suite = ElementTree.fromstring(done.out)
+    assert [case.get("file") for case in suite] == ["a.json", "b.json"]
 
 
 @pytest.mark.parametrize(("category", "code"), [("callers", 1), ("models", 0), ("clients", 0)])
@@ -352,7 +363,7 @@ def test_check_tells_what_a_mirrored_server_changed(tmp_path: Path) -> None:
     words = ("new", "client", "buyer", "-r", "2025-11-25", "--from-server", command("shop.py"))
     assert run(*words, cwd=tmp_path).code == 0
     assert run("check", "buyer", cwd=tmp_path).code == 0
-    script.write_text(SHOP_SERVER.replace('"s", "m", "l"', '"s", "m"'))
+    script.write_text(SHOP_SERVER.replace(WHOLE_SIZES, SMALLER_SIZES))
     done = run("check", "buyer", cwd=tmp_path)
     assert done.code == 1
     assert "the server has changed: 1 change: 1 breaking; run mcpgen update" in done.out

@@ -236,5 +236,5 @@ def test_the_plugin_imports_little() -> None:
         text=True,
         env={"PYTHONPATH": str(ROOT / "generator")},
     )
-    expected = ["mcpgen", "mcpgen.contract", "mcpgen.contract.run_settings"]
+    expected = ["mcpgen", "mcpgen.contract"]
     assert done.stdout == f"{[*expected, 'mcpgen.contract.pytest_plugin']}\n"

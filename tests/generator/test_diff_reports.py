@@ -123,6 +123,23 @@ def test_the_page_cuts_a_text_after_300_characters(length: int, shown: str) -> N
     assert f"<title>{shown} to B</title>" in text
 
 
+def test_the_page_shows_the_changes_that_its_title_counts() -> None:
+    """The newest revisions have changes of every element."""
+    names = [row.name for row in schema.revisions()][-2:]
+    comparison = diff.compare(*diff.load(names[0], names[1], errata=True))
+    parser = Page()
+    parser.feed(page.html(comparison))
+    assert parser.changes == len(comparison.changes) == sum(comparison.counts.values())
+
+
+def test_a_removed_message_names_the_side_that_sent_it() -> None:
+    one, other = protocol("A"), protocol("B", ClientNotification=None)
+    texts = {change.sentence for change in diff.compare(one, other).changes}
+    assert "notification removed: no longer sent by the client" in texts
+    texts = {change.sentence for change in diff.compare(other, one).changes}
+    assert "notification added: sent by the client" in texts
+
+
 def test_changes_of_the_page_can_be_filtered_by_affected_side() -> None:
     comparison = small()
     held = re.findall(r'data-severity="(\w+)" data-parties="([^"]*)"', page.html(comparison))

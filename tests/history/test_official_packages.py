@@ -1,4 +1,4 @@
-"""Official packages of npm: MCP Apps generates, exports are valid OpenRPC, schemas are theirs.
+"""Official packages of npm: MCP Apps generates, exports are valid OpenRPC, reports SARIF.
 
 `nox -s history` installs them below MCP_NPM_SCHEMAS.
 """
@@ -19,7 +19,9 @@ from referencing.jsonschema import DRAFT7
 from conventions.sources import ROOT
 from generator.command_line import run
 from generator.schemas import fields_of
+from generator.test_findings import REPORT
 from mcpgen import schema
+from mcpgen.findings import Report, sarif
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, pipeline
 from mcpgen.schema import shipped_extensions
@@ -118,3 +120,15 @@ def test_an_exported_revision_is_valid_by_the_schema_of_openrpc(
     done = run("export", revision, "--openrpc")
     errors = jsonschema.Draft7Validator(rules, registry=registry).iter_errors(json.loads(done.out))
     assert [error.message for error in errors] == []
+
+
+def test_reports_in_sarif_are_valid_by_its_schema(packages: Path) -> None:
+    place = packages / "@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
+    check = jsonschema.Draft4Validator(json.loads(place.read_text("utf-8")))
+    reports = (
+        run("diff", "2024-11-05", "latest", "--format", "sarif").out,
+        sarif(REPORT),
+        sarif(Report("nothing")),
+    )
+    for text in reports:
+        assert [*check.iter_errors(json.loads(text))] == []

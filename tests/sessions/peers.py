@@ -37,8 +37,9 @@ SCHEMAS_OF_NPM = (
     *("@anthropic-ai/mcpb@2.1.2", "@modelcontextprotocol/ext-apps@2.0.4"),
     "@modelcontextprotocol/server-basic-vanillajs@2.0.3",
     *("@modelcontextprotocol/server-budget-allocator@2.0.3", "@open-rpc/meta-schema@1.14.9"),
+    "@microsoft/jest-sarif@1.0.0-beta.0",
 )
-"""The schemas of an extension, of bundles and of OpenRPC documents; examples of the extension."""
+"""The schemas of an extension, of bundles, of OpenRPC documents and of SARIF; examples."""
 MISSHAPEN_PEERS = (
     "@modelcontextprotocol/server-filesystem@0.6.2",
     "@modelcontextprotocol/server-gitlab@2025.4.25",

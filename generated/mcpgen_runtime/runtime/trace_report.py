@@ -4,6 +4,9 @@
 
 Each message is one line; a response names the method of its request and the elapsed time. The
 request of a response is the oldest open one of the same process, channel and id.
+
+A client may close its channel at any time: such an end is an error only to a client, or to a side
+whose requests have no response.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ from .terminal_output import PlainOutput, TextStyle, output
 
 _SHOWN = 120  # characters of a message that its line shows
 
-_Kind: TypeAlias = Literal["request", "notification", "result", "error", "lost", "invalid"]
-"""`lost` is a failed receive; `invalid` is not a JSON-RPC message."""
+_Kind: TypeAlias = Literal["request", "notification", "result", "error", "end", "lost", "invalid"]
+"""`end`: the peer closed the channel; `lost`: another failed receive; `invalid`: no JSON-RPC."""
 
 
 class _Recorded(msgspec.Struct):
@@ -41,6 +44,7 @@ class _Recorded(msgspec.Struct):
     pid: int = 0
     message: Any = msgspec.UNSET
     error: str = ""
+    end: bool = False
 
 
 class _Row(msgspec.Struct, omit_defaults=True):
@@ -71,9 +75,15 @@ class _Requests:
 
     def __init__(self) -> None:
         self._open: dict[tuple[object, ...], list[_Row]] = {}
+        self._first: dict[tuple[object, ...], str] = {}  # a client's first message is a sent one
 
     def add(self, row: _Row) -> None:
-        """Add a request, or set method and elapsed time of a response from its request."""
+        """Add a request; set method and elapsed time of a response; judge the end of a channel."""
+        channel = (row.pid, row.channel)
+        if self._first.setdefault(channel, row.direction) == "sent" and row.kind == "end":
+            row.failed = True
+        elif row.kind == "end":
+            row.failed = any(key[:3] == (*channel, "sent") for key in self._open)
         direction = row.direction if row.kind == "request" else _OTHER[row.direction]
         key = (row.pid, row.channel, direction, json.dumps(row.id))
         if row.kind == "request":
@@ -188,13 +198,13 @@ def _rows(line: str) -> Iterator[_Row]:
             or (is_object(result) and result.get("isError") is True),
             str(members.get("method", "")),
             members.get("id"),
-            message=record.error if kind == "lost" else message,
+            message=record.error if kind in ("end", "lost") else message,
         )
 
 
 def _kind(record: _Recorded, members: Mapping[str, Any]) -> _Kind:
     if record.message is msgspec.UNSET:
-        return "lost"
+        return "end" if record.end else "lost"
     if "method" in members:
         return "request" if "id" in members else "notification"
     if "error" in members:

@@ -1,4 +1,4 @@
-"""The findings of the checks, as text, Markdown and JSON."""
+"""The findings of the checks, as text, Markdown, JSON and in the shape of all products."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from mcpgen.check_server.outcomes import Outcome
 from mcpgen.check_server.rules import Rule
 from mcpgen.check_server.runner import Findings
 from mcpgen.check_server.table import Check
+from mcpgen.findings import Finding, KeptRule, Report, markdown_cell
 
 _WIDTH = 100
+_LOST = "run.complete"
+"""The id of the finding that checks of a revision were given up."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class BrokenRule:
     """A rule that is broken in the same way in some revisions.
 
     Attributes:
@@ -38,13 +41,15 @@ class Finding:
         return self.rule.page(self.outcome.revision)
 
 
-def broken_rules(findings: Findings) -> list[Finding]:
+def broken_rules(findings: Findings) -> list[BrokenRule]:
     """The broken rules, errors first, each with all revisions in which it is broken alike."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in findings.outcomes:
         if outcome.state == "broken":
             groups.setdefault((outcome.rule.id, outcome.expected), []).append(outcome)
-    grouped = [Finding(rows[-1], tuple(row.revision for row in rows)) for rows in groups.values()]
+    grouped = [
+        BrokenRule(rows[-1], tuple(row.revision for row in rows)) for rows in groups.values()
+    ]
     return sorted(grouped, key=lambda each: each.rule.severity != "error")
 
 
@@ -62,7 +67,7 @@ def text(findings: Findings, *, verbose: bool) -> str:
     return "\n".join(lines)
 
 
-def _finding_text(each: Finding) -> Iterator[str]:
+def _finding_text(each: BrokenRule) -> Iterator[str]:
     rule = each.rule
     yield f"{rule.severity}: {rule.id}: {rule.keyword} in {', '.join(each.revisions)}"
     yield from textwrap.wrap(rule.sentence, _WIDTH, initial_indent="  ", subsequent_indent="  ")
@@ -90,14 +95,19 @@ def summary(findings: Findings) -> str:
 
 def markdown(findings: Findings) -> str:
     """The findings as a page of Markdown."""
-    lines = [f"# {_cell(findings.name or findings.target)}", "", _cell(summary(findings)), ""]
+    lines = [
+        f"# {markdown_cell(findings.name or findings.target)}",
+        "",
+        markdown_cell(summary(findings)),
+        "",
+    ]
     rows = [
         (
             each.rule.severity,
             f"[{each.rule.id}]({each.page})",
             ", ".join(each.revisions),
-            _cell(each.outcome.expected),
-            _cell(each.outcome.actual),
+            markdown_cell(each.outcome.expected),
+            markdown_cell(each.outcome.actual),
         )
         for each in broken_rules(findings)
     ]
@@ -106,7 +116,7 @@ def markdown(findings: Findings) -> str:
         lines += _table(heads, rows)
     else:
         lines.append("No rule is broken.")
-    lines += [f"\nGiven up in {name}: {_cell(why)}" for name, why in findings.lost.items()]
+    lines += [f"\nGiven up in {name}: {markdown_cell(why)}" for name, why in findings.lost.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -115,11 +125,48 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
         yield f"| {' | '.join(row)} |"
 
 
-def _cell(words: str) -> str:
-    """Escape a text for a table of Markdown."""
-    for char in ("\\", "|", "<", "`", "*", "_", "["):
-        words = words.replace(char, f"\\{char}")
-    return words
+def report_of(findings: Findings, file: str) -> Report:
+    """The findings in the shape of all products: each broken rule, and the rules that are kept.
+
+    Args:
+        findings: The findings.
+        file: The file of the server in the repository, as `shown_path` writes it; empty if it is
+            not known.
+    """
+    broken = broken_rules(findings)
+    listed = [
+        Finding(
+            each.rule.id,
+            each.rule.severity,
+            each.rule.area,
+            f"{each.rule.keyword} in {', '.join(each.revisions)}: expected {each.outcome.expected},"
+            f" got {each.outcome.actual}",
+            (each.rule.sentence, each.page),
+            file=file,
+            reason=each.rule.sentence,
+            page=each.page,
+        )
+        for each in broken
+    ]
+    listed += [
+        Finding(_LOST, "error", "checks", f"given up in {name}: {why}", file=file)
+        for name, why in findings.lost.items()
+    ]
+    return Report(findings.name or findings.target, listed, [*_list_kept(findings, broken)])
+
+
+def _list_kept(findings: Findings, broken: Sequence[BrokenRule]) -> Iterator[KeptRule]:
+    """Each rule that is broken in no revision: passed in one, or skipped in all."""
+    broken_ids = {each.rule.id for each in broken}
+    states: dict[str, list[Outcome]] = {}
+    for outcome in findings.outcomes:
+        states.setdefault(outcome.rule.id, []).append(outcome)
+    for name, outcomes in states.items():
+        if name in broken_ids:
+            continue
+        passed = any(outcome.state == "passed" for outcome in outcomes)
+        why = "" if passed else outcomes[-1].why or "not applicable"
+        yield KeptRule(outcomes[-1].rule.area, name, why)
 
 
 def document(findings: Findings) -> dict[str, Any]:

@@ -22,11 +22,13 @@ except ImportError as error:
     sys.exit(collisions.import_error_text(error))
 from mcpgen.cli.options import (
     DIRECTORY,
+    REPORT_FORMS,
     LazyGroup,
     common_options,
     extension_option,
     file_options,
     force_option,
+    format_option,
     json_option,
     old_modules_option,
     patch_option,
@@ -39,6 +41,7 @@ from mcpgen.console import Console
 from mcpgen.errors import McpgenError, UsageError
 
 if TYPE_CHECKING:
+    from mcpgen.findings import Report
     from mcpgen.package.commands import PackageOptions
     from mcpgen.package.settings import Settings
 
@@ -249,7 +252,7 @@ def cli(
 @file_options
 @trusted_option
 @click.option("--offline", is_flag=True, help="Do not ask the server that the project mirrors.")
-@json_option
+@format_option(*REPORT_FORMS)
 @common_options
 @click.pass_obj
 def check(
@@ -270,58 +273,75 @@ def check(
     The server that a project or a module mirrors is asked too: exits with 1 if it has changed, and
     with 2 if it does not answer.
     """
+    from mcpgen.findings import join_reports
+
+    reports = _check(console, directory, schemas, facts_file, trusted=trusted, offline=offline)
+    whole = join_reports(reports, "pyproject.toml")
+    console.report(whole)
+    if whole.fails:
+        sys.exit(1)
+
+
+def _check(
+    console: Console,
+    directory: Path | None,
+    schemas: tuple[Path, ...],
+    facts_file: Path | None,
+    *,
+    trusted: bool,
+    offline: bool,
+) -> list[Report]:
+    """Check what a directory is: a module of calls, a rendered directory, a project, a package."""
     if directory is not None and directory.suffix == ".py":
         from mcpgen.cli import mirror
 
-        if not mirror.check_module(console, directory, offline=offline):
-            sys.exit(1)
-        return
+        return [mirror.check_module(console, directory, offline=offline)]
     if directory is not None and _is_rendered(directory):
         from mcpgen.package import rendering
 
         _refuse_for_rendered(schemas, facts_file)
         with _own_revisions(directory):
-            current = rendering.is_current(console, directory, trusted=trusted)
-        if not current:
-            sys.exit(1)
-        return
+            return [rendering.compare_recorded(console, directory, trusted=trusted)]
     project = _project_settings(directory)
     if project is not None:
-        from mcpgen.project import commands as project_commands
-
         _refuse_options(project, None, schemas, facts_file)
-        current = project_commands.check(console, project, trusted=trusted)
-        if not offline and not _mirrors_its_server(console, project):
-            current = False
-        for path in project.calls_files:
-            from mcpgen.cli import mirror
-
-            current &= mirror.check_module(console, path, offline=offline)
-        if not current:
-            sys.exit(1)
-        return
+        return _check_project(console, project, trusted=trusted, offline=offline)
     from mcpgen.package import commands
 
     assert directory is not None  # or there are settings
     package_options = commands.PackageOptions(schemas=schemas, facts=facts_file, trusted=trusted)
     with _own_revisions(directory):
-        current = commands.check(console, directory, package_options)
-    if not current:
-        sys.exit(1)
+        return [commands.check(console, directory, package_options)]
 
 
-def _mirrors_its_server(console: Console, project: Settings) -> bool:
-    """Report the changes of the server that a project mirrors; whether there are none."""
-    if project.mirror is None or not project.mirror.server:
-        return True
-    from mcpgen.contract import mirrors, report
+def _check_project(
+    console: Console, project: Settings, *, trusted: bool, offline: bool
+) -> list[Report]:
+    """Check all that a project generates, and the servers that it mirrors."""
+    from mcpgen.project import commands as project_commands
+
+    reports = project_commands.check(console, project, trusted=trusted)
+    if not offline and project.mirror is not None and project.mirror.server:
+        reports.append(_check_mirrored_server(console, project))
+    for path in project.calls_files:
+        from mcpgen.cli import mirror
+
+        reports.append(mirror.check_module(console, path, offline=offline))
+    return reports
+
+
+def _check_mirrored_server(console: Console, project: Settings) -> Report:
+    """Report the changes of the server that a project mirrors."""
+    from mcpgen.cli import mirror
+    from mcpgen.contract import command, report
+    from mcpgen.findings import Report
 
     with console.progress("asking the mirrored server"):
-        changes = mirrors.changes_of(project)
+        changes = command.changes_of_mirror(project)
     if changes:
         console.summary(f"the server has changed: {report.summary(changes)}; run mcpgen update")
         console.text(report.text(changes))
-    return not changes
+    return Report("server", mirror.changed_server(changes, project.mirror_directory))
 
 
 @cli.command()

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcpgen.cli.options import FILE, common_options, json_option
+from mcpgen.cli.options import (
+    FILE,
+    REPORT_FORMS,
+    common_options,
+    format_option,
+    json_option,
+    output_option,
+)
 from mcpgen.console import Console, count_of
 from mcpgen.contract.rules import CATEGORIES, FAILING
 from mcpgen.errors import McpgenError, UsageError
@@ -22,9 +29,6 @@ if TYPE_CHECKING:
 
 DIFFERS = 1
 """The exit code if something changed that --fail-on names."""
-
-_ONE_FILE = frozenset({"junit", "sarif"})
-"""Forms of a report that are one document, about one file."""
 
 
 class _CannotTellError(McpgenError):
@@ -63,32 +67,32 @@ class _Report:
     Attributes:
         comparison: The changes that count.
         fail_on: The word of `--fail-on`.
-        form: The word of `--format`.
     """
 
     comparison: Comparison
     fail_on: str
-    form: str
 
-    def show(self, console: Console, changes: list[Change], file: Path) -> None:
-        """Print the changes of a file."""
+    def show(self, console: Console, changes: Mapping[Path, list[Change]]) -> None:
+        """Print the changes of contracts by file; exit with 1 if one of them fails."""
         from mcpgen.contract import report
+        from mcpgen.findings import join_reports
 
-        if self.form in report.FORMS:
-            click.echo(report.FORMS[self.form](changes, file.as_posix()), nl=False)
-            return
-        if changes:
-            console.text(report.text(changes))
-        console.summary(report.summary(changes))
-
-    def end(self, console: Console, changes: list[Change]) -> None:
-        """Print the changes as JSON if that was asked for; exit with 1 if one of them fails."""
-        from mcpgen.contract import report
-
-        console.record(report.records(changes))
-        if any(
-            each.rule.severity in FAILING[self.fail_on] and not each.allowed for each in changes
-        ):
+        for file, of_file in changes.items():
+            if len(changes) > 1:
+                console.summary(f"{file}:")
+            if of_file:
+                console.text(report.text(of_file))
+            console.summary(report.summary(of_file))
+        every = [change for of_file in changes.values() for change in of_file]
+        console.record(report.records(every))
+        if console.form == "markdown":
+            heads = [f"## {file}\n\n" if len(changes) > 1 else "" for file in changes]
+            tables = [report.markdown(of_file) for of_file in changes.values()]
+            console.document("\n".join(map("".join, zip(heads, tables, strict=True))))
+        else:
+            reports = [report.report_of(of_file, file) for file, of_file in changes.items()]
+            console.report(join_reports(reports, ", ".join(each.name for each in reports)))
+        if any(each.rule.severity in FAILING[self.fail_on] and not each.allowed for each in every):
             sys.exit(DIFFERS)
 
 
@@ -129,14 +133,12 @@ def _report_options(command: Callable[..., None]) -> Callable[..., None]:
         categories: tuple[Any, ...],
         allow: Path | None,
         fail_on: str,
-        form: str,
         **more: Any,
     ) -> None:
         from mcpgen.contract.command import Comparison
 
-        console.as_json |= form == "json"
         comparison = Comparison(selection, categories, allow)
-        command(console, *words, report=_Report(comparison, fail_on, form), **more)
+        command(console, *words, report=_Report(comparison, fail_on), **more)
 
     options = (
         selection_options,
@@ -159,13 +161,7 @@ def _report_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True,
             help="Exit with 1 if a change of this severity, or a graver one, is there.",
         ),
-        click.option(
-            *("--format", "form"),
-            type=click.Choice(["text", "markdown", "json", "junit", "sarif", "github"]),
-            default="text",
-            help="Form of the report.",
-        ),
-        json_option,
+        format_option(*REPORT_FORMS),
         common_options,
         click.pass_obj,
     )
@@ -186,13 +182,7 @@ _REVISIONS = click.option(
 
 @contract.command("write")
 @_TARGET
-@click.option(
-    *("-o", "--output"),
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="The file to write, such as server.contract.json.",
-)
+@output_option("The file to write, such as server.contract.json.")
 @_REVISIONS
 @selection_options
 @json_option
@@ -231,9 +221,7 @@ def check(console: Console, target: str, file: Path, report: _Report) -> None:
     old = document.read(file)
     with console.progress(f"asking {target}"):
         new = command.of_server(target, Path.cwd())
-    changes = report.comparison.changes(old, new)
-    report.show(console, changes, file)
-    report.end(console, changes)
+    report.show(console, {file: report.comparison.changes(old, new)})
 
 
 @contract.command("diff")
@@ -253,43 +241,28 @@ def diff(console: Console, files: tuple[Path, ...], against: str | None, report:
             expected = "OLD and NEW, or files and --against"
             raise UsageError(f"expected {expected}, got {count_of(len(files), 'file')}")
         old, new = map(document.read, files)
-        changes = report.comparison.changes(old, new)
-        report.show(console, changes, files[-1])
-        report.end(console, changes)
+        report.show(console, {files[-1]: report.comparison.changes(old, new)})
         return
-    if len(files) > 1 and report.form in _ONE_FILE:
-        raise UsageError(f"--format {report.form}: expected one file, got {len(files)}")
-    every: list[Change] = []
+    changes: dict[Path, list[Change]] = {}
     for file in files:
-        if len(files) > 1:
-            console.summary(f"{file}:")
         new = document.read(file)
         earlier = command.of_reference(file, against)  # nothing breaks by a new file
-        changes = report.comparison.changes(earlier or new, new)
-        report.show(console, changes, file)
-        every += changes
-    report.end(console, every)
+        changes[file] = report.comparison.changes(earlier or new, new)
+    report.show(console, changes)
 
 
 @contract.command("rules")
-@click.option(
-    *("--format", "form"),
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    help="Form of the list; markdown has an example of each rule.",
-)
-@json_option
+@format_option("text", "markdown", "json")
 @common_options
 @click.pass_obj
-def rules(console: Console, form: str) -> None:
-    """Print the rules by which changes are named and judged."""
+def rules(console: Console) -> None:
+    """Print the rules by which changes are named and judged; as Markdown with examples."""
     from mcpgen.contract.rules import RULES
 
-    console.as_json |= form == "json"
-    if form == "markdown":
+    if console.form == "markdown":
         from mcpgen.contract import rule_page
 
-        click.echo(rule_page.text(), nl=False)
+        console.document(rule_page.text())
         return
     rows = [(each.id, each.severity, each.category, each.reason) for each in RULES.values()]
     keys = ("rule", "severity", "category", "reason")

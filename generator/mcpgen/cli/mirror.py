@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from mcpgen.cli.contract import selection_options
-from mcpgen.cli.options import common_options, force_option, json_option
+from mcpgen.cli.options import common_options, force_option, json_option, output_option
 from mcpgen.console import Console
 from mcpgen.contract import calls, report
 from mcpgen.contract.command import Selection
+from mcpgen.contract.compare import Change
 from mcpgen.errors import OutputError, safe_text
+from mcpgen.findings import Finding, Report
+from mcpgen.package.check import file_finding
+
+_RENEW = "not what mcpgen would write; run mcpgen update"
 
 
 @click.command()
 @click.argument("target", metavar="TARGET")
-@click.option(
-    *("-o", "--output"),
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="The module to write, such as src/app/calls.py.",
-)
+@output_option("The module to write, such as src/app/calls.py.")
 @click.option(
     "--package",
     metavar="NAME",
@@ -80,13 +80,16 @@ def _report(console: Console, module: calls.Module, notes: Sequence[str]) -> Non
     console.summary(f"wrote {module.path}: class {module.origin.calls_class}")
 
 
-def check_module(console: Console, path: Path, *, offline: bool) -> bool:
+def check_module(console: Console, path: Path, *, offline: bool) -> Report:
     """Report whether a module is what mcpgen would write, and whether its server has changed.
 
     Args:
         console: The output.
         path: The module.
         offline: Whether the server is left out.
+
+    Returns:
+        The findings, of which none fails if neither is so.
 
     Raises:
         McpgenError: The file is no such module, or the server does not answer.
@@ -96,15 +99,26 @@ def check_module(console: Console, path: Path, *, offline: bool) -> bool:
     console.summary(
         f"{path}: {'up to date' if current else 'differs; run mcpgen update ' + str(path)}"
     )
+    listed = [] if current else [file_finding(path.parent, path.name, _RENEW)]
     if offline or not module.origin.server:
-        return current
+        return Report(path.as_posix(), listed)
     with console.progress(f"asking {safe_text(module.origin.server)}"):
         _, changes = calls.server_changes(module)
     if changes:
         summary = report.summary(changes)
         console.summary(f"the server has changed: {summary}; run mcpgen update {path}")
         console.text(report.text(changes))
-    return current and not changes
+    return Report(path.as_posix(), [*listed, *changed_server(changes, module.contract_path)])
+
+
+def changed_server(changes: Sequence[Change], file: Path) -> Sequence[Finding]:
+    """The changes of a server that code was written from, each of which fails a check.
+
+    Args:
+        changes: The changes.
+        file: The file with what was recorded of the server.
+    """
+    return [replace(each, level="error") for each in report.report_of(changes, file).findings]
 
 
 def update_module(console: Console, path: Path, *, force: bool) -> None:

@@ -1,7 +1,7 @@
 """Options that several commands share, and a group that loads commands when they are needed.
 
-Options for the output alone (`--quiet`, `--json`, `--debug`) are kept in the `Console` of the run:
-no command takes these as parameters.
+Options for the output alone (`--quiet`, `--json`, `--format`, `--debug`) are kept in the `Console`
+of the run: no command takes these as parameters.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import click
 
 from mcpgen import paths
 from mcpgen.console import Console
+from mcpgen.errors import UsageError
 from mcpgen.model.feature_table import FEATURES
 from mcpgen.model.parts import ALL, NONE, PARTS, TRANSPORTS, USED
 from mcpgen.model.runtime import DISTRIBUTION, RUNTIMES
@@ -53,14 +54,20 @@ class LazyGroup(click.Group):
         return command
 
 
-def _flag_of_console(attribute: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    """A callback that sets an attribute of the run's console if an option is given."""
+def _set_quiet(context: click.Context, _: click.Parameter, chosen: bool) -> None:
+    if chosen:
+        context.ensure_object(Console).quiet = True
 
-    def set_flag(context: click.Context, _: click.Parameter, chosen: bool) -> None:
-        if chosen:
-            setattr(context.ensure_object(Console), attribute, True)
 
-    return set_flag
+def _set_form(context: click.Context, _: click.Parameter, form: str | bool | None) -> None:
+    """Keep the form of the result that an option names; `--json` is `--format json`."""
+    if not form:
+        return
+    console = context.ensure_object(Console)
+    word = "json" if form is True else str(form)
+    if console.form not in ("text", word):
+        raise UsageError(f"expected one form of the result, got {console.form} and {word}")
+    console.form = word
 
 
 def common_options(command: Any) -> Any:
@@ -69,7 +76,7 @@ def common_options(command: Any) -> Any:
         *("-q", "--quiet"),
         is_flag=True,
         expose_value=False,
-        callback=_flag_of_console("quiet"),
+        callback=_set_quiet,
         help="Print neither progress nor summaries.",
     )
     debug = click.option(
@@ -113,9 +120,35 @@ def json_option(command: Any) -> Any:
         "--json",
         is_flag=True,
         expose_value=False,
-        callback=_flag_of_console("as_json"),
+        callback=_set_form,
         help="Print one JSON value instead of text.",
     )(command)
+
+
+REPORT_FORMS = ("text", "markdown", "json", "junit", "sarif", "github")
+"""The forms of a report of findings."""
+
+
+def format_option(*forms: str) -> Callable[[Any], Any]:
+    """The options for the form of the result, which is kept in the `Console` of the run.
+
+    Args:
+        forms: The words of `--format`, `text` and `json` among them.
+    """
+
+    def add(command: Any) -> Any:
+        option = click.option(
+            "--format",
+            "form",
+            type=click.Choice(forms),
+            expose_value=False,
+            callback=_set_form,
+            help="Form of the result; text unless given"
+            + (", github for annotations of a workflow." if "github" in forms else "."),
+        )
+        return option(json_option(command))
+
+    return add
 
 
 def extension_option(command: Any) -> Any:
@@ -136,6 +169,16 @@ def watch_option(command: Any) -> Any:
     return click.option(
         "--watch", is_flag=True, help="Generate again whenever an input changes, until Ctrl-C."
     )(command)
+
+
+def output_option(meaning: str) -> Callable[[Any], Any]:
+    """The option that names the file to write.
+
+    Args:
+        meaning: Its help.
+    """
+    kind = click.Path(dir_okay=False, path_type=Path)
+    return click.option(*("-o", "--output"), type=kind, required=True, metavar="FILE", help=meaning)
 
 
 def force_option(command: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mcpgen.cli.options import common_options, json_option
+from mcpgen.cli.options import REPORT_FORMS, common_options, format_option, json_option
 from mcpgen.console import Console
 
 _OUTPUT = click.Path(dir_okay=False, path_type=Path)
@@ -19,13 +19,6 @@ _SIDES = tuple(
 @click.command()
 @click.argument("old", metavar="A", required=False)
 @click.argument("new", metavar="B", required=False)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "json", "html"]),
-    default="text",
-    help="Form of the report.",
-)
 @click.option("-o", "--output", type=_OUTPUT, metavar="FILE", help="Write the report to FILE.")
 @click.option(
     "--severity",
@@ -54,7 +47,7 @@ _SIDES = tuple(
     help="Print the outcome of each member of messages of A for peers of B, through a proxy.",
 )
 @click.option("--rules", "only_rules", is_flag=True, help="Print the rules and end.")
-@json_option
+@format_option(*REPORT_FORMS, "html")
 @common_options
 @click.pass_obj
 def diff(console: Console, /, old: str | None, new: str | None, **options: Any) -> None:

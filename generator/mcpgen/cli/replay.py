@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcpgen.cli.options import FILE, common_options, json_option
+from mcpgen.cli.options import (
+    FILE,
+    REPORT_FORMS,
+    common_options,
+    format_option,
+    output_option,
+)
 from mcpgen.cli.replay_serving import (
     check_not_serving,
     check_only_serving,
@@ -73,15 +79,8 @@ class CannotReplayError(McpgenError):
     show_default=True,
     help="Exit with 1 if there is a difference, or never.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "json", "junit", "sarif", "github"]),
-    default="text",
-    help="Form of the report.",
-)
 @serve_options
-@json_option
+@format_option(*REPORT_FORMS)
 @common_options
 @click.pass_obj
 def replay(
@@ -94,7 +93,6 @@ def replay(
     session: int | None,
     timeout: float,
     fail_on: str,
-    form: str,
     **serving: Any,
 ) -> None:
     """Play the client's side of the recorded sessions in TRACE, and compare a server's answers.
@@ -125,7 +123,6 @@ def replay(
 
     if against is None:
         raise UsageError("expected --against TARGET or --serve, got neither")
-    console.as_json |= form == "json"
     try:
         sessions = recording.read(trace)
         chosen = command.Options(
@@ -138,20 +135,14 @@ def replay(
             runs = command.replay(sessions, against, Path.cwd(), chosen)
     except McpgenError as error:
         raise CannotReplayError(str(error)) from error
-    _report(console, runs, trace, form)
+    _report(console, runs, trace)
     if fail_on == "difference" and any(run.differs for run in runs):
         sys.exit(DIFFERS)
 
 
 @click.command()
 @click.argument("target", metavar="TARGET")
-@click.option(
-    *("-o", "--output"),
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="The trace to append to.",
-)
+@output_option("The trace to append to.")
 @common_options
 @click.pass_obj
 def record(console: Console, target: str, output: Path) -> None:
@@ -168,13 +159,14 @@ def record(console: Console, target: str, output: Path) -> None:
         raise CannotReplayError(str(error)) from error
 
 
-def _report(console: Console, runs: Sequence[Run], trace: str, form: str) -> None:
+def _report(console: Console, runs: Sequence[Run], trace: str) -> None:
     from mcpgen.replay import report
 
     console.record(report.records(runs))
-    if form in report.FORMS:
-        click.echo(report.FORMS[form](runs, Path(trace).as_posix()), nl=False)
+    if any(run.outcomes for run in runs):
+        console.text(report.text(runs))
+    console.summary(report.summary(runs))
+    if console.form == "markdown":
+        console.document(report.markdown(runs))
     else:
-        if any(run.outcomes for run in runs):
-            console.text(report.text(runs))
-        console.summary(report.summary(runs))
+        console.report(report.report_of(runs, trace))

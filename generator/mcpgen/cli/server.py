@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcpgen.cli.options import common_options, json_option
+from mcpgen.cli.options import REPORT_FORMS, common_options, format_option
 from mcpgen.console import Console
 from mcpgen.errors import UsageError
+from mcpgen.findings import shown_path
 
 if TYPE_CHECKING:
     from mcpgen.check_server.runner import Findings
@@ -59,15 +60,8 @@ _GRAVE = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
     help="Exit with 1 if a rule of this severity, or a graver one, is broken. A broken MUST is an"
     " error, a broken SHOULD a warning.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    help="Form of the report.",
-)
 @click.option("--verbose", is_flag=True, help="Name also what passed, and what does not apply.")
-@json_option
+@format_option(*REPORT_FORMS)
 @common_options
 @click.pass_obj
 def check_server(
@@ -79,7 +73,6 @@ def check_server(
     timeout: float,
     call_tools: bool,
     fail_on: str,
-    form: str,
     verbose: bool,
 ) -> None:
     """Tell which rules of the specification the running server TARGET breaks.
@@ -94,7 +87,6 @@ def check_server(
     from mcpgen.check_server import report, runner
     from mcpgen.project import live_server
 
-    console.as_json |= form == "json"
     if list_rules:
         checks = runner.select_checks(rules)
         console.record(report.rule_records(checks))
@@ -108,21 +100,32 @@ def check_server(
 
     with console.steps(verbose=verbose) as steps:
         findings = runner.run(options, steps.begin, steps.step)
-    _print(console, findings, form, verbose=verbose)
+    _print(console, findings, target, verbose=verbose)
     if findings.lost or {each.rule.severity for each in report.broken_rules(findings)} & {
         *_GRAVE[fail_on]
     }:
         sys.exit(BROKEN)
 
 
-def _print(console: Console, findings: Findings, form: str, *, verbose: bool) -> None:
+def _print(console: Console, findings: Findings, target: str, *, verbose: bool) -> None:
     from mcpgen.check_server import report
 
     console.record(report.document(findings))
-    if form == "markdown":
-        click.echo(report.markdown(findings), nl=False)
+    text = report.text(findings, verbose=verbose)
+    if text:
+        console.text(text)
+    console.summary(report.summary(findings))
+    if console.form == "markdown":
+        console.document(report.markdown(findings))
     else:
-        text = report.text(findings, verbose=verbose)
-        if text:
-            console.text(text)
-        console.summary(report.summary(findings))
+        console.report(report.report_of(findings, _file_of(target)))
+
+
+def _file_of(target: str) -> str:
+    """The file of a server: the first one of the current project that its words name."""
+    words = [target.partition("#")[0], *target.split()]
+    paths = [
+        Path(word.strip("'\"")) for word in words if not word.startswith(("http://", "https://"))
+    ]
+    inside = (shown_path(path) for path in paths if path.is_file())
+    return next((shown for shown in inside if not Path(shown).is_absolute()), "")

@@ -14,12 +14,13 @@ from mcpgen.contract import document
 from mcpgen.contract.compare import Change, compare
 from mcpgen.contract.document import Contract
 from mcpgen.contract.rules import CATEGORIES, Category, Exemption, read_exemptions
-from mcpgen.errors import UsageError, safe_text
+from mcpgen.errors import MirrorError, ServerError, UsageError, safe_text
 from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection
 from mcpgen.package import package_cache
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.project import live_server
+from mcpgen.package.settings import Settings
+from mcpgen.project import live_server, mirror
 from mcpgen.project.live_server import Surface
 from mcpgen.project.server_lists import KINDS, WORDS, ServerLists
 
@@ -115,6 +116,29 @@ async def text_of_memory(package: Any, server: object) -> str:
         MirrorError: As for `of_memory`.
     """
     return document.text_of(await of_memory(package, server))
+
+
+def changes_of_mirror(settings: Settings) -> list[Change]:
+    """The changes of the server that a project mirrors, since the project recorded its lists.
+
+    Args:
+        settings: The settings of a project that mirrors a running server.
+
+    Raises:
+        MirrorError: The record of the project is malformed.
+        ServerError: The server does not start or answer.
+    """
+    assert settings.mirror is not None  # or there is no server
+    recorded = mirror.read(settings.mirror_directory)
+    directory = settings.root / settings.mirror.directory
+    server = live_server.target(settings.mirror.server, directory)
+    try:
+        with live_server.import_package(peer_files()) as package:
+            lists = live_server.lists(package, server)
+    except MirrorError as error:
+        raise ServerError(f"{error}; --offline leaves the server out") from error
+    old, new = (Contract("", (Surface("", "", {}, each),)) for each in (recorded.lists, lists))
+    return compare(old, new)
 
 
 def known_revisions(package: Any, revisions: Sequence[str]) -> tuple[str, ...]:

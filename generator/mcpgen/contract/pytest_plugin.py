@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pytest
 
-from mcpgen.contract.run_settings import RUN, RunSettings
+from mcpgen.contract import RUN, RunSettings
 
 
 class CheckContract(Protocol):

@@ -1,18 +1,18 @@
-"""The changes of a server as text, Markdown, JSON, JUnit, SARIF and annotations of GitHub."""
+"""The changes of a server as text, Markdown, JSON and findings."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from mcpgen import findings
 from mcpgen.console import count_of
 from mcpgen.contract.compare import Change
-from mcpgen.contract.rules import RULES, SEVERITIES
+from mcpgen.contract.rules import SEVERITIES
 from mcpgen.errors import safe_text
-from mcpgen.findings import Finding, Level, markdown_cell
+from mcpgen.findings import Finding, Level, Report, markdown_cell, shown_path
 
 _LONGEST = 400
 _SHOWN = 5
@@ -102,26 +102,10 @@ def _is_whole(witness: str) -> bool:
     return bool(witness) and not witness.endswith("...")
 
 
-def junit(changes: Sequence[Change], file: str) -> str:
-    """The changes as JUnit: a case for each; what breaks is a failure."""
-    return findings.junit(_findings(changes), file, "server.unchanged")
-
-
-def sarif(changes: Sequence[Change], file: str) -> str:
-    """The changes as SARIF 2.1.0, with their places in the contract's file."""
-    rules: dict[str, tuple[str, Level]] = {
-        rule.id: (rule.reason, _LEVELS[rule.severity]) for rule in RULES.values()
-    }
-    return findings.sarif(_findings(changes), file, rules)
-
-
-def github(changes: Sequence[Change], file: str) -> str:
-    """The changes as commands of GitHub's workflows, which become annotations."""
-    return findings.github(_findings(changes), file)
-
-
-def _findings(changes: Sequence[Change]) -> list[Finding]:
-    return [
+def report_of(changes: Iterable[Change], file: Path) -> Report:
+    """The changes of a contract as findings, with their places in the contract's file."""
+    shown = shown_path(file)
+    listed = [
         Finding(
             change.rule.id,
             _LEVELS[change.rule.severity],
@@ -129,16 +113,10 @@ def _findings(changes: Sequence[Change]) -> list[Finding]:
             _line(change),
             tuple(_more(change)),
             change.pointer,
+            shown,
+            reason=change.rule.reason,
             allowed=bool(change.allowed),
         )
         for change in changes
     ]
-
-
-FORMS: Mapping[str, Callable[[Sequence[Change], str], str]] = {
-    "markdown": lambda changes, _: markdown(changes),
-    "junit": junit,
-    "sarif": sarif,
-    "github": github,
-}
-"""The forms of a report besides text and JSON, each with the name of the contract's file."""
+    return Report(shown, listed)

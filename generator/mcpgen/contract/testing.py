@@ -10,10 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from mcpgen.contract import command, document, report
+from mcpgen.contract import RUN, command, document, report
 from mcpgen.contract.document import Contract
 from mcpgen.contract.rules import FAILING
-from mcpgen.contract.run_settings import RUN
 from mcpgen.errors import UsageError, safe_text
 
 UPDATE = "pytest --contract-update"

@@ -100,7 +100,9 @@ class Change:
     def sentence(self) -> str:
         """The change in words, without its place."""
         sure = "" if self.confidence is None else f" ({self.confidence:.0%} sure)"
-        return self.rule.text.format(old=self.old, new=self.new).rstrip(" :") + sure
+        senders = " and ".join(f"the {sender}" for sender in sorted(self.senders))
+        text = self.rule.text.format(old=self.old, new=self.new, senders=senders)
+        return text.rstrip(" :") + sure
 
 
 def counts(changes: Iterable[Change]) -> dict[Severity, int]:

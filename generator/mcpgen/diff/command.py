@@ -10,14 +10,16 @@ from typing import Any
 
 import click
 
+from mcpgen import findings
 from mcpgen.console import Console
 from mcpgen.diff import bridge_report, report
-from mcpgen.diff.bridge import derive
+from mcpgen.diff.bridge import Bridge, derive
 from mcpgen.diff.changes import PARTIES
 from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import load
 from mcpgen.diff.rules import severities
 from mcpgen.errors import InputError, OutputError, UsageError
+from mcpgen.findings import shown_path
 
 FOUND = 1
 """The exit code if there are changes with the severity of `--fail-on` or a graver one."""
@@ -30,25 +32,37 @@ _GRAVE: Mapping[str, frozenset[str]] = {
 }
 
 
+_OF_DIFF: Mapping[str, Callable[[Diff], str]] = {
+    "text": report.text,
+    "markdown": report.markdown,
+    "json": report.json_text,
+}
+_OF_BRIDGE: Mapping[str, Callable[[Bridge], str]] = {
+    "text": bridge_report.text,
+    "markdown": bridge_report.markdown,
+    "json": bridge_report.json_text,
+}
+
+
 @dataclass(frozen=True)
 class Options:
     """The options of the command line.
 
     Attributes:
-        form: The form of the report.
         output: The file for the report; standard output if `None`.
         settings: Severities of rules, `RULE=SEVERITY` each.
         affects: Words that name affected parties: `client`, `server-sends`, ...; all if empty.
         fail_on: The least severity that makes the exit code 1.
         errata: Whether known defects of published schemas are corrected.
+        file: B, if it is a file, as `shown_path` writes it; else empty.
     """
 
-    form: str
     output: Path | None
     settings: Sequence[str]
     affects: Sequence[str]
     fail_on: str
     errata: bool
+    file: str
 
 
 def run_options(
@@ -64,27 +78,26 @@ def run_options(
         click.echo(report.rules_text())
         return
     if values["bridge"]:
-        _check_bridge_options(values)
+        _check_bridge_options(console.form, values)
     if old is None or new is None:
         raise UsageError("expected two revisions or schema files, A and B")
-    console.as_json |= values["form"] == "json"  # --format json is --json
     options = Options(
-        form="json" if console.as_json else values["form"],
         output=values["output"],
         settings=values["settings"],
         affects=values["affects"],
         fail_on=values["fail_on"],
         errata=not values["no_errata"],
+        file=shown_path(Path(new)) if Path(new).is_file() else "",
     )
     (run_bridge if values["bridge"] else run)(console, old, new, options)
 
 
-def _check_bridge_options(values: Mapping[str, Any]) -> None:
+def _check_bridge_options(form: str, values: Mapping[str, Any]) -> None:
     judging = {
         "--severity": values["settings"],
         "--affects": values["affects"],
         "--fail-on": values["fail_on"] != "never",
-        "--format html": values["form"] == "html",
+        f"--format {form}": form not in _OF_BRIDGE,
     }
     if refused := [option for option, is_given in judging.items() if is_given]:
         raise UsageError(
@@ -129,15 +142,8 @@ def run_bridge(console: Console, old: str, new: str, options: Options) -> None:
         bridge = derive(ours, theirs)
     except InputError as error:
         raise UsageError(str(error)) from error
-    if options.output is None and console.as_json:
-        console.record(bridge_report.record(bridge))
-        return
-    forms = {
-        "text": bridge_report.text,
-        "markdown": bridge_report.markdown,
-        "json": bridge_report.json_text,
-    }
-    _publish(console, forms[options.form](bridge), bridge_report.headline(bridge), options)
+    text = _OF_BRIDGE[console.form](bridge)
+    _publish(console, text, bridge_report.headline(bridge), options)
 
 
 def _select_affected(diff: Diff, words: Sequence[str]) -> Diff:
@@ -156,39 +162,32 @@ def _is_meant(party: str, word: str) -> bool:
 
 
 def _write(console: Console, diff: Diff, options: Options) -> None:
-    if options.output is None and console.as_json:
-        console.record(report.record(diff))
-        return
-    _publish(console, _forms()[options.form](diff), report.headline(diff), options)
+    form = console.form
+    if form in _OF_DIFF:
+        text = _OF_DIFF[form](diff)
+    elif form == "html":
+        from mcpgen.diff import page  # Jinja takes long to import
+
+        text = page.html(diff)
+    else:
+        text = findings.FORMS[form](report.report_of(diff, options.file))
+    _publish(console, text, report.headline(diff), options)
 
 
 def _publish(console: Console, text: str, headline: str, options: Options) -> None:
     """Print a report, or write it to the file of the options."""
     if options.output is None:
-        if options.form == "text":
+        if console.form == "text":
             _show(text)
         else:
-            click.echo(text.removesuffix("\n"))
+            console.document(text)
         return
     try:
         options.output.write_text(f"{text.removesuffix(chr(10))}\n", "utf-8", newline="\n")
     except OSError as error:
         raise OutputError(f"{options.output}: {error.strerror}") from error
-    console.summary(f"{options.output}: {headline}")
-
-
-def _forms() -> Mapping[str, Callable[[Diff], str]]:
-    def html(diff: Diff) -> str:
-        from mcpgen.diff import page  # Jinja takes long to import
-
-        return page.html(diff)
-
-    return {
-        "text": report.text,
-        "markdown": report.markdown,
-        "json": report.json_text,
-        "html": html,
-    }
+    if not console.as_json:
+        Console(console.quiet).summary(f"{options.output}: {headline}")
 
 
 def _show(text: str) -> None:

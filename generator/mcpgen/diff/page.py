@@ -17,11 +17,12 @@ from mcpgen.errors import safe_text
 from mcpgen.render.templates import SandboxedEnvironment
 
 _LONGEST = 300
-_KINDS = (
-    ("Messages", ("method", "notification", "params", "capability")),
-    ("Types", ("field", "value", "type")),
-    ("Facts", ("fact", "error code")),
-)
+_SECTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("method", "notification", "params", "capability"), "Messages"),
+    **dict.fromkeys(("field", "value", "type", "type name"), "Types"),
+}
+"""The section of a changed element; all others are facts."""
+_FACTS = "Facts"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def html(diff: Diff) -> str:
     return environment.get_template("page.html.jinja").render(
         diff=diff,
         owners=list(_owners(diff)),
-        sections=[section for section, _ in _KINDS],
+        sections=[*dict.fromkeys(_SECTIONS.values()), _FACTS],
         parties=diff.parties,
         by_party=report.by_party(diff),
         severities=SEVERITIES[:-1],
@@ -81,10 +82,9 @@ def _side(change: Change, which: str) -> str:
 
 
 def _owners(diff: Diff) -> Iterator[Owner]:
-    for section, elements in _KINDS:
-        by_owner: dict[str, list[Change]] = {}
-        for change in diff.changes:
-            if change.rule.element in elements:
-                by_owner.setdefault(change.owner, []).append(change)
-        for name in sorted(by_owner, key=str.casefold):
-            yield Owner(name, section, tuple(by_owner[name]))
+    changes: dict[tuple[str, str], list[Change]] = {}
+    for change in diff.changes:
+        section = _SECTIONS.get(change.rule.element, _FACTS)
+        changes.setdefault((section, change.owner), []).append(change)
+    for section, name in sorted(changes, key=lambda key: key[1].casefold()):
+        yield Owner(name, section, tuple(changes[section, name]))

@@ -1,4 +1,4 @@
-"""A comparison as text for a terminal, as Markdown and as JSON.
+"""A comparison as text for a terminal, as Markdown, as JSON and as findings.
 
 Names and values come from foreign schemas: control characters never reach a terminal, and Markdown
 shows the texts unchanged.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -18,7 +18,14 @@ from mcpgen.diff.changes import Change
 from mcpgen.diff.compare import Diff
 from mcpgen.diff.rules import RULES, SEVERITIES, Rule, Severity
 from mcpgen.errors import safe_text
+from mcpgen.findings import Finding, Level, Report
 
+_LEVELS: Mapping[Severity, Level] = {
+    "breaking": "error",
+    "warning": "warning",
+    "compatible": "note",
+}
+"""The levels of findings by severity."""
 _WIDTH = 100
 _LONGEST = 200
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~])")
@@ -188,6 +195,28 @@ def _record(change: Change) -> dict[str, Any]:
         ],
         "confidence": None if change.confidence is None else round(change.confidence, 2),
     }
+
+
+def report_of(diff: Diff, file: str) -> Report:
+    """The comparison as findings.
+
+    Args:
+        diff: The comparison.
+        file: The file of the new side, as `shown_path` writes it; empty for a revision.
+    """
+    listed = [
+        Finding(
+            change.rule.id,
+            _LEVELS[change.severity],
+            safe_text(change.owner, _LONGEST),
+            safe_text(f"{change.place}: {change.sentence}", 2 * _LONGEST),
+            tuple(f"affects {party}" for party in change.affected_parties),
+            file=file,
+            reason=change.reason,
+        )
+        for change in diff.changes
+    ]
+    return Report(f"{safe_text(diff.old)} -> {safe_text(diff.new)}", listed)
 
 
 def json_text(diff: Diff) -> str:

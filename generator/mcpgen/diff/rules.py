@@ -52,7 +52,7 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """The change in words, with `{old}` and `{new}` for what each revision has."""
+        """The change in words, with `{old}`, `{new}` and `{senders}` for what a change has."""
         return _TEXTS.get(self.id, f"{self.element} {self.kind}")
 
     @property
@@ -62,6 +62,10 @@ class Rule:
 
 
 _TEXTS: Mapping[str, str] = {
+    "METHOD_ADDED": "method added: sent by {senders}",
+    "METHOD_REMOVED": "method removed: no longer sent by {senders}",
+    "NOTIFICATION_ADDED": "notification added: sent by {senders}",
+    "NOTIFICATION_REMOVED": "notification removed: no longer sent by {senders}",
     "METHOD_MOVED_INTO_RESULT": "asked inside a result, no longer a request of its own",
     "METHOD_MOVED_OUT_OF_RESULT": "a request of its own, no longer asked inside a result",
     "METHOD_RENAMED": "renamed from {old}",

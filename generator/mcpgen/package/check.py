@@ -6,12 +6,14 @@ nothing is rendered, and no module for rendering is imported.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from mcpgen import __version__
+from mcpgen import __version__, findings
 from mcpgen.errors import McpgenError, OutputError
+from mcpgen.findings import Finding
 from mcpgen.model import runtime
 from mcpgen.model.schema_sources import Source
 from mcpgen.package import build_request, manifest, output
@@ -68,6 +70,62 @@ class Report:
             or self.templates_changed
             or self.patch_changed
         )
+
+
+def report_of(report: Report, disagreements: Iterable[str]) -> findings.Report:
+    """A check as findings: an error for each file that differs, a note for each reason.
+
+    Args:
+        report: The check.
+        disagreements: How the features of the package differ from those that its program uses.
+    """
+    name = report.directory.as_posix()
+    of_package = partial(
+        Finding, item=name, file=findings.shown_path(report.directory / manifest.NAME)
+    )
+    listed = [file_finding(report.directory, path, _why(report, path)) for path in report.differing]
+    listed += [of_package("FEATURES_DIFFER", "error", text=line) for line in disagreements]
+    reasons = {
+        **{f"schema {each}": what for each, what in report.schema_changed.items()},
+        **{f"template {each}": "it is another one" for each in report.templates_changed},
+    }
+    if report.generator_changed:
+        reasons["generator"] = report.generator_changed
+    if report.runtime_changed:
+        reasons["runtime"] = f"the package requires {report.runtime_changed}"
+    if report.patch_changed:
+        reasons["patch"] = "it is another one"
+    listed += [
+        of_package("INPUT_CHANGED", "note", text=f"the {what} changed: {how}")
+        for what, how in reasons.items()
+    ]
+    return findings.Report(name, listed)
+
+
+def file_finding(directory: Path, path: str, why: str) -> Finding:
+    """The finding that a file is not what mcpgen would write.
+
+    Args:
+        directory: The directory that mcpgen wrote.
+        path: The file in it.
+        why: The reason, and what to do.
+    """
+    return Finding(
+        "FILE_DIFFERS",
+        "error",
+        path,
+        f"{path}: {why}",
+        file=findings.shown_path(directory / path),
+        reason="a file is not what mcpgen would write",
+    )
+
+
+def _why(report: Report, path: str) -> str:
+    if path in report.missing:
+        return "missing; run mcpgen update"
+    if path in report.edited:
+        return "edited by hand; keep the edit by mcpgen patch, or run mcpgen update --force"
+    return "not what mcpgen would write; run mcpgen update"
 
 
 def check(directory: Path, named: Sequence[Source] = (), *, trusted: bool = False) -> Report:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mcpgen import paths
+from mcpgen import findings, paths
 from mcpgen.console import Console, count_of
 from mcpgen.errors import OutputError, UsageError, safe_text
 from mcpgen.model import runtime, schema_sources
@@ -550,8 +550,11 @@ def _next_commands(
         yield f"next: cd {shlex.quote(Path(os.path.relpath(root)).as_posix())} && {command}"
 
 
-def check(console: Console, directory: Path, options: PackageOptions) -> bool:
+def check(console: Console, directory: Path, options: PackageOptions) -> findings.Report:
     """Report whether a package is what mcpgen would write, with reasons and a diff if not.
+
+    Returns:
+        The findings, of which none fails if the package is.
 
     Raises:
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
@@ -595,16 +598,15 @@ def check(console: Console, directory: Path, options: PackageOptions) -> bool:
         console.summary(f"missing: {path}")
     if report.current and not disagreements:
         console.summary(f"{directory}: up to date")
-        return True
-    if report.current:
+    elif report.current:
         console.summary(f"{directory}: other features are used; run mcpgen update")
-        return False
-    console.diff(report.diff)
-    count = len(report.differing)
-    console.summary(
-        f"{directory}: {count_of(count, 'file')} {'differs' if count == 1 else 'differ'}"
-    )
-    return False
+    else:
+        console.diff(report.diff)
+        count = len(report.differing)
+        console.summary(
+            f"{directory}: {count_of(count, 'file')} {'differs' if count == 1 else 'differ'}"
+        )
+    return checking.report_of(report, disagreements)
 
 
 def _feature_disagreements(directory: Path, record: manifest.Manifest | None) -> Iterator[str]:

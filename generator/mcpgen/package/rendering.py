@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mcpgen import __version__, paths
+from mcpgen import __version__, findings, paths
 from mcpgen.console import Console
 from mcpgen.errors import ManifestError, OutputError, UsageError, safe_text
+from mcpgen.findings import Finding, Level
 from mcpgen.input_files import read_json
 from mcpgen.model import schema_sources
 from mcpgen.model.schema_sources import Source
@@ -361,18 +362,21 @@ def update(
     write(console, request, force=force)
 
 
-def is_current(console: Console, directory: Path, *, trusted: bool) -> bool:
-    """Report whether a directory is what rendering by its record would write.
+def compare_recorded(console: Console, directory: Path, *, trusted: bool) -> findings.Report:
+    """Report whether a directory is what rendering by its record would write; see `compare`.
 
     Raises:
         McpgenError: It was not rendered, or an input is wrong.
     """
     request, _ = recorded_request(directory, trusted=trusted)
-    return matches(console, request)
+    return compare(console, request)
 
 
-def matches(console: Console, request: RenderRequest) -> bool:
+def compare(console: Console, request: RenderRequest) -> findings.Report:
     """Report whether a directory is what a request would write, with the reasons and a diff.
+
+    Returns:
+        The findings, of which none fails if the directory is.
 
     Raises:
         McpgenError: It was not rendered, or an input is wrong.
@@ -397,11 +401,24 @@ def matches(console: Console, request: RenderRequest) -> bool:
     )
     if current:
         console.summary(f"{directory}: up to date")
-        return True
-    for reason in reasons:
-        console.text(reason)
-    console.diff("".join(diffs.values()))
-    return False
+    else:
+        for reason in reasons:
+            console.text(reason)
+        console.diff("".join(diffs.values()))
+    return _report(directory, [*diffs], reasons, settings)
+
+
+def _report(
+    directory: Path, differing: Sequence[str], reasons: Sequence[str], settings: Sequence[str]
+) -> findings.Report:
+    """The findings of a check: an error for each file that differs, a note for each reason."""
+    why = "not what mcpgen would write; run mcpgen update"
+    listed = [check.file_finding(directory, path, why) for path in differing]
+    name, record = directory.as_posix(), findings.shown_path(directory / NAME)
+    for number, reason in enumerate(reasons):
+        level: Level = "error" if settings and number == 0 else "note"
+        listed.append(Finding("INPUT_CHANGED", level, name, reason, file=record))
+    return findings.Report(name, listed)
 
 
 def _changed_settings(request: RenderRequest, record: Record) -> Sequence[str]:

@@ -15,10 +15,12 @@ import click
 from mcpgen import names, paths
 from mcpgen.console import Console, count_of
 from mcpgen.errors import UsageError, safe_text
+from mcpgen.findings import Finding, Report, shown_path
 from mcpgen.literals import Code
 from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection, short_words
 from mcpgen.model.schema_queries import properties
+from mcpgen.package import check as checking
 from mcpgen.package import commands, package_cache, rendering
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
@@ -508,7 +510,7 @@ def _package_options(settings: Settings, package: PackageSettings) -> PackageOpt
     )
 
 
-def check(console: Console, settings: Settings, *, trusted: bool = False) -> bool:
+def check(console: Console, settings: Settings, *, trusted: bool = False) -> list[Report]:
     """Report whether all generated files of a project are what mcpgen would write.
 
     Args:
@@ -516,27 +518,37 @@ def check(console: Console, settings: Settings, *, trusted: bool = False) -> boo
         settings: The settings.
         trusted: Whether code of folders of templates may run.
 
+    Returns:
+        The findings of each directory, of which none fails if the files are.
+
     Raises:
         McpgenError: A directory is not a package of mcpgen's, or an input is wrong.
     """
+    reports: list[Report] = []
     with settings.own_revisions():
-        current = True
         for package in settings.packages:
             directory = settings.directory(package)
-            current &= commands.check(console, directory, PackageOptions(trusted=trusted))
+            reports.append(commands.check(console, directory, PackageOptions(trusted=trusted)))
             changed = _other_settings(_request(settings, package, trusted=trusted), directory)
             if changed:
-                console.summary(f"the settings changed: {', '.join(changed)}; run mcpgen")
-            current &= not changed
+                text = f"the settings changed: {', '.join(changed)}; run mcpgen"
+                console.summary(text)
+                reports.append(_settings_report(settings, directory, text))
         if settings.mirror is not None:
-            current &= _check_mirror(console, settings)
+            reports.append(_check_mirror(console, settings))
         for each in settings.render:
             request = _render_request(settings, each, trusted=trusted)
-            current &= rendering.matches(console, request)
-        return current
+            reports.append(rendering.compare(console, request))
+    return reports
 
 
-def _check_mirror(console: Console, settings: Settings) -> bool:
+def _settings_report(settings: Settings, directory: Path, text: str) -> Report:
+    file = shown_path(settings.root / FILE)
+    name = directory.as_posix()
+    return Report(name, [Finding("SETTINGS_CHANGED", "error", name, text, file=file)])
+
+
+def _check_mirror(console: Console, settings: Settings) -> Report:
     """Report whether the mirror is what mcpgen would write from the recorded lists."""
     directory = settings.mirror_directory
     differing = _mirror_differences(settings)
@@ -544,7 +556,9 @@ def _check_mirror(console: Console, settings: Settings) -> bool:
         console.summary(f"differs: {(directory / path).as_posix()}; run mcpgen")
     if not differing:
         console.summary(f"{directory}: up to date")
-    return not differing
+    why = "not what mcpgen would write; run mcpgen"
+    listed = [checking.file_finding(directory, path, why) for path in differing]
+    return Report(directory.as_posix(), listed)
 
 
 def _mirror_differences(settings: Settings) -> Sequence[str]:

@@ -1,19 +1,19 @@
-"""The outcomes of a replay as text, Markdown, JSON, JUnit, SARIF and annotations of GitHub."""
+"""The outcomes of a replay as text, Markdown, JSON and findings."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from mcpgen import findings
 from mcpgen.console import count_of
 from mcpgen.errors import safe_text
-from mcpgen.findings import Finding, Level, markdown_cell
+from mcpgen.findings import Finding, Report, markdown_cell, shown_path
 from mcpgen.json_types import Json
 from mcpgen.replay.matching import ABSENT, Absent
-from mcpgen.replay.outcomes import RULES, Outcome, Run
+from mcpgen.replay.outcomes import Outcome, Run
 
 _VALUE = 200
 _MESSAGE = 600
@@ -129,7 +129,8 @@ def _record(each: Outcome) -> dict[str, Any]:
     }
 
 
-def _markdown(runs: Sequence[Run], _: str) -> str:
+def markdown(runs: Sequence[Run]) -> str:
+    """The outcomes as a table."""
     shown = summary(runs)
     lines = [f"{shown[0].upper()}{shown[1:]}."]
     rows = [
@@ -155,8 +156,10 @@ def _markdown(runs: Sequence[Run], _: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _findings(runs: Sequence[Run]) -> list[Finding]:
-    return [
+def report_of(runs: Sequence[Run], trace: str) -> Report:
+    """The outcomes as findings, with their lines in the trace."""
+    shown = shown_path(Path(trace))
+    listed = [
         Finding(
             each.rule.id,
             each.rule.level,
@@ -164,32 +167,11 @@ def _findings(runs: Sequence[Run]) -> list[Finding]:
             f"{each.item}: {safe_text(each.text, _VALUE)}",
             tuple(_details(each)),
             each.pointer,
+            shown,
             each.line,
+            each.rule.text,
         )
         for run in runs
         for each in run.outcomes
     ]
-
-
-def _junit(runs: Sequence[Run], file: str) -> str:
-    return findings.junit(_findings(runs), file, "trace.same")
-
-
-def _sarif(runs: Sequence[Run], file: str) -> str:
-    rules: dict[str, tuple[str, Level]] = {
-        rule.id: (rule.text, rule.level) for rule in RULES.values()
-    }
-    return findings.sarif(_findings(runs), file, rules)
-
-
-def _github(runs: Sequence[Run], file: str) -> str:
-    return findings.github(_findings(runs), file)
-
-
-FORMS: Mapping[str, Callable[[Sequence[Run], str], str]] = {
-    "markdown": _markdown,
-    "junit": _junit,
-    "sarif": _sarif,
-    "github": _github,
-}
-"""The forms of a report besides text and JSON, each with the name of the trace."""
+    return Report(shown, listed)

@@ -3,6 +3,7 @@
     GET  /?token=...        the page
     GET  /sandbox/KEY       the sandbox of a user interface, at localhost: see `app_sandbox`
     GET  /events?after=N    the events after a number, as JSON; waits for an event
+    GET  /trace             the messages of all sessions so far, as a trace: see `runtime.trace`
     POST /actions/NAME      runs an action of the page; returns {"result": ...} or {"error": ...}
 
 The application controls the inspected server with the rights of the user. So it listens on loopback
@@ -133,6 +134,8 @@ class InspectorApplication:
             number = int(after) if after.isdecimal() and len(after) < 16 else 0
             events = await self._session.events.after(number, _POLL_SECONDS)
             await HttpResponse(200, events, _HEADERS).send(send)
+        elif request.path == "/trace":
+            await HttpResponse(200, self._session.events.trace(), _HEADERS).send(send)
         else:
             await self._send_page(request, send)
 
@@ -169,7 +172,7 @@ class InspectorApplication:
             self._validator = HostOriginValidator([own], [f"http://{own}"], 403)
         self._validator.check(request)
         is_page, is_action = request.path == "/", request.path.startswith(_ACTIONS)
-        if not is_page and not is_action and request.path != "/events":
+        if not is_page and not is_action and request.path not in ("/events", "/trace"):
             return refusal(404, "there is no such page")
         if is_page:
             tokens = parse_qs(request.query.decode("latin-1")).get("token", [""])

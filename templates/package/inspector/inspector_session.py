@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import msgspec
 
 from .._wire import encode, is_object, to_builtins
 from ..apps import UI_EXTENSION
@@ -88,6 +89,16 @@ class EventLog:
     def write(self, record: Mapping[str, Any]) -> None:
         """Add a record of the wire trace."""
         self.append("wire", **record)
+
+    def trace(self) -> bytes:
+        """The messages among the events as a trace: one record a line, as MCP_TRACE writes them."""
+        lines: list[bytes] = []
+        for _, event in self._events:
+            members = msgspec.json.decode(event, type=dict[str, msgspec.Raw])
+            if bytes(members.pop("kind")) == b'"wire"':
+                del members["number"]
+                lines.append(msgspec.json.encode(members) + b"\n")
+        return b"".join(lines)
 
     def close(self) -> None:
         """Wake all tasks that wait for events."""

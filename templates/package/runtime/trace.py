@@ -91,7 +91,8 @@ class Trace:
     A record has `time` (UTC), `direction` (`received` or `sent`), `channel`, `pid` and `message`:
     the decoded JSON, or the text if it is not JSON. It has `masked`, which is true, if secrets in
     the message were replaced by `***`, or a long text was cut (see `masking.SEARCH_LIMIT`). The
-    record of a failed receive has `error` in place of the message.
+    record of a failed receive has `error` in place of the message, and `end`, which is true, if
+    the peer closed the channel.
 
     Args:
         name: Name of the channel.
@@ -115,7 +116,8 @@ class Trace:
             from .masking import mask_text  # its patterns take long to compile
 
             text = str(error).encode(errors="replace").decode()
-            self._record("received", error=mask_text(text))
+            end = {"end": True} if isinstance(error, EndOfChannel) else {}
+            self._record("received", error=mask_text(text), **end)
 
     def record_sent(self, message: bytes) -> None:
         """Record a message to send."""

@@ -121,6 +121,12 @@ class Page:
             answer = response.read()
             return response.status, json.loads(answer) if path != "/" else answer
 
+    def read(self, path: str) -> bytes:
+        """The body of the response to a GET with the token."""
+        with self._response("GET", path, None, {}) as response:
+            assert response.status == 200
+            return response.read()
+
     def ask_in_pieces(self, path: str, pieces: Iterable[bytes]) -> tuple[int, str | None]:
         """Status and header field `Connection` of a POST whose length is not declared."""
         with self._response("POST", path, pieces, {}) as response:

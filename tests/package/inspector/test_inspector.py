@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.settings import Limits
 from package.inspector.inspected import Page, inspect_server, write_server
@@ -44,7 +46,8 @@ def test_nobody_else_can_use_the_session(page: Page, case: str) -> None:
     action = ("POST", "/actions/request", {"method": "list_tools", "call": 1})
     assert page.ask(*action)[0] == 200
     assert page.ask(*action, **REFUSED[case])[0] == 403
-    assert page.ask("GET", "/events", **REFUSED[case])[0] == 403
+    for path in ("/events", "/trace"):
+        assert page.ask("GET", path, **REFUSED[case])[0] == 403
 
 
 def test_a_form_of_another_page_can_send_no_action(page: Page) -> None:
@@ -72,6 +75,18 @@ def test_requests_of_the_page_reach_the_server(page: Page) -> None:
     assert (progress["progress"], progress["total"]) == (1, 2)
     sent = page.event("wire", direction="sent")
     assert sent["message"]["method"] in ("server/discover", "initialize")
+
+
+def test_the_messages_are_a_trace_that_the_command_reads(
+    page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page.act("request", method="list_tools", call=1)
+    file = tmp_path / "trace.jsonl"
+    file.write_bytes(page.read("/trace"))
+    with pytest.raises(SystemExit):
+        main(["trace", str(file), "--json", "--method", "tools/list"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["kind"] for row in rows[-2:]] == ["request", "result"]
 
 
 @contextmanager

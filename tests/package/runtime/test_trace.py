@@ -67,7 +67,7 @@ async def test_both_directions_are_recorded_as_they_pass(trace: Path) -> None:
     assert [set(line) for line in recorded] == [
         {"time", "direction", "channel", "pid", "message"},
         {"time", "direction", "channel", "pid", "message"},
-        {"time", "direction", "channel", "pid", "error"},
+        {"time", "direction", "channel", "pid", "error", "end"},
     ]
     assert [line["direction"] for line in recorded] == ["sent", "received", "received"]
     assert recorded[0]["message"] == {"id": 1, "params": {"number": 1.0}}

@@ -179,6 +179,30 @@ def test_a_line_has_time_channel_method_id_and_duration(
     assert last == "15 messages, 4 errors, 1 requests without answer"
 
 
+CALL, ANSWER = request(1), {"id": 1, "result": {}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "errors"),
+    [
+        ([row("", "received", CALL), row("", "sent", ANSWER)], 0),
+        ([row("", "received", CALL)], 0),  # a client may leave before the response
+        ([row("", "received", CALL), row("", "sent", request("a"))], 1),
+        ([row("", "sent", CALL), row("", "received", ANSWER)], 1),  # a server may not
+        ([], 0),
+    ],
+)
+def test_the_end_that_a_client_makes_is_no_error(
+    rows: list[str], errors: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end = row("", "received", None, error="it was closed", end=True)
+    path = tmp_path / "trace.jsonl"
+    path.write_text("\n".join([*rows, end]))
+    *_, shown, last = report_lines(capsys, str(path))
+    assert shown == f"10:00:00 c <- {'! ' * errors}end  it was closed"
+    assert f"{len(rows) + 1} messages, {errors} errors" in last
+
+
 @pytest.mark.parametrize(
     ("words", "shown"),
     [

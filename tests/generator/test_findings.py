@@ -1,0 +1,180 @@
+"""Reports of all commands that check something, as JUnit, SARIF and annotations of GitHub."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from generator.command_line import Done, run
+from generator.diff_schemas import definitions
+from generator.schemas import any_of, obj
+from mcpgen import findings
+from mcpgen.findings import Finding, KeptRule, Report
+
+TESTS = Path(__file__).parent.parent
+
+PLACED = Finding(
+    "A_RULE",
+    "error",
+    "tool a,b",
+    "tool a,b: 100% other\nline",
+    ("more",),
+    "/x",
+    "a b:c.json",
+    7,
+    "the reason",
+    "https://mcpgen.example/a",
+)
+OTHERS = (
+    Finding("B_RULE", "warning", "b", "b: w"),
+    Finding("B_RULE", "error", "b", "b: e", allowed=True),
+    Finding("C_RULE", "note", "c", "c: \x1b \u2028 n", file="/c.json"),
+)
+REPORT = Report(
+    "all", (PLACED, *OTHERS), (KeptRule("d", "D_RULE"), KeptRule("d", "E_RULE", "no reason"))
+)
+
+
+def results_of(text: str) -> list[dict[str, Any]]:
+    """The results of the only run of a SARIF document."""
+    (one,) = json.loads(text)["runs"]
+    results: list[dict[str, Any]] = one["results"]
+    return results
+
+
+def test_junit_counts_what_fails_and_what_was_skipped() -> None:
+    suite = ElementTree.fromstring(findings.junit(REPORT))
+    counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "6", "failures": "1", "errors": "0", "skipped": "1"}
+    cases = [(case.get("classname"), case.get("name"), len(case)) for case in suite]
+    assert cases[0] == ("tool a,b", "A_RULE /x", 1)
+    assert cases[-2:] == [("d", "D_RULE", 0), ("d", "E_RULE", 1)]
+    assert len({*cases}) == 5  # of one rule and item are two findings
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert failure.text == "tool a,b: 100% other\nline\nmore"
+
+
+def test_junit_without_findings_has_one_case_that_passes() -> None:
+    suite = ElementTree.fromstring(findings.junit(Report("all")))
+    assert [(case.get("classname"), len(case)) for case in suite] == [("all", 0)]
+
+
+def test_sarif_has_levels_places_and_rules() -> None:
+    text = findings.sarif(REPORT)
+    placed, *others = results_of(text)
+    assert placed["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "a%20b%3Ac.json"},
+        "region": {"startLine": 7},
+    }
+    assert [each["level"] for each in (placed, *others)] == ["error", "warning", "none", "note"]
+    uris = [each["locations"][0].get("physicalLocation") for each in others]
+    assert [uri and uri["artifactLocation"]["uri"] for uri in uris] == [
+        None,
+        None,
+        "file:///c.json",
+    ]
+    rules = json.loads(text)["runs"][0]["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == ["A_RULE", "B_RULE", "C_RULE"]
+    assert rules[0]["helpUri"] == PLACED.page
+    marks = [each["partialFingerprints"]["primaryLocationLineHash"] for each in (placed, *others)]
+    assert len({*marks}) == 3  # two are of one rule and item
+
+
+def test_annotations_escape_what_commands_may_not_have() -> None:
+    placed, *others, end = findings.github(REPORT).split("\n")
+    assert end == ""
+    where = "file=a b%3Ac.json,line=7,title=A_RULE"
+    assert placed == f"::error {where}::tool a,b: 100%25 other%0Aline; more"
+    heads = ["::warning title=B_RULE", "::notice title=B_RULE", "::notice file=/c.json"]
+    assert [line.startswith(head) for line, head in zip(others, heads, strict=True)] == [True] * 3
+
+
+BROKEN = f"""
+import sys
+sys.path.append({str(TESTS)!r})
+from generator import checked_servers
+sys.argv[1:] = ["tools.input-schema-root-object"]
+checked_servers.main()
+"""
+
+
+def check_package(form: str, package: Path) -> Done:
+    """A package with one file that was edited."""
+    (package / "models.py").write_text("# other\n", encoding="utf-8")
+    return run("check", package.name, "--format", form, cwd=package.parent)
+
+
+def compare_files(form: str, package: Path) -> Done:
+    """Two schemas, of which the second has one change that breaks."""
+    (package / "a.json").write_text(schema_of("red", "blue"), encoding="utf-8")
+    (package / "b.json").write_text(schema_of("red"), encoding="utf-8")
+    words = ("a.json", "b.json", "--fail-on", "breaking", "--format", form)
+    return run("diff", *words, cwd=package)
+
+
+def check_server(form: str, package: Path) -> Done:
+    """A server that breaks one rule."""
+    (package / "broken.py").write_text(BROKEN, encoding="utf-8")
+    words = ("-r", "2025-06-18", "--rule", "tools", "--format", form)
+    return run("check-server", f"{sys.executable} broken.py", *words, cwd=package)
+
+
+def schema_of(*colors: str) -> str:
+    """A schema of a tiny protocol, in which a member of a request has one of these values."""
+    paint = obj("color", color={"enum": [*colors]})
+    return json.dumps(
+        {"$defs": {**definitions(PaintRequestParams=paint), "ServerResult": any_of("PaintResult")}}
+    )
+
+
+COMMANDS = (
+    pytest.param(check_package, "FILE_DIFFERS", "pkg/models.py", id="check"),
+    pytest.param(compare_files, "VALUE_REMOVED", "b.json", id="diff"),
+    pytest.param(check_server, "tools.input-schema-root-object", "broken.py", id="check-server"),
+)
+
+
+@pytest.mark.parametrize(("ask", "rule", "file"), COMMANDS)
+def test_each_command_has_each_form(
+    ask: Callable[[str, Path], Done], rule: str, file: str, package: Path
+) -> None:
+    for form in ("junit", "sarif", "github", "markdown"):
+        done = ask(form, package)
+        assert done.code == 1, done
+        match form:
+            case "junit":
+                suite = ElementTree.fromstring(done.out)
+                (case,) = suite.findall("testcase[failure]")
+                assert (str(case.get("name")).split()[0], case.get("file")) == (rule, file)
+            case "sarif":
+                (result,) = [each for each in results_of(done.out) if each["level"] == "error"]
+                place = result["locations"][0]["physicalLocation"]["artifactLocation"]
+                assert (result["ruleId"], place["uri"]) == (rule, file)
+            case "github":
+                assert f"::error file={file},title={rule}::" in done.out.splitlines()[0]
+            case _:
+                assert rule in done.out
+                assert "| --- |" in done.out
+
+
+def test_a_report_in_two_forms_is_refused() -> None:
+    done = run("diff", "2025-06-18", "latest", "--json", "--format", "junit")
+    assert (done.code, "expected one form of the result, got json and junit" in done.err) == (
+        2,
+        True,
+    )
+
+
+def test_rules_that_a_server_keeps_are_cases_of_junit(package: Path) -> None:
+    suite = ElementTree.fromstring(check_server("junit", package).out)
+    names = {case.get("name") for case in suite}
+    assert {case.get("classname") for case in suite} == {"tools"}
+    assert {"tools.list-result-shape", "tools.input-schema-root-object"} <= names
+    assert suite.get("tests") == str(len(suite)) == str(len(names))
