@@ -94,7 +94,8 @@ def test_a_link_leads_to_a_file_and_a_heading(link: Link) -> None:
 def test_the_index_leads_to_every_document() -> None:
     index = documents.ROOT / "docs" / "README.md"
     named = {link.target for link in links() if link.document == index}
-    pages = {path.name for path in (documents.ROOT / "docs").glob("*.md")} - {"README.md"}
+    folder = documents.ROOT / "docs"
+    pages = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")} - {"README.md"}
     assert pages <= named
 
 
@@ -174,11 +175,11 @@ def test_the_figures_of_the_readme_are_those_of_the_table() -> None:
 
 
 def python_blocks() -> list[Block]:
-    """The blocks of Python of all documents that users write."""
+    """The blocks of Python of all documents that users write, each as a file of its own."""
     return [
         block
         for block in documents.blocks()
-        if block.language == "python" and block.role != "sample"
+        if block.language == "python" and block.role not in {"sample", *documents.STEPS}
     ]
 
 
