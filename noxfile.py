@@ -6,11 +6,7 @@ the slow ones, which `.ci/run` names.
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shlex
-import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,17 +16,17 @@ import nox
 sys.path.insert(0, f"{Path(__file__).parent / 'tests'}")
 
 from sessions.environments import (
+    IN_MEMORY,
     ON_ALL_CORES,
     ON_ASYNCIO,
+    QUICK,
     ROOT,
     SOON,
-    UV,
     WHILE_WAITING,
     WITHOUT_SESSION,
     enter,
     fresh,
     give_up,
-    install_into,
     install_other,
     interpreters,
     measured,
@@ -49,6 +45,7 @@ from sessions.peers import (
     peers,
     proxy_programs,
 )
+from sessions.projects import check_projects
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "none"  # sessions share environments: see `enter`
@@ -80,17 +77,7 @@ OTHERS_RUN = ("tests/package", "tests/mutants/test_reach.py")
 OFFICIAL = "tests/interop/official"  # the tests of `official-sdk`
 HISTORY = "history.tar.xz"
 """The published states of the schema, in a folder of the specification."""
-SKELETONS = {
-    "server": ("server", "plain-server"),
-    "client": ("client", "plain-client"),
-    "server-stdio": ("server", "stdio-server", "-r", "latest", "--transport", "stdio", "--app"),
-    "client-stdio": ("client", "stdio-client", "-r", "latest", "--transport", "stdio"),
-    "server-mirror": ("server", "mirror-server", "-r", "latest", "--from", "LISTS"),
-    "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
-}
-"""The projects that are checked, by folder: the words of `mcpgen new`."""
 SITE_IN_BROWSER = "tests/browser/test_site.py"
-HERE_TOO = "--no-respect-gitignore"  # has Ruff look at files below `.nox`, which git ignores
 
 
 def record_of(session: nox.Session, name: str) -> Path:
@@ -121,7 +108,7 @@ def install(session: nox.Session) -> None:
 def quick(session: nox.Session) -> None:
     """Tests for the inner loop: each function once, on the newest revision, asyncio, in memory."""
     enter(session, "test")
-    run_tests(session, "--quick", *ON_ALL_CORES, *session.posargs, repeated=())
+    run_tests(session, *QUICK, *ON_ALL_CORES, *session.posargs, repeated=())
 
 
 @measured
@@ -144,13 +131,13 @@ def coverage(session: nox.Session) -> None:
 
 @measured
 def rest_generator(session: nox.Session) -> None:
-    """Slow and costly tests of generator and commands; with `-- --every` no test takes a sample."""
+    """Slow and costly tests of generator and commands; `-- --cases=every` samples nothing."""
     run_rest(session, "--ignore=tests/package")
 
 
 @measured
 def rest_package(session: nox.Session) -> None:
-    """Slow and costly tests of the package, trio, older revisions; `-- --every` takes no sample."""
+    """Slow and costly tests of the package, trio, older; `-- --cases=every` samples nothing."""
     run_rest(session, "tests/package", "--ignore=tests/package/server/shared")
 
 
@@ -158,16 +145,16 @@ def rest_package(session: nox.Session) -> None:
 def shared(session: nox.Session) -> None:
     """Processes that share an engine; tests of sessions, each request at a random one of three."""
     enter(session, "test")
-    words = ("--shared", "--schedules=400", "--sample", *session.posargs, *ON_ALL_CORES)
-    selected = ("-m", "not trio and not one_process", "tests/package/server")
-    run_tests(session, *words, *selected, *recorded(session))
+    selected = ("-m", "workers and not trio and not one_process", "tests/package/server")
+    words = (*selected, "--cases=sample", *session.posargs, *ON_ALL_CORES, *recorded(session))
+    run_tests(session, *words, env={"MCP_WORKERS": "3", "MCP_SCHEDULES": "400", **os.environ})
 
 
 def run_rest(session: nox.Session, *places: str) -> None:
     """Run the tests in some places that `tests` leaves out."""
     enter(session, "test")
     selected = ("-m", f"(slow or trio or costly or older) and {WITHOUT_SESSION}", *places)
-    words = (*selected, "--sample", *session.posargs)
+    words = (*selected, "--cases=sample", *session.posargs)
     run_tests(session, *words, *recorded(session), *ON_ALL_CORES)
 
 
@@ -175,9 +162,9 @@ def run_rest(session: nox.Session, *places: str) -> None:
 def models_pydantic(session: nox.Session) -> None:
     """The tests of a package on models of pydantic: one case of each function, on asyncio."""
     enter(session, "test")
-    without = [*SOON, "--no-processes", "--once", *(f"--ignore={path}" for path in BYTES)]
+    without = [*IN_MEMORY, "--cases=once", *(f"--ignore={path}" for path in BYTES)]
     selected = (*(session.posargs or without), "tests/package")
-    run_tests(session, "--models", "pydantic", *selected, *ON_ALL_CORES)
+    run_tests(session, *selected, *ON_ALL_CORES, env={"MCP_MODELS": "pydantic"})
 
 
 @measured
@@ -192,7 +179,7 @@ def installed(session: nox.Session) -> None:
     env = {"PYTHONPATH": os.pathsep.join(places), "MCP_SPEC": spec and f"{(ROOT / spec).resolve()}"}
     there = ("-c", f"{folder / 'pyproject.toml'}", f"--rootdir={folder}")
     paths = (f"{tests_there / 'package' / path}" for path in ON_INSTALLED)
-    words = session.posargs or [*SOON, "--newest", *paths]
+    words = session.posargs or [*SOON, "--cases=newest", *paths]
     run_tests(session, *there, *words, *ON_ALL_CORES, env=env)
     if not session.posargs:
         wrong_lines = ("-k", "finds_the_wrong_lines", f"{tests_there / 'typing/test_snippets.py'}")
@@ -230,8 +217,8 @@ def tests_others(session: nox.Session) -> None:
     for version, interpreter in others.items():
         python = f"{install_other(session, version, interpreter) / 'python'}"
         session.run(python, "-m", "mcpgen", "check", GOLDEN)
-        chosen = session.posargs or ("--once", *OTHERS_RUN)
-        selected = ("--quiet", "--newest", *SOON, *chosen)
+        chosen = session.posargs or ("--cases=once", *OTHERS_RUN)
+        selected = ("--quiet", "--cases=newest", *SOON, *chosen)
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
 
 
@@ -259,7 +246,7 @@ def changed(session: nox.Session) -> None:
     recorded_map = map_of(session)
     if not recorded_map.is_file():
         session.log("no map of the tests; `nox -s map` records one. Running the tests of `quick`.")
-        run_tests(session, "--quick", *ON_ALL_CORES, repeated=())
+        run_tests(session, *QUICK, *ON_ALL_CORES, repeated=())
         return
     functions = Path(session.create_tmp()).resolve() / "functions.txt"
     ask = ("python", "-m", "changed", f"{recorded_map}", f"{functions}", *session.posargs)
@@ -303,6 +290,13 @@ def lint(session: nox.Session) -> None:
         files = ("tests/typing/test_snippets.py", "tests/mutants/test_copies.py")
         run_tests(session, "-m", "typing", *files, repeated=())
     pyright.result()
+
+
+@nox.session
+def prose(session: nox.Session) -> None:
+    """Report names and sentences that readers stumble over; fails nothing."""
+    enter(session, "test")
+    session.run("python", "-m", "prose", env={"PYTHONPATH": "tests"})
 
 
 @measured
@@ -356,43 +350,7 @@ def skeletons(session: nox.Session) -> None:
     what the steps of a Dockerfile install serves behind a public name.
     """
     enter(session, "test")
-    work = Path(session.create_tmp()).resolve()
-    shutil.rmtree(work / "projects", ignore_errors=True)
-    (work / "projects").mkdir()
-    scripts = fresh(session, work / "user")
-    lists = ROOT / "tests" / "generator" / "weather.json"
-    with session.chdir(work / "projects"):
-        for name, words in SKELETONS.items():
-            words = tuple(word.replace("LISTS", f"{lists}") for word in words)
-            session.run("mcpgen", "new", *words, "-o", name, "--mcpgen", f"{ROOT}")
-    # Of what projects import, one run of mypy leaves its findings to the next.
-    mypy_cache = {"MYPY_CACHE_DIR": f"{work / 'mypy'}"}
-    # The session's own environment comes before that of the project on the path.
-    interpreter = ["--pythonpath", f"{scripts / 'python'}"]
-    is_first = True
-    for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
-        with session.chdir(work / "projects" / name):
-            path = os.pathsep.join((f"{scripts}", os.environ["PATH"]))
-            for program, *rest in ci_commands(Path(".github/workflows/ci.yml")):
-                if program == "pip" and UV:
-                    if is_first or f"{ROOT}" not in rest:  # mcpgen is there
-                        install_into(session, f"{scripts / 'python'}", *rest[1:])
-                    continue
-                more = {"ruff": [HERE_TOO], "pyright": interpreter}.get(program, [])
-                session.run(f"{scripts / program}", *rest, *more, env={"PATH": path, **mypy_cache})
-        is_first = False
-    python = fresh(session, work / "container") / "python"
-    shutil.rmtree(work / "image", ignore_errors=True)
-    project = work / "projects" / "server"
-    serve = ("tests/serves_from_image.py", f"{project}", f"{python}", f"{work / 'image'}")
-    session.run("python", *serve)
-
-
-def ci_commands(workflow: Path) -> list[list[str]]:
-    """The commands that a workflow runs, as words."""
-    lines = re.findall(r"^ +- run: (.+)$", workflow.read_text("utf-8"), re.MULTILINE)
-    texts = [json.loads(line) if line.startswith('"') else line for line in lines]
-    return [shlex.split(text) for text in texts]
+    check_projects(session, Path(session.create_tmp()).resolve())
 
 
 @measured

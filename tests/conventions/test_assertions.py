@@ -9,7 +9,11 @@ import ast
 from collections import defaultdict
 from typing import NamedTuple
 
+import pytest
+
 from conventions.sources import TESTS, python_files, relative_name, tree_of
+
+pytestmark = pytest.mark.lengthy
 
 ASSERTING = frozenset({"raises", "warns", "fail", "fail_after", "expect"})
 """Functions of pytest, anyio and Playwright that fail a test."""

@@ -14,6 +14,8 @@ import pytest
 
 from conventions.sources import PACKAGE, ROOT, python_files, relative_name, text_of, tree_of
 
+pytestmark = pytest.mark.lengthy
+
 CORE = {"msgspec", "anyio"}
 """Libraries that a module of the package may import at its top."""
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import tomllib
 
+import pytest
+
 from conventions.sources import ROOT, text_of
 from mcpgen import __version__
+
+pytestmark = pytest.mark.lengthy
 
 PROJECT = tomllib.loads(text_of(ROOT / "pyproject.toml"))
 GENERATED = tomllib.loads(text_of(ROOT / "generated" / "pyproject.toml"))["project"]

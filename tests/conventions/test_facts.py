@@ -20,6 +20,8 @@ from conventions.sources import (
 )
 from mcpgen import schema
 
+pytestmark = pytest.mark.lengthy
+
 DEFINITIONS = (GENERATOR / "schema" / "method_facts.py", GENERATOR / "schema" / "revision_facts.py")
 ROW = "MethodFacts"
 """The class of what is stated about one method."""

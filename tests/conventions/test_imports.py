@@ -25,6 +25,8 @@ from conventions.sources import (
     tree_of,
 )
 
+pytestmark = pytest.mark.lengthy
+
 Layers = tuple[tuple[str, ...], ...]
 
 GENERATOR_LAYERS: Layers = (

@@ -17,6 +17,8 @@ from conventions.sources import PACKAGE, ROOT, python_files, relative_name, text
 from mcpgen.project import skeleton
 from mcpgen.render import closure
 
+pytestmark = pytest.mark.lengthy
+
 OWNERS = {
     "aiohttp": "aio-libs/aiohttp",
     "anyascii": "anyascii/anyascii",

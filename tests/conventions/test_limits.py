@@ -13,6 +13,8 @@ import pytest
 
 from conventions.sources import ROOT, tree_of
 
+pytestmark = pytest.mark.lengthy
+
 UNITS = {"": 1, "s": 1, "ms": 0.001, "h": 3600, "KiB": 2**10, "MiB": 2**20, "MB": 10**6}
 ROW = re.compile(
     r"\| (?P<what>[^|]+) \| (?P<default>[^|]+) \| `(?P<setting>[\w.]+)` \| (?P<tests>[^|]+) \|"

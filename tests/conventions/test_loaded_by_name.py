@@ -6,7 +6,11 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from conventions.sources import ROOT, text_of
+
+pytestmark = pytest.mark.lengthy
 
 TEMPLATES = ROOT / "templates"
 CALL = re.compile(r"\bimport_module\(([^,()]*(?:\([^)]*\))?[^,()]*)")

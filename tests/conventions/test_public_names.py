@@ -12,6 +12,8 @@ import pytest
 import mcpgen_runtime
 from conventions.sources import PACKAGE, ROOT, python_files, text_of
 
+pytestmark = pytest.mark.lengthy
+
 WORD = re.compile(r"[A-Za-z_]\w*")
 RAISED = re.compile(r"^ +(\w+): ", re.MULTILINE)
 """A line of the section `Raises` of a docstring."""

@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 import outcomes
-from conftest import beyond_sample, older_cases, one_of
 from conventions.sources import text_of
 from requirements.test_recording import FEW_PLUGINS
+from selection import beyond_sample, older_cases, one_of
+
+pytestmark = [pytest.mark.costly, pytest.mark.lengthy]
 
 PLUGINS = "pytest_plugins = ['leftovers', 'outcomes']\n"
 FLAKY = """

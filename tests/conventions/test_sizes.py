@@ -6,7 +6,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from conventions.sources import docstring_lines, hand_written, relative_name, text_of, tree_of
+
+pytestmark = pytest.mark.lengthy
 
 FILE_LINES = 800
 FUNCTION_LINES = 60

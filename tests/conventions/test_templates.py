@@ -11,6 +11,8 @@ from jinja2 import Environment, nodes
 
 from conventions.sources import GENERATOR, TEMPLATES, relative_name, text_of
 
+pytestmark = pytest.mark.lengthy
+
 NAMES = {
     *("argument", "argument.name", "argument.type"),
     *("method.name", "method.parameters", "method.python_name", "method.returns"),

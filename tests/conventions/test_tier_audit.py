@@ -9,6 +9,8 @@ import pytest
 
 from documents import LINK, ROOT, SPAN, sections_of, tables_of
 
+pytestmark = pytest.mark.lengthy
+
 PAGE = ROOT / "docs" / "tier-audit.md"
 FEATURES = 48
 ONE_SIDE = range(37, 43)

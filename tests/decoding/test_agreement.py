@@ -34,6 +34,8 @@ from mcpgen_runtime._unions import UntaggedType
 from mcpgen_runtime._wire import STRUCTS, UNREADABLE, decoder, fields
 from mcpgen_runtime.revisions import REVISIONS
 
+pytestmark = pytest.mark.lengthy
+
 CASES = int(os.environ.get("MCP_DECODED_CASES", "12000"))
 """Cases of all revisions together."""
 

@@ -17,6 +17,8 @@ from decoding.test_agreement import Judged, judge_values
 from mcpgen_runtime._wire import UNREADABLE, decoder, to_builtins
 from mcpgen_runtime.revisions import REVISIONS
 
+pytestmark = pytest.mark.lengthy
+
 VALUES = 12
 """Valid values of each definition, whose members are sent as null one by one."""
 

@@ -23,6 +23,8 @@ from mcpgen.names import LIBRARIES
 from mcpgen.package import build_request, pipeline
 from mcpgen_runtime.revisions import REVISIONS
 
+pytestmark = pytest.mark.lengthy
+
 LIBRARY = pytest.mark.parametrize("library", LIBRARIES)
 
 Strict = Callable[[str, str], Any]

@@ -20,6 +20,8 @@ from mcpgen.schema.structure import escape
 from mcpgen.spec import core_check, stages
 from mcpgen.spec.packages import RevisionSpec
 
+pytestmark = pytest.mark.lengthy
+
 NAMES = [row.name for row in schema.revisions()]
 
 

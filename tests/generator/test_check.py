@@ -20,6 +20,8 @@ from mcpgen.package import build_request, commands, manifest, output, pipeline
 from mcpgen.package import check as checking
 from mcpgen.package.check import Report, check
 
+pytestmark = pytest.mark.costly
+
 REVISION = schema.revisions()[0].name
 
 

@@ -31,6 +31,8 @@ from mcpgen.check_server.runner import CHECKS
 from mcpgen.check_server.stdio_connection import ExitGrace
 from requirements.server_rules import text as rules_text
 
+pytestmark = pytest.mark.costly
+
 
 def command_of(module: ModuleType, first: str = "", then: str = "") -> str:
     """A command that serves; it has the standard library alone, which starts sooner."""

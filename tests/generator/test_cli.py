@@ -23,6 +23,8 @@ from generator.command_line import Done, run
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest
 
+pytestmark = [pytest.mark.processes, pytest.mark.costly]
+
 OLDEST, NEWEST = schema.revisions()[0].name, schema.revisions()[-1].name
 
 

@@ -20,6 +20,8 @@ from mcpgen.schema import docs, facts
 from mcpgen.spec import core_check, stages
 from mcpgen.spec.packages import RevisionSpec
 
+pytestmark = pytest.mark.costly
+
 NAMES = [row.name for row in schema.revisions()]
 HANDSHAKE, STATELESS = "2025-06-18", "2026-07-28"
 

@@ -20,6 +20,8 @@ from mcpgen.model.unions import decide_all
 from mcpgen.render import models
 from mcpgen.render.datamodel import Job, Worker, source_of
 
+pytestmark = pytest.mark.lengthy
+
 DEFINITIONS: Mapping[str, Any] = {
     "Near": obj("uri text", uri=TEXT, text=TEXT),
     "Far": obj("uri blob", uri=TEXT, blob=TEXT),

@@ -17,6 +17,8 @@ from mcpgen import schema
 from mcpgen.model.exports import RENAMED
 from mcpgen.package import manifest
 
+pytestmark = pytest.mark.costly
+
 OLD, NEW = "AnswerLostError", "ResponseLostError"
 
 

@@ -11,6 +11,8 @@ import pytest
 from generator.typescript_text import save_text, typescript_of
 from mcpgen import diff, schema
 
+pytestmark = pytest.mark.lengthy
+
 NEWEST = schema.latest().name
 PLAIN = schema.load(NEWEST, errata=False).definitions
 

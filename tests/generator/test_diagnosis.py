@@ -19,6 +19,8 @@ from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest, overrides
 from mcpgen.project import advisories, diagnosis
 
+pytestmark = pytest.mark.processes
+
 
 def doctor(*words: object) -> Result:
     """Run `mcpgen doctor` in this process."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from generator.diff_schemas import changes, message, protocol
 from generator.schemas import TEXT, any_of, const, obj, ref
 from mcpgen import diff
 from mcpgen.diff import Protocol, report
+
+pytestmark = pytest.mark.costly
 
 FIELDS = ("color", "colour", "size", "sizes", "depth", "name", "title")
 TYPES = ("Brush", "Roller", "Layer")

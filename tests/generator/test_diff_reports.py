@@ -25,6 +25,8 @@ from generator.typescript_text import typescript_of
 from mcpgen import cli, diff, schema
 from mcpgen.diff import page, report
 
+pytestmark = pytest.mark.costly
+
 EVIL = "\x1b[31m<b>|`*\u202e</script>"
 FORMS = {
     "text": report.text,

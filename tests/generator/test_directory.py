@@ -16,6 +16,8 @@ from mcpgen.errors import OutputError
 from mcpgen.package import directory, manifest, output
 from mcpgen.package.check import check
 
+pytestmark = pytest.mark.lengthy
+
 FIRST = {"__init__.py": "one = 1\n", "r1/models.py": "class A: ...\n"}
 SECOND = {"__init__.py": "one = 2\n", "r2/models.py": "class B: ...\n"}
 MARK = "mcpgen-0123abcd"

@@ -16,6 +16,8 @@ from mcpgen.cli import cli
 from mcpgen.errors import SchemaError
 from mcpgen.schema.errata import apply, read_errata
 
+pytestmark = pytest.mark.processes
+
 TEXT = """\
 export type Json = string | number | boolean | null;
 export interface Cat { name: string; lives: number; ids: string | number; weight: number }

@@ -20,6 +20,8 @@ from generator import command_line
 from generator.typescript_text import save_text, typescript_of
 from mcpgen import schema
 
+pytestmark = pytest.mark.processes
+
 SKIPPED = {
     "pytest": "needs an installed mcpgen; test_contract_testing.py runs these examples",
     "pip install": "needs a registry; `nox -s package-single` installs what is named",

@@ -14,6 +14,8 @@ from generator.test_undecided_unions import (
     write_package,
 )
 
+pytestmark = pytest.mark.lengthy
+
 EXCHANGES = """
 import anyio
 import pytest

@@ -14,6 +14,8 @@ from mcpgen.model import schema_sources
 from mcpgen.package import output, pipeline
 from mcpgen.package.build_request import BuildRequest
 
+pytestmark = pytest.mark.costly
+
 NAMES = ["2025-11-25", "2026-07-28"]
 every = pytest.mark.parametrize("name", NAMES)
 

@@ -15,6 +15,8 @@ from mcpgen.explain import conversation, repair
 from mcpgen.explain.recordings import Recorded
 from mcpgen.explain.revision import revision
 
+pytestmark = pytest.mark.lengthy
+
 SCALARS: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 0, -1, 1.5, "", "tools/call", "2.0", "text", [], {}]
 )

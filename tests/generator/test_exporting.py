@@ -17,6 +17,8 @@ from mcpgen import names, schema
 from mcpgen.package import manifest
 from mcpgen.schema.structure import resolve, structure
 
+pytestmark = pytest.mark.lengthy
+
 REVISIONS = [row.name for row in schema.revisions()]
 each_revision = pytest.mark.parametrize("revision", REVISIONS)
 GOLDEN = Path(__file__).parents[2] / "generated" / "mcpgen_runtime"

@@ -21,6 +21,8 @@ from mcpgen.render.formatting import format_modules
 from mcpgen.render.tree import Form
 from mcpgen.schema import shipped_extensions
 
+pytestmark = pytest.mark.costly
+
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
 HAVING = "2026-07-28"
 """A revision whose capabilities have extensions."""

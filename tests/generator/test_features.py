@@ -27,6 +27,8 @@ from mcpgen.model.feature_table import FEATURES
 from mcpgen.model.parts import features
 from mcpgen.package import manifest
 
+pytestmark = pytest.mark.processes
+
 NAMES = tuple(each.name for each in FEATURES)
 DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
 OF_SERVER = tuple(name for name in DEFAULTS if name != "returns")

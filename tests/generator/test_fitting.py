@@ -20,6 +20,8 @@ from mcpgen.model.fitting import FittedFacts, Guess
 from mcpgen.package import pipeline
 from mcpgen.schema import facts
 
+pytestmark = pytest.mark.costly
+
 NAMES = [row.name for row in schema.revisions()]
 WITH_EMPTY = "2025-11-25"
 

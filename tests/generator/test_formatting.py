@@ -22,6 +22,8 @@ from mcpgen.package.build_request import BuildRequest
 from mcpgen.package.check import check
 from mcpgen.render import formatting
 
+pytestmark = pytest.mark.costly
+
 TOOLS = {
     "black": ["black", "--quiet"],
     "ruff format": ["ruff", "format", "--quiet", "--isolated"],

@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from generator.spoiled import HARMLESS, Texts, build_files, canary, hostile, import_package, shape
 from mcpgen.errors import safe_text
 
+pytestmark = pytest.mark.processes
+
 _numbers = count()
 
 

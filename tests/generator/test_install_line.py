@@ -12,6 +12,8 @@ from generator.selections import LAST_WITH_SESSIONS, PAIRWISE, rendered
 from mcpgen.model import feature_table
 from mcpgen.render import closure
 
+pytestmark = pytest.mark.costly
+
 FEATURES = tuple(each.name for each in feature_table.FEATURES)
 OTHER_NAMES = {"dotenv": "python-dotenv", "opentelemetry": "opentelemetry-api", "re2": "google-re2"}
 OTHER_NAMES |= {"yaml": "pyyaml"}

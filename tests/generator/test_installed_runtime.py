@@ -21,6 +21,8 @@ from mcpgen.model import runtime
 from mcpgen.package import manifest
 from mcpgen.render import tree
 
+pytestmark = pytest.mark.costly
+
 FILES, LINES = 20, 7_500
 """The most that client and server of one revision may come to, with all files of the folder."""
 

@@ -17,6 +17,8 @@ from mcpgen import schema
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, output, pipeline
 
+pytestmark = pytest.mark.costly
+
 OLDEST, *_, NEWEST = (row.name for row in schema.revisions())
 
 LIST = """

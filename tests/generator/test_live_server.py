@@ -20,6 +20,8 @@ from mcpgen.project import live_server, mirror
 from mcpgen.project.live_server import Target, lists, target
 from mcpgen.project.server_lists import parse
 
+pytestmark = pytest.mark.costly
+
 PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 SERVER = f"""
 import sys

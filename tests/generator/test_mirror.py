@@ -19,6 +19,8 @@ from mcpgen.project.mirror import Limits, Snapshot
 from mcpgen.project.server_lists import ServerLists, parse
 from mcpgen.project.skeleton import Project, toml
 
+pytestmark = pytest.mark.lengthy
+
 ATTACKS = [
     '"""\nimport os; os.system("x")\n"""',
     "'''\nimport os\n'''",

@@ -26,6 +26,8 @@ from mcpgen.project.mirror import Snapshot
 from mcpgen_runtime._wire import convert, encode
 from mcpgen_runtime.revisions import REVISIONS
 
+pytestmark = pytest.mark.costly
+
 ODD = Path(__file__).parent / "odd_server.json"
 PACKAGE = Path(mcpgen_runtime.__file__).parent
 NOTES = ["tool with_execution: listed without /execution"]

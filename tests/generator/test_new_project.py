@@ -35,6 +35,8 @@ from mcpgen.project.commands import NewProject, complete_options
 from mcpgen.project.skeleton import Project, toml
 from mcpgen.render.formatting import format_modules
 
+pytestmark = pytest.mark.costly
+
 SERVER, TESTS = "src/weather/server.py", "tests/test_server.py"
 REVISIONS = tuple(row.name for row in schema.revisions())
 

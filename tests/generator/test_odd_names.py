@@ -12,6 +12,8 @@ from generator.test_accounting import spec_of
 from generator.test_undecided_unions import check_program, published_definitions, write_package
 from mcpgen import names
 
+pytestmark = pytest.mark.lengthy
+
 METHODS = ('say "hi"', "tools/\U0001f3a8", "{{ a }}", "a'b\\c", "/caf\xe9")
 
 CALLS = """

@@ -20,6 +20,8 @@ from mcpgen.errors import OutputError, TemplateError, UsageError
 from mcpgen.package import manifest, overrides
 from mcpgen.render import templates
 
+pytestmark = pytest.mark.costly
+
 METHODS = "package/revision/methods.py.jinja"
 NEWEST = schema.latest().name
 MODULE = f"r{NEWEST.replace('-', '_')}/methods.py"

@@ -23,6 +23,8 @@ from mcpgen.package import package_cache
 from mcpgen.package.build_request import BuildRequest
 from mcpgen.render import models
 
+pytestmark = pytest.mark.costly
+
 OLDEST = schema.revisions()[0].name
 TYPES = selection(("types",))
 REQUEST = BuildRequest("pkg", schema_sources.by_name((OLDEST,)), selection=TYPES)

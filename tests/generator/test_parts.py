@@ -32,6 +32,8 @@ from mcpgen.model.parts import Selection, features
 from mcpgen.render import tree
 from mcpgen.schema import facts
 
+pytestmark = [pytest.mark.processes, pytest.mark.costly]
+
 TYPES_MODULES, TYPES_LINES = 13, 3_700
 """The most that the types of one revision may come to, headers included."""
 

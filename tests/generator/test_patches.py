@@ -18,6 +18,8 @@ from mcpgen.errors import PatchError, UsageError
 from mcpgen.package import manifest, patches
 from mcpgen.package.patches import Patch
 
+pytestmark = pytest.mark.costly
+
 NEWEST, OLDEST = schema.latest().name, schema.revisions()[0].name
 FOLDER = f"r{NEWEST.replace('-', '_')}"
 MODELS = f"pkg/{FOLDER}/models.py"

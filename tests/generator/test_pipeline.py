@@ -17,6 +17,8 @@ from mcpgen.errors import UsageError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, manifest, pipeline
 
+pytestmark = pytest.mark.costly
+
 NAMES = [row.name for row in schema.revisions()]
 
 

@@ -17,6 +17,8 @@ from mcpgen.project import publishing
 from mcpgen.project.publishing import check_namespace
 from mcpgen.project.skeleton import Project
 
+pytestmark = pytest.mark.lengthy
+
 NEW = ("new", "server", "weather", "-q", "--publish", "io.github.acme", "-r")
 
 SERVER_SCHEMA = json.loads((paths.schema_dir() / "publishing/server.json").read_text())["$id"]

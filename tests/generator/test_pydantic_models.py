@@ -26,6 +26,8 @@ from mcpgen.package.manifest import Options
 from mcpgen.render import tree
 from mcpgen_runtime import _wire
 
+pytestmark = pytest.mark.costly
+
 REVISIONS = (MIDDLE, NEWEST)
 
 

@@ -29,6 +29,8 @@ from generator.test_pydantic_models import echoing
 from mcpgen import names, schema
 from mcpgen_runtime import _wire
 
+pytestmark = pytest.mark.costly
+
 CASES = 4
 """Values of each definition."""
 REVISION = pytest.mark.parametrize("revision", NAMES)

@@ -19,6 +19,8 @@ from mcpgen.errors import ManifestError
 from mcpgen.model import exports
 from mcpgen.package import manifest
 
+pytestmark = pytest.mark.costly
+
 FIRST, SECOND, THIRD = "2025-03-26", "2025-06-18", "2025-11-25"
 OLD, NEW = "ResourceReference", "ResourceTemplateReference"
 Import = Callable[[], ModuleType]

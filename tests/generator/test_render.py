@@ -19,6 +19,8 @@ from mcpgen import paths
 from mcpgen.names import folder
 from mcpgen.render import tree
 
+pytestmark = pytest.mark.lengthy
+
 PACKAGE = paths.templates_dir() / "package"
 IN_FOLDER = ("revision/", f"{folder(REVISION)}/")
 SHARED = ("method_facts.py", "revision_facts.py")

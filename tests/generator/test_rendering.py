@@ -19,6 +19,8 @@ from generator.command_line import Done, run
 from mcpgen import paths, schema
 from mcpgen.package import rendering, settings
 
+pytestmark = pytest.mark.lengthy
+
 NEWEST = schema.latest().name
 OLDEST = schema.revisions()[0].name
 PAINT = Path(__file__).parent / "extensions" / "paint.json"

@@ -14,6 +14,8 @@ from mcpgen.model import schema_sources
 from mcpgen.package import output, pipeline
 from mcpgen.package.build_request import BuildRequest
 
+pytestmark = pytest.mark.lengthy
+
 NAMES = ["2025-06-18", "2026-07-28"]
 
 REFUSES = """

@@ -8,7 +8,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from generator.selections import MIDDLE, render_selection, write_package
+
+pytestmark = pytest.mark.lengthy
 
 MOST = 0.035
 """The part of the package that such a server may leave unused, in lines."""

@@ -35,6 +35,8 @@ from mcpgen.schema import docs, facts
 from mcpgen.schema.revisions import RevisionEntry, read_revisions
 from mcpgen.spec import stages
 
+pytestmark = pytest.mark.costly
+
 NAME = "2027-01-15"
 BASE = schema.latest().name
 PAGES = f"https://modelcontextprotocol.io/specification/{NAME}"

@@ -14,6 +14,8 @@ from mcpgen.errors import ErrataError
 from mcpgen.schema.errata import Erratum, apply, read_errata, select_fitting
 from mcpgen.schema.structure import resolve
 
+pytestmark = pytest.mark.lengthy
+
 NAMES = [row.name for row in schema.revisions()]
 NEWEST = NAMES[-1]
 

@@ -14,6 +14,8 @@ from generator.command_line import run
 from mcpgen import schema
 from mcpgen.package import manifest
 
+pytestmark = pytest.mark.costly
+
 REVISIONS = tuple(row.name for row in schema.revisions())
 SMALLEST, NEWEST = REVISIONS[0], REVISIONS[-1]
 COMMANDS = {

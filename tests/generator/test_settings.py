@@ -18,6 +18,8 @@ from mcpgen.package import manifest, settings
 from mcpgen.package.settings import MirrorSettings, PackageSettings
 from mcpgen.project.commands import differences
 
+pytestmark = pytest.mark.costly
+
 ONE = f"""
 [project]
 name = "x"

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from mcpgen import schema
 from mcpgen.schema.structure import prose, replace_at, resolve, subschemas
 
+pytestmark = pytest.mark.lengthy
+
 PROSE = {
     "description": "says",
     "title": "Says",

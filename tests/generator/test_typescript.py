@@ -24,6 +24,8 @@ from mcpgen.schema.typescript.comments import read_comment
 from mcpgen.schema.typescript.parse import parse
 from mcpgen.schema.typescript.syntax import Alias
 
+pytestmark = pytest.mark.costly
+
 CAT, DOG, PET, LEVEL = ({"$ref": f"#/$defs/{name}"} for name in ("Cat", "Dog", "Pet", "Level"))
 STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
 ANY_OBJECT = {"additionalProperties": True, "properties": {}, "type": "object"}

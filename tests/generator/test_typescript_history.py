@@ -19,6 +19,8 @@ from mcpgen.errors import TypeScriptError
 from mcpgen.schema.structure import difference
 from mcpgen.schema.typescript import Fidelity, document, read
 
+pytestmark = pytest.mark.costly
+
 NAMES = [row.name for row in schema.revisions()]
 
 _NEVER = "the TypeScript requires structuredContent, for which it has no value"

@@ -20,6 +20,8 @@ from mcpgen.errors import SchemaError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, pipeline
 
+pytestmark = pytest.mark.processes
+
 _numbers = count()
 
 

@@ -16,6 +16,8 @@ from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection
 from mcpgen.package import build_request, output, pipeline
 
+pytestmark = pytest.mark.processes
+
 NAMES = [row.name for row in schema.revisions()]
 SERVES = """
 import anyio

@@ -15,6 +15,8 @@ from mcpgen import cache, schema
 from mcpgen.diff.compare import Diff
 from mcpgen.package.update_report import Report
 
+pytestmark = pytest.mark.costly
+
 OLD, NEW = "2025-11-25", "2026-07-28"
 FEW = ("--parts", "types")
 

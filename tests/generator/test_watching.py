@@ -18,6 +18,8 @@ from mcpgen import paths, schema
 from mcpgen.errors import UsageError
 from mcpgen.package import commands, manifest, watching
 
+pytestmark = pytest.mark.lengthy
+
 SMALLEST = schema.revisions()[0]
 
 

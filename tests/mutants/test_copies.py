@@ -11,6 +11,8 @@ import pytest
 from mutants.copies import KILLED, MISTYPED, SURVIVED, UNDECIDED, Copy, preload_libraries
 from mutants.mutations import Mutant, mutants_of
 
+pytestmark = pytest.mark.lengthy
+
 MODULE = """\
 def first(numbers: list[int]) -> int:
     if numbers:

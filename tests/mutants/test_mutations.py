@@ -6,6 +6,8 @@ import pytest
 
 from mutants.mutations import Mutant, mutants_of
 
+pytestmark = pytest.mark.lengthy
+
 
 def changes(text: str) -> set[tuple[str, str]]:
     """The kinds of the mutants of a module, each with the whole text after it."""

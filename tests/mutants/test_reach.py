@@ -15,6 +15,8 @@ import reach
 from mutants.__main__ import functions_for, unrecorded_functions_for
 from mutants.mutations import Mutant
 
+pytestmark = pytest.mark.lengthy
+
 LINES = "generated/mcpgen_runtime/transports/line_channel.py"
 TEMPLATE = "templates/package/transports/line_channel.py"
 TESTED = """

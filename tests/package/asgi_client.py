@@ -34,7 +34,7 @@ SESSION = "mcp-session-id"
 """The header field that names a session."""
 
 SHARED: list[str] = []
-"""With `--shared`, the URL of the engine that the workers of each server share."""
+"""Where `MCP_WORKERS` is set, the URL of the engine that the workers of each server share."""
 
 WORKERS = 3
 """So many workers has a server then, and each request reaches a random one."""

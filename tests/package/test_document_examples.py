@@ -31,7 +31,7 @@ from package.server.auth.guarded import protected_settings
 from package.wire import ALL
 from package_single import BOOKED, FORECAST, NO_FORMS, serve_module
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes, pytest.mark.costly]
 
 FORMS = revisions_holding("elicitation.message-required")
 NO_SEAT = {"action": "decline"}

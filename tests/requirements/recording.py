@@ -21,8 +21,8 @@ from .entries import LedgerError, ledger
 PROPERTY = "requirement"
 """The name of the user properties that carry a claim from a worker to the writing process."""
 
-SOME_CASES = ("--quick", "--once")
-"""Options of pytest by which a function has one case, which need not be of its claims."""
+SOME_CASES = ("once", "quick")
+"""Values of `--cases` by which a function has one case, which need not be of its claims."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,7 +47,7 @@ def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, ob
         CollectError: A claim of it counts nowhere.
     """
     collected = yield
-    has_all = not any(collector.config.getoption(name, default=False) for name in SOME_CASES)
+    has_all = collector.config.getoption("--cases", default="all") not in SOME_CASES
     if isinstance(collected, list) and has_all:
         faults = faulty_claims([each for each in collected if isinstance(each, pytest.Item)])
         if faults:

@@ -15,6 +15,8 @@ from requirements.entries import (
     ledger,
 )
 
+pytestmark = pytest.mark.lengthy
+
 
 def test_every_id_that_a_test_claims_is_in_the_ledger() -> None:
     known = ledger()

@@ -14,6 +14,8 @@ from requirements import EVERY_REVISION, requirement
 from requirements.entries import LedgerError
 from requirements.recording import declared_revisions
 
+pytestmark = [pytest.mark.costly, pytest.mark.lengthy]
+
 TESTS = """
 import pytest
 

@@ -39,6 +39,10 @@ ON_ASYNCIO = ("-m", f"not slow and not trio and {WITHOUT_SESSION}")
 """Selects the tests of a map and of coverage."""
 SOON = ("-m", f"not slow and not trio and not costly and not older and {WITHOUT_SESSION}")
 """Selects the tests of `tests`."""
+IN_MEMORY = ("-m", f"{SOON[1]} and not processes")
+"""Selects those of them without sockets, processes and builds of many packages."""
+QUICK = ("--cases=quick", "-m", f"{IN_MEMORY[1]} and not lengthy")
+"""Selects the tests of the inner loop."""
 
 
 def measured(run: Callable[[nox.Session], None]) -> Callable[[nox.Session], None]:

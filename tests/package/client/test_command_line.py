@@ -19,6 +19,8 @@ import pytest
 from mcpgen_runtime.revisions import REVISIONS
 from package.processes import PACKAGE_ROOT
 
+pytestmark = [pytest.mark.processes, pytest.mark.costly]
+
 SERVER = '''
     import os
     from dataclasses import dataclass

@@ -39,7 +39,7 @@ from package.live import FakeServer
 from package.stdio_process import PATHS
 from package.wire import HANDSHAKE, PER_REQUEST
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 SCRIPT = str(Path(__file__).parents[1] / "crashing_server.py")
 AT_ONCE = Restart(limit=2, pauses=())

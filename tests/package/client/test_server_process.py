@@ -32,6 +32,8 @@ from mcpgen_runtime.transports.process import open_process
 from package.live import FakeServer
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
+pytestmark = pytest.mark.processes
+
 SCRIPT = str(Path(__file__).with_name("old_server.py"))
 PROBE, INITIALIZE = "server/discover", "initialize"
 CONFIRMED = "notifications/initialized"

@@ -38,6 +38,8 @@ from package.live import text_of
 from package.stdio_process import PATHS, SERVER
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
+pytestmark = pytest.mark.processes
+
 every = pytest.mark.parametrize("revision", ALL)
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 

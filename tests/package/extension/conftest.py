@@ -12,18 +12,19 @@ import pytest
 
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
+from mcpgen.names import Library
 from mcpgen.package import build_request, output, pipeline
 from mcpgen.package.build_request import BuildRequest
 from package.extension.task_work import PACKAGE, REVISIONS
 
 
 @pytest.fixture(scope="session")
-def pkg(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
+def pkg(tmp_path_factory: pytest.TempPathFactory, models: Library) -> Iterator[Any]:
     """The modules of a package with the extension."""
     root = tmp_path_factory.mktemp("packages")
     named = build_request.named_extensions(["tasks"])
     sources = schema_sources.by_name(REVISIONS)
-    chosen = Selection(models=pytestconfig.getoption("--models"))
+    chosen = Selection(models=models)
     request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=named)
     output.write(root / PACKAGE, pipeline.build(request, form=dict))
     sys.path.insert(0, str(root))

@@ -20,8 +20,11 @@ import pytest
 from mcpgen import names, schema
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
+from mcpgen.names import Library
 from mcpgen.package import build_request, output, pipeline
 from mcpgen.package.build_request import BuildRequest
+
+pytestmark = pytest.mark.costly
 
 PAINT = Path(__file__).parents[2] / "generator" / "extensions" / "paint.json"
 REVISIONS = tuple(row.name for row in schema.revisions())
@@ -35,14 +38,12 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-def package(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[None]:
+def package(tmp_path_factory: pytest.TempPathFactory, models: Library) -> Iterator[None]:
     """The package with the extension com.example/paint beside each revision."""
     root = tmp_path_factory.mktemp("packages")
     extensions = build_request.named_extensions([str(PAINT)])
     sources = schema_sources.by_name(REVISIONS)
-    chosen = Selection(models=pytestconfig.getoption("--models"))
+    chosen = Selection(models=models)
     request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=extensions)
     output.write(root / PACKAGE, pipeline.build(request, form=dict))
     sys.path.insert(0, str(root))

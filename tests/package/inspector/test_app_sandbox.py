@@ -11,6 +11,8 @@ from mcpgen_runtime.apps import Csp, UiResource
 from mcpgen_runtime.inspector import app_sandbox
 from package.inspector.inspected import SECONDS, Page, inspect_server
 
+pytestmark = pytest.mark.processes
+
 SERVER = """
 from mcpgen_runtime import Csp, Server
 

@@ -14,6 +14,8 @@ from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.settings import Limits
 from package.inspector.inspected import Page, inspect_server, write_server
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module", params=[max(REVISIONS), min(REVISIONS)])
 def page(

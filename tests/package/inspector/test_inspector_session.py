@@ -24,6 +24,8 @@ from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi
 from package.live import FakeServer
 
+pytestmark = pytest.mark.processes
+
 SECONDS = 10
 ENDS = [max(REVISIONS), min(REVISIONS)]
 

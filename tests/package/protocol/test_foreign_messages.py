@@ -63,6 +63,8 @@ from package.wire import (
     speaking_to,
 )
 
+pytestmark = pytest.mark.costly
+
 NEWEST = ALL[-1]
 SESSION = HANDSHAKE[-1]
 BOTH: list[tuple[str, Role]] = [

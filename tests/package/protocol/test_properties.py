@@ -35,6 +35,8 @@ from package.protocol.pair import Pair
 from package.strategies import anything, describe_revision
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, sent_request, sole
 
+pytestmark = pytest.mark.lengthy
+
 every = pytest.mark.parametrize("revision", ALL)
 both_kinds = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -29,7 +29,7 @@ UNSEEN = {
 
 LOGGED = re.compile(r"proxy 'bridge': (\S+) is (?:lost|degraded): ")
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.costly]
 
 
 @pytest.fixture

@@ -16,9 +16,12 @@ import pytest
 from mcpgen_runtime.revisions import REVISIONS
 from package.processes import PACKAGE_ROOT
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "openpty"), reason="needs pseudo terminals, which POSIX has"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not hasattr(os, "openpty"), reason="needs pseudo terminals, which POSIX has"
+    ),
+    pytest.mark.costly,
+]
 
 SERVER = """
     from mcpgen_runtime import Server

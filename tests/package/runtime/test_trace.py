@@ -28,7 +28,7 @@ from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.transports.memory import memory_pair
 from package.processes import PACKAGE_ROOT
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 @pytest.fixture

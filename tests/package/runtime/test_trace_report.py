@@ -13,6 +13,8 @@ from mcpgen_runtime import Server, ToolError
 from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.testing import connected
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 async def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

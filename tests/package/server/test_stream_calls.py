@@ -23,7 +23,7 @@ from package.wire import (
     speaking_to,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", ALL)]
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", ALL), pytest.mark.processes]
 
 
 @pytest.mark.parametrize("case", REQUESTS)

@@ -23,6 +23,8 @@ from package.server.raw_http import SECONDS
 from package.server.web_process import REVISION, SERVE, Started, rest, run, start_server
 from package.wire import SESSIONS, STREAMABLE, initialize, request
 
+pytestmark = [pytest.mark.processes, pytest.mark.costly]
+
 WEB = """
     import asyncio, contextlib, os, sys, time
     from dataclasses import dataclass

@@ -37,7 +37,7 @@ from package.processes import (
 )
 from requirements import EVERY_REVISION
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 AT_ONCE = ShutdownTimeouts(0, 1, 1)
 
 

@@ -38,7 +38,7 @@ from package.processes import (
 )
 from requirements import EVERY_REVISION
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 @pytest.fixture

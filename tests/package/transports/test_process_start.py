@@ -17,7 +17,7 @@ from mcpgen_runtime.server.stdio_server import open_stdio
 from mcpgen_runtime.transports.process import open_process
 from package.processes import python, server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 SURROGATE = "\udc80\ud800"
 

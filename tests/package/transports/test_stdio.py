@@ -15,6 +15,8 @@ import pytest
 from package.processes import PACKAGE_ROOT
 from requirements import EVERY_REVISION
 
+pytestmark = pytest.mark.processes
+
 ECHO = """
     import sys, os, subprocess, atexit, ctypes
     import anyio

@@ -22,6 +22,8 @@ from package.rules import revisions_holding
 from package.stdio_process import PATHS, SCRIPT, SERVER, process, script
 from package.wire import ALL, HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, facts, request
 
+pytestmark = [pytest.mark.processes, pytest.mark.costly]
+
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 some = pytest.mark.parametrize("revision", [HANDSHAKE[0], HANDSHAKE[-1], *PER_REQUEST])

@@ -21,6 +21,8 @@ from package.live import text_of
 from package.stdio_process import PATHS, SERVER, process, script
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request
 
+pytestmark = pytest.mark.processes
+
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 some = pytest.mark.parametrize("revision", [HANDSHAKE[0], HANDSHAKE[-1], *PER_REQUEST])

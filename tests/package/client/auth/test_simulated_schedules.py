@@ -28,6 +28,8 @@ from package.http_server import Asked, Reply
 from package.rules import revisions_holding
 from package.wire import PER_REQUEST
 
+pytestmark = pytest.mark.lengthy
+
 RS, AS = "https://mcp.example", "https://as.example"
 LIFETIME = 15.0
 """Seconds for which a token is accepted."""

@@ -22,6 +22,8 @@ from package.asgi_stream import SECONDS, Reply, Stream
 from package.client.simulation import ASYNCIO
 from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, request
 
+pytestmark = pytest.mark.processes
+
 RESUMABLE = [revision for revision in SESSIONS if facts(revision).http.resumable]
 WITH_BATCHES = "2025-03-26"
 ROOTS_CHANGED = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}

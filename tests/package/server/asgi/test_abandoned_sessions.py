@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.anyio,
     pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc says what is free"),
+    pytest.mark.processes,
 ]
 
 REVISION = "2025-11-25"

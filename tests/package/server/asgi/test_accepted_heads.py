@@ -14,6 +14,8 @@ from mcpgen_runtime.server.asgi.request import (
 )
 from mcpgen_runtime.server.asgi.settings import Limits
 
+pytestmark = pytest.mark.processes
+
 
 def request_with(**fields: str) -> HttpRequest:
     headers = [(name.encode(), value.encode()) for name, value in fields.items()]

@@ -13,6 +13,8 @@ from package.asgi_client import JSON, SSE, Http, asgi
 from package.rules import revisions_holding
 from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, initialize, request
 
+pytestmark = pytest.mark.processes
+
 WITH = revisions_holding("http.post-body-forms-batch")
 WITHOUT = tuple(revision for revision in SESSIONS if revision not in WITH)
 with_batches = pytest.mark.parametrize("revision", WITH)

@@ -25,6 +25,8 @@ from package.server.auth.issuer import bearer, token_of
 from package.server.varied_tools import ADD, varied_server
 from package.wire import HANDSHAKE, PER_REQUEST, STREAMABLE, encode_message, request
 
+pytestmark = pytest.mark.processes
+
 
 def adding_server() -> Server:
     server = Server("adds")

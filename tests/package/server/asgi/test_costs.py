@@ -19,7 +19,11 @@ from mcpgen_runtime.server.chosen import Server
 from package.asgi_client import Http, asgi, fields_of
 from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", STREAMABLE)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("revision", STREAMABLE),
+    pytest.mark.processes,
+]
 
 MOST_CALLS = {
     "add": 122,

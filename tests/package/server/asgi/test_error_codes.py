@@ -17,6 +17,8 @@ from package.rules import revisions_holding
 from package.server.asgi.web import Web
 from package.wire import PER_REQUEST, facts, initialize, meta_of, request, speaking_to
 
+pytestmark = pytest.mark.processes
+
 modern = pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-legacy-range-unused"))
 
 

@@ -15,6 +15,8 @@ from mcpgen_runtime.server.asgi.event_store import MemoryEventStore, StoredEvent
 from package.client.simulation import ASYNCIO
 from requirements import EVERY_REVISION
 
+pytestmark = pytest.mark.processes
+
 
 async def after(store: MemoryEventStore, event: Any) -> list[bytes] | None:
     replay = await store.after("s", event)

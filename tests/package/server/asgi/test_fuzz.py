@@ -23,7 +23,7 @@ from package.server.raw_http import whole
 from package.strategies import anything
 from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, initialize, request
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 SECONDS = 10
 FINE = {200, 202, 204, 307, 400, 403, 404, 405, 406, 408, 413, 415, 431}

@@ -20,6 +20,8 @@ from package.live import text_of
 from package.server.asgi.web import Web
 from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
 
+pytestmark = pytest.mark.processes
+
 VERSION = "mcp-protocol-version"
 DISCOVER = "server/discover"
 

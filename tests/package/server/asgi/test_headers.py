@@ -23,7 +23,11 @@ from package.wire import HANDSHAKE, encode_message, facts, request
 
 REVISIONS = revisions_holding("headers.server-validates")
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", REVISIONS)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("revision", REVISIONS),
+    pytest.mark.processes,
+]
 
 VERSION, METHOD, NAME = "mcp-protocol-version", "mcp-method", "mcp-name"
 ECHO = {"name": "echo", "arguments": {"text": "hi"}}

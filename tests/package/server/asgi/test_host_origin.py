@@ -16,7 +16,7 @@ from package.server.asgi.web import Web
 from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
 from requirements import EVERY_REVISION
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 EVIL = "http://evil.example"
 STATELESS = PER_REQUEST[-1]

@@ -20,7 +20,7 @@ from package.faults import call_text, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, Process, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
 
 KEYS = count()
 

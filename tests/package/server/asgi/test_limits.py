@@ -18,7 +18,11 @@ from package.asgi_stream import Stream
 from package.server.asgi.web import Web
 from package.wire import PER_REQUEST, SESSIONS, encode_message, request
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", PER_REQUEST)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("revision", PER_REQUEST),
+    pytest.mark.processes,
+]
 
 SECONDS = 10
 CHUNKED = {"transfer-encoding": "chunked"}

@@ -13,7 +13,7 @@ from package.http_process import HttpProcess, http_process
 from package.server.raw_http import SECONDS, Raw, head, raw, whole
 from package.wire import PER_REQUEST, encode_message, request
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 REVISION = PER_REQUEST[-1]
 LIMITS = {

@@ -18,7 +18,12 @@ from package.wire import ACKNOWLEDGED, LISTEN, UPDATED, encode_message, facts, r
 
 REVISIONS = revisions_holding("http.listen-response-stream", "subscriptions.ack-first")
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", REVISIONS)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("revision", REVISIONS),
+    pytest.mark.processes,
+    pytest.mark.workers,
+]
 
 TOOLS, PROMPTS = "notifications/tools/list_changed", "notifications/prompts/list_changed"
 

@@ -16,7 +16,7 @@ from package.faults import ONE_OF_EACH, call_text, check_quiet, client_of
 from package.http_process import HttpProcess, http_process
 from package.wire import HANDSHAKE
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
 
 CLIENTS, STREAMS = 50, 500
 SECONDS = 60

@@ -33,6 +33,8 @@ from package.processes import PACKAGE_ROOT
 from package.server.asgi.web import Web
 from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS, initialize, request
 
+pytestmark = pytest.mark.processes
+
 REVISION = PER_REQUEST[-1]
 STATE = {"name": "state"}
 LISTEN = ("subscriptions/listen", {"notifications": {"toolsListChanged": True}})

@@ -17,7 +17,7 @@ from requirements import INTERIM
 
 REVISIONS = revisions_holding("headers.param-validated")
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 each = pytest.mark.parametrize("revision", REVISIONS)
 
 

@@ -23,6 +23,8 @@ from package.asgi_wire import Line, drop
 from package.client.simulation import ASYNCIO
 from package.wire import INITIALIZED, initialize, request
 
+pytestmark = pytest.mark.processes
+
 REVISION = "2025-11-25"
 MANY = 1000
 

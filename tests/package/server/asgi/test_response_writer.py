@@ -35,6 +35,8 @@ from package.asgi_wire import LAST, START, Wire, part
 from package.client.simulation import ASYNCIO
 from package.wire import SESSIONS
 
+pytestmark = pytest.mark.processes
+
 COMMENT = b":\n\n"
 KIB_64 = 2**16
 SEND_SECONDS = 8.0

@@ -19,6 +19,8 @@ from package.client.simulation import ASYNCIO
 from package.server.asgi.test_response_writer import SEND_SECONDS
 from package.server.asgi.test_resuming import Broken
 
+pytestmark = pytest.mark.processes
+
 OPENED = [START, part(b"")]
 
 

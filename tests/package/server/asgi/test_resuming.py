@@ -19,6 +19,8 @@ from package.live import live, text_of
 from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST, SESSIONS, cancelled_notification, facts, request
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 polling = pytest.mark.parametrize("revision", revisions_holding("http.prime-event"))
 LAST = "last-event-id"

@@ -16,6 +16,8 @@ from mcpgen_runtime.server.asgi.routes import Route, RouteHandler, RouteResult, 
 from package.asgi_client import asgi
 from package.server.auth.guarded import protected_settings
 
+pytestmark = pytest.mark.processes
+
 
 @asynccontextmanager
 async def lifespan(server: Server) -> AsyncGenerator[str]:

@@ -23,7 +23,7 @@ from package.live import text_of
 from package.rules import revisions_holding
 from package.wire import ALL, facts, request
 
-pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # as uvicorn
+pytestmark = [pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.processes]
 
 TEXT = "counted to \u4e16\r\n\u2028"
 

@@ -54,6 +54,8 @@ from package.asgi_client import SESSION, Http, asgi
 from package.asgi_wire import Wire
 from package.wire import INITIALIZED, SESSIONS, initialize, request
 
+pytestmark = pytest.mark.processes
+
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 ABLE: dict[str, Any] = {
     "elicitation": {"form": {}},

@@ -31,6 +31,8 @@ from package.wire import (
 )
 from requirements import EVERY_REVISION
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 CALL = {"name": "echo", "arguments": {"text": "hei"}}
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)

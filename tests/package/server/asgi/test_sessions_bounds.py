@@ -35,6 +35,8 @@ from package.wire import (
     request,
 )
 
+pytestmark = pytest.mark.processes
+
 STATELESS = PER_REQUEST[-1]
 ELICITING = "2025-06-18"
 

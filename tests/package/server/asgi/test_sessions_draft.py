@@ -26,6 +26,8 @@ from package.wire import (
 )
 from requirements import INTERIM
 
+pytestmark = pytest.mark.processes
+
 DRAFT = tuple(name for name in SESSIONS if facts(name).draft.method is not None)
 draft = pytest.mark.parametrize("revision", DRAFT)
 METHOD, NAME = "mcp-method", "mcp-name"

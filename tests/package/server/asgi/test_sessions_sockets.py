@@ -22,7 +22,7 @@ from package.server.raw_http import SECONDS, Raw, head, raw
 from package.wire import INITIALIZED, initialize, request
 
 REVISION = "2025-11-25"
-pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # as uvicorn
+pytestmark = [pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.processes]
 
 
 def tools() -> Server:

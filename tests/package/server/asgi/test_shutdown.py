@@ -29,6 +29,8 @@ from package.wire import (
     request,
 )
 
+pytestmark = pytest.mark.processes
+
 ENDING = "the server is ending; the request may have been acted on"
 REFUSED = "the server is ending; the request was not begun"
 UVICORN = (

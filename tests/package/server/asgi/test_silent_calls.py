@@ -15,6 +15,8 @@ from package.asgi_stream import SECONDS
 from package.faults import EACH
 from package.wire import PER_REQUEST, SESSIONS, cancelled_notification, facts, request
 
+pytestmark = pytest.mark.processes
+
 each = pytest.mark.parametrize("revision", EACH)
 POLLING = [revision for revision in SESSIONS if facts(revision).http.polling]
 WITH_BATCHES = "2025-03-26"

@@ -22,7 +22,7 @@ from package.http_server import BROKEN
 from package.server.raw_http import head, raw
 from package.wire import PER_REQUEST, SESSIONS, encode_message, facts, request
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 POLLING = [revision for revision in SESSIONS if facts(revision).http.polling]
 KEYS = count()

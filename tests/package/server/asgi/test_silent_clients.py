@@ -21,7 +21,7 @@ from package.http_process import SECONDS, HttpProcess, http_process
 from package.http_server import BROKEN
 from package.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, initialize, request
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
 
 KEYS = count()
 SERVER_ALONE = pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -31,6 +31,8 @@ from package.rules import revisions_holding
 from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 from requirements import EVERY_REVISION
 
+pytestmark = pytest.mark.processes
+
 
 class Paths(TypedDict):
     """Where the two endpoints are."""

@@ -20,6 +20,8 @@ from package.asgi_client import asgi
 from package.rules import revisions_holding
 from package.wire import initialize
 
+pytestmark = pytest.mark.processes
+
 PREFIX = "/team/tools"
 OLD = revisions_holding("sse.two-endpoints")
 

@@ -13,7 +13,11 @@ from package.rules import revisions_holding
 from package.server.asgi.web import Web
 from package.wire import HANDSHAKE, PER_REQUEST, facts, meta_of, request
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", PER_REQUEST)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("revision", PER_REQUEST),
+    pytest.mark.processes,
+]
 
 VERSION = "mcp-protocol-version"
 WITHOUT_SESSIONS = (*revisions_holding("sse.two-endpoints"), *PER_REQUEST)

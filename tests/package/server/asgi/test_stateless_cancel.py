@@ -12,7 +12,11 @@ from package.server.asgi.web import Web
 
 REVISIONS = revisions_holding("http.close-is-cancel", "http.cancelled-silence")
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", REVISIONS)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("revision", REVISIONS),
+    pytest.mark.processes,
+]
 
 SECONDS = 10
 TOOLS_CHANGED = {"notifications": {"toolsListChanged": True}}

@@ -16,7 +16,11 @@ from package.rules import revisions_holding
 from package.server.asgi.web import Web
 from package.wire import PER_REQUEST
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", PER_REQUEST)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.parametrize("revision", PER_REQUEST),
+    pytest.mark.processes,
+]
 
 JSON, EVENTS = "application/json", "text/event-stream"
 COUNTS = {"name": "counts", "arguments": {"to": 3}}

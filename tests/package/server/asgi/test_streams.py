@@ -13,6 +13,8 @@ from mcpgen_runtime.server.asgi.settings import Answers
 from package.asgi_client import JSON, SSE, asgi
 from package.wire import SESSIONS, request
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
 

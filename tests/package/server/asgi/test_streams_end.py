@@ -15,6 +15,8 @@ from package.asgi_stream import SECONDS
 from package.server.asgi.test_abandoned_calls import JUMPING
 from package.wire import SESSIONS, cancelled_notification, request
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
 

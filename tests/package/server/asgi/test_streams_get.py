@@ -26,6 +26,8 @@ from package.server.asgi.web import Web
 from package.wire import SESSIONS, UPDATED, request
 from requirements import INTERIM
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 LIST_CHANGED = "notifications/tools/list_changed"
 

@@ -18,7 +18,7 @@ from package.asgi_stream import SECONDS, Reply, Stream
 from package.client.simulation import ASYNCIO
 from package.wire import HANDSHAKE, SESSIONS, STREAMABLE, encode_message, request
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 streamable = pytest.mark.parametrize("revision", STREAMABLE)

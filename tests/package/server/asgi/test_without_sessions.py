@@ -14,6 +14,8 @@ from package.server.asgi.web import Web
 from package.wire import INITIALIZED, SESSIONS, facts, initialize, request
 from requirements import EVERY_REVISION
 
+pytestmark = pytest.mark.processes
+
 CALL = {"name": "echo", "arguments": {"text": "hei"}}
 ASKING: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
 

@@ -17,6 +17,8 @@ from package.server.web_process import REVISION, SERVE, rest, run, start_server,
 from package.wire import HANDSHAKE, SESSIONS, encode_message, initialize
 from requirements import EVERY_REVISION
 
+pytestmark = pytest.mark.costly
+
 LISTEN = {"notifications": {"toolsListChanged": True}}
 
 

@@ -27,6 +27,8 @@ from package.wire import (
     UPDATED,
 )
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 per_request = pytest.mark.parametrize("revision", PER_REQUEST)
 each_revision = pytest.mark.parametrize("revision", [*SESSIONS, *PER_REQUEST])
 URI = "note://today"

@@ -19,6 +19,8 @@ from mcpgen_runtime.server.shared.session_store import SessionRecord
 from mcpgen_runtime.server.shared.state import SharedState, state_of
 from package.server.shared.engine import Engine
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 KIB = 2**10
 
 

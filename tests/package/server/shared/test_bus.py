@@ -13,6 +13,8 @@ from mcpgen_runtime.server.shared import bus as bus_module
 from mcpgen_runtime.server.shared.state import SharedState, state_of
 from package.server.shared.engine import Engine, run_engine
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 KINDS = ("memory", "redis")
 kinds = pytest.mark.parametrize("kind", KINDS)
 

@@ -19,6 +19,8 @@ from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, eventually, run_workers
 from package.wire import request
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 TASKS = 20
 """Tasks at a time."""
 

@@ -14,6 +14,8 @@ from mcpgen_runtime.server.shared.session_store import SessionRecord
 from mcpgen_runtime.server.shared.state import SharedState, state_of
 from package.server.shared.engine import Engine
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 DAY = 86_400_000
 PAGE = 10
 

@@ -25,6 +25,8 @@ from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import run_workers
 from package.wire import SESSIONS
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 
 def make_certificate(folder: Path, address: str) -> Path:
     """A certificate of an address that it signs itself, with its key."""

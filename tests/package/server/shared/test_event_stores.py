@@ -15,6 +15,8 @@ from mcpgen_runtime.server.shared.state import state_of
 from package.server.shared.engine import Engine
 from requirements import EVERY_REVISION
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 kinds = pytest.mark.parametrize("kind", ["memory", "redis"])
 
 

@@ -37,6 +37,8 @@ from package.server.shared.shared_servers import Name
 from package.server.shared.test_simulated_workers import LAST, LOST, Recorded, Slow, paused_app
 from package.wire import INITIALIZED, cancelled_notification, initialize, request
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 REVISION = "2025-11-25"
 EVENTS = {"accept": "text/event-stream"}
 STEP_SECONDS = 0.001

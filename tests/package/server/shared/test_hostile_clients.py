@@ -20,6 +20,8 @@ from package.server.shared.test_budgets import opened, task_of
 from package.server.shared.test_used_ids import HELLO, KEY, bound_token
 from package.wire import SESSIONS
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 LONG = "x" * 100_000
 BATCHES = "2025-03-26"

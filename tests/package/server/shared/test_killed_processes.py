@@ -24,6 +24,8 @@ from package.server.shared.test_shared_processes import Client
 from package.server.shared.victims import Victim, end_of, victims
 from package.wire import SESSIONS
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 REVISION = SESSIONS[-1]
 SILENT_SECONDS = 1.5
 """Seconds that a client waits for a process before it asks another one."""

@@ -26,6 +26,8 @@ from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, ended_task, eventually, run_workers
 from package.server.shared.test_task_stores import kinds, record_of, short_leases, store_of
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 __all__ = ["short_leases"]
 TOKENS = StaticTokens({"alice-1": Principal("alice", scopes=["write"], claims={"team": ["red"]})})
 

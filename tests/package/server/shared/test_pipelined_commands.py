@@ -13,6 +13,8 @@ from mcpgen_runtime.server.shared import redis_connection
 from mcpgen_runtime.server.shared.redis_connection import RedisConnection
 from package.client.simulation import ASYNCIO
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 SECONDS = 5.0
 
 

@@ -15,6 +15,8 @@ from mcpgen_runtime.server.shared import redis_engine
 from mcpgen_runtime.server.shared.redis_engine import RedisEngine
 from package.server.shared.engine import Engine, run_engine
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 BACK_SECONDS = 5
 
 

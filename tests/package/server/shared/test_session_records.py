@@ -18,6 +18,8 @@ from mcpgen_runtime.server.shared.session_store import (
 )
 from mcpgen_runtime.server.shared.shared_streams import is_listening, lost_message, stream_name
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 RECORD = SessionRecord("2025-06-18", {"roots": {}}, {"name": "c"}, ("a", "b", None))
 RULE = (0, frozenset({"k"}), frozenset({"t"}), True)
 

@@ -12,6 +12,8 @@ from package.asgi_client import SESSION
 from package.server.shared.shared_servers import Workers, run_workers
 from package.wire import CHANGED, SESSIONS, request
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 

@@ -22,6 +22,8 @@ from package.server.shared.engine import Engine
 from package.server.web_process import SERVE, Started, run, start_server
 from package.wire import INITIALIZED, SESSIONS, initialize, request
 
+pytestmark = [pytest.mark.processes, pytest.mark.costly, pytest.mark.workers]
+
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 
 WEB = """

@@ -18,6 +18,8 @@ from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, eventually, run_workers
 from package.wire import CHANGED, SESSIONS, cancelled_notification
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 TOOLS = CHANGED["toolsListChanged"]

@@ -39,6 +39,8 @@ from package.wire import (
     request,
 )
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 ABLE: dict[str, Any] = {"elicitation": {"form": {}}, "roots": {}}

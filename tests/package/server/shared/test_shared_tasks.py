@@ -25,6 +25,8 @@ from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work
 from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, eventually, run_workers
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 ABOUT = ("tasks/get", "tasks/result", "tasks/cancel")
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
 

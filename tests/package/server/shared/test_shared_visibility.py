@@ -21,6 +21,8 @@ from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import WORKERS, Workers, run_workers
 from package.wire import CHANGED, SESSIONS, request
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 TAGGED = [f"tagged_{number}" for number in range(6)]
 

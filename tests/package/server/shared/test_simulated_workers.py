@@ -9,6 +9,7 @@ it was taken for dead is part of a schedule.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from itertools import pairwise
@@ -35,6 +36,8 @@ from mcpgen_runtime.server.toolkit.task_calls import RUNS
 from package.asgi_client import Http, asgi
 from package.client.simulation import simulate
 from package.wire import request
+
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 REVISION = "2025-11-25"
 LAST = "last-event-id"
@@ -378,8 +381,8 @@ PARTS = 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_schedule_loses_or_repeats_anything(part: int, pytestconfig: pytest.Config) -> None:
-    first, dash, last = pytestconfig.getoption("--schedules").rpartition("-")
+def test_no_schedule_loses_or_repeats_anything(part: int) -> None:
+    first, dash, last = os.environ.get("MCP_SCHEDULES", "100").rpartition("-")
     for number in range(int(first or 0) + part, int(last) + bool(dash), PARTS):
 
         async def main(number: int = number) -> None:
@@ -388,5 +391,5 @@ def test_no_schedule_loses_or_repeats_anything(part: int, pytestconfig: pytest.C
         try:
             simulate("asyncio", number, main)
         except BaseException as error:
-            error.add_note(f"this is --schedules {number}-{number}")
+            error.add_note(f"this is MCP_SCHEDULES={number}-{number}")
             raise

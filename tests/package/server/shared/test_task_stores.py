@@ -20,6 +20,8 @@ from mcpgen_runtime.server.shared import redis_tasks
 from mcpgen_runtime.server.shared.state import state_of
 from package.server.shared.engine import Engine
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 REVISION = "2025-11-25"
 kinds = pytest.mark.parametrize("kind", ["memory", "redis"])
 

@@ -20,6 +20,8 @@ from package.server.shared.shared_servers import eventually, run_workers
 from package.wire import ALL, SESSIONS, initialize, request
 from requirements import EVERY_REVISION
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 kinds = pytest.mark.parametrize("kind", ["memory", "redis"])
 KEY = proof_key()
 HELLO = initialize(SESSIONS[-1])

@@ -20,6 +20,8 @@ from mcpgen_runtime.server.shared.worker import (
 from package.client.simulation import ASYNCIO
 from package.live import App, names_back
 
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
 UPDATED = "notifications/resources/updated"
 
 

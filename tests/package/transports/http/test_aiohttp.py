@@ -19,7 +19,7 @@ from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT, open_l
 from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests
 from package.http_server import Asked, Handler, HttpServer, Reply
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 @pytest.fixture

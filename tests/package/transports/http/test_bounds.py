@@ -37,7 +37,7 @@ from package.http_script import Script, SseScript, result
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.wire import STREAMABLE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 LIMIT = 100_000
 HARM = "\x1b[2J\x9b\x85" + "x" * 5000

@@ -15,6 +15,7 @@ from package.rules import revisions_holding
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.parametrize("revision", revisions_holding("caching.private-not-shared")),
+    pytest.mark.processes,
 ]
 
 

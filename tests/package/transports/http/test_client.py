@@ -28,7 +28,7 @@ from package.http_server import Asked, Handler, Reply
 from package.rules import revisions_holding
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 MODULE = parse.__code__.co_filename
 

@@ -30,7 +30,7 @@ from package.http_script import Script, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.wire import SSE_ONLY, STREAMABLE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 async def connection_error(url: str, **how: Any) -> McpError:

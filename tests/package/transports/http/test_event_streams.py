@@ -23,7 +23,7 @@ from package.http_script import Script, result
 from package.http_server import Asked, Handler, Reply
 from package.wire import SESSIONS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 @pytest.fixture(params=SESSIONS)

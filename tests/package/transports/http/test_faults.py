@@ -34,7 +34,7 @@ from package.transports.http.broken_answers import (
 )
 from package.wire import SESSIONS, SSE_ONLY, STREAMABLE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 @pytest.fixture(params=STREAMABLE)

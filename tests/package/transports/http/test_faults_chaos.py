@@ -19,7 +19,7 @@ from package.http_process import SECONDS, HttpProcess, http_process
 from package.http_server import Asked
 from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy, faultless
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
 
 CALLERS, CALLS = 4, 7
 TIMEOUT = 0.2

@@ -26,7 +26,7 @@ from package.http_server import Asked
 from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy, Plan, faultless
 from package.wire import PER_REQUEST, SESSIONS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 KEYS = count()
 

@@ -24,7 +24,7 @@ from package.faults import EACH, ONE_OF_EACH, Outcome, call_text, check_quiet, t
 from package.http_process import HttpProcess, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
 
 MEMO = "memo://one"
 KEY = "k"

@@ -25,7 +25,7 @@ from package.rules import revisions_holding
 from package.wire import encode_message, facts, meta_of, outgoing_message, request
 from requirements import requirement
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 @pytest.fixture(params=revisions_holding("headers.mcp-method"))

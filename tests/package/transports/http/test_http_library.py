@@ -20,6 +20,8 @@ from mcpgen_runtime.transports.http.http_library import (
     reason_of,
 )
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.mark.parametrize(
     ("url", "shown"),

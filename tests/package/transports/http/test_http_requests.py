@@ -34,6 +34,8 @@ from package.client.simulation import (
 )
 from package.http_server import Asked, Handler, Reply
 
+pytestmark = pytest.mark.processes
+
 URL = "https://mcp.example/a"
 
 

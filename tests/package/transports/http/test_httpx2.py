@@ -25,7 +25,7 @@ from package.http_server import Asked, Handler, Reply
 from package.transports.http.broken_answers import half_a_body, half_a_head, half_an_event, noisy
 from package.wire import SESSIONS, SSE_ONLY, STREAMABLE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 @pytest.fixture(params=STREAMABLE)

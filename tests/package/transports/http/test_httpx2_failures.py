@@ -21,7 +21,7 @@ from mcpgen_runtime.errors import (
 from mcpgen_runtime.transports.http.aiohttp_library import AiohttpLibrary
 from mcpgen_runtime.transports.http.http_library import Httpx2Library
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 URL = "http://user@host.example/a?b"
 SHOWN = "http://host.example/a"
 REFUSED = os.strerror(errno.ECONNREFUSED)

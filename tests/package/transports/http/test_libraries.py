@@ -26,7 +26,7 @@ from package.http_script import Script, connect_scripted
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import STREAMABLE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 NEWEST = STREAMABLE[-1]
 

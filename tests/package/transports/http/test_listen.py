@@ -27,7 +27,7 @@ from package.wire import (
 
 AT_ONCE = (0.0, 0.0, 0.0)
 
-pytestmark = pytest.mark.parametrize("revision", PER_REQUEST)
+pytestmark = [pytest.mark.parametrize("revision", PER_REQUEST), pytest.mark.processes]
 
 
 @pytest.fixture

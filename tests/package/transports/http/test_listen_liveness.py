@@ -41,7 +41,7 @@ from package.wire import (
     stream_message,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 TOOLS_CHANGED = CHANGED["toolsListChanged"]
 AT_ONCE = (0.0, 0.0)

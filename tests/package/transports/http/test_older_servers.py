@@ -27,7 +27,7 @@ from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
 from requirements import EVERY_REVISION
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 MODERN = PER_REQUEST[-1]
 NEWEST = SESSIONS[-1]

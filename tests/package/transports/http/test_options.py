@@ -26,7 +26,7 @@ from package.http_script import Script, connect_scripted, discover_result, initi
 from package.http_server import Asked, HttpServer, Reply, unused_port
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 NEWEST = STREAMABLE[-1]
 

@@ -15,6 +15,8 @@ from package.http_server import Asked, Reply
 from package.rules import revisions_holding
 from package.wire import STREAMABLE, facts
 
+pytestmark = pytest.mark.processes
+
 MARKED = revisions_holding("headers.client-construction")
 marked = pytest.mark.parametrize("revision", MARKED)
 

@@ -36,6 +36,8 @@ from package.transports.http.test_silent_servers import reach
 from package.transports.http.test_stream_pauses import URL, StreamResponse
 from package.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
 
+pytestmark = pytest.mark.processes
+
 OUTAGES = (429, 502, 503, 504)
 TOOLS = [
     {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations}

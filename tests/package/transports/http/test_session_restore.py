@@ -17,7 +17,7 @@ from package.http_script import Forgetful, connect_scripted, error
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import SESSIONS
 
-pytestmark = pytest.mark.parametrize("revision", SESSIONS)
+pytestmark = [pytest.mark.parametrize("revision", SESSIONS), pytest.mark.processes]
 
 
 @pytest.fixture

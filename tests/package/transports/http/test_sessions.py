@@ -25,7 +25,7 @@ from package.http_server import Asked, Reply
 from package.rules import revisions_holding
 from package.wire import SESSIONS, SSE_ONLY
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 SOON = Timeouts(http=HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01))
 

@@ -25,6 +25,8 @@ from package.http_server import Asked, Handler, Reply
 from package.transports.http.test_stream_pauses import URL, StreamResponse
 from package.wire import SESSIONS, SSE_ONLY
 
+pytestmark = pytest.mark.processes
+
 REVISION = SESSIONS[-1]
 
 

@@ -26,7 +26,7 @@ from package.rules import revisions_holding
 from package.transports.http.test_client import ParseCount
 from package.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 @pytest.fixture(params=SSE_ONLY)

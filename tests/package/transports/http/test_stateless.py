@@ -17,7 +17,7 @@ from package.http_script import Script, connect_scripted, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.wire import PER_REQUEST, facts, outgoing_message, request
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 
 @pytest.fixture(params=PER_REQUEST)

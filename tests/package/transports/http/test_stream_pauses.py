@@ -23,6 +23,8 @@ from mcpgen_runtime.transports.http.http_library import TakePart
 from mcpgen_runtime.transports.http.streamable_http import EventStream
 from package.client.simulation import SimulatedResponse, simulate
 
+pytestmark = pytest.mark.processes
+
 URL = "https://mcp.example/a"
 STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 BROKEN = ResponseLostError("the line broke")

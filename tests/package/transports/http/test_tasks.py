@@ -15,7 +15,7 @@ from package.http_script import Script, connect_scripted, initialize_result
 from package.http_server import Asked, Reply
 from package.rules import revisions_holding
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 RELATED = {"io.modelcontextprotocol/related-task": {"taskId": "t1"}}
 QUESTION = {
