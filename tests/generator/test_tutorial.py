@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -23,7 +23,7 @@ from documents import ROOT, Block
 from generator import command_line
 from generator.test_document_commands import Command, commands_of, without_counts
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.costly]
 PROJECT = ROOT / "examples" / "tutorial"
 OTHERS = {"README.md", "tokens.json", "__pycache__", ".pytest_cache", ".ruff_cache", "protocol"}
 """Names of files and folders that the reader's project and that of the repository do not share."""
@@ -69,12 +69,14 @@ class Reader:
 
     Attributes:
         project: The folder that the first page has `mcpgen new` write.
+        last: The command before.
     """
 
     def __init__(self, folder: Path) -> None:
         """Prepare the environment in which `python` is the one of the tests."""
         self.folder = folder
         self.project = folder / "library"
+        self.last = ""
         clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
         self.environment = {
             **clean,
@@ -93,8 +95,13 @@ class Reader:
                 file.write_text(with_step(before, block), "utf-8")
             elif block.language == "console":
                 for command in commands_of(block):
-                    if not command.line.startswith(SKIPPED):
+                    if not command.line.startswith(SKIPPED) and not self.tests_again(command, page):
                         self.run(command, page)
+
+    def tests_again(self, command: Command, page: Path) -> bool:
+        """Whether a command runs tests that `nox -s skeletons` or the last command ran."""
+        last, self.last = self.last, command.line
+        return command.line == "pytest" and (page.name == "tools.md" or last.startswith("pytest "))
 
     def run(self, command: Command, page: Path) -> None:
         """Run a command, which prints the lines that its page shows."""
@@ -159,7 +166,7 @@ def test_the_agent_of_the_tutorial_asks_a_model(reader: Reader) -> None:
 
 
 @contextmanager
-def model_server() -> Iterator[tuple[str, list[Any]]]:
+def model_server() -> Generator[tuple[str, list[Any]]]:
     """The URL of a model that searches once, then answers; and the bodies of its requests."""
     function = {"name": "find_books", "arguments": '{"words": "dune"}'}
     calls = [{"id": "1", "type": "function", "function": function}]

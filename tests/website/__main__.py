@@ -25,7 +25,7 @@ SITE = ROOT / "build" / "website" / "site"
 REPOSITORY = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]["repo_url"]
 TARGET = re.compile(r"(?<=\]\()[^)\s]+(?=[)\s])")
 """The target of a link."""
-PAGES = ("*.md", "docs/*.md", "examples/**/*.md")
+PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md")
 """The files that the site is made of."""
 INDEX = """---
 rendered: true
