@@ -72,6 +72,7 @@ NOT_OURS = {
     "TaskStore",  # of packages with the tasks extension
     *("ClientSession", "InitializationOptions"),  # of the official SDK, which a port changes
     *("Decimal", "Field", "Path", "SecretBytes", "SecretStr"),  # of the standard library, pydantic
+    *("Ann", "Book", "Borrower", "Terminal"),  # of the project of the tutorial
 }
 PROXIES = {"caddyfile", "haproxy", "nginx"}
 """Of what is written for each of these, one block is tested by it."""
