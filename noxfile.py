@@ -7,6 +7,7 @@ the slow ones, which `.ci/run` names.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -2,7 +2,8 @@
 
 Needs the standard library alone. A block is named by a comment on the line before it:
 `<!-- example: server.py -->` for a file, `<!-- output: server.py -->` for what the file prints,
-`<!-- sample: r2025_06_18/models.py -->` for lines of that file of the package.
+`<!-- sample: r2025_06_18/models.py -->` for lines of that file of the package. In the tutorial, a
+block is a step: what its reader does with a file of the project (`STEPS`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ FILES = f"{REPOSITORY}/blob/main/"
 NO_DOCUMENTS = {"README.md", "CHANGELOG.md"}
 """Files at the top that are not among the policies."""
 CHANGES = ROOT / "docs" / "changes"
-COMMENT = re.compile(r"<!-- (example|output|sample): (\S+) -->")
+STEPS = frozenset({"file", "top", "add", "line"})
+"""What a block of the tutorial does with the file that it names: it is the whole file, replaces
+what stands above the first tool, is appended, or replaces the line that begins with the same word.
+"""
+COMMENT = re.compile(rf"<!-- (example|output|sample|{'|'.join(sorted(STEPS))}): (\S+) -->")
 FENCE = "```"
 HEADING = re.compile(r"#{1,6} (.+)")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -41,8 +46,9 @@ class Block(NamedTuple):
         document: Path of the document from the top of the repository.
         line: Number of its first line within the fence.
         language: The word after the fence; empty if there is none.
-        role: `example`, `output` or `sample`, if the block has a name.
-        name: Name of the file that it is, whose output it is, or that has its lines.
+        role: `example`, `output`, `sample` or one of `STEPS`, if the block has a name.
+        name: Name of the file that it is, whose output it is, that has its lines, or that it
+            changes.
         text: What stands between the fences.
     """
 
@@ -86,7 +92,14 @@ def changes() -> list[Path]:
 def documents() -> list[Path]:
     """The README, the policies beside it and every page of docs/."""
     policies = [path for path in sorted(ROOT.glob("*.md")) if path.name not in NO_DOCUMENTS]
-    return [README, *policies, *sorted((ROOT / "docs").glob("*.md"))]
+    return [README, *policies, *sorted((ROOT / "docs").glob("*.md")), *tutorial()]
+
+
+def tutorial() -> list[Path]:
+    """The pages of the tutorial, in the order in which the first one lists them."""
+    first = ROOT / "docs" / "tutorial" / "tools.md"
+    rows = re.findall(r"^\| \[.*?\]\((\w+\.md)\)", first.read_text("utf-8"), re.MULTILINE)
+    return [first, *(first.parent / name for name in rows)]
 
 
 def relative_name(document: Path) -> str:

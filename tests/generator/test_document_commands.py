@@ -81,10 +81,11 @@ def commands_of(block: Block) -> Iterator[Command]:
 
 
 def commands() -> dict[str, list[Command]]:
-    """The commands of each document that has some."""
+    """The commands of each document that has some, but for the tutorial: test_tutorial.py."""
     by_document: dict[str, list[Command]] = {}
+    pages = {documents.relative_name(page) for page in documents.tutorial()}
     for block in documents.blocks():
-        if block.language in {"console", "sh"}:
+        if block.language in {"console", "sh"} and block.document not in pages:
             by_document.setdefault(block.document, []).extend(commands_of(block))
     return by_document
 

@@ -1,4 +1,4 @@
-"""The projects of `mcpgen new`, checked as their own CI would."""
+"""The projects of `mcpgen new`, and that of the tutorial, checked as their own CI would."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ SKELETONS = {
     "client-mirror": ("client", "mirror-client", "-r", "2025-03-26", "--from", "LISTS"),
 }
 """The projects that are checked, by folder: the words of `mcpgen new`."""
+TUTORIAL = "tutorial"
+"""The folder of the tutorial's project, here and in `examples`."""
 HERE_TOO = "--no-respect-gitignore"  # has Ruff look at files below `.nox`, which git ignores
 
 
@@ -35,12 +37,17 @@ def check_projects(session: nox.Session, work: Path) -> None:
         for name, words in SKELETONS.items():
             words = tuple(word.replace("LISTS", f"{lists}") for word in words)
             session.run("mcpgen", "new", *words, "-o", name, "--mcpgen", f"{ROOT}")
+        without = shutil.ignore_patterns("protocol")  # which a developer may have there
+        shutil.copytree(ROOT / "examples" / TUTORIAL, TUTORIAL, ignore=without)
+        with session.chdir(TUTORIAL):
+            session.run("mcpgen", "generate", "-q")
     # Of what projects import, one run of mypy leaves its findings to the next.
     mypy_cache = {"MYPY_CACHE_DIR": f"{work / 'mypy'}"}
     # The session's own environment comes before that of the project on the path.
     interpreter = ["--pythonpath", f"{scripts / 'python'}"]
     is_first = True
-    for name in sorted(SKELETONS, key=lambda name: "stdio" not in name):  # before HTTP is installed
+    names = sorted(SKELETONS, key=lambda name: "stdio" not in name)  # before HTTP is installed
+    for name in (*names, TUTORIAL):
         with session.chdir(work / "projects" / name):
             path = os.pathsep.join((f"{scripts}", os.environ["PATH"]))
             for program, *rest in ci_commands(Path(".github/workflows/ci.yml")):
