@@ -27,8 +27,8 @@ class FakeModel:
             case [city, weather]:
                 text = f"Pack for {weather} in {city}"
                 return [call(tools, "notes_save", {"text": text})]
-            case [*_, saved]:
-                noted = "nothing" if "refused" in saved else "what to pack for your next trip"
+            case _:
+                noted = "nothing" if "refused" in results[-1] else "what to pack for your next trip"
                 return [{"type": "text", "text": f"I noted {noted}."}]
 
 
