@@ -73,6 +73,7 @@ USES = {
     CLIENT + "client.on_log": "callbacks",
     CLIENT + "await client.call_tool('a', returns=str)": "returns",
     CLIENT + "await client.call_tool('a', task=True)": "tasks",
+    "from pkg import FileInput": "files",
     "from pkg import OAuth": "auth",
     "from pkg import log_requests": "telemetry",
     # Commands and variables, also in texts that are no Python.
