@@ -21,7 +21,7 @@ TOKENS = {"READER_TOKEN": "token-of-rita", "WRITER_TOKEN": "token-of-walt"}
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_two_processes_behind_nginx_serve_the_protected_example(tmp_path: Path) -> None:
+async def test_two_processes_behind_nginx_serve_the_example(tmp_path: Path) -> None:
     folder = build("protected-server", tmp_path)
     nginx = Path(os.environ["MCP_NGINX"]).parent
     environment = {**TOKENS, "PYTHONSAFEPATH": "", "PATH": f"{nginx}:{os.environ['PATH']}"}
@@ -41,7 +41,7 @@ async def test_two_processes_behind_nginx_serve_the_protected_example(tmp_path: 
         process.kill()
 
 
-def test_the_compose_file_of_the_example_sets_what_its_server_reads() -> None:
+def test_the_compose_file_sets_what_the_server_reads() -> None:
     folder = EXAMPLES / "protected-server"
     worker = yaml.safe_load((folder / "compose.yaml").read_text())["services"]["one"]
     code = (folder / "shared_notes.py").read_text()

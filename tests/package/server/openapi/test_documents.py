@@ -307,7 +307,7 @@ async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None
             assert (await client.call_tool("lines")).content[0].text == "one\ntwo"
 
 
-async def test_a_server_on_its_own_opens_the_lifespan_of_an_application() -> None:
+async def test_a_server_alone_opens_the_lifespan_of_an_application() -> None:
     @asynccontextmanager
     async def lifespan(app: fastapi.FastAPI) -> AsyncGenerator[None]:
         app.state.items = ["pen"]
