@@ -56,7 +56,7 @@ os.environ.setdefault("PIP_COMPILE", "0")  # most modules that are installed are
 
 os.environ.setdefault("NODE_COMPILE_CACHE", f"{ROOT / '.nox' / '.cache' / 'node'}")
 GOLDEN = "generated/mcpgen_runtime"
-CODE = ("generator", "generated", "templates", "tests", "noxfile.py")
+CODE = ("generator", "generated", "templates", "tests", "examples", "noxfile.py")
 ENVIRONMENTS = ("test", "interop", "lint", "proxies")
 """Groups of dependencies with an environment each, which sessions share."""
 BYTES = tuple(

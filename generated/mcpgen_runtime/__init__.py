@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("995e2926aad1d9ab",)
+_INTERFACES = ("103dfe9dd8c42e3e",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -118,6 +118,7 @@ _NAMES = {
         "ModelPreferences Root Sampled SamplingMessage ToolUse " "ToolUseResult"
     ),
     ".server.toolkit.dependencies": "Depends",
+    ".server.toolkit.file_inputs": "FileInput",
     ".server.toolkit.completions": "Completion",
     ".server.toolkit.content": (
         "Annotations Audio Contents EmbeddedResource File Icon Image Message ResourceLink Text "

@@ -105,6 +105,7 @@ from .server.toolkit.client_features.sampling_and_roots import SamplingMessage a
 from .server.toolkit.client_features.sampling_and_roots import ToolUse as ToolUse
 from .server.toolkit.client_features.sampling_and_roots import ToolUseResult as ToolUseResult
 from .server.toolkit.dependencies import Depends as Depends
+from .server.toolkit.file_inputs import FileInput as FileInput
 from .server.toolkit.completions import Completion as Completion
 from .server.toolkit.content import Annotations as Annotations, Audio as Audio, Contents as Contents
 from .server.toolkit.content import EmbeddedResource as EmbeddedResource, File as File, Icon as Icon

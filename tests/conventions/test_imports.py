@@ -53,7 +53,7 @@ GENERATOR_LAYERS: Layers = (
 PACKAGE_LAYERS: Layers = (
     ("sdk_names", "absence"),
     ("foreign_text", "method_facts", "_unions"),
-    ("_structs",),
+    ("_structs", "data_uris"),
     ("_extra_members",),
     ("_decoding",),
     ("revision_facts",),

@@ -56,6 +56,7 @@ USES = {
     SERVER + "@server.tool(ui='a')\ndef a(): ...": "apps",
     "from pkg import Server\nServer('a', state_key=b'k')": "elicitation",
     "from pkg import KeyRing, Server\nServer('a', state_key=b'k')": "scaling",
+    SERVER + "Server('a', state_key=b'k').asgi(shared='redis://a')": "scaling shared",
     SERVER + "@server.tool(input_schema={})\ndef a(): ...": "schemas",
     SERVER + "server.asgi(shared='redis://a')": "shared",
     SERVER + "server.asgi(retry=2)": "resume",
@@ -72,6 +73,7 @@ USES = {
     CLIENT + "client.on_log": "callbacks",
     CLIENT + "await client.call_tool('a', returns=str)": "returns",
     CLIENT + "await client.call_tool('a', task=True)": "tasks",
+    "from pkg import FileInput": "files",
     "from pkg import OAuth": "auth",
     "from pkg import log_requests": "telemetry",
     # Commands and variables, also in texts that are no Python.

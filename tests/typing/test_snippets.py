@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from documents import examples, snippets
+from example_programs import program_files
 
 pytestmark = pytest.mark.typing
 
@@ -71,7 +72,8 @@ def pyright_errors() -> Errors:
 
 
 def document_examples(folder: Path) -> int:
-    """Write the documents' Python into a folder, for the package of all revisions; how many files.
+    """Write the Python of documents and of programs of examples/ into a folder, for the package of
+    all revisions; how many files.
 
     The types alone lie beside them, as the package that their example imports, and so does the
     package with an extension.
@@ -80,6 +82,9 @@ def document_examples(folder: Path) -> int:
     for block in snippets():
         document = Path(block.document).stem.replace("-", "_")
         files[f"block_{document}_{block.line}.py"] = block.text
+    programs = program_files()
+    assert not files.keys() & programs.keys()
+    files |= programs
     for name, text in files.items():
         place = folder / name
         place.parent.mkdir(exist_ok=True)

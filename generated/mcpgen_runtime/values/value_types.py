@@ -93,7 +93,7 @@ class ValueType(msgspec.Struct, frozen=True):
             ValueError: The value does not fit, or has no JSON form.
             TypeError: A part of the value has no JSON form.
         """
-        if isinstance(self.kind, _Custom) and self.kind.write is not None:
+        if isinstance(self.kind, CustomType) and self.kind.write is not None:
             return self.kind.write(value)
         plain = to_json(value)
         convert(plain, self.kind, strict=True)
@@ -154,7 +154,7 @@ def schema_of(kind: Any, use: Use = "validation", annotation: Any = None) -> Sch
     return complete(_raw_schema(kind, use), parts)
 
 
-class _Custom(type):
+class CustomType(type):
     """The metaclass of classes that replace types which msgspec does not support.
 
     Attributes:
@@ -178,14 +178,14 @@ def _custom_class(
     write: Callable[[Any], Any] | None = None,
 ) -> Any:
     name = getattr(annotation, "__name__", None) or str(annotation)
-    kind: Any = _Custom(name, (), {})
+    kind: Any = CustomType(name, (), {})
     kind.read, kind.write, kind.make_schema = read, write, make_schema
     return kind
 
 
 def _decode(kind: Any, value: Any, *, strict: bool) -> Any:
     """Decode a value of a type that msgspec does not support."""
-    if isinstance(kind, _Custom):
+    if isinstance(kind, CustomType):
         return kind.read(value, strict)
     if _is_path(kind):
         if not isinstance(value, str) or "\0" in value:
@@ -221,7 +221,7 @@ def custom_schema(kind: Any, *, use: Use) -> Schema:
     Raises:
         TypeError: The type has no JSON form.
     """
-    if isinstance(kind, _Custom):
+    if isinstance(kind, CustomType):
         return kind.make_schema(use)
     if _is_path(kind):
         return {"type": "string"}

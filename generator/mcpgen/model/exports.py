@@ -199,6 +199,7 @@ EXPORTS = (
         "ToolUseResult",
     ),
     _export(".server.toolkit.dependencies", "dependencies", "Depends"),
+    _export(".server.toolkit.file_inputs", "files", "FileInput"),
     _export(".server.toolkit.completions", "completions", "Completion"),
     _export(
         ".server.toolkit.content",

@@ -300,6 +300,7 @@ FEATURES = (
         server_members=("override",),
         bases=(Base("Server", "server.toolkit.dependencies.Overriding"),),
     ),
+    Feature("files", frozenset({"server"})),
     Feature(
         "methods",
         frozenset({"server"}),

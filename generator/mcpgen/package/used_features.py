@@ -21,7 +21,7 @@ from typing import TypeVar
 from mcpgen.errors import UsageError, safe_text
 from mcpgen.model import exports
 from mcpgen.model.feature_table import FEATURES
-from mcpgen.model.parts import NONE, USED
+from mcpgen.model.parts import NONE, USED, brought_features
 from mcpgen.package import manifest
 from mcpgen.package.program_names import (
     CLASSES,
@@ -166,12 +166,14 @@ def uses_in(texts: Mapping[str, str], package: str) -> tuple[Use, ...]:
 def _without_alternatives(uses: Iterable[Use]) -> Iterator[Use]:
     """Yield the uses, and of an option that several features have, one that has to be chosen.
 
-    That is the first of the features, unless others that have the option are used elsewhere.
+    That is the first of the features, unless others that have the option are used elsewhere, or
+    features that bring these are.
     """
     places: dict[tuple[str, int, str], set[str]] = defaultdict(set)
     for use in uses:
         places[use.path, use.line, use.code].add(use.feature)
     used = {feature for own in places.values() if len(own) == 1 for feature in own}
+    used |= brought_features(used)
     order = [each.name for each in FEATURES]
     for (path, line, code), features in places.items():
         if code.endswith("=)") and len(features) > 1:

@@ -6,8 +6,6 @@ MCP request, such as its header fields, is passed on.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import importlib
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -20,8 +18,9 @@ import anyio
 import msgspec
 
 from ..._wire import UNSET, encode, is_many, is_object
+from ...data_uris import DataUri, from_base64, is_data_uri, read_data_uri
 from ...errors import InternalError, InvalidParamsError, ResourceNotFoundError, ToolError
-from ...foreign_text import safe_text
+from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import media_type
 from ...json_schema import WRAPPER
 from ..toolkit.content import Audio, Contents, File, Image, ToolResult
@@ -316,7 +315,7 @@ class OperationCaller:
 def _encode_body(body: RequestBody, value: Any) -> bytes:
     if body.kind == "json":
         return encode(value)
-    return text_of(value).encode() if body.kind == "text" else _from_base64(value)
+    return text_of(value).encode() if body.kind == "text" else _file(value).data
 
 
 def _form_pairs(member: BodyMember, value: Any) -> list[tuple[str, str]]:
@@ -331,20 +330,28 @@ def _parts(member: BodyMember, value: Any) -> list[_Part]:
     """The parts of a member of a multipart body: one, or one for each item of an array."""
     parts: list[_Part] = []
     for each in value if is_many(value) else [value]:
+        if each is None:
+            continue
         if member.is_file:
-            file_type = member.content_type or "application/octet-stream"
-            parts.append((member.name, (member.name, _from_base64(each), file_type)))
-        elif each is not None:
+            file = _file(each)
+            file_type = member.content_type or file.media_type
+            parts.append((member.name, (member.name, file.data, file_type)))
+        else:
             kind = member.content_type or ("application/json" if is_object(each) else None)
             parts.append((member.name, (None, text_of(each).encode(), kind)))
     return parts
 
 
-def _from_base64(value: Any) -> bytes:
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, TypeError, ValueError) as error:
-        raise ValueError(f"expected Base64: {error}") from error
+def _file(value: Any) -> DataUri:
+    """The file in an argument: Base64, or a `data:` URI, which has a media type."""
+    match value:
+        case str() if is_data_uri(value):
+            return read_data_uri(value)
+        case str():
+            return DataUri("application/octet-stream", from_base64(value))
+        case _:
+            expected = "expected a file in Base64 or as a data: URI"
+            raise ValueError(f"{expected}, got {safe_repr(value)}")
 
 
 class OperationTool(OperationCaller):

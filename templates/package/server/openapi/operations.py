@@ -22,7 +22,7 @@ from ...json_schema import WRAPPED_MARKER, WRAPPER, CheckedSchema
 from .document import Document, object_member
 from .parameter_styles import STYLES, Place
 from .route_maps import HTTPRoute
-from .schema_conversion import SchemaConverter, unique_name
+from .schema_conversion import SchemaConverter, unique_name, with_null
 
 BodyKind: TypeAlias = Literal["json", "form", "multipart", "text", "binary"]
 
@@ -56,6 +56,7 @@ _NOTES = frozenset(
 )
 _ALL_OF_LEVELS = 16
 _FILE: Mapping[str, Any] = {"type": "string", "contentEncoding": "base64"}
+_FILE_TEXT = "in Base64 or as a data: URI"
 _BODY = "body"
 _NOTHING: Mapping[str, Any] = {}
 
@@ -87,7 +88,7 @@ class BodyMember:
     Attributes:
         name: Its name in the body.
         style: The style of an array or object in a form; `None` for the default.
-        is_file: Whether its values are files, which arguments hold in Base64.
+        is_file: Whether its values are files, in Base64 or as `data:` URIs.
         content_type: The media type of its part, if the document names one.
     """
 
@@ -359,7 +360,7 @@ class OperationReader:
             if body.kind == "binary":
                 converted: Any = {
                     **_FILE,
-                    "description": f"the body, {body.content_type}, in Base64",
+                    "description": f"the body, {body.content_type}, {_FILE_TEXT}",
                 }
             elif body.kind == "text":
                 converted = self._converter.convert(schema or {"type": "string"})
@@ -396,14 +397,15 @@ class OperationReader:
         converted = self._converter.convert(schema)
         is_file = False
         if kind == "multipart":
-            resolved = self._document.follow(schema, name) if is_object(schema) else _NOTHING
+            resolved, is_optional = self._without_null(schema, name)
             many = resolved.get("type") == "array"
             inner = object_member(resolved, "items") if many else resolved
             if _is_binary(self._document.follow(inner, name)):
                 is_file = True
-                text = resolved.get("description", "a file, in Base64")
+                text = resolved.get("description", f"a file, {_FILE_TEXT}")
                 converted = {"type": "array", "items": _FILE} if many else _FILE
                 converted = {**converted, "description": text}
+                converted = with_null(converted) if is_optional else converted
         style: Any = encoding.get("style")
         style = style if style in STYLES["query"] else None
         explode = bool(encoding.get("explode", style in (None, "form", "deepObject")))
@@ -413,6 +415,19 @@ class OperationReader:
             ),
             converted,
         )
+
+    def _without_null(self, schema: Any, name: str) -> tuple[Mapping[str, Any], bool]:
+        """A schema, or the only one that it allows next to null; whether it allows null so."""
+        if not is_object(schema):
+            return _NOTHING, False
+        resolved = self._document.follow(schema, name)
+        alternatives: Any = resolved.get("anyOf")
+        if not is_many(alternatives):
+            return resolved, False
+        others = [each for each in alternatives if each != {"type": "null"}]
+        if len(others) != 1 or len(alternatives) != 2 or not is_object(others[0]):
+            return resolved, False
+        return self._document.follow(others[0], name), True
 
     def _plain_members(
         self, schema: Any, body: RequestBody
@@ -471,7 +486,8 @@ class _ResponseReader:
     def schema(self) -> tuple[CheckedSchema | None, bool]:
         """The JSON Schema of the structured result, and whether it wraps the result.
 
-        The schema is `None` unless every response is JSON with a schema, or empty.
+        The schema is `None` unless every response is JSON with a schema, or empty. A schema that
+        allows any value is none: FastAPI writes one for functions whose result has no type.
         """
         schemas: list[Any] = []
         for content in self._responses:
@@ -479,7 +495,7 @@ class _ResponseReader:
                 return None, False
             bodies = [each.get("schema") for each in content.values()] or [{"type": "null"}]
             schemas += [each for each in bodies if each not in schemas]
-        if not schemas or None in schemas or schemas == [{"type": "null"}]:
+        if not schemas or any(map(_allows_all, schemas)) or schemas == [{"type": "null"}]:
             return None, False
         roots = [self._document.follow(each, "a schema") for each in schemas if is_object(each)]
         if len(schemas) == 1 and roots and roots[0].get("type") == "object":
@@ -496,6 +512,11 @@ class _ResponseReader:
             WRAPPED_MARKER: True,
         }
         return _with_definitions(wrapped, definitions), True
+
+
+def _allows_all(schema: Any) -> bool:
+    """Whether a schema is absent, or has no rules."""
+    return schema is None or schema is True or (is_object(schema) and not schema.keys() - _NOTES)
 
 
 def _with_definitions(root: Mapping[str, Any], definitions: Mapping[str, Any]) -> CheckedSchema:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import warnings
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import fastapi
+import fastapi.responses
 import httpx2
 import pytest
 import yaml
@@ -267,6 +270,14 @@ async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None
     def upload(file: fastapi.UploadFile) -> dict[str, int]:
         return {"size": len(file.file.read())}
 
+    @app.post("/pictures", operation_id="picture")
+    def picture(picture: fastapi.UploadFile | None = None) -> str:
+        return "none" if picture is None else f"{picture.content_type} {picture.size}"
+
+    @app.get("/lines", operation_id="lines")
+    def lines() -> Any:  # its document says that it is JSON of any kind
+        return fastapi.responses.PlainTextResponse("one\ntwo")
+
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://shop.test") as http:
         with warnings.catch_warnings():
@@ -280,3 +291,37 @@ async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None
             data = base64.b64encode(b"12345").decode()
             sized = await client.call_tool("upload_files_post", {"file": data})
             assert sized.structured_content == {"size": 5}
+            for sent, expected in (
+                (None, "none"),
+                (data, "application/octet-stream 5"),
+                (f"data:image/png;base64,{data}", "image/png 5"),
+                ("data:text/plain,a%20b", "text/plain 3"),
+            ):
+                shown = await client.call_tool("picture", {"picture": sent})
+                assert shown.structured_content == {"result": expected}
+            for wrong in ("https://a.test/b.png", "data:image/png;base64", "data:;base64,%"):
+                assert (await client.call_tool("picture", {"picture": wrong})).is_error
+            assert (await client.call_tool("lines")).content[0].text == "one\ntwo"
+
+
+async def test_a_server_alone_opens_the_lifespan_of_an_application() -> None:
+    @asynccontextmanager
+    async def lifespan(app: fastapi.FastAPI) -> AsyncGenerator[None]:
+        app.state.items = ["pen"]
+        yield
+        app.state.items.clear()
+
+    app = fastapi.FastAPI(lifespan=lifespan)
+
+    @app.get("/items", operation_id="items")
+    def items() -> list[str]:
+        return list(app.state.items)
+
+    client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://shop.test")
+    server = Server.from_openapi(
+        app.openapi(), client, lifespan=lambda _: app.router.lifespan_context(app)
+    )
+    async with client, connected(server) as pair:
+        listed: Any = await pair.client.call_tool("items")
+        assert listed.structured_content == {"result": ["pen"]}
+    assert app.state.items == []
