@@ -254,7 +254,7 @@ class Shares:
     """Divides a bounded amount among clients, so that no client can take everything.
 
     A client may take an amount if at least as much stays free as the client then has. So the first
-    client gets at most a half, a second client a half of the rest, and so on.
+    client gets at most half, a second client half of the rest, and so on.
 
     Args:
         limit: The amount.

@@ -2,8 +2,8 @@
 
 A ledger counts the entries of one kind: sessions, events, tasks. The scripts that write an entry
 change its ledger too, so processes that write concurrently exceed no limit. A client may store an
-entry if at least as much stays free as the client then has: the first client gets at most a half, a
-second client a half of the rest, and so on; see `Shares`.
+entry if at least as much stays free as the client then has: the first client gets at most half, a
+second client half of the rest, and so on; see `Shares`.
 
     ledger:KIND  a hash: `#` the bytes of all entries, `@CLIENT` those of one client,
                  `=ID` the bytes and the client of one entry
