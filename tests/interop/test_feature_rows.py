@@ -387,7 +387,7 @@ async def needs_no_session(server: Any, client_of: Any) -> bool:
     return "mcp-session-id" not in opened.headers and listed.json()["result"] == {"tools": []}
 
 
-@of_both("routes beside the endpoint")
+@of_both("routes next to the endpoint")
 async def has_routes(server: Any, client_of: Any) -> bool:
     @server.custom_route("/health", methods=["GET"])
     async def health(request: Request) -> Response:
@@ -425,14 +425,14 @@ def is_fine(code: str) -> bool:
     return done.returncode == 0
 
 
-@probe("SDK", "trio beside asyncio")
+@probe("SDK", "trio as well as asyncio")
 async def official_on_trio() -> bool:
     return is_fine(
         LISTS_ON_TRIO.format(module="mcp", server="mcp.server.mcpserver", name="MCPServer")
     )
 
 
-@probe("FastMCP", "trio beside asyncio")
+@probe("FastMCP", "trio as well as asyncio")
 async def fast_on_trio() -> bool:
     return is_fine(LISTS_ON_TRIO.format(module="fastmcp", server="fastmcp", name="FastMCP"))
 
@@ -653,7 +653,7 @@ async def fast_retries() -> bool:
         return bool((await client.read_resource("flaky://one"))[0].text == "done")
 
 
-@probe("FastMCP", "a token of one's own in one line")
+@probe("FastMCP", "a fixed token in one line")
 async def fast_knows_a_token() -> bool:
     verifier = StaticTokenVerifier({"secret": {"client_id": "alice", "scopes": ["read"]}})
     token = await verifier.verify_token("secret")
