@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
 from xml.etree import ElementTree
@@ -204,7 +204,7 @@ def _location(each: Finding) -> dict[str, Any]:
 
 def _uri(file: str) -> str:
     """A path as a reference, relative to the repository if the path is."""
-    return PurePath(file).as_uri() if PurePath(file).is_absolute() else quote(file)
+    return Path(file).as_uri() if Path(file).is_absolute() else quote(file)
 
 
 def _fingerprint(each: Finding) -> str:
