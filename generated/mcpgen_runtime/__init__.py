@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("995e2926aad1d9ab",)
+_INTERFACES = ("e4891ced5bd04bc1",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

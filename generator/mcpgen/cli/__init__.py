@@ -1,6 +1,7 @@
 """The command line: one group that generates a package, and commands around it.
 
-Errors are one line on standard error: exit code 2 for wrong usage, 1 for all others.
+Errors are one line on standard error, with exit code 2. Exit code 1 is the answer of commands that
+compare or check something: it differs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ try:
 except ImportError as error:
     from mcpgen import collisions
 
-    sys.exit(collisions.import_error_text(error))
+    click.echo(collisions.import_error_text(error), err=True)
+    sys.exit(2)
 from mcpgen.cli.options import (
     DIRECTORY,
     LazyGroup,
@@ -36,7 +38,7 @@ from mcpgen.cli.options import (
     watch_option,
 )
 from mcpgen.console import Console
-from mcpgen.errors import McpgenError, UsageError
+from mcpgen.errors import CANNOT, DIFFERS, McpgenError, UsageError
 
 if TYPE_CHECKING:
     from mcpgen.package.commands import PackageOptions
@@ -48,27 +50,26 @@ def _fail(error: Exception, *, debug: bool) -> NoReturn:
         import traceback  # takes long to import
 
         traceback.print_exception(error)
-    text, code = _describe_error(error)
-    click.echo(f"mcpgen: error: {' '.join(text.split())}", err=True)
+    click.echo(f"mcpgen: error: {' '.join(_describe_error(error).split())}", err=True)
     if isinstance(error, McpgenError) and error.details:
         click.echo(error.details, err=True)
-    sys.exit(code)
+    sys.exit(CANNOT)
 
 
-def _describe_error(error: Exception) -> tuple[str, int]:
+def _describe_error(error: Exception) -> str:
     match error:
         case McpgenError():
-            return str(error), error.exit_code
+            return str(error)
         case click.exceptions.NoArgsIsHelpError():
-            return "expected a command; try mcpgen --help", error.exit_code
+            return "expected a command; try mcpgen --help"
         case click.ClickException():
             text = error.format_message().rstrip(".")
-            return text[:1].lower() + text[1:], error.exit_code
+            return text[:1].lower() + text[1:]
         case click.Abort():
-            return "interrupted", 1
+            return "interrupted"
         case _:
             kind = type(error).__name__
-            return f"unexpected {kind}: {error} (--debug shows where; please report it)", 1
+            return f"unexpected {kind}: {error} (--debug shows where; please report it)"
 
 
 def _package_options(words: Mapping[str, Any], *, trusted: bool) -> PackageOptions:
@@ -274,7 +275,7 @@ def check(
         from mcpgen.cli import mirror
 
         if not mirror.check_module(console, directory, offline=offline):
-            sys.exit(1)
+            sys.exit(DIFFERS)
         return
     if directory is not None and _is_rendered(directory):
         from mcpgen.package import rendering
@@ -283,7 +284,7 @@ def check(
         with _own_revisions(directory):
             current = rendering.is_current(console, directory, trusted=trusted)
         if not current:
-            sys.exit(1)
+            sys.exit(DIFFERS)
         return
     project = _project_settings(directory)
     if project is not None:
@@ -298,7 +299,7 @@ def check(
 
             current &= mirror.check_module(console, path, offline=offline)
         if not current:
-            sys.exit(1)
+            sys.exit(DIFFERS)
         return
     from mcpgen.package import commands
 
@@ -307,7 +308,7 @@ def check(
     with _own_revisions(directory):
         current = commands.check(console, directory, package_options)
     if not current:
-        sys.exit(1)
+        sys.exit(DIFFERS)
 
 
 def _mirrors_its_server(console: Console, project: Settings) -> bool:
@@ -478,7 +479,7 @@ def doctor(console: Console, directory: Path) -> None:
     from mcpgen.project import diagnosis
 
     if not diagnosis.diagnose(console, directory):
-        sys.exit(1)
+        sys.exit(DIFFERS)
 
 
 @cli.command()

@@ -10,13 +10,11 @@ import click
 
 from mcpgen.cli.options import common_options, json_option
 from mcpgen.console import Console
-from mcpgen.errors import UsageError
+from mcpgen.errors import DIFFERS, UsageError
 
 if TYPE_CHECKING:
     from mcpgen.check_server.runner import Findings
 
-BROKEN = 1
-"""The exit code if a rule is broken that --fail-on names."""
 
 _GRAVE = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 """The severities that make the command fail, by the word of --fail-on."""
@@ -112,7 +110,7 @@ def check_server(
     if findings.lost or {each.rule.severity for each in report.broken_rules(findings)} & {
         *_GRAVE[fail_on]
     }:
-        sys.exit(BROKEN)
+        sys.exit(DIFFERS)
 
 
 def _print(console: Console, findings: Findings, form: str, *, verbose: bool) -> None:

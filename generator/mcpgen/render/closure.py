@@ -30,10 +30,11 @@ _DISTRIBUTIONS = {
     "dotenv": "python-dotenv",
     "opentelemetry": "opentelemetry-api",
     "re2": "google-re2",
+    "ruamel": "ruamel.yaml",
     "yaml": "pyyaml",
 }
 """The distributions of modules that have another name."""
-_OPTIONAL = frozenset({"google-re2", "rich"})
+_OPTIONAL = frozenset({"argcomplete", "google-re2", "rich", "ruamel.yaml", "tomlkit"})
 """Distributions without which a feature does the same with less comfort."""
 _OF_PYDANTIC = frozenset({"pydantic_core", "typing_extensions"})  # pydantic depends on them
 _BROUGHT = frozenset(
