@@ -89,4 +89,5 @@ class _PrintVersion(argparse.Action):
         folder: str = sys.modules[package].__path__[0]
         manifest = json.loads((Path(folder) / "mcpgen.json").read_text("utf-8"))
         revisions = ", ".join(manifest["revisions"])
-        parser.exit(message=f"{package}: mcpgen {manifest['mcpgen']}, MCP {revisions}\n")
+        print(f"{package}: mcpgen {manifest['mcpgen']}, MCP {revisions}")
+        parser.exit()

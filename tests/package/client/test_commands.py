@@ -185,7 +185,7 @@ FILE_HINT = f"{HINT} a Python file; did you mean"
             )
             for header in ("a", ": b", " : b")
         ),
-        (["list", "a.json:b"], 1, "[Errno 2] No such file or directory: 'a.json'"),
+        (["list", "a.json:b"], 2, "[Errno 2] No such file or directory: 'a.json'"),
         (["list", "in.json"], 2, "in.json: servers: expected the name of a server (x, y), got ''"),
         (["call", "u", "t"], 2, "expected one of the server's tools (no tools), got 't'"),
         *(
@@ -216,9 +216,9 @@ def test_a_command_line_is_refused_with_its_reason(
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (KeyboardInterrupt(), 1, "interrupted"),
-        (OSError("no port"), 1, "no port"),
-        (ConnectionClosedError("gone\x1b"), 1, "gone\\x1b"),
+        (KeyboardInterrupt(), 2, "interrupted"),
+        (OSError("no port"), 2, "no port"),
+        (ConnectionClosedError("gone\x1b"), 2, "gone\\x1b"),
     ],
 )
 def test_a_failure_of_the_page_ends_the_command(
@@ -369,7 +369,7 @@ def test_lists_that_the_server_has_are_printed(capsys: pytest.CaptureFixture[str
 
 def test_a_list_has_at_most_a_thousand_pages(capsys: pytest.CaptureFixture[str]) -> None:
     server = ScriptedServer(NEWEST, (page("a", f"{number}") for number in count()))
-    assert use("list", "u", server=lambda _: server)[0] == 1
+    assert use("list", "u", server=lambda _: server)[0] == 2
     assert capsys.readouterr().err == (
         "error: tools/list: expected a list of at most 1000 pages, got more; read it page by page\n"
     )
@@ -418,7 +418,7 @@ def test_a_request_is_waited_for_as_long_as_it_may_take(
 ) -> None:
     monkeypatch.setattr("asyncio.events.new_event_loop", VirtualClockLoop)
     answers = [page("t", None)] if words[0] == "call" else []
-    assert use(*words, "--timeout", "7", answers=answers)[0] == 1
+    assert use(*words, "--timeout", "7", answers=answers)[0] == 2
     assert capsys.readouterr().err.endswith(": no answer within 7 s\n")
 
 
@@ -487,5 +487,5 @@ def test_a_report_is_of_one_revision_if_wanted(capsys: pytest.CaptureFixture[str
     row = f"\n\nrevisions\n  {NEWEST}  no lists; opened in 100 ms, listed in 201 ms\n"
     texts = (f"{row}      capabilities: {each}\n" for each in ("experimental (a), logging", "none"))
     assert capsys.readouterr().out == "".join(texts)
-    assert use("inspect", "u", "--revision", LOST, server=start_weather)[0] == 1
+    assert use("inspect", "u", "--revision", LOST, server=start_weather)[0] == 2
     assert capsys.readouterr() == ("", "error: no such revision\nat all\n")
