@@ -6,10 +6,7 @@ the slow ones, which `.ci/run` names.
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shlex
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +16,7 @@ import nox
 
 sys.path.insert(0, f"{Path(__file__).parent / 'tests'}")
 
+from sessions.commands import ci_commands
 from sessions.environments import (
     ON_ALL_CORES,
     ON_ASYNCIO,
@@ -49,6 +47,7 @@ from sessions.peers import (
     peers,
     proxy_programs,
 )
+from sessions.wheels import check_wheels
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "none"  # sessions share environments: see `enter`
@@ -235,6 +234,12 @@ def tests_others(session: nox.Session) -> None:
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
 
 
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Each declared version of Python has wheels on six platforms; asks the index, for minutes."""
+    check_wheels(session)
+
+
 @nox.session(name="map", venv_backend="none")
 def record_map(session: nox.Session) -> None:
     """Record which tests reach which lines, by the run of `tests`; `changed` and `mutants` ask."""
@@ -386,13 +391,6 @@ def skeletons(session: nox.Session) -> None:
     project = work / "projects" / "server"
     serve = ("tests/serves_from_image.py", f"{project}", f"{python}", f"{work / 'image'}")
     session.run("python", *serve)
-
-
-def ci_commands(workflow: Path) -> list[list[str]]:
-    """The commands that a workflow runs, as words."""
-    lines = re.findall(r"^ +- run: (.+)$", workflow.read_text("utf-8"), re.MULTILINE)
-    texts = [json.loads(line) if line.startswith('"') else line for line in lines]
-    return [shlex.split(text) for text in texts]
 
 
 @measured
