@@ -19,6 +19,7 @@ CORE = {"msgspec", "anyio"}
 
 OPTIONAL = {
     "aiohttp",
+    "argcomplete",
     "cryptography",
     "dotenv",
     "filelock",
@@ -32,6 +33,8 @@ OPTIONAL = {
     "platformdirs",
     "pytest",
     "rich",
+    "ruamel",
+    "tomlkit",
     "uritemplate",
     "uvicorn",
     "valkey",

@@ -1,4 +1,4 @@
-"""Which dependencies have wheels, on each version of Python that is declared and on six platforms.
+"""Wheels of dependencies, on each version of Python that is declared and on six platforms.
 
 `uv` resolves the dependencies and each extra of both distributions from wheels alone. `GAPS` names
 what has none: the check fails where a wheel is missing that is not listed, and where one is there.
@@ -50,7 +50,7 @@ _WITHOUT = re.compile(r"([\w.-]+)(?:[<>=!~][^ ]*)? has no usable wheels")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is resolved.
+    """A resolution.
 
     Attributes:
         project: The `pyproject.toml`.
@@ -90,7 +90,7 @@ class Wanted:
 
 
 def check_wheels(session: nox.Session) -> None:
-    """Fail where wheels are other than `GAPS` says; skip the session without uv."""
+    """Fail if wheels are other than `GAPS` says; skip the session without uv."""
     if UV is None:
         give_up(session, "found no uv; `pip install uv` helps")
     if gaps := [*differences(UV)]:
@@ -98,7 +98,7 @@ def check_wheels(session: nox.Session) -> None:
 
 
 def differences(uv: str) -> Iterator[str]:
-    """Where wheels are other than `GAPS` says."""
+    """The resolutions whose outcome is another one than `GAPS` says."""
     wanted = [*_wanted()]
     with ThreadPoolExecutor(8) as pool:
         missing = pool.map(lambda each: each.without_wheel(uv), wanted)
@@ -109,7 +109,7 @@ def differences(uv: str) -> Iterator[str]:
 
 
 def _wanted() -> Iterator[Wanted]:
-    """What is to be resolved; extras without a gap at once for each version and platform."""
+    """The resolutions; extras without a gap at once for each version and platform."""
     extras = [*PROJECT["project"]["optional-dependencies"]]
     tool, runtime = ROOT / "pyproject.toml", ROOT / "generated" / "pyproject.toml"
     for version, platform in product(VERSIONS, PLATFORMS):

@@ -317,8 +317,8 @@ def _name(target: str) -> str:
 
 
 def test_links_have_the_entry(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("prog ü", "--name", "a b", "--link", "--client")
-    server = {"type": "stdio", "command": "prog", "args": ["ü"]}
+    words = ("prog \u00fc", "--name", "a b", "--link", "--client")
+    server = {"type": "stdio", "command": "prog", "args": ["\u00fc"]}
     assert config(*words, "cursor") == 0
     link = urlsplit(capsys.readouterr().out.strip())
     assert (link.scheme, link.netloc, link.path) == (
