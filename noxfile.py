@@ -47,6 +47,7 @@ from sessions.peers import (
     proxy_programs,
 )
 from sessions.projects import check_projects
+from sessions.wheels import check_wheels
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "none"  # sessions share environments: see `enter`
@@ -221,6 +222,12 @@ def tests_others(session: nox.Session) -> None:
         chosen = session.posargs or ("--cases=once", *OTHERS_RUN)
         selected = ("--quiet", "--cases=newest", *SOON, *chosen)
         run_tests(session, *selected, *ON_ALL_CORES, python=python)
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Each declared version of Python has wheels on six platforms; asks the index, for minutes."""
+    check_wheels(session)
 
 
 @nox.session(name="map", venv_backend="none")

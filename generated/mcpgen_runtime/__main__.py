@@ -2,6 +2,8 @@
 # fmt: off
 """The command line of the package: a table of its commands."""
 
+# PYTHON_ARGCOMPLETE_OK: shells complete its words, by argcomplete
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .client import command_line
 from .inspector.web_command import serve_page
-from .runtime import command_table
+from .runtime import command_table, config_command
 from .runtime import trace_report
 from .server.commands import serve_command
 from .server.commands import serve_http
@@ -48,6 +50,7 @@ COMMANDS: Sequence[command_table.AddCommand] = (
         package=command_line.CommandPackage(f"{__package__}", _load_client),
         serve_page=serve_page,
     ),
+    partial(config_command.add_command, package=f"{__package__}"),
     trace_report.add_command,
 )
 
@@ -62,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         argv: The arguments; by default those of the process.
 
     Raises:
-        SystemExit: With the exit code: 2 if the command line is wrong, 1 if the command failed.
+        SystemExit: With the exit code; see `command_table`.
     """
     command_table.run(f"{__package__}", COMMANDS, ABSENT, argv)
 

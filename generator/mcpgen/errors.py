@@ -1,7 +1,7 @@
 """The errors of mcpgen, as one small tree.
 
     McpgenError             anything mcpgen raises on purpose; its text is one line
-    +-- UsageError          the command line is wrong (exit code 2)
+    +-- UsageError          the command line is wrong
     +-- InputError          a file that was read is wrong: file, JSON pointer, expected, came
     |   +-- SchemaError     a schema
     |   |   +-- TypeScriptError   one in TypeScript: file, line, column, expected, came
@@ -16,16 +16,20 @@
     +-- TemplateError       a template of the user's: file, line, expected, came
     +-- HookError           a command of `hooks` failed, or changed the package
     +-- OutputError         the directory to write to, or to check
-    +-- ServerError         a server to check does not start or answer (exit code 2)
+    +-- ServerError         a server to check does not start or answer
 
-The class says which input is to blame; attributes hold the data.
+The class says which input is to blame; attributes hold the data. All have the exit code `CANNOT`.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar
+from typing import Any
 
+DIFFERS = 1
+"""The exit code of a command that did its work, and whose answer is no: something differs."""
+CANNOT = 2
+"""The exit code of a command that could not do its work."""
 _POINTER = 300
 """Characters of a JSON pointer that an error shows."""
 
@@ -33,16 +37,12 @@ _POINTER = 300
 class McpgenError(Exception):
     """Base of every error that mcpgen raises on purpose."""
 
-    exit_code: ClassVar[int] = 1
-
     details: str = ""
     """Lines to print below the error, which help the user decide."""
 
 
 class UsageError(McpgenError):
     """The command line asks for something impossible."""
-
-    exit_code = 2
 
 
 class InputError(McpgenError):
@@ -158,8 +158,6 @@ class OutputError(McpgenError):
 
 class ServerError(McpgenError):
     """A server to check does not start, or speaks no revision."""
-
-    exit_code = 2
 
 
 def safe_text(text: str, limit: int = 200) -> str:

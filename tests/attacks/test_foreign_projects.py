@@ -223,7 +223,7 @@ def test_hostile_patches_are_refused(
     (tmp_path / "own.patch").write_text(PATCHES[case])
     words = ("update", "pkg", "--force", "--patch", "own.patch")
     done = run(root, tmp_path, *words)
-    assert done.returncode == 1
+    assert done.returncode == 2
     error = done.stderr.splitlines()[1]
     assert error.startswith("mcpgen: error: own.patch: expected ")
     assert len(error) < 400

@@ -21,6 +21,7 @@ CORE = {"msgspec", "anyio"}
 
 OPTIONAL = {
     "aiohttp",
+    "argcomplete",
     "cryptography",
     "dotenv",
     "filelock",
@@ -34,6 +35,8 @@ OPTIONAL = {
     "platformdirs",
     "pytest",
     "rich",
+    "ruamel",
+    "tomlkit",
     "uritemplate",
     "uvicorn",
     "valkey",

@@ -210,18 +210,18 @@ def test_files_with_a_byte_order_mark_are_read(root: Path, tmp_path: Path) -> No
     assert run(*words, cwd=tmp_path) == Done(0, "", "")
 
 
-def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_1(tmp_path: Path) -> None:
+def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_2(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps({"$defs": {"X": {"$ref": "#/$defs/Y"}}}))
     ended = run("-q", "--schema", path, "-o", tmp_path / "pkg")
     expected = 'expected a reference to a definition, #/$defs/<name>, got "#/$defs/Y"'
-    assert ended == Done(1, "", f"mcpgen: error: {path}#/$defs/X/$ref: {expected}\n")
+    assert ended == Done(2, "", f"mcpgen: error: {path}#/$defs/X/$ref: {expected}\n")
     assert not (tmp_path / "pkg").exists()
 
 
 def test_debug_shows_the_traceback_too(tmp_path: Path) -> None:
     ended = run("--debug", "check", tmp_path)
-    assert ended.code == 1
+    assert ended.code == 2
     assert ended.err.startswith("Traceback (most recent call last):\n")
     assert ended.err.splitlines()[-1].startswith("mcpgen: error: ")
 
@@ -231,7 +231,7 @@ def test_a_fault_of_our_own_is_one_line_too(
 ) -> None:
     monkeypatch.setattr("mcpgen.schema.revisions", None)
     code, text = run_failing(["list"], capsys)
-    assert code == 1
+    assert code == 2
     assert text.startswith("mcpgen: error: unexpected TypeError: ")
     assert text.count("\n") == 1
 
@@ -243,7 +243,7 @@ def test_an_interrupt_is_one_line_too(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("mcpgen.schema.revisions", interrupted)
-    assert run_failing(["list"], capsys) == (1, "\nmcpgen: error: interrupted\n")
+    assert run_failing(["list"], capsys) == (2, "\nmcpgen: error: interrupted\n")
 
 
 def test_a_pipe_that_closes_early_is_no_fault(root: Path) -> None:
@@ -443,7 +443,7 @@ def test_an_update_repeats_what_the_manifest_says(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
     next(iter(before)).write_text("")
     assert run("check", "acme/types", cwd=tmp_path).code == 1
-    assert run("update", "acme/types", cwd=tmp_path).code == 1
+    assert run("update", "acme/types", cwd=tmp_path).code == 2
     assert run("-q", "update", "acme/types", "--force", cwd=tmp_path) == Done(0, "", "")
     assert before == {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
     assert run("check", package).code == 0
@@ -467,14 +467,14 @@ def test_an_update_changes_the_revision_and_keeps_the_rest(tmp_path: Path) -> No
 
 def test_there_is_nothing_to_update_where_there_is_no_package(tmp_path: Path) -> None:
     ended = run("update", "pkg", cwd=tmp_path)
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (2, "")
     assert "pkg: expected a package of mcpgen's, got no mcpgen.json" in ended.err
 
 
 def test_a_foreign_directory_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("x")
     ended = run("-r", OLDEST, "-o", tmp_path)
-    assert ended.code == 1
+    assert ended.code == 2
     assert ended.err.startswith(f"mcpgen: error: {tmp_path}: expected an empty directory or a")
 
 

@@ -73,7 +73,7 @@ def test_an_update_says_what_was_renamed_and_what_is_gone(older: Path) -> None:
 def test_a_refused_update_reports_no_planned_changes(older: Path) -> None:
     (older / "__main__.py").write_text("edited = True\n")
     done = run("update", "older_pkg")
-    assert done.code == 1
+    assert done.code == 2
     assert "gone:" not in done.out + done.err
     assert "renamed:" not in done.out + done.err
 

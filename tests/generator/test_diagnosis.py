@@ -350,4 +350,4 @@ def test_a_root_module_of_others_is_an_error_of_one_line(
     began = "mcpgen: error: mcp-client-kit 0.10.0 has an import package mcpgen too, and replaced"
     expected = began if others else "mcpgen: error: the installation is not complete: cannot import"
     [line] = done.stderr.splitlines()
-    assert (done.returncode, done.stdout, line.startswith(expected)) == (1, "", True)
+    assert (done.returncode, done.stdout, line.startswith(expected)) == (2, "", True)

@@ -227,7 +227,7 @@ def test_a_report_is_written_to_a_file(tmp_path: Path) -> None:
     done = run("diff", old, new, "--format", "html", "-o", str(target))
     assert done.out.startswith(f"{target}: ")
     assert target.read_text("utf-8").startswith("<!DOCTYPE html>")
-    assert run("diff", old, new, "-o", str(tmp_path / "no" / "file")).code == 1
+    assert run("diff", old, new, "-o", str(tmp_path / "no" / "file")).code == 2
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,10 @@ import pytest
 
 from mcpgen.errors import (
     InputError,
-    McpgenError,
-    OutputError,
     PatchError,
     SchemaError,
-    ServerError,
     TemplateError,
     TypeScriptError,
-    UsageError,
     format_value,
     safe_text,
 )
@@ -53,13 +49,6 @@ def test_errors_keep_places_and_conflicts_for_programs() -> None:
     assert (error.line, error.column) == (3, 7)
     assert PatchError("a", "", "x", "y", "<<<").details == "<<<"
     assert PatchError("a", "", "x", "y").details == ""
-
-
-@pytest.mark.parametrize(
-    ("kind", "code"), [(McpgenError, 1), (UsageError, 2), (ServerError, 2), (OutputError, 1)]
-)
-def test_a_wrong_command_line_or_server_exits_with_two(kind: type[McpgenError], code: int) -> None:
-    assert kind("text").exit_code == code
 
 
 @pytest.mark.parametrize(

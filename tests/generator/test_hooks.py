@@ -65,13 +65,13 @@ def test_a_failing_hook_is_shown_with_output_and_stops_the_rest(project: Path) -
     fail = python("import sys; print('it is \\x1b[31mred'); sys.exit(7)")
     with_hooks(project, fail, python("open('log', 'a')"))
     done = run()
-    assert done.code == 1
+    assert done.code == 2
     *_, output, error = done.err.splitlines()
     assert output == "  it is \\x1b[31mred"
     assert error.endswith(": expected exit code 0, got 7")
     assert not (project / "log").exists()
     assert run("check", "-q").code == 0
-    assert run().code == 1  # it runs again, though nothing else is to do
+    assert run().code == 2  # it runs again, though nothing else is to do
 
 
 @pytest.mark.parametrize("count", [40, 41])
@@ -110,7 +110,7 @@ def test_a_hook_that_changes_the_package_fails_and_is_undone(
     code = f"import pathlib, sys; p = pathlib.Path(sys.argv[1]); r = p / 'mcpgen.json'; {edit}"
     with_hooks(project, python(code, "{output}"))
     done = run()
-    assert done.code == 1
+    assert done.code == 2
     assert came in done.err
     assert run("check", "-q").code == 0
     assert (project / "src" / "pkg" / "own.py").exists() == (EDITS in edit)

@@ -266,7 +266,7 @@ def refusal_of(folder: Path, content: bytes, capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit) as raised:
         cli.main([str(word) for word in words])
     shown = capsys.readouterr()
-    assert raised.value.code == 1, shown.err
+    assert raised.value.code == 2, shown.err
     assert shown.out == ""
     assert shown.err.startswith(f"mcpgen: error: {path}#")
     assert shown.err.count("\n") == 1
@@ -323,7 +323,7 @@ def test_a_file_beyond_the_limit_is_not_read(
         file.truncate(input_files.MAX_BYTES + 1)
     with pytest.raises(SystemExit) as raised:
         cli.main(["--schema", str(path), "-o", str(tmp_path / "pkg")])
-    assert raised.value.code == 1
+    assert raised.value.code == 2
     expected = (
         f"{path}#: expected a file of {input_files.MAX_BYTES} bytes at most, got a larger one"
     )
@@ -353,7 +353,7 @@ def test_a_file_of_fifty_megabytes_is_refused_in_seconds(
     with pytest.raises(SystemExit) as raised:
         cli.main(["-q", "--schema", f"{path}", "-o", f"{tmp_path / 'pkg'}"])
     error = capsys.readouterr().err
-    assert raised.value.code == 1
+    assert raised.value.code == 2
     assert error.startswith(f"mcpgen: error: {path}")
     assert error.count("\n") == 1
     assert time.monotonic() - started < 60  # some seconds, on a machine that does nothing else
@@ -437,7 +437,7 @@ def test_hostile_facts_are_refused_by_place_in_one_line(
     with pytest.raises(SystemExit) as raised:
         cli.main([str(word) for word in words])
     shown = capsys.readouterr()
-    assert raised.value.code == 1
+    assert raised.value.code == 2
     assert shown.err.startswith(f"mcpgen: error: {path}{expected}")
     assert shown.err.count("\n") == 1
     assert not (tmp_path / "pkg").exists()

@@ -303,7 +303,7 @@ def test_a_project_starts_from_a_running_server_and_follows_it(tmp_path: Path) -
     (tmp_path / "other.py").unlink()
     before = sorted((tmp_path / "weather").rglob("*.py"))
     lost = run("update", cwd=tmp_path / "weather")
-    assert (lost.code, "expected a server that answers" in lost.err) == (1, True)
+    assert (lost.code, "expected a server that answers" in lost.err) == (2, True)
     assert run("check", cwd=tmp_path / "weather").code == 2
     assert run("check", "--offline", cwd=tmp_path / "weather").code == 0
     assert sorted((tmp_path / "weather").rglob("*.py")) == before
@@ -312,7 +312,7 @@ def test_a_project_starts_from_a_running_server_and_follows_it(tmp_path: Path) -
 def test_nothing_is_written_for_a_server_that_does_not_start(tmp_path: Path) -> None:
     words = ("new", "client", "weather", "-r", NEWEST, "--from-server", "./absent --now")
     ended = run(*words, cwd=tmp_path)
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (2, "")
     assert "./absent --now#: expected a server that answers, got" in ended.err
     assert list(tmp_path.iterdir()) == []
 

@@ -165,7 +165,7 @@ def test_an_edited_module_differs_and_is_kept(project: Path) -> None:
         "app/calls.py: differs; run mcpgen update app/calls.py\n",
     )
     refused = run("update", "app/calls.py", cwd=project)
-    assert (refused.code, "app/calls.py: edited by hand" in refused.err) == (1, True)
+    assert (refused.code, "app/calls.py: edited by hand" in refused.err) == (2, True)
     assert module(project).read_text() == text
     assert run("update", "app/calls.py", "--force", cwd=project).code == 0
     assert run("check", "app/calls.py", cwd=project).code == 0
@@ -215,7 +215,7 @@ def test_a_name_that_is_none_is_refused(case: str, folder: Path) -> None:
     words, expected = WRONG[case]
     (folder / "shop.contract.json").write_text(text_of(contract()))
     refused = mirror(folder, *words, target="shop.contract.json")
-    assert (refused.code, expected in refused.err) == (1, True), refused.err
+    assert (refused.code, expected in refused.err) == (2, True), refused.err
     assert not module(folder).exists()
 
 
@@ -232,11 +232,11 @@ def test_the_package_is_named_unless_there_is_one(folder: Path) -> None:
 def test_a_file_that_is_there_is_not_overwritten(folder: Path) -> None:
     module(folder).write_text("mine = 1\n")
     refused = mirror(folder)
-    assert (refused.code, "app/calls.py: expected a new file" in refused.err) == (1, True)
+    assert (refused.code, "app/calls.py: expected a new file" in refused.err) == (2, True)
     assert module(folder).read_text() == "mine = 1\n"
     for command in ("check", "update"):
         ended = run(command, "app/calls.py", cwd=folder)
-        assert ended.code == 1
+        assert ended.code == 2
         assert "expected a module of mcpgen mirror, got another file" in ended.err
 
 
@@ -253,7 +253,7 @@ def test_a_file_that_is_there_is_not_overwritten(folder: Path) -> None:
 def test_a_malformed_origin_is_refused(line: str, folder: Path) -> None:
     module(folder).write_text(f"# a\n# mcpgen mirror: {line}\n")
     ended = run("check", "app/calls.py", cwd=folder)
-    assert (ended.code, "app/calls.py#" in ended.err) == (1, True)
+    assert (ended.code, "app/calls.py#" in ended.err) == (2, True)
 
 
 def test_texts_of_a_server_stay_texts(folder: Path) -> None:

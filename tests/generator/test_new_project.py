@@ -224,7 +224,7 @@ def test_a_mirror_that_was_edited_by_hand_is_not_overwritten(tmp_path: Path) -> 
     )
     for command in ("update", "generate"):
         ended = run(command, cwd=project)
-        assert (ended.code, "mirror/__init__.py: edited by hand" in ended.err) == (1, True)
+        assert (ended.code, "mirror/__init__.py: edited by hand" in ended.err) == (2, True)
     assert run("--force", cwd=project).code == 0
     assert module.read_text() == written
 
@@ -242,7 +242,7 @@ def test_nothing_is_written_if_the_lists_are_wrong(case: str, tmp_path: Path) ->
     (tmp_path / "tools.json").write_text(text)
     words = ("new", "server", "weather", "-r", OLDEST, "--from", "tools.json")
     ended = run(*words, cwd=tmp_path)
-    assert (ended.code, error in ended.err) == (1, True)
+    assert (ended.code, error in ended.err) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["tools.json"]
 
 
@@ -362,7 +362,7 @@ def test_a_workflow_runs_on_each_version_with_few_rights() -> None:
     )
     job = workflow["jobs"]["test"]
     assert workflow["permissions"] == {"contents": "read"}
-    assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14", "3.15"]
     [python] = [step["with"] for step in job["steps"] if "setup-python" in step.get("uses", "")]
     assert python["python-version"] == "${{ matrix.python }}"
     assert python["cache"] == "pip"
@@ -410,7 +410,7 @@ def test_a_directory_with_files_in_it_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "weather").mkdir()
     (tmp_path / "weather" / "mine.txt").touch()
     ended = run("new", "server", "weather", cwd=tmp_path)
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (2, "")
     assert "weather: expected a new or an empty directory, got one with files" in ended.err
     assert [path.name for path in (tmp_path / "weather").iterdir()] == ["mine.txt"]
 

@@ -206,7 +206,7 @@ def test_a_template_that_fails_to_render_is_named_with_its_line(
 ) -> None:
     begin_with(override, line)
     done = generate()
-    assert done.code == 1
+    assert done.code == 2
     assert done.err == snapshot
     assert not (project / "pkg").exists()
 
@@ -215,7 +215,7 @@ def test_files_on_disk_stay_if_a_template_is_wrong(project: Path, override: Path
     generate()
     before = {path: path.read_bytes() for path in (project / "pkg").rglob("*") if path.is_file()}
     begin_with(override, "{{ nothing }}")
-    assert run("update", "pkg").code == 1
+    assert run("update", "pkg").code == 2
     assert before == {path: path.read_bytes() for path in before}
 
 
@@ -224,7 +224,7 @@ def test_a_file_that_is_no_template_is_refused(
 ) -> None:
     override.rename(override.with_name("method.py.jinja"))
     done = generate()
-    assert done.code == 1
+    assert done.code == 2
     assert done.err == snapshot
     assert not (project / "pkg").exists()
 
@@ -234,7 +234,7 @@ def test_an_override_without_its_original_is_refused(
 ) -> None:
     (project / "own" / overrides.ORIGINALS / METHODS).unlink()
     done = generate()
-    assert done.code == 1
+    assert done.code == 2
     assert done.err == snapshot
 
 
@@ -256,7 +256,7 @@ def test_an_override_of_an_older_template_leads_to_the_changes(
     newer_template: str, snapshot: SnapshotAssertion
 ) -> None:
     done = generate()
-    assert done.code == 1
+    assert done.code == 2
     assert done.err == snapshot(name="generate")
     assert run("templates", "list", "own") == (0, f"outdated: {newer_template}\n", "")
     done = run("templates", "diff", "own")
@@ -279,7 +279,7 @@ def test_an_accepted_override_is_current_again(override: Path) -> None:
 def test_an_override_that_is_there_is_not_copied_over(override: Path) -> None:
     begin_with(override, "# ours")
     done = run("templates", "copy", METHODS, "own")
-    assert (done.code, override.read_text("utf-8").startswith("# ours\n")) == (1, True)
+    assert (done.code, override.read_text("utf-8").startswith("# ours\n")) == (2, True)
     assert done.err.endswith("expected no file yet, got an override; it was not touched\n")
 
 
@@ -339,7 +339,7 @@ def test_a_template_reaches_nothing_outside_itself(
 ) -> None:
     begin_with(override, OUTSIDE[case])
     done = generate()
-    assert done.code == 1
+    assert done.code == 2
     [line] = done.err.splitlines()
     assert line.startswith(f"mcpgen: error: own/{METHODS}:1: ")
     assert not (project / "pkg").exists()

@@ -185,7 +185,7 @@ def test_a_conflict_shows_both_sides_and_writes_nothing(snapshot: SnapshotAssert
     edit(('-    """Hints', '-    """Earlier hints'), path=PATCH)  # as mcpgen wrote it then
     before = texts()
     done = run("update", "pkg")
-    assert done.code == 1
+    assert done.code == 2
     assert done.err == snapshot
     assert texts() == before
 
@@ -314,7 +314,7 @@ def test_a_patch_is_put_back_if_the_package_cannot_be_written(
     before = texts()
     monkeypatch.setattr("pathlib.Path.rename", _refuse_rename)
     done = run("patch", "pkg")
-    assert (done.code, "nothing was written" in done.err) == (1, True)
+    assert (done.code, "nothing was written" in done.err) == (2, True)
     assert {path: texts().get(path) for path in before} == before
     assert not Path(PATCH).exists()
 

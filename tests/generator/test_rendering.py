@@ -216,7 +216,7 @@ def test_errata_of_the_folder_come_after_those_of_mcpgen(folder: Path) -> None:
     assert "hosts send null" not in rendered(folder, "-r", "2025-11-25")["2025-11-25.txt"]
     save(folder, **{"render.toml": ERRATUM.replace('["string", "number"', '["string", "null"')})
     done = render("-r", "2025-06-18")
-    assert done.code == 1
+    assert done.code == 2
     assert "additionalProperties/type: expected [" in done.err
 
 
@@ -292,7 +292,7 @@ def test_an_error_names_template_line_and_value(folder: Path, case: str) -> None
     source, expected = WRONG[case]
     save(folder, **{"{type}.py.jinja": source})
     done = render()
-    assert done.code == 1
+    assert done.code == 2
     [line] = done.err.splitlines()
     assert line.startswith(f"mcpgen: error: {expected}"), line
     assert not (folder.parent / "out").exists()
@@ -430,7 +430,7 @@ SETTINGS = {
 def test_a_wrong_setting_is_named_by_its_key(folder: Path, text: str) -> None:
     save(folder, **{"render.toml": text, "a.txt.jinja": "x"})
     done = render()
-    assert done.code == 1
+    assert done.code == 2
     assert f"own/render.toml#{SETTINGS[text]}" in done.err
 
 

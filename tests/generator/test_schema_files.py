@@ -115,7 +115,7 @@ def test_an_update_that_hand_edits_stop_names_patch() -> None:
     models(SMALLEST).write_text("mine = 1\n", "utf-8")
     edit()
     done = run("update", "pkg")
-    assert done.code == 1
+    assert done.code == 2
     assert "edited by hand" in done.err
     assert "keep the changes with mcpgen patch" in done.err
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.command_line import run
 from generator.typescript_text import DECLARED, SMALL, member, read, save_text
 from mcpgen import schema
 from mcpgen.cli import cli
@@ -517,3 +519,15 @@ def test_any_damage_is_read_or_refused(at: int, removed: int, piece: str) -> Non
     whole = SMALL[:at] + piece + SMALL[at + removed :]
     place = place_of_error(whole)
     assert place is None or (0, 0) < place <= (whole.count("\n") + 1, len(whole) + 1)
+
+
+def test_only_typescript_needs_tree_sitter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+    path = tmp_path / "own.ts"
+    path.write_text("export interface A {}")
+    done = run("-q", "--schema", path, "-o", tmp_path / "own")
+    expected = "expected a schema in JSON, got TypeScript, which needs tree_sitter: the extra"
+    assert (done.code, f"{expected} typescript of mcpgen brings it" in done.err) == (2, True)
+    for name in ("tasks", "ui", "skills"):
+        words = ("-q", "-r", "latest", "--parts", "types", "--extension", name)
+        assert run(*words, "-o", tmp_path / name).code == 0

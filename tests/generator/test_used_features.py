@@ -79,6 +79,7 @@ USES = {
     # Commands and variables, also in texts that are no Python.
     "run('python', '-m', 'pkg', 'list')": "commands",
     "'python -m pkg serve app:server'": "serve",
+    "python -m pkg config a:b --client zed": "config",
     'CMD ["python", "-m", "pkg", "serve", "a", "--reload"]': "reload serve",
     "python -m pkg inspect a --web": "commands inspector",
     "environ['MCP_TRACE'] = 'a'": "trace",

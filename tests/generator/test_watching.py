@@ -122,7 +122,7 @@ RECORD = manifest.Manifest(
         ({"schemas": (Path("b.json"),)}, "b.json pkg.patch paint.json none"),
         ({"facts": Path("b.toml")}, "b.toml pkg.patch paint.json none"),
         ({"templates": Path("own")}, "own pkg.patch paint.json none"),
-        ({"extensions": ("tasks",)}, "a.json a.toml templates pkg.patch tasks.ts"),
+        ({"extensions": ("tasks",)}, "a.json a.toml templates pkg.patch tasks.json"),
     ],
 )
 def test_options_replace_the_inputs_that_a_manifest_names(

@@ -8,7 +8,7 @@ Results go to standard output, as text for people or as JSON. Text of a server i
 control characters, which a terminal would interpret. On a terminal, text for people is styled if
 rich is installed.
 
-Exit codes: 0, success; 1, the server failed or cannot be reached; 2, the command line is wrong.
+The exit code is `FAILED` if the server answered with an error, `CANNOT` if it cannot be asked.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-import shlex
-import shutil
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -30,11 +27,18 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from .._wire import is_many, is_object, to_builtins
-from ..errors import InvalidParamsError, McpError
+from ..errors import McpError, RemoteError
 from ..foreign_text import safe_repr, safe_text
+from ..runtime.command_table import CANNOT, DONE, FAILED
+from ..runtime.config_command import (
+    MODULE,
+    UsageError,
+    add_sending_options,
+    headers_of,
+    parse_target,
+)
 from ..runtime.pages import next_cursor, pages_of
 from ..runtime.terminal_output import TableRow, json_text, output, printable
-from .host_config import HOSTS, default_name, entry
 from .item_texts import (
     argument_types,
     block_text,
@@ -51,9 +55,6 @@ if TYPE_CHECKING:  # a server does not load the client
     from .callbacks import LogMessage
     from .chosen import ClientFeatures
 
-DONE, FAILED, WRONG = 0, 1, 2
-
-_MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LOGGED = 1000  # most characters that are shown of a log message or a progress report
 
 _JSON_ONLY = ("array", "boolean", "integer", "null", "number", "object")
@@ -73,10 +74,6 @@ class CommandPackage:
 
     name: str
     client: Callable[[], tuple[Callable[..., Any], Revisions]]
-
-
-class UsageError(Exception):
-    """The command line contradicts itself, or does not fit the server."""
 
 
 def add_commands(
@@ -115,11 +112,7 @@ def add_commands(
             const=serve_page,
             help="serve a page at a free port of 127.0.0.1 to use the server and see all messages",
         )
-    config = _command(add, "config", "print the entry for the configuration of another program")
-    config.add_argument("--client", required=True, choices=[*HOSTS], help="the program")
-    config.add_argument("--name", help="name of the server there")
-    config.set_defaults(run=None, at_once=_print_config)
-    for parser in (listing, call, read, prompt, inspect, config):
+    for parser in (listing, call, read, prompt, inspect):
         parser.set_defaults(package=package, main=run)
 
 
@@ -134,20 +127,7 @@ def _command(
         "FILE.json:NAME for a server of a configuration",
     )
     parser.add_argument("--revision", help="revision to speak; negotiated by default")
-    parser.add_argument(
-        "--header",
-        action="append",
-        default=[],
-        metavar="'NAME: VALUE'",
-        help="header of each HTTP request; may be given several times",
-    )
-    parser.add_argument(
-        "--env",
-        action="append",
-        default=[],
-        metavar="NAME[=VALUE]",
-        help="environment variable for a command, which gets few without this",
-    )
+    add_sending_options(parser)
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="SECONDS", help="60 by default"
     )
@@ -177,47 +157,17 @@ def run(chosen: argparse.Namespace) -> int:
         if chosen.at_once is not None:
             return int(chosen.at_once(chosen))
         return anyio.run(work, chosen)
-    except (UsageError, InvalidParamsError) as error:
-        return _report(error, WRONG)
-    except (McpError, OSError) as error:
+    except RemoteError as error:
         return _report(error, FAILED)
+    except (UsageError, McpError, OSError) as error:
+        return _report(error, CANNOT)
     except KeyboardInterrupt:
-        return _report(InterruptedError("interrupted"), FAILED)
+        return _report(InterruptedError("interrupted"), CANNOT)
 
 
 def _report(error: Exception, code: int) -> int:
     print(f"error: {printable(str(error))}", file=sys.stderr)
     return code
-
-
-def _target(text: str, package: str) -> str | list[str]:
-    """The target for `connect`: a URL or the words of a command."""
-    if text.lower().startswith(("http://", "https://")):
-        return text
-    if _MODULE.fullmatch(text):
-        return [sys.executable, "-m", package, "serve", text]
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        from ..command_masking import masked_command  # its patterns take long to compile
-
-        masked = masked_command(text.split())
-        raise UsageError(f"{masked!r}: expected a command line, got {error}") from None
-    if not words:
-        raise UsageError("expected a URL, a command line or MODULE:SERVER, got an empty text")
-    if len(words) == 1 and _is_python_file(words[0]):
-        module = words[0].removesuffix(".py").replace("/", ".")
-        raise UsageError(
-            f"{text!r}: expected a URL, a command line or MODULE:SERVER, got a Python file; "
-            f"did you mean {module}:server or 'python {module.replace('.', '/')}.py'?"
-        )
-    return words
-
-
-def _is_python_file(word: str) -> bool:
-    """Whether a word names a module of the current directory or its file, and no program."""
-    file = Path(f"{word.removesuffix('.py').replace('.', '/')}.py")
-    return file.is_file() and shutil.which(word) is None
 
 
 def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]:
@@ -227,9 +177,9 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
     options: dict[str, Any] = {"timeouts": Timeouts(opening=chosen.timeout)}
     if revision is not None:
         options["revision"] = revision
-    if headers := _headers(chosen):
+    if headers := headers_of(chosen):
         options["headers"] = headers
-    if _config_of(chosen.target) is None and _MODULE.fullmatch(chosen.target):  # the user's code
+    if _config_of(chosen.target) is None and MODULE.fullmatch(chosen.target):  # the user's code
         options["env"] = dict(os.environ)
     elif chosen.env:
         options["env"] = {
@@ -257,7 +207,7 @@ async def _resolve(chosen: argparse.Namespace, revision: str | None) -> tuple[An
     """
     served = _config_of(chosen.target)
     if served is None:
-        return _target(chosen.target, chosen.package.name), _options(chosen, revision)
+        return parse_target(chosen.target, chosen.package.name), _options(chosen, revision)
     server: Any = getattr(chosen, "server_entry", None)
     if server is None:
         from .chosen import READ_SERVER
@@ -278,16 +228,6 @@ async def _resolve(chosen: argparse.Namespace, revision: str | None) -> tuple[An
         if getattr(server, member) is not None:
             options[member] = getattr(server, member)
     return server.target, options
-
-
-def _headers(chosen: argparse.Namespace) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for header in chosen.header:
-        name, colon, value = header.partition(":")
-        if not colon or not name.strip():
-            raise UsageError("--header: expected 'NAME: VALUE', got no name or no colon")
-        headers[name.strip()] = value.strip()
-    return headers
 
 
 async def _run_in_session(chosen: argparse.Namespace) -> int:
@@ -612,36 +552,6 @@ def _capabilities(declared: Mapping[str, Any]) -> Iterator[str]:
             continue
         inner = [key for key, value in members_of(members).items() if value]
         yield f"{name} ({', '.join(inner)})" if inner else name
-
-
-# config
-
-
-def _print_config(chosen: argparse.Namespace) -> int:
-    """Print the entry for another program, without connecting.
-
-    The entry for `module:server` has the current directory in `PYTHONPATH`. If the program supports
-    references to variables, the entry refers to a variable instead of containing its value.
-    """
-    if _config_of(chosen.target) is not None:
-        raise UsageError("expected a URL, a command line or MODULE:SERVER, got a configuration")
-    host, headers = HOSTS[chosen.client], _headers(chosen)
-    target = _target(chosen.target, chosen.package.name)
-    if isinstance(target, str) and chosen.env:
-        raise UsageError("--env: expected a command or MODULE:SERVER, got a URL")
-    if not isinstance(target, str) and headers:
-        raise UsageError("--header: expected a URL, got a command or MODULE:SERVER")
-    env: dict[str, str] = {}
-    if _MODULE.fullmatch(chosen.target):
-        folders = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
-        env["PYTHONPATH"] = os.pathsep.join(folders)
-    for word in chosen.env:
-        name, equals, value = word.partition("=")
-        reference = host.variable.replace("NAME", name) or os.environ.get(name, "")
-        env[name] = value if equals else reference
-    name = chosen.name or default_name(target)
-    _print_json(entry(host, name, target, env, headers))
-    return DONE
 
 
 # output

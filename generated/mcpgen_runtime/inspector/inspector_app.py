@@ -34,6 +34,7 @@ from ..client import command_line
 from ..client.application import Handlers
 from ..client.base import ClientBase
 from ..errors import McpError, RemoteError
+from ..runtime.command_table import DONE
 from ..runtime.task_scope import TaskScope
 from ..server.asgi import uvicorn_adapter
 from ..server.asgi.host_origin import HostOriginValidator
@@ -256,4 +257,4 @@ def run(chosen: argparse.Namespace) -> int:
         print(f"serving at {url}", file=sys.stderr, flush=True)
 
     uvicorn_adapter.run(InspectorApplication(session), ADDRESS, _DRAIN_SECONDS, show)
-    return command_line.DONE
+    return DONE

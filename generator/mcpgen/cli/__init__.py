@@ -1,6 +1,7 @@
 """The command line: one group that generates a package, and commands around it.
 
-Errors are one line on standard error: exit code 2 for wrong usage, 1 for all others.
+Errors are one line on standard error, with exit code 2. Exit code 1 is the answer of commands that
+compare or check something: it differs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ try:
 except ImportError as error:
     from mcpgen import collisions
 
-    sys.exit(collisions.import_error_text(error))
+    click.echo(collisions.import_error_text(error), err=True)
+    sys.exit(2)
 from mcpgen.cli.options import (
     DIRECTORY,
     REPORT_FORMS,
@@ -38,7 +40,7 @@ from mcpgen.cli.options import (
     watch_option,
 )
 from mcpgen.console import Console
-from mcpgen.errors import McpgenError, UsageError
+from mcpgen.errors import CANNOT, DIFFERS, McpgenError, UsageError
 
 if TYPE_CHECKING:
     from mcpgen.findings import Report
@@ -51,27 +53,26 @@ def _fail(error: Exception, *, debug: bool) -> NoReturn:
         import traceback  # takes long to import
 
         traceback.print_exception(error)
-    text, code = _describe_error(error)
-    click.echo(f"mcpgen: error: {' '.join(text.split())}", err=True)
+    click.echo(f"mcpgen: error: {' '.join(_describe_error(error).split())}", err=True)
     if isinstance(error, McpgenError) and error.details:
         click.echo(error.details, err=True)
-    sys.exit(code)
+    sys.exit(CANNOT)
 
 
-def _describe_error(error: Exception) -> tuple[str, int]:
+def _describe_error(error: Exception) -> str:
     match error:
         case McpgenError():
-            return str(error), error.exit_code
+            return str(error)
         case click.exceptions.NoArgsIsHelpError():
-            return "expected a command; try mcpgen --help", error.exit_code
+            return "expected a command; try mcpgen --help"
         case click.ClickException():
             text = error.format_message().rstrip(".")
-            return text[:1].lower() + text[1:], error.exit_code
+            return text[:1].lower() + text[1:]
         case click.Abort():
-            return "interrupted", 1
+            return "interrupted"
         case _:
             kind = type(error).__name__
-            return f"unexpected {kind}: {error} (--debug shows where; please report it)", 1
+            return f"unexpected {kind}: {error} (--debug shows where; please report it)"
 
 
 def _package_options(words: Mapping[str, Any], *, trusted: bool) -> PackageOptions:
@@ -279,7 +280,7 @@ def check(
     whole = join_reports(reports, "pyproject.toml")
     console.report(whole)
     if whole.fails:
-        sys.exit(1)
+        sys.exit(DIFFERS)
 
 
 def _check(
@@ -498,7 +499,7 @@ def doctor(console: Console, directory: Path) -> None:
     from mcpgen.project import diagnosis
 
     if not diagnosis.diagnose(console, directory):
-        sys.exit(1)
+        sys.exit(DIFFERS)
 
 
 @cli.command()

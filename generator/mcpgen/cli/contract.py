@@ -21,34 +21,14 @@ from mcpgen.cli.options import (
 )
 from mcpgen.console import Console, count_of
 from mcpgen.contract.rules import CATEGORIES, FAILING
-from mcpgen.errors import McpgenError, UsageError
+from mcpgen.errors import DIFFERS, UsageError
 
 if TYPE_CHECKING:
     from mcpgen.contract.command import Comparison, Selection
     from mcpgen.contract.compare import Change
 
-DIFFERS = 1
-"""The exit code if something changed that --fail-on names."""
 
-
-class _CannotTellError(McpgenError):
-    """There is no comparison: the server or the file can't be read."""
-
-    exit_code = 2
-
-
-class _Commands(click.Group):
-    """Commands that exit with 2 if they can't do their work."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except McpgenError as error:
-            raise _CannotTellError(str(error)) from error
-
-
-@click.group(cls=_Commands)
+@click.group()
 def contract() -> None:
     """Keep the lists of a server under version control: write, check and compare them.
 

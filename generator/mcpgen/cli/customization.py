@@ -12,6 +12,7 @@ import click
 
 from mcpgen.cli.options import DIRECTORY, common_options, json_option, trusted_option
 from mcpgen.console import Console
+from mcpgen.errors import DIFFERS
 
 
 @click.group()
@@ -92,7 +93,7 @@ def diff(console: Console, directory: Path) -> None:
             f"take over into {directory} what matters, then run mcpgen templates accept NAME"
             f" {directory}"
         )
-        sys.exit(1)
+        sys.exit(DIFFERS)
     console.summary(f"{directory}: all overrides are current")
 
 

@@ -9,10 +9,7 @@ import click
 
 from mcpgen.cli.options import DIRECTORY, common_options, force_option, json_option
 from mcpgen.console import Console, count_of
-from mcpgen.errors import UsageError
-
-LEFT = 1
-"""The exit code if something is left to a person."""
+from mcpgen.errors import DIFFERS, UsageError
 
 
 @click.command()
@@ -87,4 +84,4 @@ def port(
         f" features: {', '.join(ported.features()) or 'none'}"
     )
     if ported.findings:
-        sys.exit(LEFT)
+        sys.exit(DIFFERS)

@@ -17,6 +17,7 @@ from mcpgen.cli.options import (
     trusted_option,
 )
 from mcpgen.console import Console
+from mcpgen.errors import DIFFERS
 
 
 @click.group()
@@ -82,7 +83,7 @@ def publish_check(console: Console, directory: Path) -> None:
     from mcpgen.project import publishing
 
     if not publishing.check(console, directory):
-        sys.exit(1)
+        sys.exit(DIFFERS)
 
 
 @click.command()

@@ -23,19 +23,10 @@ from mcpgen.cli.replay_serving import (
     serve_trace,
 )
 from mcpgen.console import Console
-from mcpgen.errors import McpgenError, UsageError
+from mcpgen.errors import DIFFERS, UsageError
 
 if TYPE_CHECKING:
     from mcpgen.replay.outcomes import Run
-
-DIFFERS = 1
-"""The exit code if the server answers otherwise than it was recorded."""
-
-
-class CannotReplayError(McpgenError):
-    """There is no comparison: the server or the trace can't be read."""
-
-    exit_code = 2
 
 
 @click.command()
@@ -112,10 +103,7 @@ def replay(
     """
     if serving["serves"]:
         check_only_serving()
-        try:
-            serve_trace(console, trace, session, rules, serving)
-        except McpgenError as error:
-            raise CannotReplayError(str(error)) from error
+        serve_trace(console, trace, session, rules, serving)
         return
     check_not_serving(serving)
     from mcpgen.replay import command, matching, recording
@@ -123,18 +111,15 @@ def replay(
 
     if against is None:
         raise UsageError("expected --against TARGET or --serve, got neither")
-    try:
-        sessions = recording.read(trace)
-        chosen = command.Options(
-            matching.read_rules(rules) if rules is not None else (),
-            Timeouts(answer=timeout),
-            session,
-            revisions,
-        )
-        with console.progress(f"playing {trace} to {against}"):
-            runs = command.replay(sessions, against, Path.cwd(), chosen)
-    except McpgenError as error:
-        raise CannotReplayError(str(error)) from error
+    sessions = recording.read(trace)
+    chosen = command.Options(
+        matching.read_rules(rules) if rules is not None else (),
+        Timeouts(answer=timeout),
+        session,
+        revisions,
+    )
+    with console.progress(f"playing {trace} to {against}"):
+        runs = command.replay(sessions, against, Path.cwd(), chosen)
     _report(console, runs, trace)
     if fail_on == "difference" and any(run.differs for run in runs):
         sys.exit(DIFFERS)
@@ -153,10 +138,7 @@ def record(console: Console, target: str, output: Path) -> None:
     """
     from mcpgen.replay import recorder
 
-    try:
-        recorder.record(target, Path.cwd(), output)
-    except McpgenError as error:
-        raise CannotReplayError(str(error)) from error
+    recorder.record(target, Path.cwd(), output)
 
 
 def _report(console: Console, runs: Sequence[Run], trace: str) -> None:

@@ -10,10 +10,7 @@ import click
 from click.core import ParameterSource
 
 from mcpgen.console import Console
-from mcpgen.errors import UsageError
-
-DIFFERS = 1
-"""The exit code if requests were not those of the trace, in the order of --strict."""
+from mcpgen.errors import DIFFERS, UsageError
 
 _OPTIONS = (
     click.option(

@@ -9,7 +9,7 @@ import click
 
 from mcpgen.cli.options import FILE, common_options, json_option
 from mcpgen.console import Console
-from mcpgen.errors import UsageError
+from mcpgen.errors import DIFFERS, UsageError
 
 
 @click.command()
@@ -98,7 +98,7 @@ def verify(console: Console, against: Path) -> None:
     from mcpgen.package import commands
 
     if not commands.verify(console, against):
-        sys.exit(1)
+        sys.exit(DIFFERS)
 
 
 @schema.command()

@@ -10,14 +10,12 @@ import click
 
 from mcpgen.cli.options import REPORT_FORMS, common_options, format_option
 from mcpgen.console import Console
-from mcpgen.errors import UsageError
+from mcpgen.errors import DIFFERS, UsageError
 from mcpgen.findings import shown_path
 
 if TYPE_CHECKING:
     from mcpgen.check_server.runner import Findings
 
-BROKEN = 1
-"""The exit code if a rule is broken that --fail-on names."""
 
 _GRAVE = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 """The severities that make the command fail, by the word of --fail-on."""
@@ -104,7 +102,7 @@ def check_server(
     if findings.lost or {each.rule.severity for each in report.broken_rules(findings)} & {
         *_GRAVE[fail_on]
     }:
-        sys.exit(BROKEN)
+        sys.exit(DIFFERS)
 
 
 def _print(console: Console, findings: Findings, target: str, *, verbose: bool) -> None:

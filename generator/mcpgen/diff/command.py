@@ -18,11 +18,8 @@ from mcpgen.diff.changes import PARTIES
 from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import load
 from mcpgen.diff.rules import severities
-from mcpgen.errors import InputError, OutputError, UsageError
+from mcpgen.errors import DIFFERS, OutputError, UsageError
 from mcpgen.findings import shown_path
-
-FOUND = 1
-"""The exit code if there are changes with the severity of `--fail-on` or a graver one."""
 
 _GRAVE: Mapping[str, frozenset[str]] = {
     "never": frozenset(),
@@ -110,38 +107,34 @@ def run(console: Console, old: str, new: str, options: Options) -> None:
     """Report the changes from one revision or file to another.
 
     Raises:
-        UsageError: A side is no revision and no readable schema, or an option is wrong.
+        InputError: A side is no readable schema.
+        UsageError: A side is no revision and no file, or an option is wrong.
         OutputError: The report cannot be written.
     """
     chosen = severities(options.settings)
-    try:
-        diff = compare(*load(old, new, errata=options.errata), chosen)
-    except InputError as error:  # exit code 2, to distinguish errors from changes
-        raise UsageError(str(error)) from error
+    diff = compare(*load(old, new, errata=options.errata), chosen)
     if options.affects:
         diff = _select_affected(diff, options.affects)
     _write(console, diff, options)
     if any(change.severity in _GRAVE[options.fail_on] for change in diff.changes):
-        sys.exit(FOUND)
+        sys.exit(DIFFERS)
 
 
 def run_bridge(console: Console, old: str, new: str, options: Options) -> None:
     """Report the outcome of every member of the messages of one revision in a proxy to another.
 
     Raises:
-        UsageError: A side is no revision and no readable schema.
+        InputError: A side is no readable schema.
+        UsageError: A side is no revision and no file, or both are the same revision.
         OutputError: The report cannot be written.
     """
-    try:
-        ours, theirs = load(old, new, errata=options.errata)
-        if ours.name == theirs.name:
-            raise UsageError(
-                f"expected two revisions, got {ours.name} twice: a proxy passes its messages as "
-                "they are"
-            )
-        bridge = derive(ours, theirs)
-    except InputError as error:
-        raise UsageError(str(error)) from error
+    ours, theirs = load(old, new, errata=options.errata)
+    if ours.name == theirs.name:
+        raise UsageError(
+            f"expected two revisions, got {ours.name} twice: a proxy passes its messages as "
+            "they are"
+        )
+    bridge = derive(ours, theirs)
     text = _OF_BRIDGE[console.form](bridge)
     _publish(console, text, bridge_report.headline(bridge), options)
 

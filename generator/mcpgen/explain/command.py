@@ -15,15 +15,12 @@ import click
 from mcpgen import schema
 from mcpgen.console import Console
 from mcpgen.diff.changes import OTHER
-from mcpgen.errors import UsageError, format_value, safe_text
+from mcpgen.errors import DIFFERS, UsageError, format_value, safe_text
 from mcpgen.explain import conversation, recordings, repair
 from mcpgen.explain.conversation import Conversation, Turn, versions_in
 from mcpgen.explain.revision import Revision, Verdict, revision
 from mcpgen.explain.violations import Violation
 from mcpgen.json_types import Json, is_array, is_object
-
-PROBLEMS = 1
-"""The exit code of `validate` if a message breaks the revision."""
 
 _WIDTH = 100
 _LONG = 2000
@@ -247,7 +244,7 @@ def validate(console: Console, source: str, name: str | None) -> None:
             click.echo(f"{problem.line}: {problem.what}{at}: {problem.text}")
         console.summary(_validation_text(source, chosen, recording, len(problems)))
     if problems:
-        sys.exit(PROBLEMS)
+        sys.exit(DIFFERS)
 
 
 def _recorded_revision(recorded: Sequence[recordings.Recorded]) -> str:

@@ -230,8 +230,13 @@ FEATURES = (
     Feature(
         "commands",
         frozenset({"client"}),
-        brings=("callbacks",),
-        commands=("call", "config", "inspect", "list", "prompt", "read"),
+        brings=("callbacks", "config"),
+        commands=("call", "inspect", "list", "prompt", "read"),
+    ),
+    Feature(
+        "config",
+        frozenset(),
+        commands=("config",),
     ),
     Feature(
         "restart",

@@ -204,8 +204,12 @@ def _features(options: NewProject, newest: schema_sources.Source) -> tuple[str, 
         features = (*features, "apps")
     if options.side == "server" or is_mirrored:
         features = (*features, "prompts", "resources")
-    if options.side == "server" and selection((), options.transports).transports != ("stdio",):
-        features = (*features, "routes", "workers")  # as its own `serving` uses
+    if options.side == "server":
+        transports = selection((), options.transports).transports
+        if transports != ("stdio",):
+            features = (*features, "routes", "workers")  # as its own `serving` uses
+        if not {"all", "stdio"}.isdisjoint(transports):
+            features = (*features, "config")  # as its README says
     return features
 
 

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 
 from mcpgen import __version__, collisions, paths, schema
 from mcpgen.console import Console
-from mcpgen.errors import McpgenError, safe_text
+from mcpgen.errors import McpgenError, OutputError, safe_text
 from mcpgen.package import build_request, check, manifest, overrides, settings
 from mcpgen.project import advisories
 
@@ -55,7 +55,13 @@ def diagnose(console: Console, directory: Path) -> bool:
 
     Returns:
         Whether nothing is wrong.
+
+    Raises:
+        OutputError: The directory is none.
     """
+    if not directory.is_dir():
+        came = "a file" if directory.exists() else "nothing of that name"
+        raise OutputError(f"{directory}: expected a directory, got {came}")
     findings = [*_installation(), *_requirements(), *_schemas(), *_projects(directory)]
     for finding in findings:
         line = f"{finding.state}: {finding.subject}: {finding.text}"

@@ -30,14 +30,16 @@ _DISTRIBUTIONS = {
     "dotenv": "python-dotenv",
     "opentelemetry": "opentelemetry-api",
     "re2": "google-re2",
+    "ruamel": "ruamel.yaml",
     "yaml": "pyyaml",
 }
 """The distributions of modules that have another name."""
-_OPTIONAL = frozenset({"google-re2", "rich"})
+_OPTIONAL = frozenset({"google-re2", "rich", "ruamel.yaml", "tomlkit"})
 """Distributions without which a feature does the same with less comfort."""
 _OF_PYDANTIC = frozenset({"pydantic_core", "typing_extensions"})  # pydantic depends on them
 _BROUGHT = frozenset(
     {
+        "argcomplete",  # by the user's shell, which asks for words
         *("attrs", "jsonschema_specifications", "referencing"),  # by jsonschema
         "httpcore2",  # by httpx2
         "pydantic_core",  # by pydantic

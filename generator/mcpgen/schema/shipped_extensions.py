@@ -36,7 +36,7 @@ class ExtensionEntry:
     @property
     def path(self) -> Path:
         """Its schema, with descriptions in our words."""
-        return folder() / f"{self.name}.ts"
+        return folder() / f"{self.name}.json"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ import msgspec
 
 from .._wire import is_many, is_object
 from ..foreign_text import safe_text
+from .command_table import CANNOT, DONE
 from .terminal_output import PlainOutput, TextStyle, output
 
 _SHOWN = 120  # characters of a message that its line shows
@@ -128,7 +129,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print a trace, and return the exit code: 1 if the file can't be read, else 0.
+    """Print a trace, and return the exit code: 2 if the file can't be read, else 0.
 
     Args:
         chosen: The parsed command line.
@@ -140,8 +141,8 @@ def run(chosen: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         print(f"error: {chosen.file}: {error.strerror}", file=sys.stderr)
-        return 1
-    return 0
+        return CANNOT
+    return DONE
 
 
 def _open_file(file: str) -> AbstractContextManager[TextIO]:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kit.processes import PACKAGE_ROOT
+from mcpgen_runtime import __version__
 from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
@@ -463,8 +464,34 @@ def test_a_wrong_command_line_ends_with_2_and_one_line(folder: Path, case: str) 
 @pytest.mark.parametrize(
     "target", ["http://127.0.0.1:1/mcp", "python not_there.py", "nothing:server"]
 )
-def test_a_server_that_is_not_there_ends_with_1(folder: Path, target: str) -> None:
+def test_a_server_that_is_not_there_ends_with_2(folder: Path, target: str) -> None:
     done = use_here(folder, "list", target)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "error: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_version_names_mcpgen_and_the_revisions(folder: Path) -> None:
+    done = use_here(folder, "--version")
+    revisions = ", ".join(REVISIONS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"mcpgen_runtime: mcpgen {__version__}, MCP {revisions}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("python -m mcpgen_runtime insp", ["inspect "]),
+        ("python -m mcpgen_runtime config a:b --client c", ["claude", "codex", "cursor"]),
+    ],
+)
+def test_argcomplete_completes_words_of_the_package(
+    folder: Path, line: str, words: list[str]
+) -> None:
+    marked = [sys.executable, "-m", "argcomplete._check_module", "mcpgen_runtime"]
+    assert subprocess.run(marked, cwd=PACKAGE_ROOT, check=False).returncode == 0
+    answer = folder / "words"
+    asked = {"_ARGCOMPLETE": "3", "COMP_LINE": line, "COMP_POINT": f"{len(line)}"}
+    use(folder, **asked, _ARGCOMPLETE_STDOUT_FILENAME=f"{answer}")
+    completed = answer.read_text().split("\v")
+    assert {*words} <= {*completed}

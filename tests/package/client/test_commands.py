@@ -1,4 +1,4 @@
-"""The commands that use a server, with servers in memory, and entries for other programs."""
+"""The commands that use a server, with servers in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from mcpgen_runtime import Context, Server
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.client_settings import Timeouts
 from mcpgen_runtime.client.command_line import CommandPackage, add_commands, run
-from mcpgen_runtime.client.host_config import HOSTS, default_name, entry
 from mcpgen_runtime.client.terminal_handlers import CAPABILITIES, TerminalHandlers
 from mcpgen_runtime.errors import ConnectionClosedError
 from mcpgen_runtime.revisions import REVISIONS
@@ -186,7 +185,7 @@ FILE_HINT = f"{HINT} a Python file; did you mean"
             )
             for header in ("a", ": b", " : b")
         ),
-        (["list", "a.json:b"], 1, "[Errno 2] No such file or directory: 'a.json'"),
+        (["list", "a.json:b"], 2, "[Errno 2] No such file or directory: 'a.json'"),
         (["list", "in.json"], 2, "in.json: servers: expected the name of a server (x, y), got ''"),
         (["call", "u", "t"], 2, "expected one of the server's tools (no tools), got 't'"),
         *(
@@ -217,9 +216,9 @@ def test_a_command_line_is_refused_with_its_reason(
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (KeyboardInterrupt(), 1, "interrupted"),
-        (OSError("no port"), 1, "no port"),
-        (ConnectionClosedError("gone\x1b"), 1, "gone\\x1b"),
+        (KeyboardInterrupt(), 2, "interrupted"),
+        (OSError("no port"), 2, "no port"),
+        (ConnectionClosedError("gone\x1b"), 2, "gone\\x1b"),
     ],
 )
 def test_a_failure_of_the_page_ends_the_command(
@@ -243,83 +242,6 @@ def test_the_page_is_served_in_place_of_a_report() -> None:
     assert targets == ["u"]
     with pytest.raises(SystemExit):
         use("inspect", "u", "--web")
-
-
-@pytest.mark.parametrize(
-    ("words", "servers"),
-    [
-        (["prog a", "--name", "n"], {"n": {"type": "stdio", "command": "prog", "args": ["a"]}}),
-        (
-            ["prog", "--env", "OWN_KEY", "--env", "B=2"],
-            {
-                "prog": {
-                    "type": "stdio",
-                    "command": "prog",
-                    "args": [],
-                    "env": {"OWN_KEY": "${env:OWN_KEY}", "B": "2"},
-                }
-            },
-        ),
-        (
-            ["notes:server", "--env", "B=2"],
-            {
-                "notes": {
-                    "type": "stdio",
-                    "command": SERVE[0],
-                    "args": [*SERVE[1:], "notes:server"],
-                    "env": {"PYTHONPATH": f"{Path.cwd()}{os.pathsep}own", "B": "2"},
-                }
-            },
-        ),
-        (
-            ["https://h/x", "--header", "A: b"],
-            {"h": {"url": "https://h/x", "headers": {"A": "b"}}},
-        ),
-    ],
-)
-def test_the_entry_for_another_program_is_printed(
-    words: list[str],
-    servers: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("OWN_KEY", "k")
-    monkeypatch.setenv("PYTHONPATH", "own")
-    assert use("config", *words, "--client", "cursor") == (0, [])
-    assert json.loads(capsys.readouterr().out) == {"mcpServers": servers}
-
-
-def test_an_entry_has_values_where_it_cannot_refer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("OWN_KEY", "k")
-    monkeypatch.delenv("OWN_ABSENT", raising=False)
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    words = ("--env", "OWN_KEY", "--env", "OWN_ABSENT", "--client", "claude")
-    assert use("config", "notes:server", *words) == (0, [])
-    env = json.loads(capsys.readouterr().out)["mcpServers"]["notes"]["env"]
-    assert env == {"PYTHONPATH": f"{Path.cwd()}", "OWN_KEY": "k", "OWN_ABSENT": ""}
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["https://h", "--env", "A=b"], "--env: expected a command or MODULE:SERVER, got a URL"),
-        (["prog", "--header", "A: b"], "--header: expected a URL, got a command or MODULE:SERVER"),
-        (["a.json:b"], f"{HINT} a configuration"),
-    ],
-)
-def test_an_entry_is_for_a_command_or_a_url(
-    words: list[str], error: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert use("config", *words, "--client", "cursor") == (2, [])
-    assert capsys.readouterr() == ("", f"error: {error}\n")
-
-
-def test_an_entry_is_for_a_known_program() -> None:
-    for words in ([], ["--client", "emacs"]):
-        with pytest.raises(SystemExit):
-            use("config", "prog", *words)
 
 
 RULES: Mapping[str, Any] = {
@@ -447,7 +369,7 @@ def test_lists_that_the_server_has_are_printed(capsys: pytest.CaptureFixture[str
 
 def test_a_list_has_at_most_a_thousand_pages(capsys: pytest.CaptureFixture[str]) -> None:
     server = ScriptedServer(NEWEST, (page("a", f"{number}") for number in count()))
-    assert use("list", "u", server=lambda _: server)[0] == 1
+    assert use("list", "u", server=lambda _: server)[0] == 2
     assert capsys.readouterr().err == (
         "error: tools/list: expected a list of at most 1000 pages, got more; read it page by page\n"
     )
@@ -496,7 +418,7 @@ def test_a_request_is_waited_for_as_long_as_it_may_take(
 ) -> None:
     monkeypatch.setattr("asyncio.events.new_event_loop", VirtualClockLoop)
     answers = [page("t", None)] if words[0] == "call" else []
-    assert use(*words, "--timeout", "7", answers=answers)[0] == 1
+    assert use(*words, "--timeout", "7", answers=answers)[0] == 2
     assert capsys.readouterr().err.endswith(": no answer within 7 s\n")
 
 
@@ -565,66 +487,5 @@ def test_a_report_is_of_one_revision_if_wanted(capsys: pytest.CaptureFixture[str
     row = f"\n\nrevisions\n  {NEWEST}  no lists; opened in 100 ms, listed in 201 ms\n"
     texts = (f"{row}      capabilities: {each}\n" for each in ("experimental (a), logging", "none"))
     assert capsys.readouterr().out == "".join(texts)
-    assert use("inspect", "u", "--revision", LOST, server=start_weather)[0] == 1
+    assert use("inspect", "u", "--revision", LOST, server=start_weather)[0] == 2
     assert capsys.readouterr() == ("", "error: no such revision\nat all\n")
-
-
-URL = "https://example.com/mcp"
-FIELDS = {"X-A": "1", "X-B": "2"}
-BRIDGED = {"command": "npx", "args": ["-y", "mcp-remote", URL]}
-OF_URLS: list[tuple[str, dict[str, str], dict[str, Any]]] = [
-    ("claude", {}, {"mcpServers": {"s": BRIDGED}}),
-    (
-        "claude",
-        FIELDS,
-        {
-            "mcpServers": {
-                "s": {
-                    "command": "npx",
-                    "args": [*BRIDGED["args"], "--header", "X-A: 1", "--header", "X-B: 2"],
-                }
-            }
-        },
-    ),
-    ("claude-code", {}, {"mcpServers": {"s": {"type": "http", "url": URL}}}),
-    ("cursor", FIELDS, {"mcpServers": {"s": {"url": URL, "headers": FIELDS}}}),
-    ("vscode", FIELDS, {"servers": {"s": {"type": "http", "url": URL, "headers": FIELDS}}}),
-]
-
-
-@pytest.mark.parametrize(("host", "headers", "expected"), OF_URLS)
-def test_a_url_is_an_entry_or_goes_through_a_bridge(
-    host: str, headers: dict[str, str], expected: dict[str, Any]
-) -> None:
-    assert entry(HOSTS[host], "s", URL, {}, headers) == expected
-
-
-@pytest.mark.parametrize("env", [{}, {"KEY": "${KEY}"}])
-@pytest.mark.parametrize(("host", "kind"), [("claude", {}), ("vscode", {"type": "stdio"})])
-def test_a_command_has_its_variables_if_any(
-    host: str, kind: dict[str, str], env: dict[str, str]
-) -> None:
-    written = entry(HOSTS[host], "s", ["python", "-m", "notes"], env, {})
-    started = {
-        **kind,
-        "command": "python",
-        "args": ["-m", "notes"],
-        **({"env": env} if env else {}),
-    }
-    assert written == {HOSTS[host].member: {"s": started}}
-
-
-@pytest.mark.parametrize(
-    ("target", "name"),
-    [
-        (URL, "example.com"),
-        ("http://", "server"),
-        (["python", "/srv/notes.py"], "notes"),
-        (["python", "C:\\srv\\notes.py"], "notes"),
-        (["python", "-m", "acme.notes"], "notes"),
-        (["serve", "acme.notes:server"], "notes"),
-        (["./"], "server"),
-    ],
-)
-def test_a_server_is_named_after_its_host_or_module(target: Any, name: str) -> None:
-    assert default_name(target) == name

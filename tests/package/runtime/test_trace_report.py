@@ -108,10 +108,10 @@ def test_a_second_answer_to_a_request_has_no_method(
     assert last.endswith("0 requests without answer")
 
 
-def test_a_file_that_is_not_there_ends_with_1(
+def test_a_file_that_is_not_there_ends_with_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert report_lines(capsys, str(tmp_path / "none"), code=1) == []
+    assert report_lines(capsys, str(tmp_path / "none"), code=2) == []
 
 
 START = "2026-01-01T10:00:00"
@@ -263,5 +263,5 @@ def test_a_file_that_cannot_be_read_is_named(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["trace", str(tmp_path)])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     assert capsys.readouterr().err == f"error: {tmp_path}: Is a directory\n"

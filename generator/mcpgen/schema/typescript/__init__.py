@@ -3,7 +3,7 @@
 `read` gives the declarations of a file, `document` the JSON Schema that they stand for. The steps:
 comments -> parse (text to declarations) -> scope (names and operators) -> json_schema. Declarations
 that are written with the types of Zod, as SDKs publish them, go through zod. Needs tree-sitter and
-tree-sitter-typescript, which are imported when a file is parsed.
+tree-sitter-typescript, which the extra `typescript` brings; imported when a file is parsed.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mcpgen.errors import TypeScriptError, format_value
+from mcpgen.errors import TypeScriptError, UsageError, format_value
 from mcpgen.schema.typescript import generics, zod
 from mcpgen.schema.typescript.comments import WrongTagError, read_comment
 from mcpgen.schema.typescript.syntax import (
@@ -74,10 +74,16 @@ def parse(text: bytes, source: str) -> Module:
     return _Parser(text, source).module()
 
 
-def _tree(text: bytes) -> Tree:
-    from tree_sitter import Language, Parser
-    from tree_sitter_typescript import language_typescript
-
+def _tree(text: bytes, source: str) -> Tree:
+    try:
+        from tree_sitter import Language, Parser
+        from tree_sitter_typescript import language_typescript
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"{source}: expected a schema in JSON, got TypeScript, which needs {error.name}: the"
+            " extra typescript of mcpgen brings it, or pip install tree-sitter"
+            " tree-sitter-typescript"
+        ) from None
     return Parser(Language(language_typescript())).parse(text)
 
 
@@ -93,7 +99,7 @@ class _Parser:
         self._zod = ""
 
     def module(self) -> Module:
-        root = _tree(self._text).root_node
+        root = _tree(self._text, self._source).root_node
         if root.has_error:
             raise self._syntax_error(root)
         for comment, statement in self._children_with_comments(root):

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn, TypeAlias
 
+from ...runtime.command_table import CANNOT, DONE
 from ..chosen import Server
 from ..toolkit.server import RunWhileImportedError, importing
 
@@ -65,7 +66,7 @@ def _serve(serve: Serve, chosen: argparse.Namespace) -> int:
     others = ("command", "main", "target")
     given = {name: value for name, value in vars(chosen).items() if name not in others}
     serve(chosen.target, given)
-    return 0
+    return DONE
 
 
 def load(target: str) -> Server:
@@ -155,7 +156,7 @@ def _module_name(path: str) -> str:
 def fail(text: str) -> NoReturn:
     """Exit with code 2, and the reason on standard error."""
     print(f"error: {text}", file=sys.stderr)
-    raise SystemExit(2)
+    raise SystemExit(CANNOT)
 
 
 def add_stdio_options(add: AddOption) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 
 from ...errors import MissingExtraError
+from ...runtime.command_table import DONE
 from ..chosen import Server
 from .serve_command import AddOption, fail, load
 
@@ -48,14 +48,7 @@ def _add_shared(add: AddOption, text: str, *, required: bool = False) -> None:
 
 
 def _announce(chosen: argparse.Namespace) -> int:
-    """Announce the changes that the command line names.
-
-    Returns:
-        1 if the engine can't be reached.
-
-    Raises:
-        SystemExit: With code 2 if the command line is wrong.
-    """
+    """Announce the changes that the command line names; see `fail`."""
     import anyio  # `serve` loads it later
 
     from ..shared.bus import SharedStateError
@@ -67,12 +60,9 @@ def _announce(chosen: argparse.Namespace) -> int:
             fail(f"expected {', '.join(LISTS)} or the URI of a resource, got {change!r}")
     try:
         anyio.run(_announce_changes, server, chosen.shared, chosen.changes)
-    except SharedStateError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except (MissingExtraError, ValueError) as error:
+    except (MissingExtraError, SharedStateError, ValueError) as error:
         fail(str(error))
-    return 0
+    return DONE
 
 
 async def _announce_changes(server: Server, shared: str, changes: Sequence[str]) -> None:

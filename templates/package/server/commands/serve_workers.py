@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import traceback
 from functools import partial
 from typing import Any
 
@@ -36,18 +34,6 @@ def _workers(text: str) -> Any:
 def _serve(workers: int, target: str, options: dict[str, Any]) -> None:
     """Serve by processes that load the target each."""
     try:
-        Server.run_workers(partial(_load_or_exit, target), workers, **options)
-    except (MissingExtraError, ListenFailedError, ValueError) as error:
+        Server.run_workers(partial(load, target), workers, **options)
+    except (MissingExtraError, ListenFailedError, WorkerFailedError, ValueError) as error:
         fail(str(error))
-    except WorkerFailedError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
-
-
-def _load_or_exit(target: str) -> Server:
-    """The server of a target; exit with code 1, not 2, if its module raises an error."""
-    try:
-        return load(target)
-    except Exception:
-        traceback.print_exc()
-        raise SystemExit(1) from None

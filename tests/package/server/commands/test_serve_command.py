@@ -211,7 +211,7 @@ def test_an_error_of_the_module_itself_is_shown_whole(
 ) -> None:
     with start(folder, "-m", "mcpgen_runtime", "serve", target) as process:
         out, err = end(process)
-    assert process.returncode == 1
+    assert process.returncode == 2
     assert out == ""
     assert complaint in err
     assert "Traceback" in err

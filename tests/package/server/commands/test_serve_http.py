@@ -127,7 +127,7 @@ def test_uvicorn_itself_ends_open_streams_at_its_own_limit(folder: Path) -> None
 
 def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None:
     done = run(folder, *SERVE, FAIL="1")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.endswith("RuntimeError: no database\n")
     assert done.stderr.count("Traceback") == 1
     assert "serving at" not in done.stderr
