@@ -1,4 +1,4 @@
-"""What docs/features.md says of the official SDK and of FastMCP, run on those that are installed.
+"""The cells of docs/features.md about the official SDK and FastMCP, run on the installed ones.
 
 A probe uses the feature of a row, and returns whether it is there. Rows without a probe follow the
 documentation and the public names of their peer.
@@ -336,9 +336,10 @@ async def returns_files(server: Any, client_of: Any) -> bool:
 
 def asgi_of(server: Any) -> Starlette:
     """The application of a server of either peer that answers any revision without a session."""
-    if isinstance(server, FastMCP):
-        return server.http_app(stateless_http=True, json_response=True)
-    return server.streamable_http_app(stateless_http=True, json_response=True)  # type: ignore[no-any-return]
+    is_fast = isinstance(server, FastMCP)
+    make = server.http_app if is_fast else server.streamable_http_app
+    app: Starlette = make(stateless_http=True, json_response=True)
+    return app
 
 
 HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}

@@ -69,7 +69,7 @@ def folder_of(path: Path) -> Path:
 
 
 def explanations() -> dict[str, str]:
-    """What docs/README.md says of pages, by page; links within it keep their text alone."""
+    """The explanations of pages in docs/README.md, by page; links in them keep their text alone."""
     text = (ROOT / "docs" / "README.md").read_text("utf-8")
     return {
         f"docs/{match['page']}": re.sub(r"\[(.+?)\]\(.+?\)", r"\1", match["about"])

@@ -134,7 +134,7 @@ def test_an_entry_may_explain_several_options() -> None:
     }
 
 
-def test_each_parameter_of_functions_and_constructors_is_explained() -> None:
+def test_each_parameter_of_a_function_or_class_is_explained() -> None:
     assert list(built.unexplained_parameters()) == []
 
 
