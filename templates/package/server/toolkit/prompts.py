@@ -181,7 +181,7 @@ class PromptDecorator(ServerKernel):
 
         def register(function: Function) -> Function:
             describe = self._dispatcher.hooks.describe
-            shown = members if describe is None else {**describe(function), **members}
+            shown = members if describe is None else describe(function, members, tags)
             prompt = Prompt(function, name=own_name, members=shown, names=names)
             prompt.scopes, prompt.tags = required, checked_tags(tags)
             self._dispatcher.registries.prompts.add(prompt.name, prompt)

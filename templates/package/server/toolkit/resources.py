@@ -312,7 +312,8 @@ class ResourceDecorator(ServerKernel):
 
         def register(function: Function) -> Function:
             hooks = self._dispatcher.hooks
-            shown = members if hooks.describe is None else {**hooks.describe(function), **members}
+            describe = hooks.describe
+            shown = members if describe is None else describe(function, members, tags)
             resource = Resource(
                 function,
                 uri,
