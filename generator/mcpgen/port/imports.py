@@ -36,8 +36,10 @@ def change_imports(path: str, changed: Rewritten, package: str, servers: Servers
     wrapper = MetadataWrapper(module, unsafe_skip_copy=False)
     made = wrapper.visit(fixer)
     changed.findings += fixer.findings
-    rest = fixer.needed
-    return made if not rest else _with_import(made, _lines(package, rest))
+    lines = _library_imports(made, changed.modules)
+    if fixer.needed:
+        lines += _lines(package, fixer.needed)
+    return made if not lines else _with_import(made, lines)
 
 
 class _Mentions(cst.CSTVisitor):
@@ -215,6 +217,24 @@ class _Fixer(cst.CSTTransformer):
         position = self.get_metadata(PositionProvider, node)
         assert isinstance(position, CodeRange)  # the module is whole
         self.findings.append(Finding(self._path, position.start.line, code, remedy))
+
+
+def _library_imports(module: cst.Module, names: Iterable[str]) -> list[cst.BaseSmallStatement]:
+    """Imports of modules of Python's library that a module lacks at its top."""
+    present = {
+        dotted_name(each.name)
+        for line in module.body
+        if isinstance(line, cst.SimpleStatementLine)
+        for statement in line.body
+        if isinstance(statement, cst.Import)
+        for each in statement.names
+        if each.asname is None
+    }
+    made: list[cst.BaseSmallStatement] = []
+    for name in sorted({*names} - present):
+        statement = cst.parse_statement(f"import {name}")
+        made += cst.ensure_type(statement, cst.SimpleStatementLine).body
+    return made
 
 
 def _lines(package: str, targets: Iterable[Target]) -> Sequence[cst.BaseSmallStatement]:

@@ -47,14 +47,18 @@ class Members:
         server: Members of servers that mean the same here.
         context: Members of contexts that mean the same here.
         logs: Methods of contexts that send a log message.
+        loggers: Classes of middleware that log requests.
         applications: Methods of servers that make an ASGI application.
+        overridden: Methods that a subclass may have, and that the package does not call.
         media: Methods of images and audio that nothing takes the place of.
     """
 
     server: tuple[str, ...]
     context: tuple[str, ...]
     logs: tuple[str, ...]
+    loggers: tuple[str, ...]
     applications: tuple[str, ...]
+    overridden: tuple[str, ...]
     media: tuple[str, ...]
 
 

@@ -15,6 +15,7 @@ import inspect
 import re
 import typing
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
@@ -225,6 +226,12 @@ class CompatibleServer(ServerKernel):
 
     if not TYPE_CHECKING:  # the signatures are those of the decorators, which a package may lack
 
+        def tool(self, name: Any = None, *, enabled: bool = True, **options: Any) -> Any:
+            """Register a tool as `tool` of the toolkit does, unless it is not enabled."""
+            if enabled:
+                return super().tool(name, **options)
+            return name if callable(name) else lambda function: function
+
         def run(
             self,
             transport: str | None = None,
@@ -426,11 +433,15 @@ class CompatibleTool(Tool):
         if self._lacks_schema:
             return Output("by value")
         returns = self.signature.returns
-        own = from_annotation(returns, self.label) if returns is not None else None
+        own = None
+        with suppress(TypeError):  # only pydantic knows the type
+            own = from_annotation(returns, self.label) if returns is not None else None
         if own is not None and own.form in ("by value", "content"):
             return Output("by value")
         make = _official_output if self._dialect.splits_lists else _fastmcp_output
-        made = make(returns, signatures.source_name(self._written))
+        made: tuple[bool, dict[str, Any]] | None = None
+        with suppress(pydantic_module().PydanticUserError):  # such a type has no schema
+            made = make(returns, signatures.source_name(self._written))
         if made is None:
             return Output("by value")
         is_wrapped, schema = made
