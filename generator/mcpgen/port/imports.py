@@ -14,9 +14,9 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from mcpgen.port import alternatives
 from mcpgen.port.alternatives import Target
-from mcpgen.port.findings import Finding
 from mcpgen.port.rewriting import Rewritten
 from mcpgen.port.servers import Servers, dotted_name
+from mcpgen.port.unported import Unported
 
 
 def change_imports(path: str, changed: Rewritten, package: str, servers: Servers) -> cst.Module:
@@ -109,7 +109,7 @@ class _Fixer(cst.CSTTransformer):
         self, path: str, package: str, mentions: _Mentions, needed: Iterable[Target]
     ) -> None:
         super().__init__()
-        self.findings: list[Finding] = []
+        self.findings: list[Unported] = []
         self.needed: set[Target] = {
             each for each in needed if (each.name or each.module) in mentions.names
         }
@@ -216,7 +216,7 @@ class _Fixer(cst.CSTTransformer):
     def _leave(self, node: cst.CSTNode, code: str, remedy: str) -> None:
         position = self.get_metadata(PositionProvider, node)
         assert isinstance(position, CodeRange)  # the module is whole
-        self.findings.append(Finding(self._path, position.start.line, code, remedy))
+        self.findings.append(Unported(self._path, position.start.line, code, remedy))
 
 
 def _library_imports(module: cst.Module, names: Iterable[str]) -> list[cst.BaseSmallStatement]:

@@ -24,8 +24,8 @@ from mcpgen.port.call_arguments import (
     uri_template,
     with_arguments,
 )
-from mcpgen.port.findings import Finding
-from mcpgen.port.identity import OptionCollector, with_identity
+from mcpgen.port.clients import ConnectionFinder
+from mcpgen.port.low_level import OptionCollector, run_without_streams, with_identity
 from mcpgen.port.sdk_members import sdk_members
 from mcpgen.port.servers import (
     Level,
@@ -36,7 +36,7 @@ from mcpgen.port.servers import (
     level_of,
     sdk_name,
 )
-from mcpgen.port.streams import run_without_streams
+from mcpgen.port.unported import Unported
 
 _SDK = sdk_members()
 
@@ -55,7 +55,7 @@ class Rewritten:
     module: cst.Module
     needed: set[Target] = field(default_factory=set[Target])
     modules: set[str] = field(default_factory=set[str])
-    findings: list[Finding] = field(default_factory=list[Finding])
+    findings: list[Unported] = field(default_factory=list[Unported])
 
 
 def rewrite(
@@ -71,7 +71,9 @@ def rewrite(
     """
     options = OptionCollector()
     wrapper.visit(options)
-    rewriter = _Rewriter(path, servers, dialects, options.identity())
+    clients = ConnectionFinder()
+    wrapper.visit(clients)
+    rewriter = _Rewriter(path, servers, dialects, options.identity(), clients)
     module = wrapper.visit(rewriter)
     return Rewritten(module, rewriter.needed, rewriter.modules, rewriter.findings)
 
@@ -85,12 +87,14 @@ class _Rewriter(cst.CSTTransformer):
         servers: Servers,
         dialects: Mapping[Level, str],
         identity: Mapping[str, cst.BaseExpression],
+        clients: ConnectionFinder,
     ) -> None:
         super().__init__()
+        self._clients = clients
         self._identity = identity
         self.needed: set[Target] = set()
         self.modules: set[str] = set()
-        self.findings: list[Finding] = []
+        self.findings: list[Unported] = []
         self._path = path
         self._servers = servers
         self._dialects = dialects
@@ -107,6 +111,9 @@ class _Rewriter(cst.CSTTransformer):
         match node.body:
             case [cst.Assign(targets=[_], value=cst.Call() as call)]:
                 self._assigned.add(id(call))
+            case [cst.Expr(value=cst.Await(expression=cst.Call(func=func) as call))]:
+                if self._is_initialization(func):
+                    self._understood.add(id(call))
             case _:
                 pass
 
@@ -115,7 +122,13 @@ class _Rewriter(cst.CSTTransformer):
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel:
+        match original_node.body:
+            case [cst.Expr(value=cst.Await(expression=cst.Call(func=func)))]:
+                if self._is_initialization(func):
+                    return cst.RemoveFromParent()
+            case _:
+                pass
         if not self._handlers:
             return updated_node
         handlers, self._handlers = self._handlers, []
@@ -363,6 +376,9 @@ class _Rewriter(cst.CSTTransformer):
         level = level_of(name) or self._construction(original_node)
         if level is not None:
             return self._new_server(original_node, updated_node, level)
+        command = self._clients.commands.get(id(original_node))
+        if command is not None:
+            return command
         if name is not None:
             return self._call_of_name(original_node, updated_node, name)
         if isinstance(original_node.func, cst.Attribute):
@@ -372,6 +388,8 @@ class _Rewriter(cst.CSTTransformer):
             owner, member = dotted_name(original_node.func.value), original_node.func.attr.value
             if member in _SDK.members.media and self._is_medium(original_node.func.value):
                 return self._medium(updated_node, member)
+            if owner in self._clients.sessions:
+                return self._session_of_client(original_node, updated_node, member)
             level = self._level(owner)
             if level is Level.LOW:
                 return self._low_level_call(original_node, updated_node, member)
@@ -515,12 +533,15 @@ class _Rewriter(cst.CSTTransformer):
     def _low_level_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
         method = _SDK.requests.get(member)
         if method is not None:
-            for each in original.args:
-                if keyword_of(each) != "validate_input" or not is_name(each.value, "False"):
-                    self._leave(each, f"{member}({keyword_of(each)}=)", "remove it")
+            kept: list[cst.Arg] = []
+            for own, each in zip(original.args, updated.args, strict=True):
+                if member == "call_tool" and keyword_of(each) == "validate_input":
+                    kept.append(each)
+                else:
+                    self._leave(own, f"{member}({keyword_of(each)}=)", "remove it")
             func = cst.ensure_type(updated.func, cst.Attribute)
             call = updated.with_changes(func=func.with_changes(attr=cst.Name("request_handler")))
-            return with_arguments(call, [cst.Arg(cst.SimpleString(f'"{method}"'))])
+            return with_arguments(call, [cst.Arg(cst.SimpleString(f'"{method}"')), *kept])
         return updated
 
     def _server_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
@@ -650,11 +671,57 @@ class _Rewriter(cst.CSTTransformer):
                 self._leave(original, f"ctx.{member}()", advice)
         return with_arguments(updated, arguments)
 
+    # Clients of the official SDK
+
+    def _is_initialization(self, func: cst.BaseExpression) -> bool:
+        """Whether a method is `initialize` of a session, which `connect` calls."""
+        owner, _, member = dotted_name(func).rpartition(".")
+        return member == "initialize" and owner in self._clients.sessions
+
+    def _session_of_client(
+        self, original: cst.Call, updated: cst.Call, member: str
+    ) -> cst.BaseExpression:
+        func = cst.ensure_type(updated.func, cst.Attribute)
+        if member in _SDK.members.pages:
+            return updated.with_changes(func=func.with_changes(attr=cst.Name(f"{member}_page")))
+        advice = alternatives.advice_on_attribute("Client", member)
+        if advice is not None and id(original) not in self._understood:
+            self._leave(original, f"session.{member}()", advice)
+        for each in original.args:
+            keyword = keyword_of(each)
+            if keyword in ("read_timeout_seconds", "progress_callback"):
+                self._leave(each, f"{member}({keyword}=)", "use timeout= or client.on_progress()")
+        return updated
+
+    def _connected(self, original: cst.With, updated: cst.With) -> cst.With | None:
+        """The block of `connect` for one that opens a session; `None` for another block."""
+        connection = self._clients.connections.get(id(original))
+        if connection is None:
+            return None
+        self.needed.add(Target("", "connect"))
+        arguments = [cst.Arg(connection.target), *connection.options]
+        call = with_arguments(cst.Call(cst.Name("connect")), arguments)
+        name = cst.AsName(cst.Name(connection.session))
+        body = updated.body
+        if connection.body is not original.body:
+            body = cst.ensure_type(body.body[0], cst.With).body
+        return updated.with_changes(items=[cst.WithItem(call, name)], body=body)
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        if updated_node.body:
+            return updated_node
+        return updated_node.with_changes(body=[cst.SimpleStatementLine([cst.Pass()])])
+
     # Standard streams of the low level
 
     def leave_With(
         self, original_node: cst.With, updated_node: cst.With
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        connected = self._connected(original_node, updated_node)
+        if connected is not None:
+            return connected
         item = original_node.items[0]
         if len(original_node.items) != 1 or not isinstance(item.item, cst.Call):
             return updated_node
@@ -670,4 +737,4 @@ class _Rewriter(cst.CSTTransformer):
     def _leave(self, node: cst.CSTNode, code: str, remedy: str) -> None:
         position = self.get_metadata(PositionProvider, node)
         assert isinstance(position, CodeRange)  # the module is whole
-        self.findings.append(Finding(self._path, position.start.line, code, remedy))
+        self.findings.append(Unported(self._path, position.start.line, code, remedy))

@@ -302,9 +302,7 @@ def _described(
     return _tagged(dialect, {**described, **members}, tags)
 
 
-def _tagged(
-    dialect: Dialect, members: Mapping[str, Any], tags: Iterable[str]
-) -> Mapping[str, Any]:
+def _tagged(dialect: Dialect, members: Mapping[str, Any], tags: Iterable[str]) -> Mapping[str, Any]:
     """The members of an item, with its tags in `_meta`."""
     if not dialect.tags_key:
         return members
