@@ -341,7 +341,7 @@ async def test_arguments_fit_the_schema_that_the_function_lists() -> None:
     @server.request_handler("tools/list")
     async def list_tools() -> list[Tool]:
         output = {"type": "object", "required": ["b"]}
-        return [Tool(name="f", inputSchema=schema, outputSchema=output)]
+        return [Tool(name="f", input_schema=schema, output_schema=output)]
 
     @server.request_handler("tools/call")
     async def call_tool(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
