@@ -47,6 +47,36 @@ ROWS = {
     "from fastmcp import FastMCP\na = FastMCP('a', strict_input_validation=True)\n": (
         "from pkg import Server\na = Server('a', coerce=False, compatibility=\"fastmcp-4\")\n"
     ),
+    "from fastmcp import FastMCP\nclass A(FastMCP): ...\na = A('a', on_duplicate='error')\n"
+    "a.tool(f, run_in_thread=False)\n": (
+        "from pkg import Server\nclass A(Server): ...\na = A('a', compatibility=\"fastmcp-4\")\n"
+        "a.tool(f, threads=False)\n"
+    ),
+    "from fastmcp import FastMCP\nclass A(FastMCP):\n    def __init__(self, b):\n"
+    "        super().__init__('a')\n        self.tool(b, name='b')\na = A(1)\n": (
+        "from pkg import Server\nclass A(Server):\n    def __init__(self, b):\n"
+        "        super().__init__('a', compatibility=\"fastmcp-4\")\n"
+        "        self.add_tool(b, name='b')\na = A(1)\n"
+    ),
+    "from fastmcp import FastMCP\nfrom fastmcp.tools import Tool\nmcp = FastMCP('a')\n"
+    "mcp.add_tool(Tool.from_function(f, name='a'))\n": (
+        PORTED_FASTMCP + "mcp.add_tool(f, name='a')\n"
+    ),
+    "from fastmcp.utilities.types import Image\na = Image(path='a')\nb = a.to_data_uri()\n": (
+        "import base64\nfrom pkg import Image\na = Image(path='a')\n"
+        'b = f"data:{a.mime_type};base64,{base64.b64encode(a.data).decode()}"\n'
+    ),
+    "from fastmcp.utilities.logging import get_logger\na = get_logger('a')\n": (
+        "import logging\na = logging.getLogger('a')\n"
+    ),
+    FASTMCP + "app = mcp.http_app(path='/', stateless_http=True)\n": (
+        PORTED_FASTMCP + "app = mcp.asgi(path='/', stateless=True)\n"
+    ),
+    "from fastmcp.server.middleware import Middleware, MiddlewareContext\n"
+    "class A(Middleware):\n    async def on_message(self, a: MiddlewareContext[B], b): ...\n": (
+        "from pkg import Middleware, MiddlewareRequest\n"
+        "class A(Middleware):\n    async def on_message(self, a: MiddlewareRequest, b): ...\n"
+    ),
     # Decorators and their keywords.
     OFFICIAL + "@mcp.tool(structured_output=False)\ndef f() -> str: ...\n": (
         PORTED + "@mcp.tool(structured=False)\ndef f() -> str: ...\n"
@@ -69,7 +99,8 @@ ROWS = {
         PORTED_LOW + '@server.request_handler("tools/list")\nasync def f(): ...\n'
     ),
     LOW + "@server.call_tool(validate_input=False)\nasync def f(name, arguments): ...\n": (
-        PORTED_LOW + '@server.request_handler("tools/call")\nasync def f(name, arguments): ...\n'
+        PORTED_LOW + '@server.request_handler("tools/call", validate_input=False)\n'
+        "async def f(name, arguments): ...\n"
     ),
     "from mcp.server import Server\nserver = Server('a', on_list_tools=f)\n": (
         "from pkg import Server\nserver = Server('a')\nserver.request_handler(\"tools/list\")(f)\n"
@@ -168,6 +199,32 @@ ROWS = {
     "from fastmcp import Client\nasync def f(s):\n    async with Client(s) as c: ...\n": (
         "from pkg import connect\nasync def f(s):\n    async with connect(s) as c: ...\n"
     ),
+    "from mcp import ClientSession, StdioServerParameters\n"
+    "from mcp.client.stdio import stdio_client\n"
+    "a = StdioServerParameters(command='python', args=['b.py'], env=None)\n"
+    "async def f():\n"
+    "    async with stdio_client(a) as (read, write):\n"
+    "        async with ClientSession(read, write) as session:\n"
+    "            await session.initialize()\n"
+    "            print((await session.list_tools()).tools)\n": (
+        "from pkg import connect\n"
+        "a = ['python', 'b.py']\n"
+        "async def f():\n"
+        "    async with connect(a, env=None) as session:\n"
+        "        print((await session.list_tools_page()).tools)\n"
+    ),
+    "from mcp import ClientSession\n"
+    "from mcp.client.streamable_http import streamablehttp_client\n"
+    "async def f():\n"
+    "    async with streamablehttp_client('http://a', headers=h) as (r, w, _), ClientSession(\n"
+    "        r, w\n"
+    "    ) as session:\n"
+    "        await session.initialize()\n": (
+        "from pkg import connect\n"
+        "async def f():\n"
+        "    async with connect('http://a', headers=h) as session:\n"
+        "        pass\n"
+    ),
 }
 """Programs, and what they are after a port."""
 
@@ -199,6 +256,12 @@ LEFT = {
     "from mcp.types import *\n": (1, "from mcp.types import *", "import each name"),
 }
 """Programs with one place that is left to a person: its line, its code, a part of the remedy."""
+
+LEFT["from fastmcp import FastMCP\nclass A(FastMCP):\n    def http_app(self): ...\n"] = (
+    3,
+    "A.http_app()",
+    "change the call",
+)
 
 FOREIGN = (
     "from flask import Flask\napp = Flask('a')\n@app.tool(structured_output=False)\ndef f(): ...\n",

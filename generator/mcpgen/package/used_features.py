@@ -242,7 +242,7 @@ class _Reader:
             case ast.Call():
                 self._count_member(node, scope, is_called=False)
                 self._count_member(node.func, scope, is_called=True)
-                self._count_options(node, scope)
+                self._count_options(node, scope, owner)
             case ast.Name(ctx=ast.Load()) if scope.takes_all:
                 self._count_name(scope.lookup(node.id), node.lineno)
             case ast.ImportFrom():
@@ -316,11 +316,15 @@ class _Reader:
             if is_unknown or owner == Instance(kind):
                 self._add(feature, node.lineno, f"{kind}.{name}")
 
-    def _count_options(self, node: ast.Call, scope: Scope) -> None:
+    def _count_options(self, node: ast.Call, scope: Scope, owner: UserClass | None) -> None:
         function = value_of(node.func, scope)
         match node.func:
             case _ if isinstance(function, Exported):
                 name = function.name.replace("_sync", "")
+            case _ if isinstance(function, UserClass):
+                name = _base_of(function)
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"):
+                name = "" if owner is None else _base_of(owner)
             case ast.Attribute(value=inner, attr=name) if value_of(inner, scope) is not FOREIGN:
                 pass
             case _:
@@ -334,6 +338,12 @@ class _Reader:
 
     def _add(self, feature: str, line: int, code: str) -> None:
         self._uses.append(Use(feature, self._module.path, line, code))
+
+
+def _base_of(kind: UserClass) -> str:
+    """The class of the package that a class is derived from; empty if there is none."""
+    made = kind.instance()
+    return made.of if isinstance(made, Instance) else ""
 
 
 def _is_configuration(node: ast.expr) -> bool:

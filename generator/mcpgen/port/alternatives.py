@@ -32,8 +32,20 @@ TYPES = frozenset({"mcp.types", "mcp_types"})
 """Modules of the message types."""
 
 _HIGH_LEVEL = frozenset({"FastMCP", "MCPServer"})
-_KEPT = frozenset({"Audio", "Context", "Depends", "File", "Image", "ToolError", "ToolResult"})
-_RENAMED = frozenset({"FastMCP", "MCPServer", "MCPError"})
+_KEPT = frozenset(
+    {
+        *("Audio", "Context", "Depends", "File", "Image", "Middleware"),
+        *("ToolError", "ToolResult"),
+    }
+)
+_RENAMED = frozenset(
+    {
+        *("FastMCP", "MCPServer", "MCPError", "MiddlewareContext"),
+        *("AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation"),
+    }
+)
+_BLOCKS = re.compile(r"\w+(?:Annotations|Content)|Icon")
+"""Message types that modules of FastMCP have by import."""
 _EXCEPTIONS = frozenset({"McpError", "MCPError"})
 
 
@@ -77,7 +89,8 @@ def target(name: str) -> Target | None:
         return Target("", own)
     if tables().NAMES.get(own) == tables().ERRORS:
         return Target("errors", own)
-    if (module in TYPES or module == "mcp") and own in _message_types():
+    is_types = module in TYPES or module == "mcp" or _BLOCKS.fullmatch(own)
+    if is_types and own in _message_types():
         return Target("models", own)
     return None
 

@@ -23,10 +23,10 @@ from mcpgen.model.parts import USED
 from mcpgen.package import used_features
 from mcpgen.package.used_features import Use
 from mcpgen.port import alternatives
-from mcpgen.port.findings import Finding
 from mcpgen.port.imports import change_imports
 from mcpgen.port.rewriting import rewrite
 from mcpgen.port.servers import Level, servers_of
+from mcpgen.port.unported import Unported
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Ported:
     sources: tuple[Path, ...]
     files: Mapping[Path, bytes]
     before: Mapping[Path, bytes]
-    findings: tuple[Finding, ...]
+    findings: tuple[Unported, ...]
     uses: tuple[Use, ...]
 
     def features(self) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def port(sources: Iterable[Path], package: Path, fastmcp: int) -> Ported:
     """
     named = tuple(sources)
     before = _read(named, package)
-    findings: list[Finding] = []
+    findings: list[Unported] = []
     wrappers: dict[str, MetadataWrapper] = {}
     paths: dict[str, Path] = {}
     for path, content in before.items():
@@ -91,10 +91,10 @@ def port(sources: Iterable[Path], package: Path, fastmcp: int) -> Ported:
         try:
             module = cst.parse_module(content)
         except cst.ParserSyntaxError as error:
-            findings.append(Finding(name, error.raw_line, "syntax error", "left as it is"))
+            findings.append(Unported(name, error.raw_line, "syntax error", "left as it is"))
             continue
         except (UnicodeDecodeError, LookupError) as error:
-            findings.append(Finding(name, 1, f"encoding: {error}", "left as it is"))
+            findings.append(Unported(name, 1, f"encoding: {error}", "left as it is"))
             continue
         wrappers[name] = MetadataWrapper(module)
         paths[name] = path

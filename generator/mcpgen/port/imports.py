@@ -14,9 +14,9 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from mcpgen.port import alternatives
 from mcpgen.port.alternatives import Target
-from mcpgen.port.findings import Finding
 from mcpgen.port.rewriting import Rewritten
 from mcpgen.port.servers import Servers, dotted_name
+from mcpgen.port.unported import Unported
 
 
 def change_imports(path: str, changed: Rewritten, package: str, servers: Servers) -> cst.Module:
@@ -36,8 +36,10 @@ def change_imports(path: str, changed: Rewritten, package: str, servers: Servers
     wrapper = MetadataWrapper(module, unsafe_skip_copy=False)
     made = wrapper.visit(fixer)
     changed.findings += fixer.findings
-    rest = fixer.needed
-    return made if not rest else _with_import(made, _lines(package, rest))
+    lines = _library_imports(made, changed.modules)
+    if fixer.needed:
+        lines += _lines(package, fixer.needed)
+    return made if not lines else _with_import(made, lines)
 
 
 class _Mentions(cst.CSTVisitor):
@@ -107,7 +109,7 @@ class _Fixer(cst.CSTTransformer):
         self, path: str, package: str, mentions: _Mentions, needed: Iterable[Target]
     ) -> None:
         super().__init__()
-        self.findings: list[Finding] = []
+        self.findings: list[Unported] = []
         self.needed: set[Target] = {
             each for each in needed if (each.name or each.module) in mentions.names
         }
@@ -214,7 +216,25 @@ class _Fixer(cst.CSTTransformer):
     def _leave(self, node: cst.CSTNode, code: str, remedy: str) -> None:
         position = self.get_metadata(PositionProvider, node)
         assert isinstance(position, CodeRange)  # the module is whole
-        self.findings.append(Finding(self._path, position.start.line, code, remedy))
+        self.findings.append(Unported(self._path, position.start.line, code, remedy))
+
+
+def _library_imports(module: cst.Module, names: Iterable[str]) -> list[cst.BaseSmallStatement]:
+    """Imports of modules of Python's library that a module lacks at its top."""
+    present = {
+        dotted_name(each.name)
+        for line in module.body
+        if isinstance(line, cst.SimpleStatementLine)
+        for statement in line.body
+        if isinstance(statement, cst.Import)
+        for each in statement.names
+        if each.asname is None
+    }
+    made: list[cst.BaseSmallStatement] = []
+    for name in sorted({*names} - present):
+        statement = cst.parse_statement(f"import {name}")
+        made += cst.ensure_type(statement, cst.SimpleStatementLine).body
+    return made
 
 
 def _lines(package: str, targets: Iterable[Target]) -> Sequence[cst.BaseSmallStatement]:

@@ -24,11 +24,19 @@ from mcpgen.port.call_arguments import (
     uri_template,
     with_arguments,
 )
-from mcpgen.port.findings import Finding
-from mcpgen.port.identity import OptionCollector, with_identity
+from mcpgen.port.clients import ConnectionFinder
+from mcpgen.port.low_level import OptionCollector, run_without_streams, with_identity
 from mcpgen.port.sdk_members import sdk_members
-from mcpgen.port.servers import Level, Servers, annotated_class, dotted_name, level_of, sdk_name
-from mcpgen.port.streams import run_without_streams
+from mcpgen.port.servers import (
+    Level,
+    Servers,
+    annotated_class,
+    dotted_name,
+    is_medium,
+    level_of,
+    sdk_name,
+)
+from mcpgen.port.unported import Unported
 
 _SDK = sdk_members()
 
@@ -40,12 +48,14 @@ class Rewritten:
     Attributes:
         module: The module, with its imports unchanged.
         needed: What the changed code names in the package.
+        modules: Modules of Python's library that the changed code names.
         findings: What was left to a person.
     """
 
     module: cst.Module
     needed: set[Target] = field(default_factory=set[Target])
-    findings: list[Finding] = field(default_factory=list[Finding])
+    modules: set[str] = field(default_factory=set[str])
+    findings: list[Unported] = field(default_factory=list[Unported])
 
 
 def rewrite(
@@ -61,9 +71,11 @@ def rewrite(
     """
     options = OptionCollector()
     wrapper.visit(options)
-    rewriter = _Rewriter(path, servers, dialects, options.identity())
+    clients = ConnectionFinder()
+    wrapper.visit(clients)
+    rewriter = _Rewriter(path, servers, dialects, options.identity(), clients)
     module = wrapper.visit(rewriter)
-    return Rewritten(module, rewriter.needed, rewriter.findings)
+    return Rewritten(module, rewriter.needed, rewriter.modules, rewriter.findings)
 
 
 class _Rewriter(cst.CSTTransformer):
@@ -75,11 +87,14 @@ class _Rewriter(cst.CSTTransformer):
         servers: Servers,
         dialects: Mapping[Level, str],
         identity: Mapping[str, cst.BaseExpression],
+        clients: ConnectionFinder,
     ) -> None:
         super().__init__()
+        self._clients = clients
         self._identity = identity
         self.needed: set[Target] = set()
-        self.findings: list[Finding] = []
+        self.modules: set[str] = set()
+        self.findings: list[Unported] = []
         self._path = path
         self._servers = servers
         self._dialects = dialects
@@ -88,6 +103,7 @@ class _Rewriter(cst.CSTTransformer):
         self._assigned: set[int] = set()
         self._understood: set[int] = set()
         self._handlers: list[tuple[str, cst.BaseExpression]] = []
+        self._classes: list[Level | None] = []
 
     # Handlers that are arguments
 
@@ -95,6 +111,9 @@ class _Rewriter(cst.CSTTransformer):
         match node.body:
             case [cst.Assign(targets=[_], value=cst.Call() as call)]:
                 self._assigned.add(id(call))
+            case [cst.Expr(value=cst.Await(expression=cst.Call(func=func) as call))]:
+                if self._is_initialization(func):
+                    self._understood.add(id(call))
             case _:
                 pass
 
@@ -103,7 +122,13 @@ class _Rewriter(cst.CSTTransformer):
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel:
+        match original_node.body:
+            case [cst.Expr(value=cst.Await(expression=cst.Call(func=func)))]:
+                if self._is_initialization(func):
+                    return cst.RemoveFromParent()
+            case _:
+                pass
         if not self._handlers:
             return updated_node
         handlers, self._handlers = self._handlers, []
@@ -176,7 +201,8 @@ class _Rewriter(cst.CSTTransformer):
             self._leave(
                 original, f".{name}", f"objects of the package have {_SDK.wire_names[name]}"
             )
-        if name in _SDK.members.media:
+        is_known = name != "to_data_uri" or bool(owner)
+        if name in _SDK.members.media and not (is_known and self._is_medium(original.value)):
             advice = alternatives.advice_on_attribute("Image", name)
             self._leave(original, f".{name}()", advice or "")
         if self._is_context(owner):
@@ -195,10 +221,10 @@ class _Rewriter(cst.CSTTransformer):
             if known is not None:
                 self._leave(original, f"request_context.{name}", known)
             return updated
-        if self._servers.names.get(owner) is Level.LOW and name == "request_context":
+        if self._level(owner) is Level.LOW and name == "request_context":
             return updated.with_changes(attr=cst.Name("current_context"))
         outer, _, last = owner.rpartition(".")
-        if last == "request_context" and self._servers.names.get(outer) is Level.LOW:
+        if last == "request_context" and self._level(outer) is Level.LOW:
             if id(original) in self._understood:
                 return updated
             if name == "lifespan_context":
@@ -212,7 +238,10 @@ class _Rewriter(cst.CSTTransformer):
         self, original_node: cst.Subscript, updated_node: cst.Subscript
     ) -> cst.BaseExpression:
         name = sdk_name(self, original_node.value)
-        if name is None or alternatives.target(name) != Target("", "Context"):
+        target = None if name is None else alternatives.target(name)
+        if target == Target("", "MiddlewareRequest"):
+            return updated_node.value
+        if target != Target("", "Context"):
             return updated_node
         if len(updated_node.slice) < 2:
             return updated_node
@@ -223,6 +252,42 @@ class _Rewriter(cst.CSTTransformer):
         return updated_node.with_changes(
             slice=[state.with_changes(comma=cst.MaybeSentinel.DEFAULT)]
         )
+
+    # Subclasses of servers
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        self._no_references.add(id(node.name))
+        name = node.name.value
+        level = self._servers.classes.get(name)
+        self._classes.append(level)
+        for each in node.body.body if level is not None else ():
+            if isinstance(each, cst.FunctionDef) and each.name.value in _SDK.members.overridden:
+                code = f"{name}.{each.name.value}()"
+                self._leave(each, code, "nothing calls it here: change the call of this method")
+
+    def leave_ClassDef(
+        self, original_node: cst.ClassDef, updated_node: cst.ClassDef
+    ) -> cst.ClassDef:
+        self._classes.pop()
+        return updated_node
+
+    def _level(self, owner: str) -> Level | None:
+        """The kind of the server that an expression is; `None` if it is none."""
+        if owner == "self" and self._classes:
+            return self._classes[-1]
+        return self._servers.names.get(owner)
+
+    def _construction(self, call: cst.Call) -> Level | None:
+        """The kind of the server that a call of a subclass, or of its base, constructs."""
+        match call.func:
+            case cst.Name(value=name) if name not in self._servers.constructed:
+                return self._servers.classes.get(name)
+            case cst.Attribute(
+                value=cst.Call(func=cst.Name(value="super")), attr=cst.Name(value="__init__")
+            ):
+                return self._classes[-1] if self._classes else None
+            case _:
+                return None
 
     # Contexts
 
@@ -266,7 +331,7 @@ class _Rewriter(cst.CSTTransformer):
         chain = dotted_name(call.func)
         owner, _, method = chain.rpartition(".session.")
         outer = owner.removesuffix(".request_context")
-        is_low = outer != owner and self._servers.names.get(outer) is Level.LOW
+        is_low = outer != owner and self._level(outer) is Level.LOW
         return (outer, method) if is_low or (owner and self._is_context(outer)) else None
 
     def _session_call(self, original: cst.Call, updated: cst.Call) -> cst.Call | None:
@@ -285,7 +350,7 @@ class _Rewriter(cst.CSTTransformer):
         if not given.keys() <= {*parameters, "progress_token"}:
             return None
         context = cst.parse_expression(owner)
-        if self._servers.names.get(owner) is Level.LOW:
+        if self._level(owner) is Level.LOW:
             context = cst.Attribute(context, cst.Name("current_context"))
         arguments = [
             keyword_argument(each, given[each])
@@ -297,7 +362,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def _notification(self, updated: cst.Call, owner: str, member: str) -> cst.Call:
         """A notification of the request's context for a method of its session."""
-        low = ".current_context" if self._servers.names.get(owner) is Level.LOW else ""
+        low = ".current_context" if self._level(owner) is Level.LOW else ""
         func = cst.parse_expression(f"{owner}{low}.request_context.notify")
         arguments = [cst.Arg(cst.SimpleString(f'"{_SDK.session_notifications[member]}"'))]
         for each in updated.args:
@@ -308,9 +373,12 @@ class _Rewriter(cst.CSTTransformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         name = sdk_name(self, original_node.func)
-        level = level_of(name)
+        level = level_of(name) or self._construction(original_node)
         if level is not None:
             return self._new_server(original_node, updated_node, level)
+        command = self._clients.commands.get(id(original_node))
+        if command is not None:
+            return command
         if name is not None:
             return self._call_of_name(original_node, updated_node, name)
         if isinstance(original_node.func, cst.Attribute):
@@ -318,7 +386,11 @@ class _Rewriter(cst.CSTTransformer):
             if sent is not None:
                 return sent
             owner, member = dotted_name(original_node.func.value), original_node.func.attr.value
-            level = self._servers.names.get(owner)
+            if member in _SDK.members.media and self._is_medium(original_node.func.value):
+                return self._medium(updated_node, member)
+            if owner in self._clients.sessions:
+                return self._session_of_client(original_node, updated_node, member)
+            level = self._level(owner)
             if level is Level.LOW:
                 return self._low_level_call(original_node, updated_node, member)
             if level is not None:
@@ -326,6 +398,22 @@ class _Rewriter(cst.CSTTransformer):
             if self._is_context(owner):
                 return self._context_call(original_node, updated_node, member)
         return updated_node
+
+    def _is_medium(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is an image or audio of another SDK."""
+        if isinstance(node, cst.Call):
+            return is_medium(sdk_name(self, node.func))
+        return dotted_name(node) in self._servers.media
+
+    def _medium(self, updated: cst.Call, member: str) -> cst.BaseExpression:
+        """An image or audio itself for its content, and an expression for its data URI."""
+        medium = cst.ensure_type(updated.func, cst.Attribute).value
+        name = dotted_name(medium)
+        if member != "to_data_uri" or not name:
+            return medium if member != "to_data_uri" else updated
+        self.modules.add("base64")
+        data = f"{{base64.b64encode({name}.data).decode()}}"
+        return cst.parse_expression(f'f"data:{{{name}.mime_type}};base64,{data}"')
 
     def _new_server(self, original: cst.Call, updated: cst.Call, level: Level) -> cst.Call:
         arguments: list[cst.Arg] = []
@@ -372,8 +460,8 @@ class _Rewriter(cst.CSTTransformer):
             arguments.append(each)
         if is_low:
             arguments = with_identity(arguments, self._identity)
-        if not any(keyword_of(each) in (None, "name") for each in arguments):
-            default = "FastMCP" if class_name(original) == "FastMCP" else "mcp-server"
+        if not any(each.star or keyword_of(each) in (None, "name") for each in arguments):
+            default = "mcp-server" if level is Level.OFFICIAL_2 else "FastMCP"
             arguments.insert(0, cst.Arg(cst.SimpleString(f'"{default}"')))
         dialect = self._dialects.get(level)
         if dialect is not None:
@@ -382,6 +470,13 @@ class _Rewriter(cst.CSTTransformer):
 
     def _call_of_name(self, original: cst.Call, updated: cst.Call, name: str) -> cst.Call:
         own = name.rpartition(".")[2]
+        if own == "get_logger" and ".utilities.logging." in name:
+            self.modules.add("logging")
+            logger = cst.Attribute(cst.Name("logging"), cst.Name("getLogger"))
+            return updated.with_changes(func=logger)
+        if own in _SDK.members.loggers:
+            self.needed.add(Target("", "log_requests"))
+            return with_arguments(updated.with_changes(func=cst.Name("log_requests")), [])
         if own in ("McpError", "MCPError") and len(original.args) == 1:
             inner = original.args[0].value
             inner_name = None
@@ -438,12 +533,15 @@ class _Rewriter(cst.CSTTransformer):
     def _low_level_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
         method = _SDK.requests.get(member)
         if method is not None:
-            for each in original.args:
-                if keyword_of(each) != "validate_input" or not is_name(each.value, "False"):
-                    self._leave(each, f"{member}({keyword_of(each)}=)", "remove it")
+            kept: list[cst.Arg] = []
+            for own, each in zip(original.args, updated.args, strict=True):
+                if member == "call_tool" and keyword_of(each) == "validate_input":
+                    kept.append(each)
+                else:
+                    self._leave(own, f"{member}({keyword_of(each)}=)", "remove it")
             func = cst.ensure_type(updated.func, cst.Attribute)
             call = updated.with_changes(func=func.with_changes(attr=cst.Name("request_handler")))
-            return with_arguments(call, [cst.Arg(cst.SimpleString(f'"{method}"'))])
+            return with_arguments(call, [cst.Arg(cst.SimpleString(f'"{method}"')), *kept])
         return updated
 
     def _server_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
@@ -456,21 +554,45 @@ class _Rewriter(cst.CSTTransformer):
             return with_arguments(call, [*first, *self._run_arguments(original, call)])
         if member in ("run", "run_async"):
             return with_arguments(updated, self._run_arguments(original, updated))
+        if member == f"add_{kind}" and (made := self._made_item(original, updated)) is not None:
+            return self._item(*made, kind)
         if kind in _SDK.items:
             return self._item(original, updated, kind)
-        if member in _SDK.members.applications and not original.args:
+        if member in _SDK.members.applications and self._has_known_options(original):
             func = cst.ensure_type(updated.func, cst.Attribute)
             call = updated.with_changes(func=func.with_changes(attr=cst.Name("asgi")))
-            path = (
-                []
-                if member != "sse_app"
-                else [keyword_argument("sse_path", cst.SimpleString('"/sse"'))]
-            )
-            return with_arguments(call, path)
-        if member not in _SDK.members.server:
-            advice = alternatives.advice_on_attribute("Server", member)
+            arguments = self._run_arguments(original, call)
+            if member == "sse_app":
+                arguments.append(keyword_argument("sse_path", cst.SimpleString('"/sse"')))
+            return with_arguments(call, arguments)
+        advice = alternatives.advice_on_attribute("Server", member)
+        is_own = advice is None and dotted_name(original.func).startswith("self.")
+        if member not in _SDK.members.server and not is_own:
             self._leave(original, f"{member}()", advice or "see the pages on servers")
         return updated
+
+    def _made_item(self, original: cst.Call, updated: cst.Call) -> tuple[cst.Call, cst.Call] | None:
+        """The call that adds the function of `Tool.from_function(function, ...)` and the like."""
+        if len(original.args) != 1 or not isinstance(original.args[0].value, cst.Call):
+            return None
+        maker = original.args[0].value
+        name = sdk_name(self, maker.func)
+        if name is None or not name.endswith(".from_function"):
+            return None
+        made = cst.ensure_type(updated.args[0].value, cst.Call)
+        arguments = [
+            each.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT)
+            if keyword_of(each) == "fn"
+            else each
+            for each in made.args
+        ]
+        return maker, made.with_changes(func=updated.func, args=arguments)
+
+    def _has_known_options(self, call: cst.Call) -> bool:
+        """Whether each argument of a call is a keyword that `run` and `asgi` have too."""
+        return all(
+            keyword_of(each) in ("path", "stateless_http") and not each.star for each in call.args
+        )
 
     def _run_arguments(self, original: cst.Call, updated: cst.Call) -> list[cst.Arg]:
         arguments: list[cst.Arg] = []
@@ -549,11 +671,57 @@ class _Rewriter(cst.CSTTransformer):
                 self._leave(original, f"ctx.{member}()", advice)
         return with_arguments(updated, arguments)
 
+    # Clients of the official SDK
+
+    def _is_initialization(self, func: cst.BaseExpression) -> bool:
+        """Whether a method is `initialize` of a session, which `connect` calls."""
+        owner, _, member = dotted_name(func).rpartition(".")
+        return member == "initialize" and owner in self._clients.sessions
+
+    def _session_of_client(
+        self, original: cst.Call, updated: cst.Call, member: str
+    ) -> cst.BaseExpression:
+        func = cst.ensure_type(updated.func, cst.Attribute)
+        if member in _SDK.members.pages:
+            return updated.with_changes(func=func.with_changes(attr=cst.Name(f"{member}_page")))
+        advice = alternatives.advice_on_attribute("Client", member)
+        if advice is not None and id(original) not in self._understood:
+            self._leave(original, f"session.{member}()", advice)
+        for each in original.args:
+            keyword = keyword_of(each)
+            if keyword in ("read_timeout_seconds", "progress_callback"):
+                self._leave(each, f"{member}({keyword}=)", "use timeout= or client.on_progress()")
+        return updated
+
+    def _connected(self, original: cst.With, updated: cst.With) -> cst.With | None:
+        """The block of `connect` for one that opens a session; `None` for another block."""
+        connection = self._clients.connections.get(id(original))
+        if connection is None:
+            return None
+        self.needed.add(Target("", "connect"))
+        arguments = [cst.Arg(connection.target), *connection.options]
+        call = with_arguments(cst.Call(cst.Name("connect")), arguments)
+        name = cst.AsName(cst.Name(connection.session))
+        body = updated.body
+        if connection.body is not original.body:
+            body = cst.ensure_type(body.body[0], cst.With).body
+        return updated.with_changes(items=[cst.WithItem(call, name)], body=body)
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        if updated_node.body:
+            return updated_node
+        return updated_node.with_changes(body=[cst.SimpleStatementLine([cst.Pass()])])
+
     # Standard streams of the low level
 
     def leave_With(
         self, original_node: cst.With, updated_node: cst.With
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        connected = self._connected(original_node, updated_node)
+        if connected is not None:
+            return connected
         item = original_node.items[0]
         if len(original_node.items) != 1 or not isinstance(item.item, cst.Call):
             return updated_node
@@ -569,4 +737,4 @@ class _Rewriter(cst.CSTTransformer):
     def _leave(self, node: cst.CSTNode, code: str, remedy: str) -> None:
         position = self.get_metadata(PositionProvider, node)
         assert isinstance(position, CodeRange)  # the module is whole
-        self.findings.append(Finding(self._path, position.start.line, code, remedy))
+        self.findings.append(Unported(self._path, position.start.line, code, remedy))

@@ -47,14 +47,20 @@ class Members:
         server: Members of servers that mean the same here.
         context: Members of contexts that mean the same here.
         logs: Methods of contexts that send a log message.
+        loggers: Classes of middleware that log requests.
         applications: Methods of servers that make an ASGI application.
+        overridden: Methods that a subclass may have, and that the package does not call.
+        pages: Methods of client sessions whose results are those of one request.
         media: Methods of images and audio that nothing takes the place of.
     """
 
     server: tuple[str, ...]
     context: tuple[str, ...]
     logs: tuple[str, ...]
+    loggers: tuple[str, ...]
     applications: tuple[str, ...]
+    overridden: tuple[str, ...]
+    pages: tuple[str, ...]
     media: tuple[str, ...]
 
 

@@ -7,6 +7,7 @@ from there.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -33,10 +34,16 @@ class Servers:
     Attributes:
         names: Kinds by the text of the expression, such as `mcp` and `self.server`.
         makers: Kinds of what functions of the module return, by their names.
+        classes: Kinds of subclasses of the class of servers, by their names.
+        constructed: Those of these classes that have a constructor of their own.
+        media: Names that are bound to images and audio.
     """
 
     names: dict[str, Level] = field(default_factory=dict[str, Level])
     makers: dict[str, Level] = field(default_factory=dict[str, Level])
+    classes: dict[str, Level] = field(default_factory=dict[str, Level])
+    constructed: set[str] = field(default_factory=set[str])
+    media: set[str] = field(default_factory=set[str])
 
 
 def sdk_name(visitor: cst.MetadataDependent, node: cst.CSTNode) -> str | None:
@@ -59,6 +66,12 @@ def level_of(name: str | None) -> Level | None:
             return Level.FASTMCP
         return Level.OFFICIAL if name.endswith(".FastMCP") else Level.OFFICIAL_2
     return None
+
+
+def is_medium(name: str | None) -> bool:
+    """Whether a qualified name is the class of images or of audio of another SDK."""
+    target = None if name is None else alternatives.target(name)
+    return target is not None and target.name in ("Audio", "Image")
 
 
 def dotted_name(node: cst.CSTNode) -> str:
@@ -86,17 +99,32 @@ def annotated_class(node: cst.BaseExpression) -> cst.BaseExpression:
 class _Finder(cst.CSTVisitor):
     METADATA_DEPENDENCIES = (QualifiedNameProvider,)
 
-    def __init__(self) -> None:
+    def __init__(self, servers: Servers) -> None:
         super().__init__()
-        self.servers = Servers()
+        self.servers = servers
         self.imported: dict[str, tuple[str, str]] = {}
-        self._functions: list[str] = []
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> None:
+        levels = [self._class(each.value) for each in node.bases]
+        level = next((each for each in levels if each is not None), None)
+        if level is None:
+            return
+        self.servers.classes[node.name.value] = level
+        if any(
+            isinstance(each, cst.FunctionDef) and each.name.value == "__init__"
+            for each in node.body.body
+        ):
+            self.servers.constructed.add(node.name.value)
 
     def visit_Assign(self, node: cst.Assign) -> None:
         level = self._level(node.value)
+        is_media = isinstance(node.value, cst.Call) and is_medium(sdk_name(self, node.value.func))
         for each in node.targets:
-            if level is not None and (name := dotted_name(each.target)):
+            name = dotted_name(each.target)
+            if level is not None and name:
                 self.servers.names[name] = level
+            if is_media and name:
+                self.servers.media.add(name)
 
     def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
         level = self._class(node.annotation.annotation)
@@ -131,11 +159,13 @@ class _Finder(cst.CSTVisitor):
             return None
         level = level_of(sdk_name(self, node.func))
         if level is None and isinstance(node.func, cst.Name):
-            level = self.servers.makers.get(node.func.value)
+            name = node.func.value
+            level = self.servers.makers.get(name) or self.servers.classes.get(name)
         return level
 
     def _class(self, node: cst.BaseExpression) -> Level | None:
-        return level_of(sdk_name(self, annotated_class(node)))
+        kind = annotated_class(node)
+        return level_of(sdk_name(self, kind)) or self.servers.classes.get(dotted_name(kind))
 
 
 def servers_of(modules: Mapping[str, cst.MetadataWrapper]) -> dict[str, Servers]:
@@ -143,25 +173,42 @@ def servers_of(modules: Mapping[str, cst.MetadataWrapper]) -> dict[str, Servers]
 
     Imports are followed by the last part of the name of a module.
     """
-    finders: dict[str, _Finder] = {}
-    for path, wrapper in modules.items():
-        finder = finders[path] = _Finder()
-        wrapper.visit(finder)
-    by_stem: dict[str, Servers] = {}
-    for path, finder in finders.items():
-        parts = path.removesuffix(".py").split("/")
-        stem = parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
-        by_stem.setdefault(stem, Servers()).names.update(finder.servers.names)
-        by_stem[stem].makers.update(finder.servers.makers)
-    for _ in finders:  # a name may pass through several modules
-        before = sum(len(each.names) for each in by_stem.values())
-        for path, finder in finders.items():
-            for local, (module, name) in finder.imported.items():
-                level = by_stem.get(module, Servers()).names.get(name)
-                if level is not None:
-                    finder.servers.names.setdefault(local, level)
-                    stem = path.removesuffix(".py").rpartition("/")[2]
-                    by_stem.setdefault(stem, Servers()).names.setdefault(local, level)
-        if before == sum(len(each.names) for each in by_stem.values()):
-            break
-    return {path: finder.servers for path, finder in finders.items()}
+    whole = {path: Servers() for path in modules}
+    before = -1
+    while before < (before := sum(map(_count, whole.values()))):  # names pass through modules
+        by_stem: defaultdict[str, Servers] = defaultdict(Servers)
+        for path, servers in whole.items():
+            module = by_stem[_stem(path)]
+            module.names |= servers.names
+            module.makers |= servers.makers
+            module.classes |= servers.classes
+            module.constructed |= servers.constructed
+        for path, wrapper in modules.items():
+            servers = whole[path]
+            finder = _Finder(servers)
+            wrapper.visit(finder)
+            for local, (stem, name) in finder.imported.items():
+                _import(servers, local, by_stem[stem], name)
+    return whole
+
+
+def _count(servers: Servers) -> int:
+    return len(servers.names) + len(servers.makers) + len(servers.classes)
+
+
+def _stem(path: str) -> str:
+    """The last part of the name of a module."""
+    parts = path.removesuffix(".py").split("/")
+    return parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
+
+
+def _import(servers: Servers, local: str, module: Servers, name: str) -> None:
+    """Bind what another module binds to a name."""
+    if name in module.names:
+        servers.names.setdefault(local, module.names[name])
+    if name in module.makers:
+        servers.makers.setdefault(local, module.makers[name])
+    if name in module.classes:
+        servers.classes.setdefault(local, module.classes[name])
+        if name in module.constructed:
+            servers.constructed.add(local)

@@ -60,6 +60,7 @@ class Prompt:
         function: See `PromptDecorator.prompt`, also for errors.
         members: Further members of the wire object, such as `title`.
         names: Further names that the annotations may use.
+        lists_empty: Whether a prompt without arguments is listed with an empty list of these.
 
     Attributes:
         arguments: Names of the arguments.
@@ -73,6 +74,7 @@ class Prompt:
         name: str | None,
         members: Mapping[str, Any],
         names: Mapping[str, Any] | None,
+        lists_empty: bool = False,
     ) -> None:
         self.scopes: frozenset[str] = frozenset()
         self.tags: frozenset[str] = frozenset()
@@ -86,9 +88,10 @@ class Prompt:
         if self._signature.open:
             raise TypeError(f"{self.label}: expected arguments with names, got **kwargs")
         self.arguments = tuple(self._signature.parameters)
+        listed = [_argument(each) for each in self._signature.parameters.values()]
         self._wire = present_members(
             name=self.name,
-            arguments=[_argument(p) for p in self._signature.parameters.values()] or None,
+            arguments=listed if listed or lists_empty else None,
             **{"description": self._signature.description, **members},
         )
 
@@ -132,10 +135,10 @@ class PromptDecorator(ServerKernel):
         *,
         title: str | None = None,
         description: str | None = None,
-        icons: Sequence[Icon] = (),
+        icons: Sequence[Icon] | None = (),
         meta: Mapping[str, Any] | None = None,
         scopes: Collection[str] = (),
-        tags: Collection[str] = (),
+        tags: Collection[str] | None = (),
         **others: Unpack[NoOptions],
     ) -> Callable[[Function], Function]: ...
 
@@ -148,10 +151,10 @@ class PromptDecorator(ServerKernel):
         *,
         title: str | None = None,
         description: str | None = None,
-        icons: Sequence[Icon] = (),
+        icons: Sequence[Icon] | None = (),
         meta: Mapping[str, Any] | None = None,
         scopes: Collection[str] = (),
-        tags: Collection[str] = (),
+        tags: Collection[str] | None = (),
         **others: Unpack[NoOptions],
     ) -> Any:
         """Register the decorated function as a prompt.
@@ -183,8 +186,14 @@ class PromptDecorator(ServerKernel):
 
         def register(function: Function) -> Function:
             describe = self._dispatcher.hooks.describe
-            shown = members if describe is None else {**describe(function), **members}
-            prompt = Prompt(function, name=own_name, members=shown, names=names)
+            shown = members if describe is None else describe(function, members, tags or ())
+            prompt = Prompt(
+                function,
+                name=own_name,
+                members=shown,
+                names=names,
+                lists_empty=describe is not None,
+            )
             prompt.scopes, prompt.tags = required, checked_tags(tags)
             self._dispatcher.registries.prompts.add(prompt.name, prompt)
             return function

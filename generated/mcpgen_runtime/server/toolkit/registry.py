@@ -247,15 +247,15 @@ class ItemRegistries(NamedTuple):
     prompts: Registry[Any]
 
 
-def checked_tags(tags: Collection[str], label: str = "tags") -> frozenset[str]:
-    """Tags or names as a set.
+def checked_tags(tags: Collection[str] | None, label: str = "tags") -> frozenset[str]:
+    """Tags or names as a set; `None` is an empty one.
 
     Raises:
         TypeError: One string instead of a collection.
     """
     if isinstance(tags, str):
         raise TypeError(f"{label}: expected a collection of strings, got {tags!r}")
-    return frozenset(tags)
+    return frozenset(tags or ())
 
 
 def cursor_after(kind: str, key: str) -> str:

@@ -267,10 +267,10 @@ class ResourceDecorator(ServerKernel):
         mime_type: str | None = None,
         size: int | None = None,
         annotations: Annotations | Mapping[str, Any] | None = None,
-        icons: Sequence[Icon] = (),
+        icons: Sequence[Icon] | None = (),
         meta: Mapping[str, Any] | None = None,
         scopes: Collection[str] = (),
-        tags: Collection[str] = (),
+        tags: Collection[str] | None = (),
         **options: Unpack[ResourceOptions],
     ) -> Callable[[Function], Function]:
         """Register the decorated function as a resource, or as a resource template.
@@ -314,7 +314,8 @@ class ResourceDecorator(ServerKernel):
 
         def register(function: Function) -> Function:
             hooks = self._dispatcher.hooks
-            shown = members if hooks.describe is None else {**hooks.describe(function), **members}
+            describe = hooks.describe
+            shown = members if describe is None else describe(function, members, tags or ())
             resource = Resource(
                 function,
                 uri,

@@ -14,20 +14,32 @@ import importlib
 import inspect
 import re
 import typing
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 
-from ..._wire import is_many, is_object
-from ...errors import MissingExtraError, ProtocolError, ToolError
+from ..._wire import is_many, is_object, replace
+from ...errors import ProtocolError, ToolError
 from ...json_schema import WRAPPED_MARKER, WRAPPER
+from ...runtime.request_context import RequestContext
 from ...values.value_types import value_type
 from . import signatures
+from .compatible_arguments import (
+    Arguments,
+    CallArguments,
+    ModelArguments,
+    Parameters,
+    pydantic_module,
+)
 from .content import Text, ToolResult, UnfinishedResult, as_tool_result, is_content
-from .output_conversion import Output, from_annotation
+from .context import Context
+from .dispatcher import Dispatcher, Handler
+from .output_conversion import Output, ToolResultBuilder, from_annotation
+from .registry import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED
 from .server import ServerKernel
 from .tools import Tool
 
@@ -43,32 +55,52 @@ class Dialect(msgspec.Struct, frozen=True):
         splits_docstring: Whether the part about parameters moves to the parameters.
         splits_sections: Whether a docstring is cut at any section, not only if it has parameters.
         titles: Whether schemas have the titles that pydantic gives.
+        titles_tools: Whether a tool without a title has one that is made of its name.
         closed: Whether input schemas refuse other arguments.
         inline: Whether schemas have definitions in the place of references.
+        arguments: The class that validates arguments.
+        tags_key: The member of `_meta` in which items have their tags; empty for none.
         marker: The members that tell clients to unwrap a structured result.
+        marks_results: Whether a wrapped result says in `_meta` that it is one.
+        wrapper_text: The description of the schema of a wrapped result; empty for none.
         indent: The indentation of JSON texts; 0 for one line without spaces.
         splits_lists: Whether each item of a list is a text of its own.
         failure: Template of the text of an unexpected exception.
-        tool_failure: Template of the text of a `ToolError`.
+        tool_failure: Template of the text of a `ToolError`, and of arguments that do not fit.
+        unknown: Template of the text for a tool that does not exist.
     """
 
     raw_docstring: bool = False
     splits_docstring: bool = False
     splits_sections: bool = False
     titles: bool = True
+    titles_tools: bool = False
     closed: bool = False
     inline: bool = False
+    arguments: Callable[[Callable[..., Any], Parameters], Arguments] = ModelArguments
+    tags_key: str = ""
     marker: Mapping[str, Any] = {}
+    marks_results: bool = False
+    wrapper_text: str = ""
     indent: int = 0
     splits_lists: bool = False
     failure: str = "Error calling tool {name!r}: {error}"
     tool_failure: str = "{error}"
+    unknown: str = "Unknown tool: {name}"
 
 
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _MAPS = frozenset({"properties", "$defs", "patternProperties"})
 _VALUES = frozenset({"default", "const", "enum", "examples", "required"})
 _MARKER: Mapping[str, Any] = {WRAPPED_MARKER: True}
+_LISTS = {
+    "prompts/list": PROMPTS_CHANGED,
+    "resources/list": RESOURCES_CHANGED,
+    "resources/templates/list": RESOURCES_CHANGED,
+    "tools/list": TOOLS_CHANGED,
+}
+"""Lists that servers of other SDKs have, also empty ones, with the notifications of changes."""
+
 _MCP_FAILURE = "Error executing tool {name}: {error}"
 
 _OFFICIAL = Dialect(
@@ -79,14 +111,30 @@ _OFFICIAL = Dialect(
     tool_failure=_MCP_FAILURE,
 )
 
-_FASTMCP = Dialect(splits_docstring=True, titles=False, closed=True, inline=True, marker=_MARKER)
+_FASTMCP_2 = Dialect(
+    titles=False,
+    inline=True,
+    arguments=CallArguments,
+    tags_key="_fastmcp",
+    marker=_MARKER,
+    wrapper_text="Generic wrapper for non-object return types.",
+)
+_FASTMCP = msgspec.structs.replace(
+    _FASTMCP_2,
+    splits_docstring=True,
+    closed=True,
+    tags_key="fastmcp",
+    marks_results=True,
+    wrapper_text="",
+    unknown="Unknown tool: {name!r}",
+)
 
 DIALECTS: Mapping[str, Dialect] = {
     "mcp-1": _OFFICIAL,
     "mcp-2": msgspec.structs.replace(_OFFICIAL, failure="Error executing tool {name}"),
-    "fastmcp-2": Dialect(titles=False, inline=True, marker=_MARKER),
+    "fastmcp-2": _FASTMCP_2,
     "fastmcp-3": _FASTMCP,
-    "fastmcp-4": msgspec.structs.replace(_FASTMCP, splits_sections=True),
+    "fastmcp-4": msgspec.structs.replace(_FASTMCP, splits_sections=True, titles_tools=True),
 }
 
 
@@ -114,7 +162,7 @@ class CompatibilityOptions(TypedDict, total=False):
 
 
 @dataclass
-class RunSettings:
+class HostingSettings:
     """The settings that the constructor of another SDK takes, and that a program may change.
 
     The attributes are those of `CompatibilityOptions`.
@@ -150,26 +198,39 @@ class CompatibleServer(ServerKernel):
     """A server whose tools may look as those of another SDK; a base of `Server`."""
 
     _dialect: Dialect | None
-    _settings: RunSettings
+    _settings: HostingSettings
 
     @property
-    def settings(self) -> RunSettings:
+    def settings(self) -> HostingSettings:
         """The address and the form of `run` over HTTP, which a program may change before it."""
         return self._settings
 
     def _use_options(self, options: dict[str, Any]) -> None:
-        names = [each.name for each in fields(RunSettings) if each.name in options]
-        self._settings = RunSettings(**{name: options.pop(name) for name in names})
+        names = [each.name for each in fields(HostingSettings) if each.name in options]
+        self._settings = HostingSettings(**{name: options.pop(name) for name in names})
         word: str | None = options.pop("compatibility", None)
         if word is not None and word not in DIALECTS:
             raise ValueError(f"compatibility: expected one of {', '.join(DIALECTS)}, got {word!r}")
         self._dialect = dialect = None if word is None else DIALECTS[word]
         if dialect is not None:
-            self._dispatcher.hooks.describe = functools.partial(_described, dialect)
-            self._dispatcher.hooks.mime_type = "text/plain"
+            dispatcher = self._dispatcher
+            dispatcher.hooks.describe = functools.partial(_described, dialect)
+            dispatcher.hooks.mime_type = "text/plain"
+            call_tool = dispatcher.item_handlers["tools/call"]
+            known = functools.partial(_call_known_tool, dispatcher, dialect, call_tool)
+            dispatcher.item_handlers["tools/call"] = known
         super()._use_options(options)
+        if dialect is not None:
+            changes = set(_LISTS.values()) if self._dispatcher.settings.list_changed else ()
+            self._dispatcher.serve_items(_LISTS, *changes)
 
     if not TYPE_CHECKING:  # the signatures are those of the decorators, which a package may lack
+
+        def tool(self, name: Any = None, *, enabled: bool = True, **options: Any) -> Any:
+            """Register a tool as `tool` of the toolkit does, unless it is not enabled."""
+            if enabled:
+                return super().tool(name, **options)
+            return name if callable(name) else lambda function: function
 
         def run(
             self,
@@ -210,7 +271,7 @@ class CompatibleServer(ServerKernel):
 
     def _arguments(self, transport: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of `run` of the hosting, with the settings of a server of another SDK."""
-        if self._dialect is None and self._settings == RunSettings():
+        if self._dialect is None and self._settings == HostingSettings():
             return {**({} if transport is None else {"transport": transport}), **given}
         return self._settings.arguments(transport, given)
 
@@ -226,10 +287,42 @@ class CompatibleServer(ServerKernel):
         kind = _compatible_class(made.get("kind", Tool))
         return {**made, "kind": kind, "dialect": self._dialect}
 
+    def _prepare_tool(self, tool: Tool) -> None:
+        if isinstance(tool, CompatibleTool):
+            tool.add_tags()
+        super()._prepare_tool(tool)
 
-def _described(dialect: Dialect, function: Callable[..., Any]) -> Mapping[str, Any]:
+
+def _described(
+    dialect: Dialect, function: Callable[..., Any], members: Mapping[str, Any], tags: Iterable[str]
+) -> Mapping[str, Any]:
+    """The members of a prompt or a resource, with its description and its tags."""
     text = description(function, dialect)
-    return {} if text is None else {"description": text}
+    described = {} if text is None else {"description": text}
+    return _tagged(dialect, {**described, **members}, tags)
+
+
+def _tagged(dialect: Dialect, members: Mapping[str, Any], tags: Iterable[str]) -> Mapping[str, Any]:
+    """The members of an item, with its tags in `_meta`."""
+    if not dialect.tags_key:
+        return members
+    meta: Mapping[str, Any] = members.get("_meta") or {}
+    own = {**meta.get(dialect.tags_key, {}), "tags": sorted(tags)}
+    return {**members, "_meta": {**meta, dialect.tags_key: own}}
+
+
+def _call_known_tool(
+    dispatcher: Dispatcher, dialect: Dialect, call_tool: Handler, request: RequestContext
+) -> Coroutine[Any, Any, Any]:
+    """The result of a call; one that says so if there is no such tool."""
+    name: str = request.params.name
+    if dispatcher.is_open or dispatcher.registries.tools.item_of(request, name) is not None:
+        return call_tool(request)
+    return _failed(dialect.unknown.format(name=name))
+
+
+async def _failed(text: str) -> Mapping[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 def _without_none(**arguments: Any) -> dict[str, Any]:
@@ -276,30 +369,61 @@ class CompatibleTool(Tool):
         hints: Mapping[str, Any] = members.get("annotations") or {}
         if dialect.marker and "title" in hints:
             described.setdefault("title", hints["title"])
+        if dialect.titles_tools:
+            name = options.get("name") or signatures.source_name(function)
+            described.setdefault("title", re.sub("[_-]", " ", name).title())
         super().__init__(function, *arguments, members=described, names=names, **options)
         self.function = self._converted(self.function)
+
+    def add_tags(self) -> None:
+        """Add the tags to the listed members, where the other SDK lists these."""
+        self._wire = dict(_tagged(self._dialect, self._wire, self.tags))
+
+    @functools.cached_property
+    def _arguments(self) -> Arguments:
+        """The arguments, which the annotations of the function as it is written describe."""
+        hints = signatures.resolved_hints(self._written, self.label, self._names)
+        declared = signatures.signature_of(self._written, self.label).parameters
+        parameters = [
+            declared[name].replace(annotation=hints.get(name, inspect.Parameter.empty))
+            for name in self.signature.parameters
+        ]
+        return self._dialect.arguments(self._written, parameters)
+
+    def call(
+        self, arguments: Mapping[str, Any] | None, context: Context, results: ToolResultBuilder
+    ) -> Coroutine[Any, Any, Any]:
+        """See `Tool`; a result says everywhere whether it is an error."""
+        if self._own_input is not None:
+            return self._with_success(super().call(arguments, context, results))
+        try:
+            bound = self._arguments.bind(arguments or {})
+        except ValueError as error:
+            return _failed(self._dialect.tool_failure.format(name=self.name, error=error))
+        if self.signature.context is not None:
+            bound[self.signature.context] = context
+        return self._with_success(self._run(bound, results))
+
+    async def _with_success(self, call: Awaitable[Any]) -> Any:
+        result = await call
+        is_unsaid = getattr(result, "is_error", True) in (None, msgspec.UNSET)
+        return replace(result, is_error=False) if is_unsaid else result
 
     def _input_schema(self) -> Mapping[str, Any]:
         if self._own_input is not None:
             return super()._input_schema()
-        hints = signatures.resolved_hints(self._written, self.label, self._names)
-        declared = inspect.signature(self._written).parameters
-        fields = {
-            name: _field(hints.get(name, inspect.Parameter.empty), declared[name], self._dialect)
-            for name in self.signature.parameters
-        }
-        pydantic = _pydantic()
-        config = pydantic.ConfigDict(
-            arbitrary_types_allowed=True, **({"extra": "forbid"} if self._dialect.closed else {})
-        )
-        name = signatures.source_name(self._written)
-        model = pydantic.create_model(f"{name}Arguments", __config__=config, **fields)
-        schema: dict[str, Any] = model.model_json_schema(by_alias=True)
+        schema = self._arguments.schema()
+        if not self._dialect.closed:
+            schema.pop("additionalProperties", None)
+        written = _written_titles(schema)
         if self._dialect.splits_docstring:
             described = parameters_in(inspect.getdoc(self._written))
             for name in described.keys() & schema["properties"].keys():
                 schema["properties"][name].setdefault("description", described[name])
-        return self._styled(schema)
+        styled = self._styled(schema)
+        for name, title in written.items():
+            styled["properties"][name]["title"] = title
+        return styled
 
     def _output_of(self, structured: bool) -> Output:
         if not structured or self._own_output != "from signature":
@@ -307,15 +431,21 @@ class CompatibleTool(Tool):
         if self._lacks_schema:
             return Output("by value")
         returns = self.signature.returns
-        own = from_annotation(returns, self.label) if returns is not None else None
+        own = None
+        with suppress(TypeError):  # only pydantic knows the type
+            own = from_annotation(returns, self.label) if returns is not None else None
         if own is not None and own.form in ("by value", "content"):
             return Output("by value")
         make = _official_output if self._dialect.splits_lists else _fastmcp_output
-        made = make(returns, signatures.source_name(self._written))
+        made: tuple[bool, dict[str, Any]] | None = None
+        with suppress(pydantic_module().PydanticUserError):  # such a type has no schema
+            made = make(returns, signatures.source_name(self._written))
         if made is None:
             return Output("by value")
         is_wrapped, schema = made
         styled = {**self._styled(schema), **(self._dialect.marker if is_wrapped else {})}
+        if is_wrapped and self._dialect.wrapper_text:
+            styled["description"] = self._dialect.wrapper_text
         return Output("wrapped" if is_wrapped else "object", value_type(returns), styled)
 
     def _styled(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -345,7 +475,9 @@ class CompatibleTool(Tool):
             content = _content(value, dialect)
             if output.form == "by value" and (dialect.splits_lists or not isinstance(value, dict)):
                 return ToolResult(content=content)
-            return ToolResult(content=content, structured=value)
+            is_marked = output.form == "wrapped" and dialect.marks_results
+            marks = {dialect.tags_key: {"wrap_result": True}} if is_marked else None
+            return ToolResult(content=content, structured=value, meta=marks)
 
         return call
 
@@ -426,25 +558,18 @@ def parameters_in(text: str | None) -> dict[str, str]:
     return {name: "\n".join(lines).strip() for name, lines in described.items()}
 
 
-def _field(annotation: Any, parameter: inspect.Parameter, dialect: Dialect) -> Any:
-    """The type and the default of a parameter, as `create_model` takes them."""
-    empty = inspect.Parameter.empty
-    default = ... if parameter.default is empty else parameter.default
-    if annotation is empty:
-        annotation = Any
-        if dialect.raw_docstring:
-            shown = _pydantic().WithJsonSchema({"title": parameter.name, "type": "string"})
-            annotation = typing.Annotated[Any, shown]
-    elif not dialect.raw_docstring and typing.get_origin(annotation) is typing.Annotated:
-        kind, *notes = typing.get_args(annotation)
-        if len(notes) == 1 and isinstance(notes[0], str):
-            annotation = typing.Annotated[kind, _pydantic().Field(description=notes[0])]
-    return annotation, default
+def _written_titles(schema: Mapping[str, Any]) -> dict[str, str]:
+    """The titles of arguments that are none of those that pydantic makes of names."""
+    return {
+        name: each["title"]
+        for name, each in schema.get("properties", {}).items()
+        if "title" in each and each["title"] != name.title().replace("_", " ").strip()
+    }
 
 
 def _official_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] | None:
     """Whether the output is wrapped, and its schema, as the official SDK has them."""
-    pydantic = _pydantic()
+    pydantic = pydantic_module()
     kind = annotation
     if typing.get_origin(annotation) is typing.Annotated:
         kind = typing.get_args(annotation)[0]
@@ -470,7 +595,7 @@ def _fastmcp_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] |
     """Whether the output is wrapped, and its schema, as FastMCP has them."""
     if annotation in (None, bytes):
         return None
-    pydantic = _pydantic()
+    pydantic = pydantic_module()
     schema: dict[str, Any] = pydantic.TypeAdapter(annotation).json_schema(mode="serialization")
     if schema.get("type") == "object" or "properties" in schema or "$ref" in schema:
         return False, schema
@@ -519,11 +644,3 @@ def _without_title(value: Any) -> Any:
     if is_many(value):
         return [_without_title(each) for each in value]
     return value
-
-
-@functools.cache
-def _pydantic() -> Any:
-    try:
-        return importlib.import_module("pydantic")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("Server(compatibility=...)", "pydantic") from error

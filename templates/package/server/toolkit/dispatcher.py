@@ -18,6 +18,7 @@ from collections.abc import (
     Callable,
     Collection,
     Coroutine,
+    Iterable,
     Mapping,
     Sequence,
 )
@@ -73,6 +74,11 @@ RequiredScopes: TypeAlias = Callable[[jsonrpc.Message], Collection[str]]
 Announce: TypeAlias = Callable[..., None]
 """Sends a notification to all interested sessions: name, and optionally params and subject."""
 
+Describe: TypeAlias = Callable[
+    [Callable[..., Any], Mapping[str, Any], Iterable[str]], Mapping[str, Any]
+]
+"""Changes the members of an item, by its function and its tags."""
+
 LIST_CHANGES = (TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED)
 _FLAGS = frozenset({"listChanged", "subscribe"})
 
@@ -88,8 +94,8 @@ class Hooks(msgspec.Struct, kw_only=True):
         round_trips: `ServerRoundTrips`; `None` if handlers can't ask the client.
         resource_hint: Takes the cache hint of a resource out of its options; the second argument is
             whether it has to be private.
-        describe: Members of the wire object of a prompt or a resource, by its function; what it is
-            registered with comes before them.
+        describe: Changes the members of the wire object of a prompt or a resource, by its function,
+            the members that it is registered with, and its tags.
         mime_type: The MIME type of resources that are registered without one.
         keys: `ServerKeys`; `None` if the server signs and seals nothing.
         required_scopes: Changes the function that finds the scopes of a message.
@@ -100,7 +106,7 @@ class Hooks(msgspec.Struct, kw_only=True):
     find_resource: FindResource | None = None
     round_trips: Any = None
     resource_hint: Callable[[dict[str, Any], bool], Mapping[str, Any]] | None = None
-    describe: Callable[[Callable[..., Any]], Mapping[str, Any]] | None = None
+    describe: Describe | None = None
     mime_type: str | None = None
     keys: Any = None
     required_scopes: Callable[[RequiredScopes], RequiredScopes] | None = None

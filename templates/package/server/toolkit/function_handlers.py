@@ -14,13 +14,17 @@ content. A function that is registered here for a request takes the place of the
 | `logging/setLevel` | the level | nothing |
 | `resources/subscribe` and `unsubscribe` | the URI | nothing |
 
-An exception of `tools/call` is a result with the text of the exception, as in that SDK. A function
+An exception of `tools/call` is a result with the text of the exception, as in that SDK. Arguments
+and structured results are validated against the schemas that the function of `tools/list` gives,
+before and after the call; the result says what does not fit. An exception of another function is an
+error with the text of the exception and the code 0. A function
 of the official SDK 2, whose first parameter is the context, takes the params as the second one, and
 returns the result.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import logging
 import typing
@@ -32,7 +36,7 @@ import msgspec
 from msgspec.json import format as format_json
 
 from ..._wire import UNWRITABLE, encode, error_text, is_many, is_object
-from ...errors import InternalError, ProtocolError
+from ...errors import InternalError, MissingExtraError, ProtocolError
 from ...facts import Revision
 from ...protocol.request_meta import recast
 from ...runtime.request_context import RequestContext
@@ -47,14 +51,22 @@ Handler: TypeAlias = Callable[[Callable[..., Awaitable[Any]], Any], Coroutine[An
 
 _logger = logging.getLogger(__name__)
 _URL_ELICITATION_REQUIRED = -32042
+_NO_STRUCTURE = "outputSchema defined but no structured output returned"
 _CONTEXT: ContextVar[Context[Any]] = ContextVar("context")
 
 
 class _Registered(msgspec.Struct, frozen=True):
-    """A function of a request; `takes_context` if it takes the context and the params."""
+    """A function of a request.
+
+    Attributes:
+        call: The function.
+        takes_context: Whether it takes the context and the params.
+        validates: Whether the arguments of a tool are validated before its call.
+    """
 
     call: Callable[..., Awaitable[Any]]
     takes_context: bool
+    validates: bool
 
 
 class FunctionHandlers:
@@ -68,19 +80,26 @@ class FunctionHandlers:
         self._dispatcher = dispatcher
         self._others = dispatcher.overrides
         self._functions: dict[str, _Registered] = {}
+        self._tools: dict[str, Any] = {}
 
-    def add(self, method: str, function: Callable[..., Any]) -> None:
+    def add(self, method: str, function: Callable[..., Any], *, validate_input: bool) -> None:
         """Register the function of a request.
 
         Raises:
+            MissingExtraError: `jsonschema` is not installed, which validates arguments.
             ValueError: Functions of this request are unknown here, or it has one already.
         """
-        if method not in _HANDLERS:
-            raise ValueError(f"expected one of {', '.join(_HANDLERS)}, got {method!r}")
+        known = ("tools/call", *_HANDLERS)
+        if method not in known:
+            raise ValueError(f"expected one of {', '.join(known)}, got {method!r}")
         if method in self._functions:
             raise ValueError(f"{method}: expected one function, got two")
         takes_context = _takes_context(function)
-        self._functions[method] = _Registered(_coroutine_function(function), takes_context)
+        validates = method == "tools/call" and not takes_context
+        if validates:
+            _validator_of({})
+        call = _coroutine_function(function)
+        self._functions[method] = _Registered(call, takes_context, validates and validate_input)
 
     def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any] | None:
         """The result of a request; `None` if no function handles it."""
@@ -109,18 +128,66 @@ class FunctionHandlers:
         _CONTEXT.set(context)
         if function.takes_context:
             result = await function.call(context, request.params)
+        elif name == "tools/call":
+            result = await self._call_tool(function, request.params)
         else:
-            result = await _HANDLERS[name](function.call, request.params)
+            try:
+                result = await _HANDLERS[name](function.call, request.params)
+            except ProtocolError:
+                raise
+            except Exception as error:
+                _logger.exception("%s failed", name)
+                raise ProtocolError(str(error), code=0) from error
         try:
-            return recast(to_json(result), request.method.result)
+            wire = to_json(result)
+            if name == "tools/list":
+                self._remember(wire)
+            return recast(wire, request.method.result)
         except UNWRITABLE as error:
             raise InternalError(f"{name}: result: {error_text(error)}") from None
+
+    def _remember(self, result: Any) -> None:
+        self._tools |= {each["name"]: each for each in result["tools"]}
+
+    async def _tool(self, name: str) -> Mapping[str, Any]:
+        """The tool as `tools/list` has it; an empty mapping if it lists none of this name."""
+        listing = self._functions.get("tools/list")
+        if name not in self._tools and listing is not None and not listing.takes_context:
+            self._remember(to_json(await _HANDLERS["tools/list"](listing.call, None)))
+        tool: Mapping[str, Any] = self._tools.get(name, {})
+        return tool
+
+    async def _call_tool(self, function: _Registered, params: Any) -> Any:
+        """The result of a call; one with the text of its error if the function failed."""
+        name, arguments = params.name, dict(params.arguments or {})
+        try:
+            tool = await self._tool(name)
+            if function.validates and "inputSchema" in tool:
+                text = _complaint(arguments, tool["inputSchema"])
+                if text is not None:
+                    return _failure(f"Input validation error: {text}")
+            value = await function.call(name, arguments)
+            result = _tool_result(value)
+            if is_object(result) and "outputSchema" in tool:
+                text = _NO_STRUCTURE
+                if "structuredContent" in result:
+                    text = _complaint(to_json(result["structuredContent"]), tool["outputSchema"])
+                if text is not None:
+                    return _failure(f"Output validation error: {text}")
+            return result
+        except Exception as error:
+            if isinstance(error, ProtocolError) and error.code == _URL_ELICITATION_REQUIRED:
+                raise  # the client has to open a page first
+            _logger.exception("tool %r failed", name)
+            return _failure(str(error))
 
 
 class FunctionHandlerServer(ServerKernel):
     """A server with functions for requests of the specification; a base of `Server`."""
 
-    def request_handler(self, method: str) -> Callable[[Function], Function]:
+    def request_handler(
+        self, method: str, *, validate_input: bool = True
+    ) -> Callable[[Function], Function]:
         """Register the decorated function for a request of the specification.
 
             @server.request_handler("tools/list")
@@ -132,8 +199,11 @@ class FunctionHandlerServer(ServerKernel):
 
         Args:
             method: The request, such as `tools/call`.
+            validate_input: Whether arguments of `tools/call` are validated against the input schema
+                that the function of `tools/list` gives.
 
         Raises:
+            MissingExtraError: (from the decorator) `jsonschema` is not installed.
             ValueError: (from the decorator) There is no such request, or it has a function.
         """
 
@@ -141,7 +211,7 @@ class FunctionHandlerServer(ServerKernel):
             dispatcher = self._dispatcher
             if not isinstance(dispatcher.overrides, FunctionHandlers):
                 dispatcher.overrides = FunctionHandlers(dispatcher)
-            dispatcher.overrides.add(method, function)
+            dispatcher.overrides.add(method, function, validate_input=validate_input)
             return function
 
         return register
@@ -212,15 +282,24 @@ def _lists(member: str) -> Handler:
     return handle
 
 
-async def _call_tool(function: Callable[..., Awaitable[Any]], params: Any) -> Any:
+def _failure(text: str) -> Mapping[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def _validator_of(schema: Mapping[str, Any]) -> Any:
     try:
-        value = await function(params.name, dict(params.arguments or {}))
-        return _tool_result(value)
-    except Exception as error:
-        if isinstance(error, ProtocolError) and error.code == _URL_ELICITATION_REQUIRED:
-            raise  # the client has to open a page first
-        _logger.exception("tool %r failed", params.name)
-        return {"content": [{"type": "text", "text": str(error)}], "isError": True}
+        jsonschema = importlib.import_module("jsonschema")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("request_handler('tools/call')", "jsonschema") from error
+    return jsonschema.validators.validator_for(schema)(schema)
+
+
+def _complaint(value: Any, schema: Mapping[str, Any]) -> str | None:
+    """The first error of a value, as `jsonschema` words it; `None` if the value fits."""
+    validator = _validator_of(schema)
+    best_match = importlib.import_module("jsonschema.exceptions").best_match
+    error = best_match(validator.iter_errors(value))
+    return None if error is None else error.message
 
 
 def _tool_result(value: Any) -> Any:
@@ -234,7 +313,7 @@ def _tool_result(value: Any) -> Any:
         content, structured = [{"type": "text", "text": text}], value
     if not is_many(content):
         raise TypeError(f"Unexpected return type from tool: {type(value).__name__}")
-    result: dict[str, Any] = {"content": list(content)}
+    result: dict[str, Any] = {"content": list(content), "isError": False}
     return result if structured is None else {**result, "structuredContent": structured}
 
 
@@ -277,7 +356,6 @@ async def _use_uri(function: Callable[..., Awaitable[Any]], params: Any) -> Any:
 
 _HANDLERS: Mapping[str, Handler] = {
     "tools/list": _lists("tools"),
-    "tools/call": _call_tool,
     "prompts/list": _lists("prompts"),
     "prompts/get": _get_prompt,
     "resources/list": _lists("resources"),

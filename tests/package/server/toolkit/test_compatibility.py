@@ -72,7 +72,7 @@ LISTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "fastmcp-2": (
         "Add numbers.\n\nArgs:\n    numbers: What to add.",
         {"properties": ADDITION, "required": ["numbers"], "type": "object"},
-        {**RESULT, **WRAPPED},
+        {**RESULT, **WRAPPED, "description": "Generic wrapper for non-object return types."},
     ),
     "fastmcp-3": (
         "Add numbers.",
@@ -97,6 +97,39 @@ async def test_a_tool_is_listed_as_in_the_other_sdk(dialect: Any) -> None:
         result = await client.call_tool("add", {"numbers": [1, 2]})
     assert (tool.description, tool.input_schema, tool.output_schema) == LISTED[dialect]
     assert result.structured_content == {"result": 3}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("mcp-1", "Error executing tool add: 1 validation error for addArguments\nnumbers"),
+        ("fastmcp-4", "1 validation error for call[add]\nnumbers\n  Missing required argument"),
+    ],
+)
+async def test_wrong_arguments_have_the_error_of_the_other_sdk(dialect: Any, text: str) -> None:
+    server = Server("a", compatibility=dialect)
+    server.add_tool(add)
+    async with connect(server, revision=LATEST) as client:
+        result: Any = await client.call_tool("add", {})
+        absent: Any = await client.call_tool("nothing", {})
+    assert result.is_error
+    assert result.content[0].text.startswith(text)
+    assert absent.is_error
+    assert absent.content[0].text.startswith("Unknown tool: ")
+
+
+async def test_items_have_titles_and_tags_and_lists_may_be_empty_as_in_fastmcp() -> None:
+    server: Any = Server("a", compatibility="fastmcp-4")
+    server.add_tool(add, "add_all", tags=["b", "a"])
+    server.tool(enabled=False)(add)
+    async with connect(server, revision=LATEST) as client:
+        (tool,) = await client.list_tools()
+        prompts = await client.list_prompts()
+        result = await client.call_tool("add_all", {"numbers": [1]})
+    assert (tool.title, tool.meta) == ("Add All", {"fastmcp": {"tags": ["a", "b"]}})
+    assert prompts == []
+    assert result.meta == {"fastmcp": {"wrap_result": True}}
+    assert result.is_error is False
 
 
 @pytest.mark.parametrize(
@@ -297,5 +330,31 @@ def test_a_request_has_one_function_and_a_known_name() -> None:
     server.request_handler("tools/list")(list)
     with pytest.raises(ValueError, match="tools/list: expected one function, got two"):
         server.request_handler("tools/list")(list)
-    with pytest.raises(ValueError, match=r"expected one of tools/list, .*, got 'acme/thing'"):
+    with pytest.raises(ValueError, match=r"expected one of tools/call, .*, got 'acme/thing'"):
         server.request_handler("acme/thing")(list)
+
+
+async def test_arguments_fit_the_schema_that_the_function_lists() -> None:
+    server = Server("a")
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+
+    @server.request_handler("tools/list")
+    async def list_tools() -> list[Tool]:
+        output = {"type": "object", "required": ["b"]}
+        return [Tool(name="f", input_schema=schema, output_schema=output)]
+
+    @server.request_handler("tools/call")
+    async def call_tool(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"b": 1} if arguments["a"] else {"c": 1}
+
+    async with connect(server, revision=LATEST) as client:
+        results: list[Any] = [
+            await client.request("tools/call", {"name": "f", "arguments": each})
+            for each in ({}, {"a": "1"}, {"a": 0}, {"a": 1})
+        ]
+    assert [each.content[0].text for each in results[:3]] == [
+        "Input validation error: 'a' is a required property",
+        "Input validation error: '1' is not of type 'integer'",
+        "Output validation error: 'b' is a required property",
+    ]
+    assert results[3].structured_content == {"b": 1}

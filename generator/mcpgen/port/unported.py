@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, order=True)
-class Finding:
+class Unported:
     """A place that was left as it is.
 
     Attributes:
