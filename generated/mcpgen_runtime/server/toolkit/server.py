@@ -150,7 +150,7 @@ class ServerKernel:
         title: str | None = None,
         description: str | None = None,
         website_url: str | None = None,
-        icons: Sequence[Icon] = (),
+        icons: Sequence[Icon] | None = (),
         instructions: str | None = None,
         page_size: int | None = None,
         list_changed: bool = True,
@@ -171,7 +171,7 @@ class ServerKernel:
             check_extensions(capabilities, self.revisions.newest().facts)
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
-        pictures = [wire_of(icon, Icon, "icons") for icon in icons] or None
+        pictures = [wire_of(icon, Icon, "icons") for icon in icons or ()] or None
         about = {"description": description, "websiteUrl": website_url, "icons": pictures}
         settings = ServerSettings(
             info=present_members(name=name, title=title, version=version, **about),
@@ -212,13 +212,13 @@ class ServerKernel:
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | Mapping[str, Any] | None = None,
-        icons: Sequence[Icon] = (),
+        icons: Sequence[Icon] | None = (),
         meta: Mapping[str, Any] | None = None,
         structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
         threads: bool = True,
-        tags: Collection[str] = (),
+        tags: Collection[str] | None = (),
         **options: Unpack[ToolOptions],
     ) -> Callable[[Function], Function]: ...
 
@@ -232,13 +232,13 @@ class ServerKernel:
         title: str | None = None,
         description: str | None = None,
         annotations: ToolAnnotations | Mapping[str, Any] | None = None,
-        icons: Sequence[Icon] = (),
+        icons: Sequence[Icon] | None = (),
         meta: Mapping[str, Any] | None = None,
         structured: bool = True,
         scopes: Collection[str] = (),
         timeout: float | None = None,
         threads: bool = True,
-        tags: Collection[str] = (),
+        tags: Collection[str] | None = (),
         **options: Unpack[ToolOptions],
     ) -> Any:
         """Register the decorated function as a tool.
@@ -408,7 +408,7 @@ class ServerKernel:
 def wire_members(
     title: str | None,
     description: str | None,
-    icons: Sequence[Icon],
+    icons: Sequence[Icon] | None,
     meta: Mapping[str, Any] | None,
     annotations: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -425,7 +425,7 @@ def wire_members(
     return present_members(
         title=title,
         description=description or None,
-        icons=[wire_of(icon, Icon, "icons") for icon in icons] or None,
+        icons=[wire_of(icon, Icon, "icons") for icon in icons or ()] or None,
         annotations=annotations,
         _meta=dict(meta) if meta else None,
     )
