@@ -26,7 +26,9 @@ LIBRARIES = {
     "yaml_text.py": ("yaml",),
     "server/openapi/http_operation.py": ("uritemplate",),
     "server/openapi/openapi_server.py": ("httpx2",),
-    "server/toolkit/compatibility.py": ("pydantic", "pydantic_core"),
+    "server/toolkit/compatibility.py": ("pydantic_core",),
+    "server/toolkit/compatible_arguments.py": ("pydantic",),
+    "server/toolkit/function_handlers.py": ("jsonschema", "jsonschema.exceptions"),
     "server/toolkit/uri_templates.py": ("uritemplate",),
 }
 """Libraries that a package can do without: a type checker need not find them."""

@@ -693,7 +693,7 @@ class _Rewriter(cst.CSTTransformer):
                 self._leave(each, f"{member}({keyword}=)", "use timeout= or client.on_progress()")
         return updated
 
-    def _connected(self, original: cst.With, updated: cst.With) -> cst.With | None:
+    def _connect_block(self, original: cst.With, updated: cst.With) -> cst.With | None:
         """The block of `connect` for one that opens a session; `None` for another block."""
         connection = self._clients.connections.get(id(original))
         if connection is None:
@@ -719,7 +719,7 @@ class _Rewriter(cst.CSTTransformer):
     def leave_With(
         self, original_node: cst.With, updated_node: cst.With
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
-        connected = self._connected(original_node, updated_node)
+        connected = self._connect_block(original_node, updated_node)
         if connected is not None:
             return connected
         item = original_node.items[0]

@@ -61,7 +61,7 @@ class Dialect(msgspec.Struct, frozen=True):
         arguments: The class that validates arguments.
         tags_key: The member of `_meta` in which items have their tags; empty for none.
         marker: The members that tell clients to unwrap a structured result.
-        marks_results: Whether a wrapped result says in `_meta` that it is one.
+        tells_wrapped: Whether a wrapped result says in `_meta` that it is one.
         wrapper_text: The description of the schema of a wrapped result; empty for none.
         indent: The indentation of JSON texts; 0 for one line without spaces.
         splits_lists: Whether each item of a list is a text of its own.
@@ -80,7 +80,7 @@ class Dialect(msgspec.Struct, frozen=True):
     arguments: Callable[[Callable[..., Any], Parameters], Arguments] = ModelArguments
     tags_key: str = ""
     marker: Mapping[str, Any] = {}
-    marks_results: bool = False
+    tells_wrapped: bool = False
     wrapper_text: str = ""
     indent: int = 0
     splits_lists: bool = False
@@ -124,7 +124,7 @@ _FASTMCP = msgspec.structs.replace(
     splits_docstring=True,
     closed=True,
     tags_key="fastmcp",
-    marks_results=True,
+    tells_wrapped=True,
     wrapper_text="",
     unknown="Unknown tool: {name!r}",
 )
@@ -475,9 +475,9 @@ class CompatibleTool(Tool):
             content = _content(value, dialect)
             if output.form == "by value" and (dialect.splits_lists or not isinstance(value, dict)):
                 return ToolResult(content=content)
-            is_marked = output.form == "wrapped" and dialect.marks_results
-            marks = {dialect.tags_key: {"wrap_result": True}} if is_marked else None
-            return ToolResult(content=content, structured=value, meta=marks)
+            is_told = output.form == "wrapped" and dialect.tells_wrapped
+            meta = {dialect.tags_key: {"wrap_result": True}} if is_told else None
+            return ToolResult(content=content, structured=value, meta=meta)
 
         return call
 

@@ -118,7 +118,7 @@ async def test_wrong_arguments_have_the_error_of_the_other_sdk(dialect: Any, tex
     assert absent.content[0].text.startswith("Unknown tool: ")
 
 
-async def test_items_have_titles_and_tags_and_lists_may_be_empty_as_in_fastmcp() -> None:
+async def test_titles_tags_and_empty_lists_are_those_of_fastmcp() -> None:
     server: Any = Server("a", compatibility="fastmcp-4")
     server.add_tool(add, "add_all", tags=["b", "a"])
     server.tool(enabled=False)(add)
