@@ -7,7 +7,7 @@ do its work.
 """
 
 # The types of an optional library are unknown where the library is not installed.
-# mypy: disable-error-code="import-not-found, import-untyped"
+# mypy: disable-error-code="import-not-found"
 # pyright: reportMissingImports=false
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Node, and one keeps comments but can't insert members. TOML is edited by tomlkit
 ruamel.yaml, both of which are needed for such a host alone.
 """
 
-# The types of optional libraries are unknown where the libraries are not installed.
-# mypy: disable-error-code="import-not-found, import-untyped"
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found"
 # pyright: reportMissingImports=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false
 
