@@ -491,7 +491,12 @@ def test_argcomplete_completes_words_of_the_package(
     marked = [sys.executable, "-m", "argcomplete._check_module", "mcpgen_runtime"]
     assert subprocess.run(marked, cwd=PACKAGE_ROOT, check=False).returncode == 0
     answer = folder / "words"
-    asked = {"_ARGCOMPLETE": "3", "COMP_LINE": line, "COMP_POINT": f"{len(line)}"}
-    use(folder, **asked, _ARGCOMPLETE_STDOUT_FILENAME=f"{answer}")
+    use(
+        folder,
+        _ARGCOMPLETE="3",
+        COMP_LINE=line,
+        COMP_POINT=f"{len(line)}",
+        _ARGCOMPLETE_STDOUT_FILENAME=f"{answer}",
+    )
     completed = answer.read_text().split("\v")
     assert {*words} <= {*completed}
