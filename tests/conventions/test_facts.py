@@ -46,6 +46,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "sdk_names.py": "what to use instead of names of other SDKs",
     "errors.py": "tells callers whether an error is about a resource that is not there",
     "server/toolkit/dispatcher.py": "handles calls of tools",
+    "server/toolkit/compatibility.py": "lists and calls as servers of another SDK answer them",
     "server/toolkit/function_handlers.py": "the shape of each request's function in another SDK",
     "server/toolkit/mounted_items.py": "requests that are about items of mounted servers",
     "server/toolkit/completions.py": "completes arguments of prompts and of templates",

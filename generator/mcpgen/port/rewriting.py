@@ -674,9 +674,9 @@ class _Rewriter(cst.CSTTransformer):
     # Clients of the official SDK
 
     def _is_initialization(self, func: cst.BaseExpression) -> bool:
-        """Whether a method is `initialize` of a session, which `connect` calls."""
+        """Whether a method opens a session, which `connect` does."""
         owner, _, member = dotted_name(func).rpartition(".")
-        return member == "initialize" and owner in self._clients.sessions
+        return member == _SDK.members.opening and owner in self._clients.sessions
 
     def _session_of_client(
         self, original: cst.Call, updated: cst.Call, member: str

@@ -50,6 +50,7 @@ class Members:
         loggers: Classes of middleware that log requests.
         applications: Methods of servers that make an ASGI application.
         overridden: Methods that a subclass may have, and that the package does not call.
+        opening: The method of client sessions that opens them; `connect` does it.
         pages: Methods of client sessions whose results are those of one request.
         media: Methods of images and audio that nothing takes the place of.
     """
@@ -60,6 +61,7 @@ class Members:
     loggers: tuple[str, ...]
     applications: tuple[str, ...]
     overridden: tuple[str, ...]
+    opening: str
     pages: tuple[str, ...]
     media: tuple[str, ...]
 
