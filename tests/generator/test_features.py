@@ -603,7 +603,7 @@ def test_a_new_server_has_the_features_that_it_uses(tmp_path: Path) -> None:
     assert run(*words, "--transport", "stdio", cwd=tmp_path).code == 0
     project = tmp_path / "weather"
     settings = (project / "pyproject.toml").read_text("utf-8")
-    assert 'features = ["-serve", "-returns", "config"]' in settings
+    assert 'features = ["config", "-serve", "-returns"]' in settings
     assert run("check", "weather", cwd=tmp_path).code == 0
     command = [sys.executable, "-c", USES_ALL, str(project / "src")]
     subprocess.run(command, check=True, cwd=tmp_path)
