@@ -24,7 +24,7 @@ SOURCE = ROOT / "build" / "website" / "source"
 SITE = ROOT / "build" / "website" / "site"
 TARGET = re.compile(r"(?<=\]\()[^)\s]+(?=[)\s])")
 """The target of a link."""
-PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md")
+PAGES = ("*.md", "docs/*.md", "docs/tutorial/*.md", "examples/**/*.md")
 """The files that the site is made of."""
 INDEX = """---
 rendered: true
