@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from library.protocol.testing import contract
 
+from library.protocol.testing import contract
 from library.server import server
 
 pytest.importorskip("mcpgen", reason="mcpgen compares contracts, and is not installed")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from library.protocol import REVISIONS, ClientHandlers, RemoteError, ToolFailedError
-from library.protocol.testing import connected
 
 from library.database import Book
+from library.protocol import REVISIONS, ClientHandlers, RemoteError, ToolFailedError
+from library.protocol.testing import connected
 from library.server import server
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ import json
 import platform
 from collections.abc import Callable
 from functools import cache as computed_once
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,15 @@ def _tools() -> list[str]:
 
 @computed_once
 def _versions() -> tuple[str, ...]:
-    return tuple(version(name) for name in _LIBRARIES)
+    return tuple(_version(name) for name in _LIBRARIES)
+
+
+def _version(name: str) -> str:
+    """The version of a distribution; empty for that of an extra that is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def _digest(*values: object) -> str:
