@@ -119,7 +119,7 @@ def test_a_server_by_the_instructions_for_agents_works(tmp_path: Path) -> None:
                 file.write(f"\n\n{blocks}")
     tests = project / TESTS
     text = tests.read_text("utf-8").replace('== ["measure"]', '== ["measure", "add"]')
-    imports = "from weather.protocol import models\nfrom weather.protocol.testing"
+    imports = "from weather.protocol import RemoteError, models\nfrom weather.protocol.testing"
     tests.write_text(text.replace("from weather.protocol.testing", imports, 1), "utf-8")
     for words in (("--contract-update",), ()):
         done = subprocess.run(
@@ -131,7 +131,7 @@ def test_a_server_by_the_instructions_for_agents_works(tmp_path: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "8 passed" in done.stdout
+        assert "9 passed" in done.stdout
 
 
 def indented_blocks(text: str) -> dict[str, str]:
