@@ -161,7 +161,7 @@ def phrases_in(path: Path) -> Iterator[tuple[int, str]]:
 def listed(
     paths: Collection[Path], look: Callable[[Path], Iterator[tuple[int, str]]]
 ) -> Iterator[str]:
-    """What a look at each file gives, with places."""
+    """The lines that a look at each file gives, with places."""
     for path in paths:
         for line, text in look(path):
             yield f"{relative_name(path)}:{line}: {text}"

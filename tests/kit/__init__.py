@@ -1,1 +1,1 @@
-"""What tests of the package share: both ends of a connection, scripted peers, clocks, engines."""
+"""Shared by tests of the package: both ends of a connection, scripted peers, clocks, engines."""
