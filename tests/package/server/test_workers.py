@@ -360,7 +360,7 @@ def test_a_trace_has_the_messages_of_all_processes(folder: Path) -> None:
 
 def test_a_lifespan_that_fails_ends_all_with_its_error(folder: Path) -> None:
     done = run(folder, *WORKERS, FAIL="1")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "RuntimeError: no database" in done.stderr
     assert "serving at" not in done.stderr
     assert done.stderr.endswith("error: a worker could not start to serve; its error is above\n")
@@ -370,7 +370,7 @@ def test_a_module_that_fails_in_a_worker_ends_all_with_its_error(folder: Path) -
     text = "import multiprocessing\nif multiprocessing.parent_process():\n    1 / 0\n"
     (folder / "web.py").write_text(text + textwrap.dedent(WEB))
     done = run(folder, *WORKERS)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "ZeroDivisionError" in done.stderr
     assert "never awaited" not in done.stderr
     assert done.stderr.endswith("error: a worker could not start to serve; its error is above\n")
