@@ -21,7 +21,14 @@ from mcpgen.names import LIBRARIES, Library
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-pytest_plugins = ["leftovers", "outcomes", "reach", "requirements.recording", "selection"]
+pytest_plugins = [
+    "kit.limits",
+    "leftovers",
+    "outcomes",
+    "reach",
+    "requirements.recording",
+    "selection",
+]
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent

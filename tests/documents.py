@@ -29,8 +29,9 @@ NO_DOCUMENTS = {"README.md", "CHANGELOG.md"}
 """Files at the top that are not among the policies."""
 CHANGES = ROOT / "docs" / "changes"
 STEPS = frozenset({"file", "top", "add", "line"})
-"""Ways in which a block of the tutorial changes the file that it names: it is the whole file, replaces
-the lines above the first tool, is appended, or replaces the line that begins with the same word.
+"""Ways in which a block of the tutorial changes the file that it names: it is the whole file,
+replaces the lines above the first tool, is appended, or replaces the line that begins with the same
+word.
 """
 COMMENT = re.compile(rf"<!-- (example|output|sample|{'|'.join(sorted(STEPS))}): (\S+) -->")
 FENCE = "```"

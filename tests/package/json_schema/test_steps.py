@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.json_schema import CheckedSchema, validation
+from kit.limits import SetLimit
+from mcpgen_runtime.json_schema import CheckedSchema
 from mcpgen_runtime.json_schema.keywords import key_of
 from mcpgen_runtime.json_schema.patterns import Pattern, PatternError
 from mcpgen_runtime.json_schema.validation import validator
@@ -127,7 +128,7 @@ def test_a_comparison_costs_by_the_size_of_a_value(value: Any, key: str, steps: 
 
 
 @pytest.fixture
-def cost(monkeypatch: pytest.MonkeyPatch) -> Any:
+def cost(monkeypatch: pytest.MonkeyPatch, set_limit: SetLimit) -> Any:
     """The steps of a validation: as many as are allowed at the least for a value of one part."""
 
     def measure(schema: Any, value: Any) -> int:
@@ -136,7 +137,7 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Any:
         low, high = -10_000, 10_000
         while low + 1 < high:
             middle = (low + high) // 2
-            monkeypatch.setattr(validation, "STEPS", middle)
+            set_limit("pkg.json_schema.validation.STEPS", middle)
             too_many = complain(value) == "the schema asks for more work than the value is worth"
             low, high = (middle, high) if too_many else (low, middle)
         monkeypatch.undo()

@@ -14,6 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import Http, asgi
+from kit.limits import SetLimit
 from kit.live import text_of
 from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE
@@ -187,9 +188,9 @@ async def test_updates_and_log_levels_of_a_session_reach_no_other(far: str) -> N
 
 @far_side
 async def test_the_least_recently_used_session_makes_room(
-    far: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    far: str, set_limit: SetLimit, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(upstream_pool, "MOST_SESSIONS", 2)
+    set_limit("pkg.proxy.upstream_pool.MOST_SESSIONS", 2)
     behind = Counted()
     async with asgi(Server.proxy(behind, name="front", revision=far)) as http:
         clients = [http, http.another(), http.another()]

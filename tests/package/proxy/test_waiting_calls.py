@@ -11,8 +11,8 @@ import pytest
 
 from kit.asgi_client import Http, asgi
 from kit.issuer import bearer
+from kit.limits import SetLimit
 from mcpgen_runtime import Context, Server, StaticTokens
-from mcpgen_runtime.proxy import waiting_calls
 from package.proxy.test_proxy import NEWEST, SESSION
 
 pytestmark = pytest.mark.anyio
@@ -89,9 +89,9 @@ async def test_a_call_is_continued_by_its_own_user_alone() -> None:
 
 @pytest.mark.parametrize("questions", [QUESTIONS, QUESTIONS[:1]], ids=["two", "one"])
 async def test_a_call_that_waited_for_too_long_is_an_error(
-    questions: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    questions: tuple[str, ...], set_limit: SetLimit
 ) -> None:
-    monkeypatch.setattr(waiting_calls, "WAITING_SECONDS", 0.2)
+    set_limit("pkg.proxy.waiting_calls.WAITING_SECONDS", 0.2)
     ended = anyio.Event()
     server = theatre(*questions, ended=ended.set)
     async with asgi(Server.proxy(server, revision=SESSION)) as http:
@@ -103,9 +103,9 @@ async def test_a_call_that_waited_for_too_long_is_an_error(
 
 @pytest.mark.parametrize("most", [0, 1])
 async def test_of_too_many_waiting_calls_the_oldest_is_cancelled(
-    most: int, monkeypatch: pytest.MonkeyPatch
+    most: int, set_limit: SetLimit
 ) -> None:
-    monkeypatch.setattr(waiting_calls, "MOST_CALLS", most)
+    set_limit("pkg.proxy.waiting_calls.MOST_CALLS", most)
     ended = anyio.Event()
     async with asgi(Server.proxy(theatre("Which row?", ended=ended.set), revision=SESSION)) as http:
         question = (await book(http))["result"]

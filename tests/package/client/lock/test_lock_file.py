@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.limits import SetLimit
 from kit.stdio_process import PATHS
 from mcpgen_runtime import LockError, LockFileError, LockMismatchError
 from mcpgen_runtime.client.lock import lock_file
@@ -86,11 +87,9 @@ async def test_a_pipe_or_a_folder_is_no_lock(path: Path) -> None:
                 pass
 
 
-async def test_a_file_over_the_limit_is_not_read(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_over_the_limit_is_not_read(path: Path, set_limit: SetLimit) -> None:
     await record(path)
-    monkeypatch.setattr(lock_file, "MAX_BYTES", 100)
+    set_limit("pkg.client.lock.lock_file.MAX_BYTES", 100)
     with pytest.raises(LockFileError, match="expected at most 100 bytes"):
         async with locked(path, ListingServer()):
             pass

@@ -22,6 +22,7 @@ import pytest
 
 from kit.asgi_client import SESSION, Http, asgi
 from kit.asgi_wire import Wire
+from kit.limits import SetLimit
 from kit.wire import INITIALIZED, SESSIONS, initialize, request
 from mcpgen_runtime import (
     Context,
@@ -37,7 +38,6 @@ from mcpgen_runtime.protocol import jsonrpc
 from mcpgen_runtime.protocol.lifecycle import Session
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.task_scope import TaskScope
-from mcpgen_runtime.server.asgi import sealed_sessions
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.http_response import Refused
 from mcpgen_runtime.server.asgi.quotas import Quotas
@@ -439,10 +439,8 @@ async def test_delete_ends_a_session_in_one_process_and_says_so(revision: str) -
 
 
 @newest
-async def test_so_many_ended_sessions_are_remembered(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sealed_sessions, "ENDED", 2)
+async def test_so_many_ended_sessions_are_remembered(revision: str, set_limit: SetLimit) -> None:
+    set_limit("pkg.server.asgi.sealed_sessions.ENDED", 2)
     async with serve_in_memory(server_of()) as (http, _):
         ids: list[str] = []
         for _ in range(3):
@@ -700,10 +698,10 @@ async def test_nobody_is_served_while_the_store_cannot_be_reached() -> None:
 
 
 @newest
-def test_no_longer_text_than_an_id_is_read(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_longer_text_than_an_id_is_read(revision: str, set_limit: SetLimit) -> None:
     identifier = new_id(revision)
     cipher = SessionCipher("tester", lambda: (KEY,), 50)
-    monkeypatch.setattr(sealed_sessions, "ID_CHARACTERS", len(identifier))
+    set_limit("pkg.server.asgi.sealed_sessions.ID_CHARACTERS", len(identifier))
     assert cipher.open(identifier, None) is not None
-    monkeypatch.setattr(sealed_sessions, "ID_CHARACTERS", len(identifier) - 1)
+    set_limit("pkg.server.asgi.sealed_sessions.ID_CHARACTERS", len(identifier) - 1)
     assert cipher.open(identifier, None) is None

@@ -22,6 +22,7 @@ from kit.guarded import (
     text_in,
 )
 from kit.issuer import bearer, proof_key, proof_of, token_of
+from kit.limits import SetLimit
 from kit.wire import SESSIONS, initialize, request
 from mcpgen_runtime import DpopValidation
 from requirements import EVERY_REVISION, requirement
@@ -158,8 +159,8 @@ async def test_a_proof_is_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None
         assert (await http.post(HELLO)).status == 200
 
 
-async def test_of_too_many_proofs_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpgen_runtime.server.auth.dpop_validation.STORED_IDS", 3)
+async def test_of_too_many_proofs_the_oldest_is_forgotten(set_limit: SetLimit) -> None:
+    set_limit("pkg.server.auth.dpop_validation.STORED_IDS", 3)
     proofs = [proof_of(KEY, TOKEN) for _ in range(4)]
     async with asgi(Guarded().server, auth=protected_settings(dpop=DpopValidation())) as http:
         http.fields["authorization"] = f"DPoP {TOKEN}"

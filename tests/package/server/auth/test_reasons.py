@@ -28,6 +28,7 @@ from kit.issuer import (
     sign_token,
     token_of,
 )
+from kit.limits import SetLimit
 from mcpgen_runtime import DpopValidation, Introspection, InvalidTokenError, JwtVerifier, Principal
 from mcpgen_runtime.auth.address_rules import AddressCheck
 from mcpgen_runtime.errors import ConnectFailedError, McpError, TransportError
@@ -388,9 +389,9 @@ async def test_a_document_of_an_issuer_is_fetched_or_refused(
     raw: bytes | None,
     limit: int,
     fetched: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    set_limit: SetLimit,
 ) -> None:
-    monkeypatch.setattr(issuer_fetch, "DOCUMENT_LIMIT", limit)
+    set_limit("pkg.server.auth.issuer_fetch.DOCUMENT_LIMIT", limit)
     issuer.raw = raw
     http = IssuerHttp([issuer.url])
     url = f"{issuer.url}/jwks" if raw is not None else f"{issuer.url}/nowhere"

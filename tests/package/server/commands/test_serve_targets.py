@@ -17,9 +17,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from kit.limits import SetLimit
 from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import Server, connect
-from mcpgen_runtime.server.commands import serve_reload
 from mcpgen_runtime.server.commands.serve_command import load
 from mcpgen_runtime.server.commands.serve_reload import watched_directories
 
@@ -82,7 +82,7 @@ server = Server("{name}")
 
 
 def test_directories_of_the_users_code_are_watched_nearest_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, set_limit: SetLimit
 ) -> None:
     for name in ("b/d", "a/c/e", ".git/x", "__pycache__", "node_modules/y", "env/lib"):
         (tmp_path / name).mkdir(parents=True)
@@ -91,7 +91,7 @@ def test_directories_of_the_users_code_are_watched_nearest_first(
     (tmp_path / "link").symlink_to(tmp_path / "a")
     watched = [tmp_path / name for name in ("", "a", "b", "a/c", "b/d", "a/c/e")]
     assert watched_directories(tmp_path) == watched
-    monkeypatch.setattr(serve_reload, "WATCHED_DIRECTORIES", 4)
+    set_limit("pkg.server.commands.serve_reload.WATCHED_DIRECTORIES", 4)
     assert watched_directories(tmp_path) == watched[:4]
     assert watched_directories(tmp_path / "gone") == [tmp_path / "gone"]
 

@@ -9,6 +9,7 @@ import anyio
 import httpx2
 import pytest
 
+from kit.limits import SetLimit
 from mcpgen_runtime import Server
 from mcpgen_runtime.server.openapi import document as document_module
 from mcpgen_runtime.server.openapi import schema_conversion
@@ -103,7 +104,9 @@ def test_a_decoded_document_counts_as_its_text_would() -> None:
         )
 
 
-def test_values_that_many_operations_refer_to_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_many_operations_refer_to_are_counted(
+    monkeypatch: pytest.MonkeyPatch, set_limit: SetLimit
+) -> None:
     schemas = {"Big": {"enum": ["x" * 1000]}}
     operation = {
         "parameters": [
@@ -114,11 +117,11 @@ def test_values_that_many_operations_refer_to_are_counted(monkeypatch: pytest.Mo
     paths = {f"/{number}": {"get": operation} for number in range(20)}
     spec = {**one("/", {}), "paths": paths, "components": {"schemas": schemas}}
     make_server(spec)
-    monkeypatch.setattr(document_module, "DOCUMENT_TEXT", 10_000)
+    set_limit("pkg.server.openapi.document.DOCUMENT_TEXT", 10_000)
     with pytest.raises(ValueError, match="expected operations with at most 10000 characters"):
         make_server(spec)
     monkeypatch.undo()
-    monkeypatch.setattr(schema_conversion, "SCHEMA_TEXT", 500)
+    set_limit("pkg.server.openapi.schema_conversion.SCHEMA_TEXT", 500)
     with pytest.warns(OpenApiWarning, match="expected schemas with at most 500 characters"):
         make_server(spec)
 
@@ -154,13 +157,13 @@ def test_the_time_of_a_request_is_positive() -> None:
         make_server(one("/", {}), timeout=0)
 
 
-def test_texts_and_parts_may_be_as_many_as_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_and_parts_may_be_as_many_as_a_limit(set_limit: SetLimit) -> None:
     spec = {"openapi": "3.1.0"}
     size = document_module.Document(spec).take_text("text")
     assert size >= 4
-    monkeypatch.setattr(document_module, "DOCUMENT_TEXT", 2 * size)
-    monkeypatch.setattr(document_module, "DOCUMENT_WORK", 2)
-    monkeypatch.setattr(schema_conversion, "SCHEMA_TEXT", size)
+    set_limit("pkg.server.openapi.document.DOCUMENT_TEXT", 2 * size)
+    set_limit("pkg.server.openapi.document.DOCUMENT_WORK", 2)
+    set_limit("pkg.server.openapi.schema_conversion.SCHEMA_TEXT", size)
     document = document_module.Document(spec)
     for _ in range(2):
         document.take_work()

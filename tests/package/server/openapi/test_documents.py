@@ -18,8 +18,8 @@ import yaml
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
+from kit.limits import SetLimit
 from mcpgen_runtime import HTTPRoute, MCPType, RemoteError, RouteMap, Server
-from mcpgen_runtime.server.openapi import document as document_module
 from mcpgen_runtime.server.openapi import schema_conversion
 from mcpgen_runtime.server.openapi.openapi_server import OpenApiWarning
 from mcpgen_runtime.testing import connected
@@ -198,7 +198,7 @@ async def test_documents_are_read_as_text_and_from_files(tmp_path: Path) -> None
     assert Server.from_openapi(text).name == "no"
 
 
-def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_document_has_bounds(set_limit: SetLimit, tmp_path: Path) -> None:
     deep: dict[str, Any] = {}
     for _ in range(100):
         deep = {"items": deep}
@@ -208,23 +208,23 @@ def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     for schema in (deep, bomb):
         with pytest.warns(OpenApiWarning, match="expected schemas with at most"):
             Server.from_openapi(one("/", body_of(schema), "post"), base_url="https://a.test")
-    monkeypatch.setattr(document_module, "DOCUMENT_WORK", 1000)
-    monkeypatch.setattr(schema_conversion, "SCHEMA_NODES", 5000)
+    set_limit("pkg.server.openapi.document.DOCUMENT_WORK", 1000)
+    set_limit("pkg.server.openapi.schema_conversion.SCHEMA_NODES", 5000)
     with pytest.raises(ValueError, match="its schemas have more than 1000 parts"):
         Server.from_openapi(one("/", body_of(bomb), "post"), base_url="https://a.test")
-    monkeypatch.setattr(document_module, "OPERATIONS", 3)
+    set_limit("pkg.server.openapi.document.OPERATIONS", 3)
     with pytest.raises(ValueError, match="expected at most 3 operations"):
         Server.from_openapi(DOCUMENT)
-    monkeypatch.setattr(document_module, "OPERATIONS", 4)
+    set_limit("pkg.server.openapi.document.OPERATIONS", 4)
     Server.from_openapi(DOCUMENT)
-    monkeypatch.setattr(document_module, "OPERATIONS", 3)
-    monkeypatch.setattr(document_module, "DOCUMENT_BYTES", 100)
+    set_limit("pkg.server.openapi.document.OPERATIONS", 3)
+    set_limit("pkg.server.openapi.document.DOCUMENT_BYTES", 100)
     (tmp_path / "a.json").write_text(json.dumps(DOCUMENT))
     specs: list[Path | str] = [tmp_path / "a.json", json.dumps(DOCUMENT)]
     for spec in specs:
         with pytest.raises(ValueError, match="expected at most 100 bytes"):
             Server.from_openapi(spec)
-    monkeypatch.setattr(document_module, "DOCUMENT_BYTES", len(json.dumps(DOCUMENT)))
+    set_limit("pkg.server.openapi.document.DOCUMENT_BYTES", len(json.dumps(DOCUMENT)))
     with pytest.raises(ValueError, match="expected at most 3 operations"):  # it was read
         Server.from_openapi(tmp_path / "a.json")
 

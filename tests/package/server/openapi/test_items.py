@@ -11,9 +11,9 @@ import httpx2
 import pytest
 from starlette.responses import JSONResponse
 
+from kit.limits import SetLimit
 from mcpgen_runtime import HTTPRoute, MCPType, RouteMap, Server, to_builtins
 from mcpgen_runtime.errors import RemoteError, ToolError
-from mcpgen_runtime.server.openapi import http_operation
 from mcpgen_runtime.server.openapi.document import Document
 from mcpgen_runtime.server.openapi.http_operation import OperationTool
 from mcpgen_runtime.server.openapi.openapi_server import OpenApiWarning
@@ -323,9 +323,9 @@ def test_a_value_in_a_path_is_decoded_twice_before_it_is_checked(
 
 @pytest.mark.parametrize(("size", "is_read"), [(10, True), (11, False)])
 async def test_a_response_may_have_as_many_bytes_as_the_limit(
-    size: int, is_read: bool, monkeypatch: pytest.MonkeyPatch
+    size: int, is_read: bool, set_limit: SetLimit
 ) -> None:
-    monkeypatch.setattr(http_operation, "RESPONSE_BYTES", 10)
+    set_limit("pkg.server.openapi.http_operation.RESPONSE_BYTES", 10)
     http = Http(kind="text/plain", body=b"x" * size)
     tool = OperationTool(read("no parameter"), lambda: http, slashes=False, timeout=None)
     if is_read:
@@ -336,9 +336,9 @@ async def test_a_response_may_have_as_many_bytes_as_the_limit(
 
 
 async def test_a_response_is_read_up_to_a_part_beyond_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
+    set_limit: SetLimit,
 ) -> None:
-    monkeypatch.setattr(http_operation, "RESPONSE_BYTES", 10)
+    set_limit("pkg.server.openapi.http_operation.RESPONSE_BYTES", 10)
     parts = [b"x" * 10, b"x", b"x"]
 
     class Parts(Response):

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
+from kit.limits import SetLimit
 from mcpgen_runtime import Server, to_builtins
 from mcpgen_runtime.server.openapi import http_operation
 from mcpgen_runtime.server.openapi.openapi_server import CurrentClient, OpenApiWarning
@@ -372,8 +373,8 @@ async def test_an_error_of_the_api_is_shown_in_part() -> None:
     assert len(text) < http_operation.ERROR_CHARACTERS + 100
 
 
-async def test_a_response_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_operation, "RESPONSE_BYTES", 10)
+async def test_a_response_without_end_is_refused(set_limit: SetLimit) -> None:
+    set_limit("pkg.server.openapi.http_operation.RESPONSE_BYTES", 10)
     async with connect_api(one("/", {}), PlainTextResponse("x" * 100)) as (client, _):
         result = await client.call_tool("call", {})
     assert result.content[0].text == "GET /: the response has more than 10 bytes"

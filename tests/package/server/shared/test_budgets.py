@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from kit.engine import Engine
+from kit.limits import SetLimit
 from mcpgen_runtime import SharedStateFullError, TaskRecord
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.server.features.shared_task_server import with_tasks
@@ -261,9 +262,9 @@ async def test_stored_changes_have_so_many_bytes(engine: Engine) -> None:
 
 
 async def test_used_ids_of_one_kind_make_no_room_for_others(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, set_limit: SetLimit
 ) -> None:
-    monkeypatch.setattr(redis_engine, "STORED_IDS", 10)
+    set_limit("pkg.server.shared.redis_engine.STORED_IDS", 10)
     async with opened(engine) as state:
         assert state.ended is not None
         assert await state.used.use(b"proof", 60.0)

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from kit.engine import Engine, run_engine
+from kit.limits import SetLimit
 from mcpgen_runtime import Bus, MemoryBus, SharedStateError
 from mcpgen_runtime.server.shared import bus as bus_module
 from mcpgen_runtime.server.shared.state import SharedState, state_of
@@ -63,10 +64,8 @@ async def test_a_reader_that_waits_gets_a_change_at_once(kind: str, engine: Engi
 
 
 @kinds
-async def test_a_late_reader_gets_a_gap(
-    kind: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bus_module, "KEPT_CHANGES", 100)
+async def test_a_late_reader_gets_a_gap(kind: str, engine: Engine, set_limit: SetLimit) -> None:
+    set_limit("pkg.server.shared.bus.KEPT_CHANGES", 100)
     async with bus_of(kind, engine) as bus:
         cursor = (await bus.changes(None)).cursor
         for number in range(1000):

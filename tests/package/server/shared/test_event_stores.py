@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from kit.engine import Engine
+from kit.limits import SetLimit
 from mcpgen_runtime import EventStore, MemoryEventStore
 from mcpgen_runtime.server.asgi import event_store
-from mcpgen_runtime.server.shared import redis_engine
 from mcpgen_runtime.server.shared.state import state_of
 from requirements import EVERY_REVISION
 
@@ -131,11 +131,9 @@ async def test_discarded_events_are_unknown(kind: str, engine: Engine) -> None:
         assert [await after(store, each) for each in ids] == [None, None, None]
 
 
-async def test_the_engine_keeps_the_newest_events(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(redis_engine, "EVENTS", 10)
-    monkeypatch.setattr(redis_engine, "EVENT_BYTES", 1000)
+async def test_the_engine_keeps_the_newest_events(engine: Engine, set_limit: SetLimit) -> None:
+    set_limit("pkg.server.shared.redis_engine.EVENTS", 10)
+    set_limit("pkg.server.shared.redis_engine.EVENT_BYTES", 1000)
     async with store_of("redis", engine) as store:
         ids = [await store.add("s", "a", b"%d" % number) for number in range(20)]
         assert await after(store, ids[8]) is None
@@ -149,9 +147,9 @@ async def test_the_engine_keeps_the_newest_events(
 
 
 async def test_streams_that_ended_leave_nothing_in_the_engine(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, set_limit: SetLimit
 ) -> None:
-    monkeypatch.setattr(redis_engine, "EVENTS", 10)
+    set_limit("pkg.server.shared.redis_engine.EVENTS", 10)
     async with store_of("redis", engine) as store:
         for number in range(100):
             await store.add("s", f"a{number}", b"", [number])

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from kit.limits import SetLimit
 from kit.simulation import ASYNCIO
-from mcpgen_runtime.server.shared import redis_connection
 from mcpgen_runtime.server.shared.redis_connection import RedisConnection
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -159,9 +159,9 @@ async def test_an_error_reply_is_that_of_its_command() -> None:
     ],
 )
 async def test_a_wrong_or_long_reply_fails_its_command_alone(
-    data: bytes, text: str, monkeypatch: pytest.MonkeyPatch
+    data: bytes, text: str, set_limit: SetLimit
 ) -> None:
-    monkeypatch.setattr(redis_connection, "REPLY_BYTES", 1000)
+    set_limit("pkg.server.shared.redis_connection.REPLY_BYTES", 1000)
     links = Links()
     first = await links.connected()
     wrong, later = links.connection.call(("A",)), links.connection.call(("B",))

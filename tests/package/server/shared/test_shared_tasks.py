@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from kit.engine import Engine
+from kit.limits import SetLimit
 from kit.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work, connect_requestor
 from mcpgen_runtime import (
     Context,
@@ -378,9 +379,9 @@ class Large(Work):
 
 
 async def test_a_result_that_is_too_large_fails_its_task(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, set_limit: SetLimit
 ) -> None:
-    monkeypatch.setattr(redis_tasks, "RECORD_BYTES", 2000)
+    set_limit("pkg.server.shared.redis_tasks.RECORD_BYTES", 2000)
     async with run_workers(engine.url, Large) as workers, connect_requestor(workers.any) as client:
         task_id = (await client.start("large"))["taskId"]
         task = await client.reaches(task_id, "failed")

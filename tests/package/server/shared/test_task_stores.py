@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from kit.engine import Engine
+from kit.limits import SetLimit
 from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord, TaskStore
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.runtime import task_store
@@ -200,10 +201,8 @@ async def test_pages_have_the_tasks_of_an_owner_in_order(kind: str, engine: Engi
                     await store.page("ada", garbage, 8)
 
 
-async def test_a_record_that_is_too_large_is_refused(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(redis_tasks, "RECORD_BYTES", 1000)
+async def test_a_record_that_is_too_large_is_refused(engine: Engine, set_limit: SetLimit) -> None:
+    set_limit("pkg.server.shared.redis_tasks.RECORD_BYTES", 1000)
     async with store_of("redis", engine) as store:
         record = record_of()
         await store.create(record)
