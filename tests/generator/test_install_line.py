@@ -16,9 +16,10 @@ pytestmark = pytest.mark.costly
 
 FEATURES = tuple(each.name for each in feature_table.FEATURES)
 OTHER_NAMES = {"dotenv": "python-dotenv", "opentelemetry": "opentelemetry-api", "re2": "google-re2"}
-OTHER_NAMES |= {"yaml": "pyyaml"}
+OTHER_NAMES |= {"ruamel": "ruamel.yaml", "yaml": "pyyaml"}
 BROUGHT = {"httpcore2", "referencing", "jsonschema_specifications", "attrs", "typing_extensions"}
 BROUGHT |= {"pydantic_core"}
+BROUGHT |= {"argcomplete"}  # by shells
 BROUGHT |= {"mcpgen", "pytest", "trio"}  # of tests
 
 

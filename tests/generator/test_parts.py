@@ -182,19 +182,27 @@ def foreign_imports(text: str) -> Iterator[str]:
                 yield module.partition(".")[0]
 
 
+OF_COMMANDS = {"argcomplete", "ruamel", "tomlkit"}
+"""Completion in shells, and the files of hosts in TOML and YAML."""
+
+
 @pytest.mark.parametrize(
     ("chosen", "transports", "expected"),
     [
         ("types", "all", {"msgspec"}),
         ("protocol", "all", {"msgspec"}),
-        ("server", "stdio", {"msgspec", "anyio", "rich", TELEMETRY}),
-        ("client", "stdio", {"msgspec", "anyio", "dotenv", "filelock", "rich", TELEMETRY}),
+        ("server", "stdio", {"msgspec", "anyio", "rich", TELEMETRY, *OF_COMMANDS}),
+        (
+            "client",
+            "stdio",
+            {"msgspec", "anyio", "dotenv", "filelock", "rich", TELEMETRY, *OF_COMMANDS},
+        ),
         (
             "server",
             "http",
             {
                 *("msgspec", "anyio", "uvicorn", "httpx2", "joserfc", "watchfiles"),
-                *("cryptography", "rich", "valkey", TELEMETRY),
+                *("cryptography", "rich", "valkey", TELEMETRY, *OF_COMMANDS),
             },
         ),
         (
@@ -203,6 +211,7 @@ def foreign_imports(text: str) -> Iterator[str]:
             {
                 *("msgspec", "anyio", "aiohttp", "dotenv", "httpx2", "httpcore2", "rich"),
                 TELEMETRY,
+                *OF_COMMANDS,
                 *AUTHORIZING,
             },
         ),
@@ -529,7 +538,7 @@ def test_an_installed_runtime_has_all_but_rendered_features() -> None:
 
 def test_a_feature_brings_those_of_the_features_that_it_brings() -> None:
     chosen = features(selection(features=("none", "inspector")), [facts.load(NEWEST)]).chosen
-    brought = {"apps", "callbacks", "commands", "resources", "subscriptions", "trace"}
+    brought = {"apps", "callbacks", "commands", "config", "resources", "subscriptions", "trace"}
     assert chosen == {"inspector", *brought}
 
 

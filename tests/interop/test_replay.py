@@ -39,13 +39,21 @@ CALLS: dict[str, dict[str, Any]] = {
 
 
 class Person(ClientHandlers):
-    """Answers whatever the server asks."""
+    """Answers whatever the server asks.
+
+    Attributes:
+        asked_for_roots: Set once the server, which asks at a time of its own, asked for roots.
+    """
+
+    def __init__(self) -> None:
+        self.asked_for_roots = anyio.Event()
 
     async def create_message(self, params: Any, ctx: Any) -> Any:
         said = {"type": "text", "text": "sunny"}
         return {"role": "assistant", "content": said, "model": "parrot"}
 
     async def list_roots(self, params: Any, ctx: Any) -> Any:
+        self.asked_for_roots.set()
         return {"roots": [{"uri": "file:///maps"}]}
 
 
@@ -81,11 +89,14 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("releases")
 
     async def session(release: str) -> None:
-        async with connect(everything(release), revision=REVISION, handlers=Person()) as client:
+        person = Person()
+        async with connect(everything(release), revision=REVISION, handlers=person) as client:
             await client.list_tools()
             await client.list_prompts()
             for name, arguments in CALLS.items():
                 await client.call_tool(name, arguments, on_progress=lambda *_: None)
+            with anyio.fail_after(10):
+                await person.asked_for_roots.wait()
 
     with pytest.MonkeyPatch.context() as patched:
         for release in RELEASES:

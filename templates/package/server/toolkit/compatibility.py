@@ -226,6 +226,7 @@ class CompatibleServer(ServerKernel):
 
     if not TYPE_CHECKING:  # the signatures are those of the decorators, which a package may lack
 
+        @functools.wraps(ServerKernel.tool)
         def tool(self, name: Any = None, *, enabled: bool = True, **options: Any) -> Any:
             """Register a tool as `tool` of the toolkit does, unless it is not enabled."""
             if enabled:
