@@ -248,6 +248,7 @@ def test_a_schema_that_is_damaged_is_found(tmp_path: Path, monkeypatch: pytest.M
         place.mkdir() if path.is_dir() else place.write_bytes(path.read_bytes())
     (copy / newest.name / "schema.json").write_text("{}")
     monkeypatch.setattr(paths, "schema_dir", lambda: copy)
+    (tmp_path / "none").mkdir()
     by_subject = findings(tmp_path / "none")
     assert by_subject[f"revision {newest.name}"]["state"] == "wrong"
 

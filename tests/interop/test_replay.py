@@ -93,10 +93,10 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         async with connect(everything(release), revision=REVISION, handlers=person) as client:
             await client.list_tools()
             await client.list_prompts()
-            for name, arguments in CALLS.items():
-                await client.call_tool(name, arguments, on_progress=lambda *_: None)
             with anyio.fail_after(10):
                 await person.asked_for_roots.wait()
+            for name, arguments in CALLS.items():
+                await client.call_tool(name, arguments, on_progress=lambda *_: None)
 
     with pytest.MonkeyPatch.context() as patched:
         for release in RELEASES:

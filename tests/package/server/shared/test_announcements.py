@@ -158,7 +158,7 @@ SECRET = "hunter2"
     ("words", "code", "text"),
     [
         (("--shared", f"http://:{SECRET}@h/", "tools"), 2, "expected the URL of an engine"),
-        (("--shared", f"unix://:{SECRET}@/no.sock", "tools"), 1, "the engine of the shared state"),
+        (("--shared", f"unix://:{SECRET}@/no.sock", "tools"), 2, "the engine of the shared state"),
         (("--shared", "unix:///no.sock", "tool"), 2, "expected tools, prompts, resources or the"),
     ],
 )
