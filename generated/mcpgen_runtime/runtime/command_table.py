@@ -8,7 +8,7 @@ do its work.
 
 # The types of an optional library are unknown where the library is not installed.
 # mypy: disable-error-code="import-not-found"
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
