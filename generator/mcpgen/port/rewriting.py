@@ -116,6 +116,11 @@ class _Rewriter(cst.CSTTransformer):
         match node.body:
             case [cst.Assign(targets=[_], value=cst.Call() as call)]:
                 self._assigned.add(id(call))
+            case [cst.Return(value=cst.Call() as call)]:
+                self._assigned.add(id(call))
+            case [cst.Assign(value=(cst.Name() | cst.Attribute()) as value)]:
+                if level_of(sdk_name(self, value)) in self._dialects:
+                    self._leave(node, dotted_name(value), "write compatibility= in its calls")
             case [cst.Expr(value=cst.Await(expression=cst.Call(func=func) as call))]:
                 if self._is_initialization(func):
                     self._understood.add(id(call))
@@ -137,7 +142,15 @@ class _Rewriter(cst.CSTTransformer):
         if not self._handlers:
             return updated_node
         handlers, self._handlers = self._handlers, []
-        target = cst.ensure_type(updated_node.body[0], cst.Assign).targets[0].target
+        statement, end = updated_node.body[0], list[cst.BaseStatement]()
+        if isinstance(statement, cst.Return):
+            assert statement.value is not None  # it has the handlers
+            target: cst.BaseExpression = cst.Name("new_server")
+            end.append(cst.SimpleStatementLine([cst.Return(target)]))
+            statement = cst.Assign([cst.AssignTarget(cst.Name("new_server"))], statement.value)
+            updated_node = updated_node.with_changes(body=[statement])
+        else:
+            target = cst.ensure_type(statement, cst.Assign).targets[0].target
         lines: list[cst.BaseStatement] = [updated_node]
         for method, function in handlers:
             decorator = cst.Call(
@@ -146,7 +159,7 @@ class _Rewriter(cst.CSTTransformer):
             )
             call = cst.Call(decorator, [cst.Arg(function)])
             lines.append(cst.SimpleStatementLine([cst.Expr(call)]))
-        return cst.FlattenSentinel(lines)
+        return cst.FlattenSentinel([*lines, *end])
 
     # Names
 
