@@ -83,8 +83,7 @@ ROWS = {
         "class A(Middleware):\n    async def on_message(self, a: MiddlewareRequest, b): ...\n"
     ),
     OFFICIAL_2 + "a = MCPServer('a', subscriptions=False)\n": (
-        "from pkg import Server\n"
-        "a = Server('a', list_changed=False, compatibility=\"mcp-2\")\n"
+        "from pkg import Server\na = Server('a', list_changed=False, compatibility=\"mcp-2\")\n"
     ),
     OFFICIAL_2 + "def a() -> MCPServer: ...\nasync def b():\n    await a().run_stdio_async()\n": (
         "from pkg import Server\n"
@@ -100,6 +99,18 @@ ROWS = {
         "    return await call_next(ctx)\n"
         "a = Server('a', compatibility=\"mcp-2\")\na.middleware(f)\n"
     ),
+    "from mcp.server import Server\ndef f():\n    return Server('a', on_list_tools=g)\n": (
+        "from pkg import Server\ndef f():\n    new_server = Server('a')\n"
+        '    new_server.request_handler("tools/list")(g)\n    return new_server\n'
+    ),
+    "from mcp.server import Server\nfrom mcp.server.models import InitializationOptions\n"
+    "from mcp.server.stdio import stdio_server\nserver = Server('a')\nasync def f():\n"
+    "    async with stdio_server() as (r, w):\n"
+    "        o = InitializationOptions(server_name='b', server_version='1', capabilities=c)\n"
+    "        await server.run(r, w, o)\n": (
+        "from pkg import Server\nserver = Server('b', version='1')\nasync def f():\n"
+        "    await server.run_async()\n"
+    ),
     "from typing import Any\nfrom mcp.server.context import ServerMiddleware\n"
     "def f() -> ServerMiddleware[Any]: ...\n": (
         "import collections.abc\nfrom typing import Any\nfrom pkg import MiddlewareRequest, Next\n"
@@ -110,7 +121,8 @@ ROWS = {
     "a = LoggingMiddleware(logger=b, log_level=10, include_payloads=False, methods=None)\n": (
         "from pkg import log_requests\na = log_requests(logger=b, level=10)\n"
     ),
-    "from fastmcp.server.middleware.timing import TimingMiddleware\na = TimingMiddleware(b, 10)\n": (
+    "from fastmcp.server.middleware.timing import TimingMiddleware\n"
+    "a = TimingMiddleware(b, 10)\n": (
         "from pkg import log_requests\na = log_requests(logger=b, level=10)\n"
     ),
     # Decorators and their keywords.
@@ -295,6 +307,7 @@ LEFT = {
         "with_params()",
     ),
     SDK_MIDDLEWARE + "    ctx.session\n": (3, ".session", ".context"),
+    "from mcp.server.fastmcp import FastMCP\na = FastMCP\n": (2, "FastMCP", "compatibility="),
     OFFICIAL_2 + "a = MCPServer('a')\na.middleware.insert(0, f)\n": (
         3,
         "middleware.insert()",

@@ -603,7 +603,9 @@ class _Rewriter(cst.CSTTransformer):
             if is_name(each.value, "None") or is_name(each.value, "False"):
                 continue  # as without it
             if each.star or keyword not in order:
-                self._leave(each, f"{own}({keyword}=)", "log_requests logs no params and no results")
+                self._leave(
+                    each, f"{own}({keyword}=)", "log_requests logs no params and no results"
+                )
                 arguments.append(changed)
                 continue
             arguments.append(keyword_argument(_SDK.log_options[keyword], changed.value))
