@@ -17,16 +17,30 @@ from mcpgen.port import alternatives
 from mcpgen.port.alternatives import Target
 from mcpgen.port.call_arguments import (
     class_name,
+    has_known_options,
     is_name,
     keyword_argument,
     keyword_of,
+    made_item,
     negation_of,
     uri_template,
     with_arguments,
 )
 from mcpgen.port.clients import ConnectionFinder
-from mcpgen.port.low_level import OptionCollector, run_without_streams, with_identity
-from mcpgen.port.middleware import MiddlewareParameters, is_message, middleware_parameters
+from mcpgen.port.low_level import (
+    OptionCollector,
+    run_without_streams,
+    with_handlers,
+    with_identity,
+)
+from mcpgen.port.middleware import (
+    MIDDLEWARE,
+    MiddlewareParameters,
+    is_message,
+    log_arguments,
+    middleware_parameters,
+    other_log_arguments,
+)
 from mcpgen.port.sdk_members import sdk_members
 from mcpgen.port.servers import (
     Level,
@@ -40,9 +54,6 @@ from mcpgen.port.servers import (
 from mcpgen.port.unported import Unported
 
 _SDK = sdk_members()
-_MIDDLEWARE = (
-    "collections.abc.Callable[[MiddlewareRequest, Next], collections.abc.Awaitable[object]]"
-)
 
 
 @dataclass
@@ -142,24 +153,7 @@ class _Rewriter(cst.CSTTransformer):
         if not self._handlers:
             return updated_node
         handlers, self._handlers = self._handlers, []
-        statement, end = updated_node.body[0], list[cst.BaseStatement]()
-        if isinstance(statement, cst.Return):
-            assert statement.value is not None  # it has the handlers
-            target: cst.BaseExpression = cst.Name("new_server")
-            end.append(cst.SimpleStatementLine([cst.Return(target)]))
-            statement = cst.Assign([cst.AssignTarget(cst.Name("new_server"))], statement.value)
-            updated_node = updated_node.with_changes(body=[statement])
-        else:
-            target = cst.ensure_type(statement, cst.Assign).targets[0].target
-        lines: list[cst.BaseStatement] = [updated_node]
-        for method, function in handlers:
-            decorator = cst.Call(
-                cst.Attribute(target, cst.Name("request_handler")),
-                [cst.Arg(cst.SimpleString(f'"{method}"'))],
-            )
-            call = cst.Call(decorator, [cst.Arg(function)])
-            lines.append(cst.SimpleStatementLine([cst.Expr(call)]))
-        return cst.FlattenSentinel([*lines, *end])
+        return with_handlers(updated_node, handlers)
 
     # Names
 
@@ -289,7 +283,7 @@ class _Rewriter(cst.CSTTransformer):
         if name is not None and name.endswith(".ServerMiddleware"):
             self.modules.add("collections.abc")
             self.needed |= {Target("", "MiddlewareRequest"), Target("", "Next")}
-            return cst.parse_expression(_MIDDLEWARE)
+            return cst.parse_expression(MIDDLEWARE)
         if target != Target("", "Context"):
             return updated_node
         if len(updated_node.slice) < 2:
@@ -596,20 +590,10 @@ class _Rewriter(cst.CSTTransformer):
     def _request_log(self, original: cst.Call, updated: cst.Call, own: str) -> cst.Call:
         """`log_requests` for middleware that logs; an argument without a place here is listed."""
         self.needed.add(Target("", "log_requests"))
-        order = tuple(_SDK.log_options)
-        arguments: list[cst.Arg] = []
-        for index, (each, changed) in enumerate(zip(original.args, updated.args, strict=True)):
-            keyword = keyword_of(each) or (order[index] if index < len(order) else "")
-            if is_name(each.value, "None") or is_name(each.value, "False"):
-                continue  # as without it
-            if each.star or keyword not in order:
-                self._leave(
-                    each, f"{own}({keyword}=)", "log_requests logs no params and no results"
-                )
-                arguments.append(changed)
-                continue
-            arguments.append(keyword_argument(_SDK.log_options[keyword], changed.value))
-        return with_arguments(updated.with_changes(func=cst.Name("log_requests")), arguments)
+        for each, keyword in other_log_arguments(original):
+            self._leave(each, f"{own}({keyword}=)", "log_requests logs no params and no results")
+        call = updated.with_changes(func=cst.Name("log_requests"))
+        return with_arguments(call, log_arguments(updated))
 
     def _protocol_error(self, updated: cst.Call, members: Sequence[cst.Arg]) -> cst.Call:
         self.needed.add(Target("", "ProtocolError"))
@@ -652,11 +636,11 @@ class _Rewriter(cst.CSTTransformer):
             return with_arguments(call, [*first, *self._run_arguments(original, call)])
         if member in ("run", "run_async"):
             return with_arguments(updated, self._run_arguments(original, updated))
-        if member == f"add_{kind}" and (made := self._made_item(original, updated)) is not None:
+        if member == f"add_{kind}" and (made := made_item(self, original, updated)) is not None:
             return self._item(*made, kind)
         if kind in _SDK.items:
             return self._item(original, updated, kind)
-        if member in _SDK.members.applications and self._has_known_options(original):
+        if member in _SDK.members.applications and has_known_options(original):
             func = cst.ensure_type(updated.func, cst.Attribute)
             call = updated.with_changes(func=func.with_changes(attr=cst.Name("asgi")))
             arguments = self._run_arguments(original, call)
@@ -668,29 +652,6 @@ class _Rewriter(cst.CSTTransformer):
         if member not in _SDK.members.server and not is_own:
             self._leave(original, f"{member}()", advice or "see the pages on servers")
         return updated
-
-    def _made_item(self, original: cst.Call, updated: cst.Call) -> tuple[cst.Call, cst.Call] | None:
-        """The call that adds the function of `Tool.from_function(function, ...)` and the like."""
-        if len(original.args) != 1 or not isinstance(original.args[0].value, cst.Call):
-            return None
-        maker = original.args[0].value
-        name = sdk_name(self, maker.func)
-        if name is None or not name.endswith(".from_function"):
-            return None
-        made = cst.ensure_type(updated.args[0].value, cst.Call)
-        arguments = [
-            each.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT)
-            if keyword_of(each) == "fn"
-            else each
-            for each in made.args
-        ]
-        return maker, made.with_changes(func=updated.func, args=arguments)
-
-    def _has_known_options(self, call: cst.Call) -> bool:
-        """Whether each argument of a call is a keyword that `run` and `asgi` have too."""
-        return all(
-            keyword_of(each) in ("path", "stateless_http") and not each.star for each in call.args
-        )
 
     def _run_arguments(self, original: cst.Call, updated: cst.Call) -> list[cst.Arg]:
         arguments: list[cst.Arg] = []
