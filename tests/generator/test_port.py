@@ -20,6 +20,11 @@ FASTMCP = "from fastmcp import FastMCP\nmcp = FastMCP('a')\n"
 PORTED_FASTMCP = "from pkg import Server\nmcp = Server('a', compatibility=\"fastmcp-4\")\n"
 LOW = "from mcp.server import Server\nserver = Server('a')\n"
 PORTED_LOW = "from pkg import Server\nserver = Server('a')\n"
+OFFICIAL_2 = "from mcp.server.mcpserver import MCPServer\n"
+SDK_MIDDLEWARE = (
+    "from mcp.server.context import CallNext, HandlerResult, ServerRequestContext\n"
+    "async def f(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:\n"
+)
 CONTEXT = "from fastmcp import Context\nasync def tool(ctx: Context) -> None:\n    "
 PORTED_CONTEXT = "from pkg import Context\nasync def tool(ctx: Context) -> None:\n    "
 
@@ -76,6 +81,49 @@ ROWS = {
     "class A(Middleware):\n    async def on_message(self, a: MiddlewareContext[B], b): ...\n": (
         "from pkg import Middleware, MiddlewareRequest\n"
         "class A(Middleware):\n    async def on_message(self, a: MiddlewareRequest, b): ...\n"
+    ),
+    OFFICIAL_2 + "a = MCPServer('a', subscriptions=False)\n": (
+        "from pkg import Server\na = Server('a', list_changed=False, compatibility=\"mcp-2\")\n"
+    ),
+    OFFICIAL_2 + "def a() -> MCPServer: ...\nasync def b():\n    await a().run_stdio_async()\n": (
+        "from pkg import Server\n"
+        "def a() -> Server: ...\nasync def b():\n    await a().run_async()\n"
+    ),
+    OFFICIAL_2 + SDK_MIDDLEWARE + "    if ctx.method == 'a' and ctx.params is not None:\n"
+    "        print(ctx.params.get('name'), ctx.lifespan_context)\n    return await call_next(ctx)\n"
+    "a = MCPServer('a')\na.middleware.append(f)\n": (
+        "from pkg import MiddlewareRequest, Next, Server, to_builtins\n"
+        "async def f(ctx: MiddlewareRequest, call_next: Next) -> object:\n"
+        "    if ctx.method == 'a' and to_builtins(ctx.params) is not None:\n"
+        "        print(to_builtins(ctx.params).get('name'), ctx.state)\n"
+        "    return await call_next(ctx)\n"
+        "a = Server('a', compatibility=\"mcp-2\")\na.middleware(f)\n"
+    ),
+    "from mcp.server import Server\ndef f():\n    return Server('a', on_list_tools=g)\n": (
+        "from pkg import Server\ndef f():\n    new_server = Server('a')\n"
+        '    new_server.request_handler("tools/list")(g)\n    return new_server\n'
+    ),
+    "from mcp.server import Server\nfrom mcp.server.models import InitializationOptions\n"
+    "from mcp.server.stdio import stdio_server\nserver = Server('a')\nasync def f():\n"
+    "    async with stdio_server() as (r, w):\n"
+    "        o = InitializationOptions(server_name='b', server_version='1', capabilities=c)\n"
+    "        await server.run(r, w, o)\n": (
+        "from pkg import Server\nserver = Server('b', version='1')\nasync def f():\n"
+        "    await server.run_async()\n"
+    ),
+    "from typing import Any\nfrom mcp.server.context import ServerMiddleware\n"
+    "def f() -> ServerMiddleware[Any]: ...\n": (
+        "import collections.abc\nfrom typing import Any\nfrom pkg import MiddlewareRequest, Next\n"
+        "def f() -> collections.abc.Callable[[MiddlewareRequest, Next], "
+        "collections.abc.Awaitable[object]]: ...\n"
+    ),
+    "from fastmcp.server.middleware.logging import LoggingMiddleware\n"
+    "a = LoggingMiddleware(logger=b, log_level=10, include_payloads=False, methods=None)\n": (
+        "from pkg import log_requests\na = log_requests(logger=b, level=10)\n"
+    ),
+    "from fastmcp.server.middleware.timing import TimingMiddleware\n"
+    "a = TimingMiddleware(b, 10)\n": (
+        "from pkg import log_requests\na = log_requests(logger=b, level=10)\n"
     ),
     # Decorators and their keywords.
     OFFICIAL + "@mcp.tool(structured_output=False)\ndef f() -> str: ...\n": (
@@ -252,6 +300,24 @@ LEFT = {
         4,
         "request_context.session",
         "use ctx.client",
+    ),
+    SDK_MIDDLEWARE + "    return await call_next(replace(ctx, params=a))\n": (
+        3,
+        "ctx",
+        "with_params()",
+    ),
+    SDK_MIDDLEWARE + "    ctx.session\n": (3, ".session", ".context"),
+    "from mcp.server.fastmcp import FastMCP\na = FastMCP\n": (2, "FastMCP", "compatibility="),
+    OFFICIAL_2 + "a = MCPServer('a')\na.middleware.insert(0, f)\n": (
+        3,
+        "middleware.insert()",
+        "server.middleware(f)",
+    ),
+    "from fastmcp.server.middleware.logging import LoggingMiddleware\n"
+    "a = LoggingMiddleware(include_payloads=True)\n": (
+        2,
+        "LoggingMiddleware(include_payloads=)",
+        "no params",
     ),
     "from mcp.types import *\n": (1, "from mcp.types import *", "import each name"),
 }

@@ -40,7 +40,7 @@ _KEPT = frozenset(
 )
 _RENAMED = frozenset(
     {
-        *("FastMCP", "MCPServer", "MCPError", "MiddlewareContext"),
+        *("FastMCP", "MCPServer", "MCPError", "MiddlewareContext", "CallNext"),
         *("AcceptedElicitation", "CancelledElicitation", "DeclinedElicitation"),
     }
 )

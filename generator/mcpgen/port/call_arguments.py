@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from mcpgen.port.servers import dotted_name
+from mcpgen.port.servers import dotted_name, sdk_name
 
 
 def keyword_of(argument: cst.Arg) -> str | None:
@@ -71,3 +71,30 @@ def with_arguments(call: cst.Call, arguments: Iterable[cst.Arg]) -> cst.Call:
             comma=ending.comma, whitespace_after_arg=ending.whitespace_after_arg
         )
     return call.with_changes(args=made)
+
+
+def has_known_options(call: cst.Call) -> bool:
+    """Whether each argument of a call is a keyword that `run` and `asgi` have too."""
+    return all(
+        keyword_of(each) in ("path", "stateless_http") and not each.star for each in call.args
+    )
+
+
+def made_item(
+    visitor: cst.MetadataDependent, original: cst.Call, updated: cst.Call
+) -> tuple[cst.Call, cst.Call] | None:
+    """The call that adds the function of `Tool.from_function(function, ...)` and the like."""
+    if len(original.args) != 1 or not isinstance(original.args[0].value, cst.Call):
+        return None
+    maker = original.args[0].value
+    name = sdk_name(visitor, maker.func)
+    if name is None or not name.endswith(".from_function"):
+        return None
+    made = cst.ensure_type(updated.args[0].value, cst.Call)
+    arguments = [
+        each.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT)
+        if keyword_of(each) == "fn"
+        else each
+        for each in made.args
+    ]
+    return maker, made.with_changes(func=updated.func, args=arguments)

@@ -65,7 +65,10 @@ class _Mentions(cst.CSTVisitor):
 
 
 class _DeadOptions(cst.CSTTransformer):
-    """Removes `options = server.create_initialization_options()` where nothing uses it."""
+    """Removes `options = server.create_initialization_options()` where nothing uses it.
+
+    So it does with `options = InitializationOptions(...)`, whose name and version have moved.
+    """
 
     def __init__(self, servers: Servers, module: cst.Module) -> None:
         super().__init__()
@@ -73,6 +76,7 @@ class _DeadOptions(cst.CSTTransformer):
         counter = _Counter()
         module.visit(counter)
         self._counts = counter.counts
+        self._classes = counter.options
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
@@ -88,6 +92,13 @@ class _DeadOptions(cst.CSTTransformer):
                 is_made = is_server and member == "create_initialization_options"
                 if is_made and self._counts[name] == 1:
                     return cst.RemoveFromParent()
+            case [
+                cst.Assign(
+                    targets=[cst.AssignTarget(target=cst.Name(value=name))],
+                    value=cst.Call(func=cst.Name(value=own)),
+                )
+            ] if own in self._classes and self._counts[name] == 1:
+                return cst.RemoveFromParent()
             case _:
                 pass
         return updated_node
@@ -97,6 +108,13 @@ class _Counter(cst.CSTVisitor):
     def __init__(self) -> None:
         super().__init__()
         self.counts: defaultdict[str, int] = defaultdict(int)
+        self.options: set[str] = set()
+
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
+        if node.module is None or isinstance(node.names, cst.ImportStar):
+            return
+        if dotted_name(node.module) == "mcp.server.models":
+            self.options |= {dotted_name(each.name) for each in node.names if each.asname is None}
 
     def visit_Name(self, node: cst.Name) -> None:
         self.counts[node.value] += 1

@@ -136,3 +136,32 @@ def with_identity(
     if "version" in identity and not is_versioned:
         made.append(keyword_argument("version", identity["version"]))
     return made
+
+
+def with_handlers(
+    line: cst.SimpleStatementLine, handlers: Sequence[tuple[str, cst.BaseExpression]]
+) -> cst.FlattenSentinel[cst.BaseStatement]:
+    """The statement that binds or returns a server, with the functions of its requests.
+
+    Args:
+        line: The statement, with the call that makes the server.
+        handlers: The requests, each with its function.
+    """
+    statement, end = line.body[0], list[cst.BaseStatement]()
+    if isinstance(statement, cst.Return):
+        assert statement.value is not None  # it makes the server
+        target: cst.BaseExpression = cst.Name("new_server")
+        end.append(cst.SimpleStatementLine([cst.Return(target)]))
+        statement = cst.Assign([cst.AssignTarget(cst.Name("new_server"))], statement.value)
+        line = line.with_changes(body=[statement])
+    else:
+        target = cst.ensure_type(statement, cst.Assign).targets[0].target
+    lines: list[cst.BaseStatement] = [line]
+    for method, function in handlers:
+        decorator = cst.Call(
+            cst.Attribute(target, cst.Name("request_handler")),
+            [cst.Arg(cst.SimpleString(f'"{method}"'))],
+        )
+        call = cst.Call(decorator, [cst.Arg(function)])
+        lines.append(cst.SimpleStatementLine([cst.Expr(call)]))
+    return cst.FlattenSentinel([*lines, *end])

@@ -17,15 +17,30 @@ from mcpgen.port import alternatives
 from mcpgen.port.alternatives import Target
 from mcpgen.port.call_arguments import (
     class_name,
+    has_known_options,
     is_name,
     keyword_argument,
     keyword_of,
+    made_item,
     negation_of,
     uri_template,
     with_arguments,
 )
 from mcpgen.port.clients import ConnectionFinder
-from mcpgen.port.low_level import OptionCollector, run_without_streams, with_identity
+from mcpgen.port.low_level import (
+    OptionCollector,
+    run_without_streams,
+    with_handlers,
+    with_identity,
+)
+from mcpgen.port.middleware import (
+    MIDDLEWARE,
+    MiddlewareParameters,
+    is_message,
+    log_arguments,
+    middleware_parameters,
+    other_log_arguments,
+)
 from mcpgen.port.sdk_members import sdk_members
 from mcpgen.port.servers import (
     Level,
@@ -99,6 +114,7 @@ class _Rewriter(cst.CSTTransformer):
         self._servers = servers
         self._dialects = dialects
         self._contexts: list[frozenset[str]] = []
+        self._middleware: list[MiddlewareParameters | None] = []
         self._no_references: set[int] = set()
         self._assigned: set[int] = set()
         self._understood: set[int] = set()
@@ -111,6 +127,11 @@ class _Rewriter(cst.CSTTransformer):
         match node.body:
             case [cst.Assign(targets=[_], value=cst.Call() as call)]:
                 self._assigned.add(id(call))
+            case [cst.Return(value=cst.Call() as call)]:
+                self._assigned.add(id(call))
+            case [cst.Assign(value=(cst.Name() | cst.Attribute()) as value)]:
+                if level_of(sdk_name(self, value)) in self._dialects:
+                    self._leave(node, dotted_name(value), "write compatibility= in its calls")
             case [cst.Expr(value=cst.Await(expression=cst.Call(func=func) as call))]:
                 if self._is_initialization(func):
                     self._understood.add(id(call))
@@ -132,21 +153,13 @@ class _Rewriter(cst.CSTTransformer):
         if not self._handlers:
             return updated_node
         handlers, self._handlers = self._handlers, []
-        target = cst.ensure_type(updated_node.body[0], cst.Assign).targets[0].target
-        lines: list[cst.BaseStatement] = [updated_node]
-        for method, function in handlers:
-            decorator = cst.Call(
-                cst.Attribute(target, cst.Name("request_handler")),
-                [cst.Arg(cst.SimpleString(f'"{method}"'))],
-            )
-            call = cst.Call(decorator, [cst.Arg(function)])
-            lines.append(cst.SimpleStatementLine([cst.Expr(call)]))
-        return cst.FlattenSentinel(lines)
+        return with_handlers(updated_node, handlers)
 
     # Names
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
         self._no_references.add(id(node.attr))
+        self._understood.add(id(node.value))
 
     def visit_Arg(self, node: cst.Arg) -> None:
         if node.keyword is not None:
@@ -164,7 +177,15 @@ class _Rewriter(cst.CSTTransformer):
     def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
         if id(original_node) in self._no_references:
             return updated_node
+        if self._is_message(original_node.value) and id(original_node) not in self._understood:
+            self._leave(
+                original_node,
+                original_node.value,
+                "use the MiddlewareRequest, whose with_params() and with_meta() make copies",
+            )
         name = sdk_name(self, original_node)
+        if name is not None and name.endswith(".HandlerResult"):
+            return updated_node.with_changes(value="object")
         target = None if name is None else alternatives.target(name)
         if name is None or target is None or not target.name:
             return updated_node
@@ -197,6 +218,8 @@ class _Rewriter(cst.CSTTransformer):
     def _member(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression:
         """A member of a server or of a context."""
         owner, name = dotted_name(original.value), original.attr.value
+        if self._is_message(owner):
+            return self._message_member(original, updated)
         if name in _SDK.wire_names:
             self._leave(
                 original, f".{name}", f"objects of the package have {_SDK.wire_names[name]}"
@@ -234,13 +257,33 @@ class _Rewriter(cst.CSTTransformer):
                 self._leave(original, f"request_context.{name}", advice)
         return updated
 
+    def _is_message(self, name: str) -> bool:
+        """Whether a name is the message in middleware of the official SDK 2."""
+        return any(each is not None and each.message == name for each in self._middleware)
+
+    def _message_member(
+        self, original: cst.Attribute, updated: cst.Attribute
+    ) -> cst.BaseExpression:
+        """A member of the message in middleware of the official SDK 2."""
+        name = original.attr.value
+        if name == "params":
+            self.needed.add(Target("", "to_builtins"))
+            return cst.Call(cst.Name("to_builtins"), [cst.Arg(updated)])
+        if name not in _SDK.message_members:
+            self._leave(original, f".{name}", "MiddlewareRequest has .context with more")
+        return updated.with_changes(attr=cst.Name(_SDK.message_members.get(name, name)))
+
     def leave_Subscript(
         self, original_node: cst.Subscript, updated_node: cst.Subscript
     ) -> cst.BaseExpression:
         name = sdk_name(self, original_node.value)
         target = None if name is None else alternatives.target(name)
-        if target == Target("", "MiddlewareRequest"):
+        if target in (Target("", "MiddlewareRequest"), Target("", "Next")):
             return updated_node.value
+        if name is not None and name.endswith(".ServerMiddleware"):
+            self.modules.add("collections.abc")
+            self.needed |= {Target("", "MiddlewareRequest"), Target("", "Next")}
+            return cst.parse_expression(MIDDLEWARE)
         if target != Target("", "Context"):
             return updated_node
         if len(updated_node.slice) < 2:
@@ -277,6 +320,14 @@ class _Rewriter(cst.CSTTransformer):
             return self._classes[-1]
         return self._servers.names.get(owner)
 
+    def _made_level(self, node: cst.BaseExpression) -> Level | None:
+        """The kind of the server that a call of a function of the program returns."""
+        match node:
+            case cst.Call(func=cst.Name(value=name)):
+                return self._servers.makers.get(name)
+            case _:
+                return None
+
     def _construction(self, call: cst.Call) -> Level | None:
         """The kind of the server that a call of a subclass, or of its base, constructs."""
         match call.func:
@@ -293,6 +344,7 @@ class _Rewriter(cst.CSTTransformer):
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         self._no_references.add(id(node.name))
+        self._middleware.append(middleware_parameters(self, node))
         parameters = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
         self._contexts.append(
             frozenset(
@@ -306,7 +358,19 @@ class _Rewriter(cst.CSTTransformer):
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
     ) -> cst.FunctionDef:
         self._contexts.pop()
+        self._middleware.pop()
         return updated_node
+
+    def leave_Param(self, original_node: cst.Param, updated_node: cst.Param) -> cst.Param:
+        annotation = original_node.annotation
+        if annotation is None or not is_message(self, annotation.annotation):
+            return updated_node
+        if not self._is_message(original_node.name.value):
+            return updated_node
+        self.needed.add(Target("", "MiddlewareRequest"))
+        return updated_node.with_changes(
+            annotation=annotation.with_changes(annotation=cst.Name("MiddlewareRequest"))
+        )
 
     def _names_context(self, annotation: cst.BaseExpression) -> bool:
         name = sdk_name(self, annotated_class(annotation))
@@ -318,6 +382,9 @@ class _Rewriter(cst.CSTTransformer):
     # Calls
 
     def visit_Call(self, node: cst.Call) -> None:
+        for each in self._middleware:
+            if each is not None and each.is_passed_on(node):
+                self._understood.add(id(node.args[0].value))
         session_call = self._session(node)
         if session_call is not None and session_call[1] in {
             *_SDK.session_calls,
@@ -390,7 +457,12 @@ class _Rewriter(cst.CSTTransformer):
                 return self._medium(updated_node, member)
             if owner in self._clients.sessions:
                 return self._session_of_client(original_node, updated_node, member)
-            level = self._level(owner)
+            server, _, last = owner.rpartition(".")
+            if last == "middleware" and self._level(server) is not None:
+                if member == "append":
+                    return updated_node.with_changes(func=cst.parse_expression(owner))
+                self._leave(original_node, f"middleware.{member}()", "use server.middleware(f)")
+            level = self._level(owner) or self._made_level(original_node.func.value)
             if level is Level.LOW:
                 return self._low_level_call(original_node, updated_node, member)
             if level is not None:
@@ -448,6 +520,9 @@ class _Rewriter(cst.CSTTransformer):
                     self._leave(own, f"{keyword}=", "remove it, and compatibility=")
                 else:
                     continue
+            elif keyword == "subscriptions" and is_name(each.value, "False"):
+                arguments.append(keyword_argument("list_changed", each.value))
+                continue
             elif keyword == "strict_input_validation":
                 arguments.append(keyword_argument("coerce", negation_of(each.value)))
                 continue
@@ -475,8 +550,7 @@ class _Rewriter(cst.CSTTransformer):
             logger = cst.Attribute(cst.Name("logging"), cst.Name("getLogger"))
             return updated.with_changes(func=logger)
         if own in _SDK.members.loggers:
-            self.needed.add(Target("", "log_requests"))
-            return with_arguments(updated.with_changes(func=cst.Name("log_requests")), [])
+            return self._request_log(original, updated, own)
         if own in ("McpError", "MCPError") and len(original.args) == 1:
             inner = original.args[0].value
             inner_name = None
@@ -512,6 +586,14 @@ class _Rewriter(cst.CSTTransformer):
             ]
             return with_arguments(updated.with_changes(func=cst.Name("connect")), arguments)
         return updated
+
+    def _request_log(self, original: cst.Call, updated: cst.Call, own: str) -> cst.Call:
+        """`log_requests` for middleware that logs; an argument without a place here is listed."""
+        self.needed.add(Target("", "log_requests"))
+        for each, keyword in other_log_arguments(original):
+            self._leave(each, f"{own}({keyword}=)", "log_requests logs no params and no results")
+        call = updated.with_changes(func=cst.Name("log_requests"))
+        return with_arguments(call, log_arguments(updated))
 
     def _protocol_error(self, updated: cst.Call, members: Sequence[cst.Arg]) -> cst.Call:
         self.needed.add(Target("", "ProtocolError"))
@@ -554,11 +636,11 @@ class _Rewriter(cst.CSTTransformer):
             return with_arguments(call, [*first, *self._run_arguments(original, call)])
         if member in ("run", "run_async"):
             return with_arguments(updated, self._run_arguments(original, updated))
-        if member == f"add_{kind}" and (made := self._made_item(original, updated)) is not None:
+        if member == f"add_{kind}" and (made := made_item(self, original, updated)) is not None:
             return self._item(*made, kind)
         if kind in _SDK.items:
             return self._item(original, updated, kind)
-        if member in _SDK.members.applications and self._has_known_options(original):
+        if member in _SDK.members.applications and has_known_options(original):
             func = cst.ensure_type(updated.func, cst.Attribute)
             call = updated.with_changes(func=func.with_changes(attr=cst.Name("asgi")))
             arguments = self._run_arguments(original, call)
@@ -570,29 +652,6 @@ class _Rewriter(cst.CSTTransformer):
         if member not in _SDK.members.server and not is_own:
             self._leave(original, f"{member}()", advice or "see the pages on servers")
         return updated
-
-    def _made_item(self, original: cst.Call, updated: cst.Call) -> tuple[cst.Call, cst.Call] | None:
-        """The call that adds the function of `Tool.from_function(function, ...)` and the like."""
-        if len(original.args) != 1 or not isinstance(original.args[0].value, cst.Call):
-            return None
-        maker = original.args[0].value
-        name = sdk_name(self, maker.func)
-        if name is None or not name.endswith(".from_function"):
-            return None
-        made = cst.ensure_type(updated.args[0].value, cst.Call)
-        arguments = [
-            each.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT)
-            if keyword_of(each) == "fn"
-            else each
-            for each in made.args
-        ]
-        return maker, made.with_changes(func=updated.func, args=arguments)
-
-    def _has_known_options(self, call: cst.Call) -> bool:
-        """Whether each argument of a call is a keyword that `run` and `asgi` have too."""
-        return all(
-            keyword_of(each) in ("path", "stateless_http") and not each.star for each in call.args
-        )
 
     def _run_arguments(self, original: cst.Call, updated: cst.Call) -> list[cst.Arg]:
         arguments: list[cst.Arg] = []

@@ -76,6 +76,9 @@ class SdkMembers:
         session_notifications: Notifications by the methods of sessions.
         wire_names: Names here by the attributes that have the name on the wire.
         messages: Roles by the classes of messages of prompts.
+        message_members: Names here by the members of the message in middleware of the official
+            SDK 2.
+        log_options: Parameters of `log_requests` by those of middleware that logs requests.
         options: Keywords of the class of servers.
         items: Keywords of decorators that mean the same here, or have another name.
         session_calls: Methods of contexts by those of sessions.
@@ -87,6 +90,8 @@ class SdkMembers:
     session_notifications: Mapping[str, str]
     wire_names: Mapping[str, str]
     messages: Mapping[str, str]
+    message_members: Mapping[str, str]
+    log_options: Mapping[str, str]
     options: Options
     items: Mapping[str, tuple[str, ...]]
     session_calls: Mapping[str, SessionCall]

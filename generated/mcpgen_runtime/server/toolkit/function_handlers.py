@@ -144,6 +144,8 @@ class FunctionHandlers:
             wire = to_json(result)
             if name == "tools/list":
                 self._remember(wire)
+            elif name == "tools/call" and "content" in wire:
+                wire = {"isError": False, **wire}  # which that SDK always writes
             return recast(wire, request.method.result)
         except UNWRITABLE as error:
             raise InternalError(f"{name}: result: {error_text(error)}") from None

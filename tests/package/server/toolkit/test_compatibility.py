@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from kit.wire import ALL
 from mcpgen_runtime import Context, Server, ToolError, connect
-from mcpgen_runtime.models import TextContent, Tool
+from mcpgen_runtime.models import CallToolResult, TextContent, Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -312,6 +312,18 @@ async def test_a_function_of_the_newer_sdk_takes_context_and_params() -> None:
     async with connect(server, revision=LATEST) as client:
         result: Any = await client.request("prompts/get", {"name": "x"})
     assert result.description == "x"
+
+
+async def test_a_result_of_the_newer_sdk_says_that_it_is_no_error() -> None:
+    server = Server("a")
+
+    @server.request_handler("tools/call")
+    async def call_tool(ctx: Context, params: Any) -> CallToolResult:
+        return CallToolResult(content=[])
+
+    async with connect(server, revision=LATEST) as client:
+        result: Any = await client.request("tools/call", {"name": "x"})
+    assert result.is_error is False
 
 
 @pytest.mark.parametrize("value", ["text", b"bytes"])
