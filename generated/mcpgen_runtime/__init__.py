@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("e3b0c44298fc1c14",)
+_INTERFACES = ("ae73bee0dada24e5",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
