@@ -63,7 +63,7 @@ def of_revision(
         methods: Its methods.
         texts: The docstrings.
         derived: The typed API.
-        extensions: The extensions of the package, in order.
+        extensions: The extensions beside it, in order.
         unfit: The errors of extensions that do not fit, by identifier.
     """
     normal, name = decided.types, decided.types.schema.revision
@@ -105,7 +105,7 @@ def _with_value(normal: NormalizedSchema, derived: RpcApi) -> frozenset[str]:
 def of_extension(
     extension: Extension, facts: Facts, texts: Texts, derived: RpcApi
 ) -> ExtensionSpec:
-    """An extension of a revision.
+    """An extension beside a revision.
 
     Args:
         extension: The extension.

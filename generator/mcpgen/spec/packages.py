@@ -188,7 +188,7 @@ class RevisionSpec:
         extension_fact_rows: Such facts about methods that an extension adds, by method.
         result_types: Values of `resultType` that are understood.
         models: The input of the models.
-        extensions: The extensions of the package, in order.
+        extensions: The extensions beside it, in order.
         unset: Required members that a package does not set itself.
         item_options: New members of items, by decorator: wire names by keyword.
         unfit: The errors of extensions that do not fit, by identifier.

@@ -308,7 +308,7 @@ class Methods:
 
 @dataclass(frozen=True)
 class Extension:
-    """An extension of a revision.
+    """An extension beside a revision.
 
     Attributes:
         identifier: The identifier by which both sides declare it.
@@ -392,7 +392,7 @@ class Revision:
         result_types: Values of `resultType`; empty if results have no such member.
         facts: What only the prose says, by table and name; every fact of `revision_facts.Facts`
             but those about methods.
-        extensions: The extensions of the package.
+        extensions: The extensions beside it.
         errata: The corrections of the published schema.
         deprecations: The deprecated features.
         notes: The places where these values say less than the schema.
