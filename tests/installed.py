@@ -21,7 +21,10 @@ from mcpgen.model import runtime
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 NAME = "thin_protocol"
-BESIDE = ("README.md", "docs", "generated", "generator", "schema", "templates")
+BESIDE = (
+    *("README.md", "docs", "examples", "generated", "generator", "schema", "templates"),
+    "zensical.toml",
+)
 """Files and folders that tests expect beside their own folder."""
 
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "__snapshots__", "interop", "node_modules")

@@ -160,7 +160,7 @@ def test_requests_without_a_response_and_long_texts_are_bounded(tmp_path: Path) 
     ]
     events = [{**each, "time": "x", "number": at} for at, each in enumerate([*sent, *long], 1)]
     shown = (
-        "[sentAt.size, $('wire').inner.length, $('log').textContent.length,"
+        "[waiting.wire.size, $('wire').inner.length, $('log').textContent.length,"
         " $('wire').firstChild.textContent.length]"
     )
     waiting, messages, log_characters, title = run(tmp_path, shown, EVENTS=events)
