@@ -138,14 +138,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=of_structs.args[0]))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have tests that are marked `on_asyncio` run on that event loop alone."""
-    fixtures = metafunc._arg2fixturedefs  # no hook is called with them
-    if "anyio_backend" in fixtures and metafunc.definition.get_closest_marker("on_asyncio"):
-        fixtures["anyio_backend"] = fixtures["asyncio_backend"]
-
-
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """The event loop an async test runs on: each test runs on both."""

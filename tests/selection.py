@@ -106,11 +106,15 @@ AnyCase = TypeVar("AnyCase", pytest.Item, Case)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, object]:
     """Leave out cases before they are items: most on trio, and all but one by `ONE_EACH`.
 
-    One remains where all would go, since pytest takes a function without cases for one of its own.
+    Tests that are marked `on_asyncio` run on that event loop alone. One case remains where all
+    would go, since pytest takes a function without cases for one of its own.
     """
-    yield
-    config, calls = metafunc.config, metafunc._calls  # no hook is called with them
     definition = metafunc.definition
+    fixtures = metafunc._arg2fixturedefs  # no hook is called with these, nor with the cases
+    if "anyio_backend" in fixtures and definition.get_closest_marker("on_asyncio"):
+        fixtures["anyio_backend"] = fixtures["asyncio_backend"]
+    yield
+    config, calls = metafunc.config, metafunc._calls
     cases = {
         Case(
             definition, f"{definition.name}[{call.id}]", tuple(mark.name for mark in call.marks)

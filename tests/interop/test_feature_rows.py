@@ -586,11 +586,11 @@ async def official_asks() -> bool:
     async def book(answered: Annotated[Answer, Resolve(ask_for_row)]) -> int:
         return answered.row
 
-    told = []
+    texts = []
     for mode in ("legacy", "auto"):
         async with Client(server, mode=mode, elicitation_callback=answer) as client:
-            told.append(text_of(await client.call_tool("book", {})))
-    return told == ["7", "7"]
+            texts.append(text_of(await client.call_tool("book", {})))
+    return texts == ["7", "7"]
 
 
 @probe("FastMCP", "the same code asks the client in every revision")
@@ -604,12 +604,12 @@ async def fast_asks() -> bool:
     async def book(ctx: FastContext) -> int:
         return int((await ctx.elicit("Which row?", int)).data)
 
-    told = []
+    refusals = []
     for mode in ("legacy", "auto"):
         async with FastClient(server, mode=mode, elicitation_handler=answer) as client:
-            told.append(await refuses(client.call_tool("book", {}, raise_on_error=False)))
-    assert told[0] is False
-    return not told[1]
+            refusals.append(await refuses(client.call_tool("book", {}, raise_on_error=False)))
+    assert refusals[0] is False
+    return not refusals[1]
 
 
 @probe("FastMCP", "logging and rate limits as middleware")

@@ -17,7 +17,7 @@ from .protocol import Context, ResourceNotFoundError, Server, ToolError
 
 @dataclass
 class Borrower:
-    """What the user fills in."""
+    """The answer of the user."""
 
     name: Annotated[str, Meta(min_length=1)]
 
