@@ -56,6 +56,8 @@ async def pages_of(
         yield page
         first = page if first is None else first
         count += len(page)
+        if items is not None and count > items:
+            raise _too_long(label, pages, items)
         if following is None:
             return
         if hash(following) in cursors:
@@ -63,12 +65,16 @@ async def pages_of(
             _logger.warning("%s: the list ends at nextCursor %s, which came again", label, got)
             return
         cursors.add(hash(following))
-        if len(cursors) >= pages or (items is not None and count > items):
-            most = f"{pages} pages" if items is None else f"{pages} pages and {items} items"
-            raise RemoteProtocolError(
-                f"{label}: expected a list of at most {most}, got more; read it page by page"
-            )
+        if len(cursors) >= pages:
+            raise _too_long(label, pages, items)
         cursor = following
+
+
+def _too_long(label: str, pages: int, items: int | None) -> RemoteProtocolError:
+    most = f"{pages} pages" if items is None else f"{pages} pages and {items} items"
+    return RemoteProtocolError(
+        f"{label}: expected a list of at most {most}, got more; read it page by page"
+    )
 
 
 def next_cursor(result: Mapping[str, Any]) -> str | None:

@@ -146,13 +146,6 @@ async def test_a_stream_is_open_until_one_side_ends_it(
     assert scope.cancel_called is was_cancelled  # the stream is not known any more
 
 
-def test_so_many_streams_are_open_at_a_time() -> None:
-    streams = StreamQuota(limit=2)
-    assert [streams.enter() for _ in range(3)] == [True, True, False]
-    streams.leave()
-    assert (len(streams), streams.enter(), len(streams)) == (1, True, 2)
-
-
 async def test_memory_is_reserved_up_to_the_limit_and_returned_once() -> None:
     memory = MemoryQuota(limit=10)
     stream = StreamMemory(lambda: None)

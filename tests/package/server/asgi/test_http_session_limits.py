@@ -27,10 +27,7 @@ from kit.wire import (
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
 from mcpgen_runtime.server.asgi.quotas import (
-    MemoryQuota,
-    StreamMemory,
     decoded_size,
-    subscriptions_size,
 )
 from mcpgen_runtime.server.asgi.request import network_of
 from mcpgen_runtime.server.asgi.settings import Limits
@@ -78,19 +75,6 @@ async def is_open(http: Http, revision: str, identifier: str) -> bool:
 
 
 @sessions
-@pytest.mark.parametrize(("size", "status"), [(1000, 200), (1001, 413)])
-async def test_a_request_that_opens_a_session_may_have_so_many_bytes(
-    revision: str, size: int, status: int
-) -> None:
-    async with asgi(Web().server, limits=Limits(initialize=1000)) as http:
-        reply = await http.post(initialize_of_size(revision, size))
-        assert (reply.status, SESSION in reply.fields) == (status, status == 200)
-        if status == 413:
-            assert "Limits.initialize" in reply.error["message"]
-            assert (reply.json["id"], reply.code) == ("init", -32600)
-
-
-@sessions
 async def test_a_repeated_initialize_is_bounded_like_the_first(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(initialize=2000, session_bytes=30_000)) as http:
         await http.initialize(revision)
@@ -118,26 +102,6 @@ def test_a_decoded_text_takes_no_more_than_is_counted(body: bytes) -> None:
         return sys.getsizeof(value) + inner
 
     assert size(json.loads(body)) <= decoded_size(body) + 100
-
-
-def test_estimates_count_each_part_of_a_document() -> None:
-    assert decoded_size(b'[{"a":1},2]') == 11 + 64 + 200 + 64
-    assert subscriptions_size(["ab", "c"]) == 3 + 2 * 100
-
-
-async def test_one_byte_too_many_ends_an_idle_session_or_stream() -> None:
-    quota, ended = MemoryQuota(10), list[object]()
-
-    async def end_idle_session(excess: int) -> None:
-        ended.append(excess)
-
-    quota.end_idle_session = end_idle_session
-    assert await quota.reserve(10, StreamMemory(lambda: ended.append("stream")))
-    assert ended == []
-    assert not await quota.reserve(10)  # the stream would not free more than is needed
-    assert ended == [10]
-    assert await quota.reserve(1)
-    assert (ended, quota.size) == ([10, 1, "stream"], 1)
 
 
 @sessions
@@ -240,26 +204,6 @@ async def test_of_unconfirmed_sessions_the_longest_unused_ends(revision: str) ->
         ids.append(await open_session(http, revision))
         opened = [await is_open(http, revision, each) for each in ids]
         assert opened == [True, False, True, True]
-
-
-@pytest.mark.one_process
-@sessions
-async def test_a_session_that_ends_to_make_room_keeps_no_bytes(revision: str) -> None:
-    app: Any = Web().server.asgi(limits=Limits(session_bytes=10_000))
-    async with asgi(app) as http:
-        await http.initialize(revision)
-        [state] = app._states.values()
-        registry, memory = state.endpoints[-1].registry, state.quotas.memory
-        [session] = registry.all()
-
-        async def end_session(size: int) -> None:
-            await registry.end(session)
-
-        memory.end_idle_session = end_session
-        assert not await session.reserve(10_000)
-        assert (memory.size, len(registry), session.kept) == (0, 0, 0)
-        await registry.end(session)
-        assert memory.size == 0
 
 
 @pytest.mark.parametrize(
@@ -391,40 +335,6 @@ async def test_uris_that_sessions_follow_have_so_many_bytes_together(revision: s
         assert (await http.ask(revision, "ping", id=9)).status == 200
 
 
-@pytest.mark.one_process
-@sessions
-async def test_the_bytes_that_a_session_keeps_are_counted_exactly(revision: str) -> None:
-    app: Any = Web(subscribe=True).server.asgi()
-
-    def size_of(*sizes: int) -> int:
-        """The bytes of the longest `initialize`, of bodies of these sizes."""
-        bodies = [encode_message(initialize_of_size(revision, size)) for size in sizes]
-        return max(decoded_size(body) for body in [encode_message(initialize(revision)), *bodies])
-
-    async with asgi(app) as http:
-        [state] = app._states.values()
-        memory = state.quotas.memory
-        await http.initialize(revision)
-        assert memory.size == size_of()
-        for size in (2000, 2999, 3000, 1000):
-            assert (await http.post(initialize_of_size(revision, size))).status == 200
-        assert memory.size == size_of(3000)
-        other = http.another()
-        await other.initialize(revision)
-        assert memory.size == size_of(3000) + size_of()
-        uris = ["memo://one", "memo://\u00fcn\u00efcode"]
-        for count, (method, uri) in enumerate(
-            [(SUBSCRIBE, uris[0]), (SUBSCRIBE, uris[1]), (UNSUBSCRIBE, uris[0])]
-        ):
-            assert (await other.ask(revision, method, {"uri": uri}, id=count)).status == 200
-            kept = ([uris[0]], uris, [uris[1]])[count]
-            assert memory.size == size_of(3000) + size_of() + subscriptions_size(kept)
-        assert (await other.delete()).status == 200
-        assert memory.size == size_of(3000)
-        assert (await http.delete()).status == 200
-        assert memory.size == 0
-
-
 class SlowStore(MemoryEventStore):
     """A store of events that lets other tasks run before it discards a stream."""
 
@@ -449,24 +359,6 @@ async def test_a_session_is_ended_whole_by_a_task_that_is_cancelled(revision: st
             await registry.end(registry.all()[0])
         assert (len(store), len(registry)) == (0, 0)
         assert state.quotas.memory.size == 0
-
-
-@pytest.mark.one_process
-async def test_a_waiting_message_is_counted_until_it_is_sent() -> None:
-    app: Any = Asking().server.asgi(answers="json")
-    async with asgi(app) as http:
-        await http.initialize(ELICITING, {"elicitation": {}})
-        [state] = app._states.values()
-        before = state.quotas.memory.size
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call_asking_tool, http, 1, 6000)
-            await anyio.wait_all_tasks_blocked()
-            counted = state.quotas.memory.size - before
-            async with http.stream("GET") as stream:
-                while not (data := (await stream.event()).data):
-                    pass
-                assert (counted, state.quotas.memory.size) == (len(data), before)
-            tasks.cancel_scope.cancel()
 
 
 @sessions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -12,9 +11,8 @@ import pytest
 from kit.asgi_client import Http, asgi, fields_of
 from kit.asgi_stream import Stream
 from kit.web import Web
-from kit.wire import PER_REQUEST, SESSIONS, encode_message, request
+from kit.wire import PER_REQUEST, encode_message, request
 from mcpgen_runtime import StaticTokens
-from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.settings import Answers, Limits
 from mcpgen_runtime.server.chosen import Context
 
@@ -38,35 +36,6 @@ def echo(revision: str, size: int) -> dict[str, Any]:
     return request(revision, "tools/call", params)
 
 
-@pytest.mark.parametrize("said", [True, False], ids=["length said", "length unsaid"])
-@pytest.mark.parametrize(("size", "status"), [(1000, 200), (1001, 413), (50_000, 413)])
-async def test_a_body_may_have_so_many_bytes(
-    revision: str, size: int, status: int, said: bool
-) -> None:
-    web = Web()
-    message = echo(revision, size)
-    fields = fields_of(revision, message)
-    if said:
-        fields["content-length"] = str(size)
-    async with asgi(web.server, limits=Limits(body=1000)) as http:
-        reply = await http.post(message, **fields)
-        assert reply.status == status
-        if status == 413:
-            assert "Limits.body" in reply.error["message"]
-            assert web.called == []
-
-
-@pytest.mark.parametrize("size", [1000, 1001])
-async def test_a_body_may_come_in_any_pieces(revision: str, size: int) -> None:
-    body = encode_message(echo(revision, size))
-    fields = fields_of(revision, echo(revision, size))
-    pieces = [body[at : at + 1] for at in range(size)]
-    async with asgi(Web().server, limits=Limits(body=1000)) as http:
-        async with http.stream("POST", parts=pieces, fields=fields) as stream:
-            await stream.end()
-        assert stream.status == (200 if size == 1000 else 413)
-
-
 @pytest.mark.parametrize("length", ["-1", "1e3", "", "ten", "1, 1", "9" * 5000])
 async def test_a_length_that_is_no_number_is_refused(revision: str, length: str) -> None:
     async with asgi(Web().server) as http:
@@ -74,19 +43,6 @@ async def test_a_length_that_is_no_number_is_refused(revision: str, length: str)
         fields = fields_of(revision, message) | {"content-length": length}
         reply = await http.post(message, **fields)
     assert reply.status in (400, 413)
-
-
-@pytest.mark.parametrize(("more", "status"), [(0, 200), (1, 431)])
-async def test_a_request_may_have_so_many_header_fields(
-    revision: str, more: int, status: int
-) -> None:
-    message = request(revision, "tools/list")
-    fields = fields_of(revision, message)
-    standard = {"host", "accept", "content-type", *fields}
-    async with asgi(Web().server, limits=Limits(fields=len(standard))) as http:
-        reply = await http.post(message, **fields, **{f"x-{i}": "y" for i in range(more)})
-    assert reply.status == status
-    assert status == 200 or "Limits.fields" in reply.error["message"]
 
 
 async def test_so_many_requests_may_be_served_at_a_time(revision: str) -> None:
@@ -398,25 +354,6 @@ async def test_a_request_counts_once_after_a_stream_has_ended(revision: str) -> 
             assert (await http.ask(revision, "tools/list")).status == 503
 
 
-@pytest.mark.parametrize("session", SESSIONS)
-async def test_streams_of_sessions_and_subscriptions_share_a_limit(
-    revision: str, session: str
-) -> None:
-    params = {"notifications": {"toolsListChanged": True}}
-    async with asgi(Web().server, limits=Limits(streams=1)) as http:
-        older = http.another()
-        await older.initialize(session)
-        async with http.asking(revision, "subscriptions/listen", params) as first:
-            reply = await older.get()
-            assert (reply.status, "Limits.streams" in reply.error["message"]) == (503, True)
-        with anyio.fail_after(SECONDS):
-            await first.finished.wait()
-        async with older.stream("GET") as stream:
-            assert stream.status == 200
-            reply = await http.ask(revision, "subscriptions/listen", params)
-            assert reply.status == 503
-
-
 @pytest.mark.parametrize("parts", [[b""], [b'{"jsonrpc":'], [b"{", b'"']])
 async def test_a_body_that_does_not_come_gets_408(revision: str, parts: list[bytes]) -> None:
     web = Web()
@@ -453,21 +390,6 @@ async def test_a_client_that_reads_nothing_is_cut_off_and_cancelled(revision: st
                 await stream.finished.wait()
         assert not stream.ended
         assert (await http.ask(revision, "tools/list")).status == 200
-
-
-async def test_a_subscriber_that_reads_nothing_is_cut(revision: str) -> None:
-    web = Web()
-    params = {"notifications": {"toolsListChanged": True}}
-    limits = Limits(send_seconds=0.02, streams=1)
-    async with asgi(web.server, keep_alive=None, limits=limits) as http:
-        async with http.asking(revision, "subscriptions/listen", params) as stream:
-            await stream.message()
-            stream.stop_reading()
-            web.server.remove_tool("logs")
-            with anyio.fail_after(SECONDS):
-                await stream.finished.wait()
-        async with http.asking(revision, "subscriptions/listen", params) as another:
-            await another.message()
 
 
 async def test_a_client_that_reads_on_in_time_misses_nothing(revision: str) -> None:
@@ -542,54 +464,3 @@ async def test_a_response_that_nobody_reads_makes_room_in_time(revision: str) ->
                 await unread.finished.wait()
         assert not unread.ended
         assert (await http.ask(revision, "tools/call", ECHO)).status == 200
-
-
-@pytest.mark.parametrize("name", list(Limits.__dataclass_fields__))
-async def test_a_limit_has_to_be_above_zero(revision: str, name: str) -> None:
-    for value in (0, -1):
-        with pytest.raises(ValueError, match=rf"Limits\.{name}: expected more than 0, got"):
-            Limits(**{name: value})
-    assert getattr(Limits(**{name: 1}), name) == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"path": "mcp"}, "path: expected a path that begins with '/'"),
-        ({"sse_path": "sse"}, "sse_path: expected"),
-        ({"messages_path": ""}, "messages_path: expected"),
-        ({"answers": "xml"}, "answers: expected one of auto, json, sse"),
-        ({"keep_alive": 0}, "keep_alive: expected more than 0"),
-        ({"retry": 0}, "retry: expected more than 0"),
-        ({"sse_path": "/mcp"}, "differ"),
-        ({"sse_path": "/sse", "stateless": True}, "stateless: HTTP\\+SSE has sessions only"),
-        ({"sse_path": "/sse", "sessions": "sealed"}, "sessions='sealed': HTTP\\+SSE has sessions"),
-        ({"stateless": True, "sessions": "sealed"}, "a stateless server has none"),
-        ({"sessions": "shared"}, r"sessions: expected one of \('process', 'sealed'\), got"),
-    ],
-)
-async def test_settings_that_mean_nothing_are_refused(
-    revision: str, options: dict[str, Any], complaint: str
-) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        Web().server.asgi(**options)
-
-
-@pytest.mark.parametrize("name", list(Limits.__dataclass_fields__))
-async def test_each_limit_is_on_by_default_and_documented(revision: str, name: str) -> None:
-    assert 0 < getattr(ServerHttpSettings().limits, name) < math.inf
-    lines = str(Limits.__doc__).splitlines()
-    assert any(line.strip().startswith(f"{name}: ") for line in lines)
-
-
-async def test_a_default_changes_only_on_purpose(revision: str) -> None:
-    limits = ServerHttpSettings().limits
-    assert (limits.body, limits.fields, limits.in_flight) == (4 * 2**20, 100, 1000)
-    assert (limits.bodies, limits.reading, limits.discard) == (128 * 2**20, 1000, 64 * 2**20)
-    assert (limits.streams, limits.sessions, limits.idle) == (10_000, 10_000, 1800)
-    assert (limits.abandoned, limits.abandoned_seconds) == (1000, 600)
-    assert (limits.initialize, limits.session_bytes) == (64 * 1024, 64 * 2**20)
-    assert (limits.per_session, limits.pending, limits.pending_bytes) == (100, 100, 2**20)
-    assert (limits.head_seconds, limits.body_seconds, limits.send_seconds) == (30, 30, 60)
-    assert limits.sealed_seconds == 86_400
-    assert (ServerHttpSettings().keep_alive, ServerHttpSettings().retry) == (15, 1)

@@ -1,0 +1,157 @@
+"""Limits of messages, on every transport."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import anyio
+
+from kit.live import TEXT, FakeServer
+from kit.rules import revisions_holding
+from kit.scripted import connect_scripted
+from kit.wire import LISTEN, PER_REQUEST, ServerEnd, request
+from mcpgen_runtime import Server, connect
+from mcpgen_runtime.channel import OutgoingMessage, TooLong
+from mcpgen_runtime.errors import MethodNotFoundError
+from mcpgen_runtime.foreign_text import join_errors, safe_repr, safe_text
+from mcpgen_runtime.framing.sse_decoder import EventDecoder
+from mcpgen_runtime.protocol.jsonrpc import parse
+from mcpgen_runtime.transports.line_channel import LineReader
+from mcpgen_runtime.transports.memory import memory_pair
+from package.limits.table import limit
+
+(BATCHED,) = revisions_holding("jsonrpc.batch-receive")
+NEWEST = PER_REQUEST[-1]
+
+
+@limit("pkg.protocol.jsonrpc.ID_CHARACTERS", 20, place="request id")
+def request_id(amount: int) -> bool:
+    (answer,) = ServerEnd(NEWEST).ask("unknown/method", id="i" * amount)
+    return "id" in answer
+
+
+@limit("pkg.protocol.batch_parsing.BATCH_MESSAGES")
+def batch(amount: int) -> bool:
+    pings = [request(BATCHED, "ping", id=number) for number in range(amount)]
+    return len(ServerEnd(BATCHED).say(pings)) == amount
+
+
+@limit("pkg.protocol.jsonrpc.BROKEN_BYTES", 100)
+def broken_message(amount: int) -> bool:
+    head, tail = b'{"jsonrpc":"2.0","id":7,"result":{"a":"', b'","b":NaN}}'
+    message: Any = parse(head + b"x" * (amount - len(head + tail)) + tail)
+    return message.id is not None
+
+
+@limit("pkg.foreign_text.SHOWN_TEXT", place="text")
+def shown_text(amount: int) -> bool:
+    return safe_text("x" * amount) == "x" * amount
+
+
+@limit("pkg.foreign_text.SHOWN_TEXT", place="value")
+def shown_value(amount: int) -> bool:
+    return "characters" not in safe_repr("x" * amount)
+
+
+@limit("pkg.foreign_text.SHOWN_ERRORS", 3)
+def shown_errors(amount: int) -> bool:
+    return join_errors(["wrong"] * amount) == "; ".join(["wrong"] * amount)
+
+
+@limit("pkg.foreign_text.ERRORS_TEXT", 100)
+def shown_errors_together(amount: int) -> bool:
+    return "more" not in join_errors(["x" * (amount - 1), "y"])
+
+
+@limit("pkg.protocol.requests.METHOD_CHARACTERS", 20)
+async def method_name(amount: int) -> bool:
+    async with connect_scripted(NEWEST, {"done": True}) as (client, server):
+        try:
+            await client.request("x/".ljust(amount, "x"))
+        except MethodNotFoundError:
+            assert server.heard == []
+            return False
+        return True
+
+
+@limit("pkg.protocol.server_connection.STREAMS", 3)
+def streams_of_a_connection(amount: int) -> bool:
+    server, listen = ServerEnd(NEWEST), {"notifications": {"toolsListChanged": True}}
+    answers = [server.ask(LISTEN, listen, id=number)[0] for number in range(amount)]
+    return not any("error" in answer for answer in answers)
+
+
+@limit("pkg.protocol.handshake.RESOURCES", 5)
+def followed_resources(amount: int) -> bool:
+    uris = [f"memo://{number}" for number in range(amount)]
+    (answer,) = ServerEnd(NEWEST).ask(LISTEN, {"notifications": {"resourceSubscriptions": uris}})
+    return "error" not in answer
+
+
+@limit("pkg.transports.memory.BUFFERED_MESSAGES")
+async def unread_messages(amount: int) -> bool:
+    near, _ = memory_pair()
+    with anyio.move_on_after(1) as scope:
+        for _ in range(amount):
+            await near.send(OutgoingMessage(b"{}"))
+    return not scope.cancelled_caught
+
+
+@limit("pkg.transports.memory.BUFFERED_BYTES", 1000)
+async def unread_bytes(amount: int) -> bool:
+    near, _ = memory_pair()
+    with anyio.move_on_after(1) as scope:
+        await near.send(OutgoingMessage(b"x" * (amount - 1)))
+        await near.send(OutgoingMessage(b"x"))
+    return not scope.cancelled_caught
+
+
+@limit("pkg.channel.MESSAGE_LIMIT")
+def line(amount: int) -> bool:
+    (message,) = LineReader().feed(b"x" * amount + b"\n")
+    return not isinstance(message, TooLong)
+
+
+@limit("pkg.framing.sse_decoder.FIELD_LIMIT", 50)
+def id_of_an_event(amount: int) -> bool:
+    decoder = EventDecoder()
+    decoder.feed(b"id:" + b"x" * amount + b"\ndata:\n\n")
+    return bool(decoder.last_id)
+
+
+@limit("pkg.runtime.peer.CONCURRENT_REQUESTS")
+async def requests_served_at_once(amount: int) -> bool:
+    begun, server = list[str](), Server("waiting")
+
+    @server.tool()
+    async def wait() -> None:
+        begun.append("wait")
+        await anyio.sleep_forever()
+
+    async with connect(server) as client, anyio.create_task_group() as tasks:
+        for _ in range(amount):
+            tasks.start_soon(client.call_tool, "wait")
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    return len(begun) == amount
+
+
+@limit("pkg.runtime.pending_requests.NOTIFICATIONS", 5)
+async def notifications_for_a_slow_function(amount: int) -> bool:
+    heard, server = list[float](), FakeServer(NEWEST)
+
+    async def slow(value: float, *_: Any) -> None:
+        heard.append(value)
+        await anyio.sleep(1)
+
+    async with connect(server, revision=NEWEST) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(client.call_tool, "flood", on_progress=slow))
+        asked = await server.next()
+        token = asked["params"]["_meta"]["progressToken"]
+        for value in range(amount + 1):
+            params = {"progressToken": token, "progress": value}
+            await server.notify("notifications/progress", params)
+            await anyio.wait_all_tasks_blocked()  # the first is no longer waiting
+        await server.answer(asked, TEXT)
+    return len(heard) == amount + 1
