@@ -1,4 +1,4 @@
-"""The official SDK as client of our server, over HTTP, in every revision that it speaks there."""
+"""The official SDK and FastMCP as clients of our server, in every revision, over HTTP and pipes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import fastmcp
 import httpx2
 import mcp
 import mcp.types
 import pytest
+from fastmcp.client.elicitation import ElicitResult
+from fastmcp.client.transports import SSETransport, StreamableHttpTransport
+from fastmcp.exceptions import ToolError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import PromptReference, ResourceTemplateReference
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from interop.hearing import Heard
-from interop.processes import ours
+from interop.processes import ENVIRONMENT, OURS, ours
 from interop.revisions import (
     ELICITATION,
     ELICITATION_IDS,
@@ -36,17 +40,38 @@ pytestmark = [
     pytest.mark.on_asyncio,
 ]
 
+SERVER = mcp.StdioServerParameters(
+    command=OURS[0], args=[*OURS[1:]], env={"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
+)
+HTTP = [("official", *way) for way in PYTHON_WAYS]
+PIPES = [
+    ("official", "pipes", name)
+    for name in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
+]
+FASTMCP = [("fastmcp", *way) for way in PYTHON_WAYS]
+
 
 @dataclass
 class Visit:
-    """A client at work, what it heard, and the HTTP that went by."""
+    """A client at work, what it heard, and the HTTP that went by.
 
-    client: mcp.Client
+    Attributes:
+        client: A client of the official SDK, or of FastMCP.
+        progress: The name of the argument for a function that hears progress.
+    """
+
+    client: Any
     transport: str
     revision: str
-    heard: Heard
-    logs: list[Any]
+    progress: str
+    heard: Heard = field(default_factory=Heard)
+    logs: Heard = field(default_factory=Heard)
     answers: list[httpx2.Response] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """A name that no other client has."""
+        return f"{self.progress}-{self.transport}-{self.revision}"
 
     @property
     def modern(self) -> bool:
@@ -56,7 +81,20 @@ class Visit:
         """The text that a tool answers with."""
         result = await self.client.call_tool(tool, arguments)
         assert not result.is_error, result
-        return result.content[0].text
+        text: str = result.content[0].text
+        return text
+
+    async def list(self, what: str) -> list[Any]:
+        """All items of a list: the SDK gives a page of it, FastMCP the items."""
+        listed = await getattr(self.client, f"list_{what}")()
+        items: list[Any] = getattr(listed, what, listed)
+        return items
+
+    async def read(self, uri: str) -> Any:
+        """The one part of a resource."""
+        answer = await self.client.read_resource(uri)
+        [content] = getattr(answer, "contents", answer)
+        return content
 
     async def notified(self, kind: type[Any]) -> Any:
         return await self.heard.until(lambda message: isinstance(message, kind))
@@ -72,6 +110,10 @@ async def fill_in(context: Any, params: Any) -> mcp.types.ElicitResult:
     return mcp.types.ElicitResult(action="accept", content={"name": "Ada", "nights": 3})
 
 
+async def fill_in_of_fastmcp(message: str, kind: Any, params: Any, context: Any) -> Any:
+    return ElicitResult(action="accept") if kind is None else kind(name="Ada", nights=3)
+
+
 async def answer(context: Any, params: Any) -> mcp.types.CreateMessageResult:
     content = mcp.types.TextContent(text=f"<{params.messages[-1].content.text}>")
     return mcp.types.CreateMessageResult(role="assistant", content=content, model="parrot")
@@ -82,42 +124,56 @@ async def roots(context: Any) -> mcp.types.ListRootsResult:
 
 
 @asynccontextmanager
-async def visit(url: str, transport: str, revision: str) -> AsyncIterator[Visit]:
-    heard, logs, answers = Heard(), Heard(), []
+async def visit(url: str, peer: str, transport: str, revision: str) -> AsyncIterator[Visit]:
+    """A client of a peer in one revision."""
+    progress = "progress_callback" if peer == "official" else "progress_handler"
+    visiting = Visit(None, transport, revision, progress)
 
     async def keep(message: Any) -> None:
-        heard.keep(message)
+        visiting.heard.keep(message)
 
     async def keep_log(params: Any) -> None:
-        logs.keep((params.level, params.logger, params.data))
+        visiting.logs.keep((params.level, params.logger, params.data))
 
     async def keep_answer(response: httpx2.Response) -> None:
-        answers.append(response)
+        visiting.answers.append(response)
 
-    modern = is_modern(revision)
-    async with (
-        httpx2.AsyncClient(timeout=30, event_hooks={"response": [keep_answer]}) as http,
-        AsyncExitStack() as entered,
-    ):
-        way = (
-            sse_client(url.replace("/mcp", "/sse"))
-            if transport == "sse"
-            else streamable_http_client(url, http_client=http)
-        )
-        client = mcp.Client(
-            way,
-            mode="auto" if modern else "legacy",
-            message_handler=keep,
-            logging_callback=keep_log,
-            log_level="debug" if modern else None,
-            elicitation_callback=fill_in,
-            sampling_callback=answer,
-            list_roots_callback=roots,
-            cache=None,
-        )
+    modern, sse = is_modern(revision), url.replace("/mcp", "/sse")
+    options: dict[str, Any] = {"mode": "auto" if modern else "legacy", "message_handler": keep}
+    async with AsyncExitStack() as stack:
+        if peer == "fastmcp":
+            way = SSETransport(sse) if transport == "sse" else StreamableHttpTransport(url)
+            client: Any = fastmcp.Client(
+                way,
+                log_handler=keep_log,
+                elicitation_handler=fill_in_of_fastmcp,
+                sampling_handler=lambda messages, params, context: f"<{messages[-1].content.text}>",
+                roots=["file:///maps"],
+                **options,
+            )
+        else:
+            hooks = {"response": [keep_answer]}
+            http = await stack.enter_async_context(
+                httpx2.AsyncClient(timeout=30, event_hooks=hooks)
+            )
+            ways = {
+                "pipes": lambda: SERVER,
+                "sse": lambda: sse_client(sse),
+                "http": lambda: streamable_http_client(url, http_client=http),
+            }
+            client = mcp.Client(
+                ways[transport](),
+                logging_callback=keep_log,
+                log_level="debug" if modern else None,
+                elicitation_callback=fill_in,
+                sampling_callback=answer,
+                list_roots_callback=roots,
+                cache=None,
+                **options,
+            )
         with offer_revision(revision):
-            await entered.enter_async_context(client)
-        yield Visit(client, transport, revision, heard, logs, answers)
+            visiting.client = await stack.enter_async_context(client)
+        yield visiting
 
 
 @pytest.fixture(scope="module")
@@ -126,10 +182,14 @@ def url() -> Iterator[str]:
         yield served
 
 
-@pytest.fixture(scope="module", params=PYTHON_WAYS, ids="-".join)
+@pytest.fixture(scope="module", params=[*HTTP, *PIPES, *FASTMCP], ids="-".join)
 async def visitor(request: pytest.FixtureRequest, url: str) -> AsyncIterator[Visit]:
     async with visit(url, *request.param) as visiting:
         yield visiting
+
+
+official = pytest.mark.parametrize("visitor", [*HTTP, *PIPES], indirect=True, ids="-".join)
+over_http = pytest.mark.parametrize("visitor", [*HTTP, *FASTMCP], indirect=True, ids="-".join)
 
 
 async def test_the_revision_asked_for_is_the_one_agreed(visitor: Visit) -> None:
@@ -140,7 +200,8 @@ async def test_the_revision_asked_for_is_the_one_agreed(visitor: Visit) -> None:
 
 
 async def test_tools_are_listed_and_called(visitor: Visit) -> None:
-    tools = {tool.name: tool for tool in (await visitor.client.list_tools()).tools}
+    tools = {tool.name: tool for tool in await visitor.list("tools")}
+    assert tools["add"].description == "The sum of two numbers."
     assert tools["add"].input_schema["required"] == ["a", "b"]
     result = await visitor.client.call_tool("add", {"a": 1, "b": 2})
     assert result.content[0].text == "3"
@@ -172,7 +233,7 @@ async def test_progress_arrives_in_order(visitor: Visit) -> None:
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, total))
 
-    await visitor.client.call_tool("count", {"to": 3}, progress_callback=hear)
+    await visitor.client.call_tool("count", {"to": 3}, **{visitor.progress: hear})
     assert heard == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -183,10 +244,13 @@ async def test_a_log_message_arrives(visitor: Visit) -> None:
     assert visitor.logs == [("warning", "notes", "rain")]
 
 
-async def test_a_tools_own_failure_is_a_result_with_its_text(visitor: Visit) -> None:
+async def test_a_tools_own_failure_is_told_with_its_text(visitor: Visit) -> None:
+    if isinstance(visitor.client, fastmcp.Client):
+        with pytest.raises(ToolError, match="out of order"):
+            await visitor.client.call_tool("fail")
+        return
     result = await visitor.client.call_tool("fail")
-    assert result.is_error
-    assert result.content[0].text == "out of order"
+    assert (result.is_error, result.content[0].text) == (True, "out of order")
 
 
 async def test_an_error_of_a_handler_arrives_with_code_and_data(visitor: Visit) -> None:
@@ -202,15 +266,19 @@ async def test_an_unknown_tool_is_a_protocol_error(visitor: Visit) -> None:
     assert caught.value.error.code == -32602
 
 
+async def test_prints_of_a_tool_do_not_reach_the_client(visitor: Visit) -> None:
+    assert await visitor.text("shout", text="{}") == "shouted"
+    assert await visitor.text("add", a=2, b=2) == "4"
+
+
 async def test_resources_are_listed_and_read(visitor: Visit) -> None:
-    client = visitor.client
-    listed = {resource.uri for resource in (await client.list_resources()).resources}
+    listed = {str(resource.uri) for resource in await visitor.list("resources")}
     assert listed == {"city://list", "city://map"}
-    [template] = (await client.list_resource_templates()).resource_templates
+    [template] = await visitor.list("resource_templates")
     assert template.uri_template == "city://{name}/weather"
-    [text] = (await client.read_resource("city://Oslo/weather")).contents
-    assert (text.text, text.uri) == ("sun in Oslo", "city://Oslo/weather")
-    [blob] = (await client.read_resource("city://map")).contents
+    text = await visitor.read("city://Oslo/weather")
+    assert (text.text, str(text.uri)) == ("sun in Oslo", "city://Oslo/weather")
+    blob = await visitor.read("city://map")
     assert (blob.blob, blob.mime_type) == ("iVBORw==", "image/png")
 
 
@@ -221,7 +289,7 @@ async def test_a_resource_that_is_not_there_is_an_error(visitor: Visit) -> None:
 
 
 async def test_prompts_are_listed_and_got(visitor: Visit) -> None:
-    [prompt] = (await visitor.client.list_prompts()).prompts
+    [prompt] = await visitor.list("prompts")
     assert [argument.name for argument in prompt.arguments or ()] == ["city"]
     got = await visitor.client.get_prompt("greet", {"city": "Oslo"})
     assert [message.content.text for message in got.messages] == ["Greetings from Oslo"]
@@ -237,15 +305,13 @@ async def test_prompts_are_listed_and_got(visitor: Visit) -> None:
 )
 async def test_arguments_are_completed(visitor: Visit, reference: Any, argument: str) -> None:
     result = await visitor.client.complete(reference, {"name": argument, "value": "Os"})
-    assert result.completion.values == ["Oslo", "Ostrava"]
+    completion = getattr(result, "completion", result)
+    assert completion.values == ["Oslo", "Ostrava"]
 
 
-async def test_a_tool_has_the_clients_model_answer(visitor: Visit) -> None:
-    assert await visitor.text("translate", text="sun") == "parrot says: <sun>"
-
-
-async def test_a_tool_asks_for_the_clients_roots(visitor: Visit) -> None:
-    assert await visitor.text("folders") == "file:///maps"
+async def test_a_tool_asks_the_clients_model_and_for_its_roots(visitor: Visit) -> None:
+    assert (await visitor.text("translate", text="sun")).endswith("says: <sun>")
+    assert (await visitor.text("folders")).startswith("file:///maps")
 
 
 async def test_a_tool_asks_the_user_once_and_again(visitor: Visit) -> None:
@@ -269,30 +335,28 @@ async def test_a_tool_sends_the_user_to_a_page(visitor: Visit) -> None:
         assert done.params.elicitation_id.startswith("sign-in-")
 
 
+@official
 async def test_a_tool_wants_the_user_to_go_to_a_page_first(visitor: Visit) -> None:
-    name = f"{visitor.transport}-{visitor.revision}"
     if visitor.revision not in PAGES:
         with pytest.raises(mcp.MCPError, match=r"elicitation|ask for input"):
-            await visitor.text("enter", name=name)
+            await visitor.text("enter", name=visitor.name)
         return
     if visitor.revision in ELICITATION_IDS:
         with pytest.raises(mcp.MCPError) as caught:
-            await visitor.text("enter", name=name)
+            await visitor.text("enter", name=visitor.name)
         required = mcp.UrlElicitationRequiredError.from_error(caught.value.error)
-        assert [page.elicitation_id for page in required.elicitations] == [f"fee-{name}"]
-    assert await visitor.text("enter", name=name) == "welcome"
+        assert [page.elicitation_id for page in required.elicitations] == [f"fee-{visitor.name}"]
+    assert await visitor.text("enter", name=visitor.name) == "welcome"
 
 
 async def test_a_call_that_is_given_up_is_cancelled_at_the_server(visitor: Visit) -> None:
-    name = f"{visitor.transport}-{visitor.revision}"
-
     async def leave(progress: float, total: float | None, message: str | None) -> None:
         scope.cancel()
 
     with anyio.fail_after(20), anyio.CancelScope() as scope:
-        await visitor.client.call_tool("wait", {"name": name}, progress_callback=leave)
+        await visitor.client.call_tool("wait", {"name": visitor.name}, **{visitor.progress: leave})
     assert scope.cancelled_caught
-    assert await visitor.text("was_cancelled", name=name) == "true"
+    assert await visitor.text("was_cancelled", name=visitor.name) == "true"
 
 
 CHANGES = (
@@ -303,7 +367,13 @@ CHANGES = (
 
 
 async def test_changes_are_announced(visitor: Visit) -> None:
-    if visitor.modern:
+    if not visitor.modern:
+        await visitor.text("change")
+        for change in CHANGES:
+            await visitor.notified(change)
+    elif isinstance(visitor.client, fastmcp.Client):
+        pytest.skip("FastMCP does not listen")
+    else:
         async with visitor.client.listen(
             tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
         ) as changes:
@@ -311,12 +381,9 @@ async def test_changes_are_announced(visitor: Visit) -> None:
             with anyio.fail_after(20):
                 seen = {type(await anext(changes)).__name__ for _ in CHANGES}
         assert seen == {"ToolsListChanged", "PromptsListChanged", "ResourcesListChanged"}
-    else:
-        await visitor.text("change")
-        for change in CHANGES:
-            await visitor.notified(change)
 
 
+@official
 async def test_a_resource_that_was_subscribed_to_is_said_to_change(visitor: Visit) -> None:
     uri = "city://list"
     if visitor.modern:
@@ -337,15 +404,17 @@ async def test_a_resource_that_was_subscribed_to_is_said_to_change(visitor: Visi
     assert not [each for each in visitor.heard if isinstance(each, type(update))]
 
 
+@over_http
 async def test_a_stream_that_the_server_closes_is_taken_up_again(visitor: Visit) -> None:
     assert await visitor.text("part") == "met again"
-    if visitor.revision in RESUMING and visitor.transport == "http":
+    is_official = isinstance(visitor.client, mcp.Client)
+    if is_official and visitor.revision in RESUMING and visitor.transport == "http":
         assert [each for each in visitor.headers("GET") if each.get("last-event-id")]
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE_PROTOCOL_VERSIONS)
 async def test_a_session_is_deleted_when_its_client_leaves(url: str, revision: str) -> None:
-    async with visit(url, "http", revision) as visiting:
+    async with visit(url, "official", "http", revision) as visiting:
         await visiting.text("add", a=1, b=1)
         [*_, posted] = visiting.headers("POST")
     [deleted] = [each for each in visiting.answers if each.request.method == "DELETE"]
@@ -357,19 +426,28 @@ async def test_a_session_is_deleted_when_its_client_leaves(url: str, revision: s
 
 
 async def test_without_sessions_nothing_but_posts_is_sent(url: str) -> None:
-    async with visit(url, "http", *MODERN_PROTOCOL_VERSIONS) as visiting:
+    async with visit(url, "official", "http", *MODERN_PROTOCOL_VERSIONS) as visiting:
         await visiting.text("book")
     assert {each.request.method for each in visiting.answers} == {"POST"}
     assert "mcp-session-id" not in {name for each in visiting.answers for name in each.headers}
 
 
+NEWEST, NEWEST_HANDSHAKE = MODERN_PROTOCOL_VERSIONS[-1], HANDSHAKE_PROTOCOL_VERSIONS[-1]
+
+
 @pytest.mark.parametrize(
-    ("mode", "agreed"),
-    [("auto", MODERN_PROTOCOL_VERSIONS[-1]), ("legacy", HANDSHAKE_PROTOCOL_VERSIONS[-1])],
+    ("client", "pipes", "options", "agreed"),
+    [
+        pytest.param(mcp.Client, False, {"mode": "auto"}, NEWEST, id="official-http"),
+        pytest.param(mcp.Client, True, {"mode": "auto"}, NEWEST, id="official-pipes"),
+        pytest.param(mcp.Client, False, {"mode": "legacy"}, NEWEST_HANDSHAKE, id="handshake-http"),
+        pytest.param(mcp.Client, True, {"mode": "legacy"}, NEWEST_HANDSHAKE, id="handshake-pipes"),
+        pytest.param(fastmcp.Client, False, {}, NEWEST, id="fastmcp-http"),
+    ],
 )
-async def test_the_sdks_own_negotiation_ends_in_its_newest(
-    url: str, mode: str, agreed: str
+async def test_a_peers_own_negotiation_ends_in_its_newest(
+    url: str, client: Any, pipes: bool, options: dict[str, str], agreed: str
 ) -> None:
-    async with mcp.Client(url, mode=mode) as client:
-        assert client.protocol_version == agreed
-        assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
+    async with client(SERVER if pipes else url, **options) as opened:
+        assert opened.protocol_version == agreed
+        assert (await opened.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
