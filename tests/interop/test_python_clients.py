@@ -84,7 +84,7 @@ class Visit:
         text: str = result.content[0].text
         return text
 
-    async def list(self, what: str) -> list[Any]:
+    async def items(self, what: str) -> list[Any]:
         """All items of a list: the SDK gives a page of it, FastMCP the items."""
         listed = await getattr(self.client, f"list_{what}")()
         items: list[Any] = getattr(listed, what, listed)
@@ -156,7 +156,7 @@ async def visit(url: str, peer: str, transport: str, revision: str) -> AsyncIter
             http = await stack.enter_async_context(
                 httpx2.AsyncClient(timeout=30, event_hooks=hooks)
             )
-            ways = {
+            ways: dict[str, Any] = {
                 "pipes": lambda: SERVER,
                 "sse": lambda: sse_client(sse),
                 "http": lambda: streamable_http_client(url, http_client=http),
@@ -200,7 +200,7 @@ async def test_the_revision_asked_for_is_the_one_agreed(visitor: Visit) -> None:
 
 
 async def test_tools_are_listed_and_called(visitor: Visit) -> None:
-    tools = {tool.name: tool for tool in await visitor.list("tools")}
+    tools = {tool.name: tool for tool in await visitor.items("tools")}
     assert tools["add"].description == "The sum of two numbers."
     assert tools["add"].input_schema["required"] == ["a", "b"]
     result = await visitor.client.call_tool("add", {"a": 1, "b": 2})
@@ -272,9 +272,9 @@ async def test_prints_of_a_tool_do_not_reach_the_client(visitor: Visit) -> None:
 
 
 async def test_resources_are_listed_and_read(visitor: Visit) -> None:
-    listed = {str(resource.uri) for resource in await visitor.list("resources")}
+    listed = {str(resource.uri) for resource in await visitor.items("resources")}
     assert listed == {"city://list", "city://map"}
-    [template] = await visitor.list("resource_templates")
+    [template] = await visitor.items("resource_templates")
     assert template.uri_template == "city://{name}/weather"
     text = await visitor.read("city://Oslo/weather")
     assert (text.text, str(text.uri)) == ("sun in Oslo", "city://Oslo/weather")
@@ -289,7 +289,7 @@ async def test_a_resource_that_is_not_there_is_an_error(visitor: Visit) -> None:
 
 
 async def test_prompts_are_listed_and_got(visitor: Visit) -> None:
-    [prompt] = await visitor.list("prompts")
+    [prompt] = await visitor.items("prompts")
     assert [argument.name for argument in prompt.arguments or ()] == ["city"]
     got = await visitor.client.get_prompt("greet", {"city": "Oslo"})
     assert [message.content.text for message in got.messages] == ["Greetings from Oslo"]
