@@ -68,7 +68,7 @@ BYTES = tuple(
 ON_INSTALLED = (
     *("test_testing.py", "revision", "server/toolkit", "proxy/test_proxy.py"),
     *(f"client/test_{name}.py" for name in ("caching", "client", "elicitation", "sync")),
-    *("server/asgi/test_sessions.py", "server/asgi/test_stateless.py"),
+    *("server/asgi/test_session_endpoint.py", "server/asgi/test_stateless_endpoint.py"),
 )
 """Tests of what a package on an installed runtime has of its own, and hands to the runtime."""
 RECORDS = ("tests", "rest-generator", "rest-package", "shared")

@@ -147,6 +147,11 @@ class Http:
         assert (await self.post(INITIALIZED)).status == 202
         return result
 
+    async def begin(self, revision: str, capabilities: Mapping[str, Any] | None = None) -> None:
+        """Open a session, in revisions that have sessions."""
+        if revision in HANDSHAKE:
+            await self.initialize(revision, capabilities)
+
     async def ask(
         self, revision: str, method: str, params: Any = None, *, id: int | str = 1, **how: Any
     ) -> Reply:

@@ -18,6 +18,12 @@ SECONDS = 10
 """How long anything may take before its test fails."""
 
 
+def text_in(message: Any) -> str:
+    """The text of a tool's result in a message."""
+    text: str = message["result"]["content"][0]["text"]
+    return text
+
+
 class Stream:
     """One request, and its answer as it comes.
 
@@ -243,3 +249,8 @@ class Reply:
     def result(self) -> Any:
         """The result in the last message of the body."""
         return self.messages[-1]["result"]
+
+    @property
+    def text(self) -> str:
+        """The text of a tool's result in the last message of the body."""
+        return text_in(self.messages[-1])

@@ -6,7 +6,6 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 
 START: dict[str, Any] = {
     "type": "http.response.start",
@@ -35,7 +34,6 @@ class Wire:
     Attributes:
         sent: The messages of the application.
         moments: When they were sent.
-        turns: The number of messages at each turn of `watch`.
         is_gone: Whether the client is gone.
         waiting: Set once the application waits for the client to read.
     """
@@ -43,7 +41,6 @@ class Wire:
     def __init__(self, *events: tuple[float, str]) -> None:
         self.sent: list[Mapping[str, Any]] = []
         self.moments: list[float] = []
-        self.turns: list[int] = []
         self.is_gone = False
         self.waiting = anyio.Event()
         self._events = [*events]
@@ -58,12 +55,6 @@ class Wire:
         await anyio.sleep_until(moment)
         assert self._reads is not None
         self._reads.set()
-
-    async def watch(self) -> None:
-        """Count at each turn what was sent."""
-        while True:
-            self.turns.append(len(self.sent))
-            await anyio.lowlevel.checkpoint()
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """See ASGI."""

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 from anyio.abc import SocketStream
 
-from kit.asgi_client import BOTH, fields_of
-from kit.wire import encode_message, request
+from kit.asgi_client import BOTH, SESSION, fields_of
+from kit.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 
 SECONDS = 20
 """How long anything may take before a test counts it as hanging."""
@@ -86,9 +86,30 @@ def head(port: int, fields: Mapping[str, str | None], *, method: str = "POST") -
     return "\r\n".join([f"{method} /mcp HTTP/1.1", *lines, "", ""]).encode("latin-1")
 
 
+def message_bytes(
+    port: int, message: Any, fields: Mapping[str, str | None] = {}, *, path: str = "/mcp"
+) -> bytes:
+    """A POST of a message."""
+    body = encode_message(message)
+    sized = {**fields, "Content-Length": str(len(body))}
+    return head(port, sized).replace(b"/mcp", path.encode(), 1) + body
+
+
 def whole(port: int, revision: str, method: str, params: Any = None, **how: Any) -> bytes:
     """A request of a revision without sessions."""
     message = request(revision, method, params, **how)
-    body = encode_message(message)
-    fields = fields_of(revision, message) | {"Content-Length": str(len(body))}
-    return head(port, fields) + body
+    return message_bytes(port, message, fields_of(revision, message))
+
+
+async def session_fields(port: int, revision: str) -> dict[str, str | None]:
+    """Open a session; the header fields that name it. None in revisions without sessions."""
+    if revision not in HANDSHAKE:
+        return {}
+    async with raw(port) as connection:
+        await connection.send(message_bytes(port, initialize(revision)))
+        status, fields, _ = await connection.answer()
+        assert status == 200
+        session = {SESSION: fields[SESSION], "MCP-Protocol-Version": revision}
+        await connection.send(message_bytes(port, INITIALIZED, session))
+        assert (await connection.answer())[0] == 202
+    return session

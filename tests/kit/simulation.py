@@ -60,6 +60,20 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
 ASYNCIO = "asyncio", {"loop_factory": VirtualClockLoop}
 """The backend with this clock, for the fixture `anyio_backend`."""
 
+on_virtual_clock = pytest.mark.parametrize(
+    "anyio_backend", [pytest.param(ASYNCIO, id="virtual clock")]
+)
+"""A mark of tests in which seconds pass at once, on asyncio."""
+
+on_virtual_clocks = pytest.mark.parametrize(
+    "anyio_backend",
+    [
+        pytest.param(ASYNCIO, id="asyncio"),
+        pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="trio"),
+    ],
+)
+"""The same on both event loops."""
+
 
 def simulate(backend: str, seed: int, main: Callable[[], Awaitable[Result]]) -> Result:
     """Run a coroutine on a virtual clock.

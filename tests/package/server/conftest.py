@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
 from kit import asgi_client
 from kit.engine import run_engine
+from kit.waiting import WaitingServer
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,3 +23,27 @@ def shared_engine() -> Iterator[None]:
         asgi_client.SHARED.append(engine.url)
         yield
         asgi_client.SHARED.clear()
+
+
+KEYS = count()
+
+
+@pytest.fixture
+def key() -> str:
+    """An argument for a tool of a process; no other test has it."""
+    return f"k{next(KEYS)}"
+
+
+@pytest.fixture
+def waiting() -> WaitingServer:
+    """A server whose tools wait for the test."""
+    return WaitingServer(drain=5)
+
+
+@pytest.fixture
+def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """See that nothing in this process fails in a way that only the log tells."""
+    yield
+    from kit.faults import check_quiet
+
+    check_quiet(caplog)

@@ -9,24 +9,17 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.faults import check_quiet
 from kit.http_process import HttpProcess, http_process
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 from mcpgen_runtime import connect
 
-pytestmark = [pytest.mark.slow, pytest.mark.on_asyncio]
+pytestmark = [pytest.mark.slow, pytest.mark.on_asyncio, pytest.mark.usefixtures("quiet")]
 
 SECONDS = 110
 COUNTS = (500, 5000)
 REVISIONS = (*SESSIONS[-2:], PER_REQUEST[-1])
 KEY = "all"
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    yield
-    check_quiet(caplog)
 
 
 @pytest.fixture

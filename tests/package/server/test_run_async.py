@@ -10,10 +10,11 @@ import textwrap
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from kit.processes import PACKAGE_ROOT
@@ -24,42 +25,24 @@ from mcpgen_runtime import (
     Server,
     connect,
 )
-from mcpgen_runtime.server.toolkit.server import Lifespan
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 on_trio = pytest.mark.parametrize("anyio_backend", ["trio"])
 
 
-def lifespan_of(events: list[str]) -> Lifespan:
-    @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncGenerator[None]:
-        events.append("entered")
-        yield
-        events.append("left")
-
-    return lifespan
-
-
-class Starting:
-    """The `task_status` of a server in a task of asyncio."""
-
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
-
-    def started(self, value: str | None = None) -> None:
-        self.event.set()
-
-
 @on_asyncio
-async def test_a_cancelled_task_of_asyncio_ends_as_cancelled() -> None:
-    starting = Starting()
+async def test_a_cancelled_task_of_asyncio_ends_as_such_and_leaves_none_behind() -> None:
+    before, listens = asyncio.all_tasks(), asyncio.Event()
+    task_status: Any = SimpleNamespace(started=lambda url: listens.set())
     serving = asyncio.ensure_future(
-        Server("tester", drain=0.1).run_async(http="127.0.0.1:0", task_status=starting)
+        Server("tester", drain=0.1).run_async(http="127.0.0.1:0", task_status=task_status)
     )
-    await starting.event.wait()
+    await listens.wait()
     serving.cancel()
     await asyncio.wait((serving,))
+    await anyio.lowlevel.checkpoint()
     assert serving.cancelled()
+    assert asyncio.all_tasks() == before
 
 
 @on_asyncio
@@ -67,7 +50,14 @@ async def test_a_cancellation_ends_it_and_signals_stay_the_callers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     events: list[str] = []
-    server = Server("tester", lifespan=lifespan_of(events), drain=0.1)
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncGenerator[None]:
+        events.append("entered")
+        yield
+        events.append("left")
+
+    server = Server("tester", lifespan=lifespan, drain=0.1)
     before = signal.getsignal(signal.SIGTERM)
 
     @server.tool()
@@ -203,25 +193,24 @@ SCRIPT = """
 """
 
 
+ENVIRONMENT = {"PYTHONPATH": str(PACKAGE_ROOT)}
+
+
 @on_asyncio
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-async def test_standard_streams_are_served_until_cancelled(tmp_path: Path, backend: str) -> None:
-    script = tmp_path / "local.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    environment = {"PYTHONPATH": str(PACKAGE_ROOT)}
-    async with connect([sys.executable, str(script), backend], env=environment) as client:
+async def test_standard_streams_are_served_until_cancelled(backend: str) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), backend]
+    async with connect(command, env=ENVIRONMENT) as client:
         assert (await client.call_tool("who")).content[0].text == "False"
         await client.call_tool("stop")
         with pytest.raises(ConnectionClosedError):
             await client.call_tool("who")
 
 
-def test_at_the_end_of_input_the_program_goes_on(tmp_path: Path) -> None:
-    script = tmp_path / "local.py"
-    script.write_text(textwrap.dedent(SCRIPT))
+def test_at_the_end_of_input_the_program_goes_on() -> None:
     done = subprocess.run(
-        [sys.executable, str(script), "asyncio"],
-        env={"PYTHONPATH": str(PACKAGE_ROOT)},
+        [sys.executable, "-c", textwrap.dedent(SCRIPT), "asyncio"],
+        env=ENVIRONMENT,
         input="",
         capture_output=True,
         text=True,

@@ -12,10 +12,10 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import asgi, fields_of
+from kit.asgi_stream import text_in
 from kit.varied_tools import REQUESTS, varied_server
 from kit.wire import (
     ALL,
-    HANDSHAKE,
     STREAMABLE,
     cancelled_notification,
     request,
@@ -23,7 +23,7 @@ from kit.wire import (
 )
 from mcpgen_runtime import Context, Server
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", ALL), pytest.mark.processes]
+pytestmark = [pytest.mark.parametrize("revision", ALL), pytest.mark.processes]
 
 
 @pytest.mark.parametrize("case", REQUESTS)
@@ -38,8 +38,7 @@ async def test_streams_and_http_carry_the_same_messages(
         response = await end.ask(method, params, id=7, meta=meta)
         over_stream = [*end.heard, response]
     async with asgi(varied_server()) as http:
-        if revision in HANDSHAKE:
-            await http.initialize(revision)
+        await http.begin(revision)
         message = request(revision, method, params, id=7, meta=meta)
         reply = await http.post(message, **fields_of(revision, message))
     assert [*reply.messages] == over_stream
@@ -53,7 +52,7 @@ async def test_a_call_reaches_the_tool_that_has_the_name_now(revision: str) -> N
         await end.ask("tools/call", {"name": "tool"})  # the next one repeats what this one stated
         for _ in range(2):
             answer = await end.ask("tools/call", {"name": "tool"})
-            texts.append(answer["result"]["content"][0]["text"])
+            texts.append(text_in(answer))
             server.remove_tool("tool")
             server.add_tool(lambda: "after", name="tool", threads=False)
     assert texts == ["before", "after"]
@@ -105,7 +104,7 @@ async def test_a_waiting_call_keeps_no_other_from_its_answer(revision: str) -> N
         refused = await end.receive()
         assert "7 belongs to an open request" in refused["error"]["message"]
         await end.send(request(revision, "tools/call", {"name": "ends"}, id=8))
-        texts = [(await end.receive())["result"]["content"][0]["text"] for _ in range(2)]
+        texts = [text_in(await end.receive()) for _ in range(2)]
     assert texts == ["ended", "waited"]
 
 
@@ -116,26 +115,20 @@ async def test_context_variables_of_a_tool_do_not_reach_the_next_call(
     server, state = Server("stateful"), ContextVar("state", default="clean")
 
     @server.tool()
-    async def ends_at_once() -> str:
+    async def use() -> str:
         before = state.get()
         state.set("used")
+        if waits:
+            await anyio.lowlevel.checkpoint()
         return f"{before} {state.get()}"
 
-    @server.tool()
-    async def suspends() -> str:
-        before = state.get()
-        state.set("used")
-        await anyio.lowlevel.checkpoint()
-        return f"{before} {state.get()}"
-
-    name = "suspends" if waits else "ends_at_once"
     async with speaking_to(server, revision) as end:
         for _ in range(3):
-            answer = await end.ask("tools/call", {"name": name})
-            assert answer["result"]["content"][0]["text"] == "clean used"
+            answer = await end.ask("tools/call", {"name": "use"})
+            assert text_in(answer) == "clean used"
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.on_asyncio
 async def test_a_context_outlives_its_call_without_harm(revision: str) -> None:
     server, later = Server("late"), list[asyncio.Task[None]]()
 
@@ -150,7 +143,7 @@ async def test_a_context_outlives_its_call_without_harm(revision: str) -> None:
     async with speaking_to(server, revision) as end:
         for _ in range(3):
             answer = await end.ask("tools/call", {"name": "leaves"}, id=1)
-            assert answer["result"]["content"][0]["text"] == "left"
+            assert text_in(answer) == "left"
             await later[-1]
         answer = await end.ask("tools/call", {"name": "leaves"}, id=1)
         assert "error" not in answer  # the id is not taken by what came late

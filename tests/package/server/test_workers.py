@@ -79,7 +79,6 @@ WEB = """
         Server.run_workers(create, 2, http="127.0.0.1:0")
 """
 WORKERS = (*SERVE, "--workers", "2")
-NOTES = 2
 """The lines that say what several processes lack."""
 
 ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
@@ -92,31 +91,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ask(server: Started, tool: str, revision: str = REVISION, **more: Any) -> dict[str, Any]:
-    """The result of a call over a new connection."""
-    params = {"name": tool, "arguments": {}, **more}
-    message = request(revision, "tools/call", params, capabilities=ABLE)
-    return post(server, revision, message)
-
-
-def post(
-    server: Started, revision: str, message: dict[str, Any], session: str | None = None
-) -> dict[str, Any]:
-    """The result of a message that is sent over a new connection."""
-    return exchange(server, revision, message, session)[0]
-
-
 def open_session(server: Started, revision: str) -> str | None:
     """The id of a new session; `None` in a revision without sessions."""
     if revision not in SESSIONS:
         return None
-    result, session = exchange(server, revision, initialize(revision), None)
+    result, session = exchange(server, revision, initialize(revision))
     assert result["protocolVersion"] == revision
     return session
 
 
 def exchange(
-    server: Started, revision: str, message: dict[str, Any], session: str | None
+    server: Started, revision: str, message: dict[str, Any], session: str | None = None
 ) -> tuple[dict[str, Any], str | None]:
     """The result of a message over a new connection, and the session id with it."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS)
@@ -138,7 +123,7 @@ def exchange(
 def worker_of(server: Started, revision: str = REVISION, session: str | None = None) -> int:
     """The process that served a call."""
     message = request(revision, "tools/call", {"name": "pid", "arguments": {}})
-    return int(post(server, revision, message, session)["content"][0]["text"])
+    return int(exchange(server, revision, message, session)[0]["content"][0]["text"])
 
 
 @contextmanager
@@ -158,7 +143,23 @@ def run_workers(
     """A server of two processes, and the lines that say what they lack."""
     with start_server(folder, *(argv or WORKERS), **environment) as server:
         assert server.process.stderr is not None
-        yield server, [server.process.stderr.readline() for _ in range(NOTES)]
+        yield server, [server.process.stderr.readline() for _ in range(2)]
+
+
+def two_workers(server: Started) -> tuple[int, int]:
+    """The processes that serve."""
+    one = worker_of(server)
+    with pause_process(one):
+        return one, worker_of(server)
+
+
+def are_gone(*pids: int) -> bool:
+    """Whether processes have ended."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            return False
+    return True
 
 
 @pytest.fixture(scope="module")
@@ -171,31 +172,23 @@ def shared_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started
         assert server.end()[0] == 0
 
 
-def two_workers(server: Started) -> tuple[int, int]:
-    """The processes that serve."""
-    one = worker_of(server)
-    with pause_process(one):
-        return one, worker_of(server)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 @pytest.mark.parametrize(("more", "kind"), [((), "sealed"), (("--stateless",), "no")])
 def test_limits_of_several_processes_are_printed_at_the_start(
     folder: Path, more: tuple[str, ...], kind: str
 ) -> None:
-    with run_workers(folder, *WORKERS, *more) as (server, notes):
+    with run_workers(folder, *WORKERS, *more) as (server, (sessions, changes)):
         assert server.end()[0] == 0
-    assert notes[0].startswith(f"2 workers: {kind} sessions: clients of ")
-    assert all(revision in notes[0] for revision in SESSIONS)
-    assert "announced by the worker in which it happens" in notes[1]
-    assert REVISION in notes[1]
+    assert sessions.startswith(f"2 workers: {kind} sessions: clients of ")
+    assert all(revision in sessions for revision in SESSIONS)
+    assert "announced by the worker in which it happens" in changes
+    assert REVISION in changes
+
+
+def test_one_worker_serves_with_sessions_as_without_the_option(folder: Path) -> None:
+    with start_server(folder, *SERVE, "--workers", "1") as server:
+        assert worker_of(server) == server.process.pid
+        code, _, err, _ = server.end()
+    assert (code, err) == (0, "left\n")
 
 
 @pytest.mark.parametrize("argv", [WORKERS, ("web.py",)], ids=["command line", "run_workers"])
@@ -209,8 +202,7 @@ def test_each_process_serves_and_a_signal_ends_all(
         code, out, err, _ = server.end(by)
     assert (code, out) == (0, "")
     assert err.splitlines() == ["left", "left"]
-    assert not is_alive(one)
-    assert not is_alive(two)
+    assert are_gone(one, two)
 
 
 @pytest.mark.parametrize("tool", ["slow", "stuck"])
@@ -242,7 +234,7 @@ def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> N
         code, _, _, _ = server.end(signal.SIGINT)
         rest(calling)
     assert code == 0
-    assert not any(map(is_alive, workers))
+    assert are_gone(*workers)
 
 
 def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None:
@@ -257,7 +249,7 @@ def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None
         assert now % 10 == 0
         assert now // 10 not in before
         assert server.end()[0] == 0
-    assert not any(map(is_alive, before))
+    assert are_gone(*before)
 
 
 @pytest.mark.parametrize("revision", STREAMABLE)
@@ -295,20 +287,26 @@ def test_clients_of_all_revisions_are_served_side_by_side(shared_workers: Starte
 @pytest.mark.parametrize("tool", ["greet", "inner_greet"])
 def test_a_question_of_one_process_is_answered_to_another(folder: Path, tool: str) -> None:
     with run_workers(folder) as (server, _):
+
+        def ask(**more: Any) -> dict[str, Any]:
+            params = {"name": tool, "arguments": {}, **more}
+            message = request(REVISION, "tools/call", params, capabilities=ABLE)
+            return exchange(server, REVISION, message)[0]
+
         one, two = two_workers(server)
         with pause_process(two):
-            asked = ask(server, tool)
+            asked = ask()
         assert asked["resultType"] == "input_required"
         [key] = asked["inputRequests"]
         answers = {key: {"action": "accept", "content": {"name": "Ada"}}}
         with pause_process(one):
             state = asked["requestState"]
-            said = ask(server, tool, inputResponses=answers, requestState=state)
+            said = ask(inputResponses=answers, requestState=state)
         assert said["content"][0]["text"] == f"Hello, Ada, from {two}"
         os.kill(one, signal.SIGKILL)  # one that is started later has the same key
         third = replacement_pid(server, one)
         with pause_process(two):
-            said = ask(server, tool, inputResponses=answers, requestState=state)
+            said = ask(inputResponses=answers, requestState=state)
         assert said["content"][0]["text"] == f"Hello, Ada, from {third}"
         assert server.end()[0] == 0
 
@@ -358,29 +356,46 @@ def test_a_trace_has_the_messages_of_all_processes(folder: Path) -> None:
     assert len(lines) == 4
 
 
-def test_a_lifespan_that_fails_ends_all_with_its_error(folder: Path) -> None:
-    done = run(folder, *WORKERS, FAIL="1")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "RuntimeError: no database" in done.stderr
-    assert "serving at" not in done.stderr
-    assert done.stderr.endswith("error: a worker could not start to serve; its error is above\n")
+FAILS = "import multiprocessing\nif multiprocessing.parent_process():\n    1 / 0\n"
 
 
-def test_a_module_that_fails_in_a_worker_ends_all_with_its_error(folder: Path) -> None:
-    text = "import multiprocessing\nif multiprocessing.parent_process():\n    1 / 0\n"
+@pytest.mark.parametrize(
+    ("text", "environment", "error"),
+    [
+        pytest.param("", {"FAIL": "1"}, "RuntimeError: no database", id="the lifespan"),
+        pytest.param(FAILS, {}, "ZeroDivisionError", id="the module, in a worker"),
+    ],
+)
+def test_what_fails_in_a_worker_ends_all_with_its_error(
+    folder: Path, text: str, environment: dict[str, str], error: str
+) -> None:
     (folder / "web.py").write_text(text + textwrap.dedent(WEB))
-    done = run(folder, *WORKERS)
+    done = run(folder, *WORKERS, **environment)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "ZeroDivisionError" in done.stderr
+    assert error in done.stderr
+    assert "serving at" not in done.stderr
     assert "never awaited" not in done.stderr
     assert done.stderr.endswith("error: a worker could not start to serve; its error is above\n")
 
 
-def test_one_worker_serves_with_sessions_as_without_the_option(folder: Path) -> None:
-    with start_server(folder, *SERVE, "--workers", "1") as server:
-        assert worker_of(server) == server.process.pid
-        code, _, err, _ = server.end()
-    assert (code, err) == (0, "left\n")
+@pytest.mark.parametrize(
+    ("package", "modules", "need"),
+    [
+        ("uvicorn", ("uvicorn", "uvicorn.config"), "serving over HTTP"),
+        ("cryptography", ("cryptography.exceptions",), "sessions='sealed'"),
+    ],
+)
+def test_without_a_package_it_says_what_to_install(
+    folder: Path, package: str, modules: tuple[str, ...], need: str
+) -> None:
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({modules!r}))\n"
+        "from mcpgen_runtime.__main__ import main\n"
+        "main(['serve', 'web', '--http', '127.0.0.1:0', '--workers', '2'])\n"
+    )
+    done = run(folder, "-c", code)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"error: {need} needs the package {package!r}")
 
 
 @pytest.mark.parametrize(
@@ -407,27 +422,6 @@ def test_invalid_options_of_workers_are_one_readable_line(
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("package", "modules", "need"),
-    [
-        ("uvicorn", ("uvicorn", "uvicorn.config"), "serving over HTTP"),
-        ("cryptography", ("cryptography.exceptions",), "sessions='sealed'"),
-    ],
-)
-def test_without_a_package_it_says_what_to_install(
-    folder: Path, package: str, modules: tuple[str, ...], need: str
-) -> None:
-    code = (
-        f"import sys; sys.modules.update(dict.fromkeys({modules!r}))\n"
-        "from mcpgen_runtime.__main__ import main\n"
-        "main(['serve', 'web', '--http', '127.0.0.1:0', '--workers', '2'])\n"
-    )
-    done = run(folder, "-c", code)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {need} needs the package {package!r}")
-    assert done.stderr.count("\n") == 1
 
 
 def plain() -> Server:

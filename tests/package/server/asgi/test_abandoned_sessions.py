@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 import anyio
 import pytest
 
-from kit.asgi_client import SESSION
 from kit.faults import call_text, client_of
 from kit.http_process import HttpProcess, http_process
-from kit.raw_http import SECONDS, Raw, head, raw
-from kit.wire import INITIALIZED, PER_REQUEST, encode_message, initialize, request
+from kit.raw_http import SECONDS, head, message_bytes, raw, session_fields
+from kit.wire import PER_REQUEST, request
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.anyio,
     pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc says what is free"),
     pytest.mark.processes,
     pytest.mark.on_asyncio,
@@ -32,91 +29,57 @@ MIB = 2**20
 PLAIN_ALLOCATOR = {"PYTHONMALLOC": "malloc"}
 
 
+def call(tool: str, key: str) -> object:
+    params = {"name": tool, "arguments": {"key": key}}
+    return request(REVISION, "tools/call", params, meta={"progressToken": key})
+
+
 class Abandoned:
     """Sessions of one server that nobody comes back to.
 
     Attributes:
-        opened: Their ids, in the order in which they were opened.
+        opened: The header fields of each, in the order in which they were opened.
     """
 
-    def __init__(self, server: HttpProcess) -> None:
-        self.opened: list[str] = []
-        self._server = server
+    def __init__(self, port: int) -> None:
+        self.opened: list[Mapping[str, str | None]] = []
+        self._port = port
 
     async def open_many(self, count: int) -> None:
         """Open so many, some at a time."""
         numbers = iter(range(count))
 
         async def work() -> None:
-            async with raw(self._server.port) as connection:
-                for number in numbers:
-                    await self._open_one(connection, number)
+            for number in numbers:
+                await self.open_one(number)
 
         async with anyio.create_task_group() as tasks:
             for _ in range(AT_ONCE):
                 tasks.start_soon(work)
 
-    async def _open_one(self, connection: Raw, number: int) -> None:
+    async def open_one(self, number: int) -> None:
         """Open a session, use it in one of three ways, and never come back to it."""
-        fields = await self._handshake(connection)
-        if number % 3 == 1:
-            await self._post(connection, call("mark", f"m{number}"), fields)
-            assert await connection.status() == 200
+        fields = await session_fields(self._port, REVISION)
+        self.opened.append(fields)
+        async with raw(self._port) as connection:
             with anyio.fail_after(SECONDS):
-                await connection.until(b"\r\n0\r\n\r\n")
-        elif number % 3 == 2:
-            async with raw(self._server.port) as listening:
-                await listening.send(head(self._server.port, fields, method="GET"))
-                assert await listening.status() == 200
-                with anyio.fail_after(SECONDS):
-                    await listening.until(b"id: ")
+                if number % 3 == 1:
+                    message = call("mark", f"m{number}")
+                    await connection.send(message_bytes(self._port, message, fields))
+                    await connection.until(b"\r\n0\r\n\r\n")
+                elif number % 3 == 2:
+                    await connection.send(head(self._port, fields, method="GET"))
+                    await connection.until(b"id: ")
 
-    async def leave_a_call(self, key: str) -> None:
-        """Open one more, and vanish from a call that would go on for ever."""
-        async with raw(self._server.port) as connection:
-            fields = await self._handshake(connection)
-            await self._post(connection, call("work", key), fields)
-            await self._server.until(f"working {key}")
-
-    async def knows(self, identifier: str) -> bool:
-        """Whether the server still has a session. Asking counts as using it."""
-        async with raw(self._server.port) as connection:
-            await self._post(connection, request(REVISION, "ping"), fields_of(identifier))
-            return await connection.status() == 200
-
-    async def end_all(self) -> None:
-        """Have the server end them now."""
-        for identifier in self.opened:
-            async with raw(self._server.port) as connection:
-                fields = fields_of(identifier)
-                await connection.send(head(self._server.port, fields, method="DELETE"))
-                assert await connection.status() in (200, 204)
-        self.opened.clear()
-
-    async def _handshake(self, connection: Raw) -> Mapping[str, str]:
-        await self._post(connection, initialize(REVISION), {})
-        with anyio.fail_after(SECONDS):
-            status, headers, _ = await connection.answer()
-        assert status == 200
-        fields = fields_of(headers[SESSION])
-        await self._post(connection, INITIALIZED, fields)
-        assert (await connection.answer())[0] == 202
-        self.opened.append(headers[SESSION])
-        return fields
-
-    async def _post(self, connection: Raw, message: object, fields: Mapping[str, str]) -> None:
-        body = encode_message(message)
-        sized = {**fields, "Content-Length": str(len(body))}
-        await connection.send(head(self._server.port, sized) + body)
-
-
-def fields_of(identifier: str) -> dict[str, str]:
-    return {SESSION: identifier, "MCP-Protocol-Version": REVISION}
-
-
-def call(tool: str, key: str) -> object:
-    params = {"name": tool, "arguments": {"key": key}}
-    return request(REVISION, "tools/call", params, meta={"progressToken": key})
+    async def status(self, number: int, method: str) -> int:
+        """The status of a `ping` or a `DELETE` of a session, which counts as using it."""
+        fields = self.opened[number]
+        ping = message_bytes(self._port, request(REVISION, "ping"), fields)
+        async with raw(self._port) as connection:
+            await connection.send(
+                ping if method == "POST" else head(self._port, fields, method=method)
+            )
+            return await connection.status()
 
 
 async def test_a_thousand_abandoned_sessions_give_their_memory_back() -> None:
@@ -130,31 +93,26 @@ async def test_a_thousand_abandoned_sessions_give_their_memory_back() -> None:
 
 async def gives_memory_back(server: HttpProcess) -> bool:
     """Open them, see that memory is back once they are over; `False` if some were that too soon."""
-    abandoned = Abandoned(server)
+    abandoned = Abandoned(server.port)
     async with client_of(server, PER_REQUEST[-1]) as client:
         await abandoned.open_many(60)  # what is made once, and kept
-        await abandoned.end_all()
-        before = await memory(client)
+        for number in range(60):
+            assert await abandoned.status(number, "DELETE") in (200, 204)
+        abandoned.opened.clear()
+        # What the allocator and what the operating system count, in bytes.
+        before = [int(each) for each in (await call_text(client, "memory")).split()]
         await abandoned.open_many(MANY - 1)
-        await abandoned.leave_a_call("last")
-        held = await memory(client)
-        if not await abandoned.knows(abandoned.opened[0]):
+        last = await session_fields(server.port, REVISION)
+        async with raw(server.port) as connection:  # and vanish from a call that never ends
+            await connection.send(message_bytes(server.port, call("work", "last"), last))
+            await server.until("working last")
+        held = [int(each) for each in (await call_text(client, "memory")).split()]
+        if await abandoned.status(0, "POST") != 200:
             return False
         await server.until("cancelled last")
-        after = await memory(client)
-    assert held.allocated - before.allocated > 5 * MIB  # they did take something
-    assert after.allocated - before.allocated < 0.05 * (held.allocated - before.allocated)
-    assert after.resident < 1.2 * before.resident
+        after = [int(each) for each in (await call_text(client, "memory")).split()]
+    taken = held[0] - before[0]
+    assert taken > 5 * MIB  # they did take something
+    assert after[0] - before[0] < 0.05 * taken
+    assert after[1] < 1.2 * before[1]
     return True
-
-
-class Memory(NamedTuple):
-    """Memory of a process in bytes: as its allocator and as the operating system count it."""
-
-    allocated: int
-    resident: int
-
-
-async def memory(client: Any) -> Memory:
-    """The current memory of the server."""
-    return Memory(*map(int, (await call_text(client, "memory")).split()))

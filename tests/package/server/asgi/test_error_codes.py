@@ -22,8 +22,42 @@ pytestmark = pytest.mark.processes
 modern = pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-legacy-range-unused"))
 
 
-def failing_server() -> Server:
-    """A server whose parts fail."""
+def failures(revision: str) -> dict[str, tuple[Any, int]]:
+    """Messages to send, each with the code of the error response that it provokes."""
+    stamps = meta_of(revision) | {facts(revision).meta.protocol_version: "1999-01-01"}
+    return {
+        "no JSON": (b'{"jsonrpc"', -32700),
+        "no object": (17, -32600),
+        "a batch": ([request(revision, "tools/list")], -32600),
+        "no version of JSON-RPC": ({"id": 1, "method": "tools/list"}, -32600),
+        "an id that is no id": (request(revision, "tools/list") | {"id": {}}, -32600),
+        "an unknown method": (request(revision, "no/such"), -32601),
+        "a method of older revisions": (request(revision, "ping"), -32601),
+        "no metadata": ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, -32602),
+        "an unknown revision": (request(revision, "tools/list", meta=stamps), -32022),
+        "bad params": (request(revision, "tools/call", {"name": 5}), -32602),
+        "an unknown tool": (request(revision, "tools/call", {"name": "none"}), -32602),
+        "an unknown resource": (request(revision, "resources/read", {"uri": "x://y"}), -32602),
+        "a prompt without its argument": (
+            request(revision, "prompts/get", {"name": "greeting"}),
+            -32602,
+        ),
+        "an unknown cursor": (request(revision, "tools/list", {"cursor": "none"}), -32602),
+        "a handler that fails": (
+            request(revision, "resources/read", {"uri": "memo://broken"}),
+            -32603,
+        ),
+        "a missing capability": (request(revision, "tools/call", {"name": "asks"}), -32021),
+    }
+
+
+@pytest.mark.requirement("jsonrpc.code-legacy-range-unused", "jsonrpc.code-legacy-range-closed")
+@modern
+@pytest.mark.parametrize("failure", failures(PER_REQUEST[-1]))
+async def test_no_error_response_has_a_code_of_the_legacy_range(
+    revision: str, failure: str
+) -> None:
+    message, code = failures(revision)[failure]
     server = Server("failing")
 
     @server.tool()
@@ -38,54 +72,7 @@ def failing_server() -> Server:
     def greeting(who: str) -> str:
         return who
 
-    return server
-
-
-def make_request(revision: str, method: str, **params: Any) -> dict[str, Any]:
-    """A request with params."""
-    return request(revision, method, params)
-
-
-def failures(revision: str) -> dict[str, tuple[Any, int]]:
-    """Messages to send, each with the code of the error response that it provokes."""
-    stamps = meta_of(revision) | {facts(revision).meta.protocol_version: "1999-01-01"}
-    return {
-        "no JSON": (b'{"jsonrpc"', -32700),
-        "no object": (17, -32600),
-        "a batch": ([make_request(revision, "tools/list")], -32600),
-        "no version of JSON-RPC": ({"id": 1, "method": "tools/list"}, -32600),
-        "an id that is no id": (make_request(revision, "tools/list") | {"id": {}}, -32600),
-        "an unknown method": (make_request(revision, "no/such"), -32601),
-        "a method of older revisions": (make_request(revision, "ping"), -32601),
-        "no metadata": ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, -32602),
-        "an unknown revision": (
-            make_request(revision, "tools/list") | {"params": {"_meta": stamps}},
-            -32022,
-        ),
-        "bad params": (make_request(revision, "tools/call", name=5), -32602),
-        "an unknown tool": (make_request(revision, "tools/call", name="none"), -32602),
-        "an unknown resource": (make_request(revision, "resources/read", uri="x://y"), -32602),
-        "a prompt without its argument": (
-            make_request(revision, "prompts/get", name="greeting"),
-            -32602,
-        ),
-        "an unknown cursor": (make_request(revision, "tools/list", cursor="none"), -32602),
-        "a handler that fails": (
-            make_request(revision, "resources/read", uri="memo://broken"),
-            -32603,
-        ),
-        "a missing capability": (make_request(revision, "tools/call", name="asks"), -32021),
-    }
-
-
-@pytest.mark.requirement("jsonrpc.code-legacy-range-unused", "jsonrpc.code-legacy-range-closed")
-@modern
-@pytest.mark.parametrize("failure", failures(PER_REQUEST[-1]))
-async def test_no_error_response_has_a_code_of_the_legacy_range(
-    revision: str, failure: str
-) -> None:
-    message, code = failures(revision)[failure]
-    async with speaking_to(failing_server(), revision) as end:
+    async with speaking_to(server, revision) as end:
         if isinstance(message, bytes):
             await end.channel.send(OutgoingMessage(message))
         else:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kit.simulation import ASYNCIO
+from kit.simulation import on_virtual_clock
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore, StoredEvents
 from requirements import EVERY_REVISION
 
@@ -40,69 +39,94 @@ async def test_later_events_of_the_same_stream_are_replayed() -> None:
     assert (replay.stream, [each.id for each in replay.events]) == ("a", [ids[2], ids[4], ids[6]])
 
 
-async def test_a_stream_keeps_its_newest_events() -> None:
-    store = MemoryEventStore(events=2)
-    ids: list[Any] = [await store.add("s", "a", b"%d" % number) for number in range(4)]
-    assert await after(store, ids[0]) is None  # what came right after it is gone
-    assert await after(store, ids[1]) == [b"2", b"3"]
-    assert await after(store, ids[3]) == []
+OVERHEAD = 200  # bytes that an event counts besides its message
 
 
-async def test_a_stream_may_keep_one_event() -> None:
-    store = MemoryEventStore(events=1)
-    ids: list[Any] = [await store.add("s", "a", b"%d" % number) for number in range(3)]
-    assert [await after(store, each) for each in ids] == [None, [b"2"], []]
-    for limits in ({"events": 0}, {"size": 0}):
-        with pytest.raises(ValueError, match="at least 1"):
-            MemoryEventStore(**limits)
+class Model:
+    """Events as a store with limits keeps them, in the simplest way.
+
+    Attributes:
+        streams: Ids and sizes of the kept events by stream, the stream with the newest last.
+        known: The events that more may be had after, by stream.
+    """
+
+    def __init__(self, events: int, size: int) -> None:
+        self.streams: dict[str, list[tuple[str, int]]] = {}
+        self.known: dict[str, list[str]] = {}
+        self._events, self._size = events, size
+
+    def add(self, stream: str, event: str, size: int) -> None:
+        kept = self.streams[stream] = [*self.streams.pop(stream, []), (event, size + OVERHEAD)]
+        self.known.setdefault(stream, []).append(event)
+        if len(kept) > self._events:
+            self._drop_first(stream)
+        while self._is_too_much() and len(self.streams) > 1:
+            self.discard(next(iter(self.streams)))
+        while self._is_too_much() and len(kept) > 1:
+            self._drop_first(stream)
+
+    def _drop_first(self, stream: str) -> None:
+        first, _ = self.streams[stream].pop(0)
+        del self.known[stream][: self.known[stream].index(first)]
+
+    def discard(self, stream: str) -> None:
+        self.streams.pop(stream, None)
+        self.known.pop(stream, None)
+
+    def after(self, stream: str, event: str) -> list[str] | None:
+        if event not in self.known.get(stream, ()):
+            return None
+        ids = [each for each, _ in self.streams[stream]]
+        return ids[ids.index(event) + 1 :] if event in ids else ids
+
+    def _is_too_much(self) -> bool:
+        sizes = (size for each in self.streams.values() for _, size in each)
+        return sum(sizes) > self._size
 
 
-async def test_the_oldest_streams_make_room_for_the_newest() -> None:
-    store = MemoryEventStore(size=10_000)
-    ids: list[Any] = [await store.add("s", f"stream{number}", bytes(2000)) for number in range(10)]
-    assert len(store) == 4
-    assert await after(store, ids[0]) is None
-    assert await after(store, ids[9]) == []
+steps = st.tuples(st.sampled_from("abc"), st.sampled_from([None, 0, 200, 201, 1000]))
+"""A stream, and the size of an event of it; none to discard it."""
 
 
-async def test_events_without_a_message_take_room_too() -> None:
-    store = MemoryEventStore(size=10_000)
-    for number in range(1000):
-        await store.add("s", f"stream{number}", b"")
-    assert len(store) < 100
+@given(st.sampled_from([1, 2, 4]), st.sampled_from([1, 800, 1200]), st.lists(steps, max_size=12))
+@example(9, 1200, [("a", 200), ("b", 200), ("c", 200), ("a", 0)])  # a stream is as old as its end
+@example(9, 800, [("a", 200), ("a", 200), ("a", 0), ("a", 401)])
+@example(9, 500, [("a", 100), ("a", 100), ("b", 400), ("a", 3)])
+@example(9, 1000, [("a", 500), ("a", None), ("a", None), *((name, 0) for name in "bcab")])
+async def test_what_is_kept_is_that_of_a_simple_model(
+    events: int, size: int, steps: list[tuple[str, int | None]]
+) -> None:
+    store, model = MemoryEventStore(events=events, size=size), Model(events, size)
+    ids: list[tuple[str, str]] = []
+    for stream, length in steps:
+        if length is None:
+            await store.discard("s", stream)
+            model.discard(stream)
+            continue
+        event = await store.add("s", stream, bytes(length))
+        assert event is not None
+        ids.append((stream, event))
+        model.add(stream, event, length)
+        assert len(store) == len(model.streams)
+        for each, before in ids:
+            replay = await store.after("s", before)
+            kept = None if replay is None else [later.id for later in replay.events]
+            assert kept == model.after(each, before)
+    assert len(set(ids)) == len(ids)
+    await store.add("t", "c", b"")
+    await store.discard("s")
+    assert len(store) == 1
 
 
-async def test_a_stream_larger_than_the_store_keeps_its_end() -> None:
-    store = MemoryEventStore(size=3000)
-    ids: list[Any] = [await store.add("s", "a", bytes(1000)) for _ in range(10)]
-    assert await after(store, ids[-2]) == [bytes(1000)]
-    assert await after(store, ids[0]) is None
-    big = await store.add("s", "a", bytes(5000))
-    assert await after(store, ids[-1]) == [bytes(5000)]
-    assert await after(store, big) == []
-
-
-async def test_no_id_is_given_twice_though_its_stream_was_forgotten() -> None:
-    store = MemoryEventStore(size=500)
-    before = [await store.add("s", "a", bytes(100)), await store.add("s", "a", bytes(100))]
-    await store.add("s", "b", bytes(400))
-    later: Any = await store.add("s", "a", b"new")
-    assert later not in before
-    assert [await after(store, each) for each in before] == [None, None]
-
-
-async def test_a_stream_that_is_discarded_is_gone_and_makes_room() -> None:
-    store = MemoryEventStore(size=1000)
-    first: Any = await store.add("s", "a", bytes(500))
-    await store.discard("s", "a")
-    await store.discard("s", "a")
-    await store.discard("s", "never")
-    assert (await store.after("s", first), len(store)) == (None, 0)
-    ids: list[Any] = [await store.add("s", name, b"") for name in "bcde"]
-    assert [await after(store, each) for each in ids] == [[], [], [], []]
+@pytest.mark.parametrize("limits", [{"events": 0}, {"size": 0}])
+def test_a_limit_below_one_is_a_mistake(limits: Any) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        MemoryEventStore(**limits)
 
 
 @given(st.text() | st.from_regex(r"a-?(0{,19}[012]|[0-9]{,30})", fullmatch=True))
+@example(f"a-{1:018}")
+@example(f"a-{1:019}")
 async def test_any_text_at_all_is_taken_for_an_id(text: str) -> None:
     store = MemoryEventStore()
     assert await store.add("s", "a", b"one") == "a-1"
@@ -122,19 +146,6 @@ async def test_a_store_holds_a_thousand_events_and_64_mib() -> None:
     assert len(store) == 64
 
 
-async def test_a_store_of_one_byte_holds_the_newest_event() -> None:
-    store = MemoryEventStore(size=1)
-    ids: list[Any] = [await store.add("s", "a", b"one") for _ in range(2)]
-    assert [await after(store, each) for each in ids] == [[b"one"], []]
-
-
-async def test_the_number_in_an_id_has_18_digits_at_most() -> None:
-    store = MemoryEventStore()
-    await store.add("s", "a", b"one")
-    assert await after(store, f"a-{1:018}") == []
-    assert await after(store, f"a-{1:019}") is None
-
-
 async def test_a_stream_ends_once_and_keeps_its_last_event() -> None:
     store = MemoryEventStore()
     first: Any = await store.add("s", "a", b"one", [1, "two"])
@@ -150,36 +161,7 @@ async def test_a_stream_ends_once_and_keeps_its_last_event() -> None:
     assert await store.after("s", last) == StoredEvents("a", [], last, True, ())
 
 
-async def test_the_newest_stream_of_those_that_make_room_stays() -> None:
-    """A stream is as old as its newest event; one that fits exactly drops nothing."""
-    store = MemoryEventStore(size=1200)
-    ids: list[Any] = [await store.add("s", name, bytes(200)) for name in "abc"]
-    assert len(store) == 3
-    ids.append(await store.add("s", "a", b""))  # now the oldest is b
-    assert [await after(store, each) for each in ids] == [[b""], None, [], []]
-    store = MemoryEventStore(size=800)
-    ids = [await store.add("s", "a", bytes(200)) for _ in range(2)]
-    assert await after(store, ids[0]) == [bytes(200)]
-    ids.append(await store.add("s", "a", b""))
-    assert [await after(store, each) for each in ids] == [[bytes(200), b""], [b""], []]
-    ids.append(await store.add("s", "a", bytes(401)))
-    assert [await after(store, each) for each in ids] == [None, None, [bytes(401)], []]
-
-
-async def test_a_session_is_discarded_with_all_of_its_streams() -> None:
-    store = MemoryEventStore()
-    for session, stream in (("s", "a"), ("s", "b"), ("t", "c")):
-        await store.add(session, stream, b"one")
-    await store.discard("s")
-    await store.discard("s")
-    assert (len(store), await store.after("t", "c-3") is not None) == (1, True)
-    await store.add("s", "a", b"again")
-    await store.discard("s", "a")
-    await store.discard("t")
-    assert len(store) == 0
-
-
-@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@on_virtual_clock
 @pytest.mark.parametrize(
     ("change", "events", "is_over", "seconds"),
     [
@@ -192,12 +174,11 @@ async def test_a_session_is_discarded_with_all_of_its_streams() -> None:
 async def test_a_reader_waits_for_an_event_or_the_end_for_a_second(
     change: str, events: list[bytes] | None, is_over: bool | None, seconds: float
 ) -> None:
-    store, moment = MemoryEventStore(), anyio.Event()
+    store = MemoryEventStore()
     cursor: Any = await store.add("s", "a", b"one")
-    asyncio.get_running_loop().call_at(0.5, moment.set)
 
     async def change_later() -> None:
-        await moment.wait()
+        await anyio.sleep_until(0.5)
         match change:
             case "add":
                 await store.add("s", "a", b"new")
@@ -206,7 +187,7 @@ async def test_a_reader_waits_for_an_event_or_the_end_for_a_second(
             case "discard":
                 await store.discard("s")
             case _:
-                await store.add("s", "b", b"other")
+                await store.add("t", "b", b"other")
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(change_later)

@@ -37,37 +37,18 @@ def discover(revision: str, *, with_meta: bool) -> dict[str, Any]:
 @modern
 @old_header
 @pytest.mark.parametrize("with_meta", [True, False], ids=["meta", "no meta"])
-@pytest.mark.parametrize("session", SESSIONS)
-async def test_a_discovery_with_an_old_header_is_answered_in_a_session(
-    revision: str, header: str | None, with_meta: bool, session: str
+@pytest.mark.parametrize("session", [None, *SESSIONS], ids=str)
+async def test_a_discovery_with_an_old_header_is_answered_in_a_session_or_none(
+    revision: str, header: str | None, with_meta: bool, session: str | None
 ) -> None:
     async with asgi(Web().server) as http:
-        await http.initialize(session)
+        if session is not None:
+            await http.initialize(session)
         reply = await http.post(discover(revision, with_meta=with_meta), **{VERSION: header})
         assert (reply.status, reply.error["code"], reply.json["id"]) == (200, -32601, 1)
-        assert (await http.ask(session, "ping")).result == {}
-
-
-@modern
-@old_header
-@pytest.mark.parametrize("with_meta", [True, False], ids=["meta", "no meta"])
-async def test_a_discovery_with_an_old_header_needs_no_session(
-    revision: str, header: str | None, with_meta: bool
-) -> None:
-    async with asgi(Web().server) as http:
-        reply = await http.post(discover(revision, with_meta=with_meta), **{VERSION: header})
-    assert (reply.status, reply.error["code"], reply.json["id"]) == (200, -32601, 1)
-    assert SESSION not in reply.fields
-
-
-@modern
-@old_header
-async def test_where_nothing_has_sessions_an_old_header_is_a_mismatch(
-    revision: str, header: str | None
-) -> None:
-    async with asgi(Web().only(revision)) as http:
-        reply = await http.post(discover(revision, with_meta=True), **{VERSION: header})
-    assert (reply.status, reply.error["code"]) == (400, -32020)
+        assert SESSION not in reply.fields
+        if session is not None:
+            assert (await http.ask(session, "ping")).result == {}
 
 
 @modern
@@ -75,9 +56,13 @@ async def test_where_nothing_has_sessions_an_old_header_is_a_mismatch(
 async def test_any_other_request_with_an_old_header_is_a_mismatch(
     revision: str, header: str | None
 ) -> None:
-    async with asgi(Web().server) as http:
-        reply = await http.post(request(revision, "tools/list"), **{VERSION: header})
-    assert (reply.status, reply.error["code"]) == (400, -32020)
+    for app, message in (
+        (Web().only(revision), discover(revision, with_meta=True)),
+        (Web().server, request(revision, "tools/list")),
+    ):
+        async with asgi(app) as http:
+            reply = await http.post(message, **{VERSION: header})
+        assert (reply.status, reply.error["code"]) == (400, -32020)
 
 
 @modern

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from kit.asgi_client import Http, asgi, fields_of
 from kit.asgi_stream import Reply
 from kit.rules import revisions_holding
 from kit.web import Web
 from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
-from mcpgen_runtime.server.asgi.host_origin import HostOriginValidator
-from mcpgen_runtime.server.asgi.http_response import Refused
-from mcpgen_runtime.server.asgi.request import HttpRequest
 from requirements import EVERY_REVISION
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 EVIL = "http://evil.example"
 STATELESS = PER_REQUEST[-1]
@@ -80,21 +80,6 @@ async def test_an_own_origin_or_none_is_served(origin: str | None) -> None:
         assert (await session.delete()).status in (200, 204)
 
 
-async def test_a_handshake_from_elsewhere_opens_no_session() -> None:
-    async with asgi(Web().server) as http:
-        for fields in ({"host": "evil.example.com"}, {"origin": "http://evil.example.com"}):
-            reply = await http.post(initialize(SESSION), **fields)
-            assert reply.status == 403
-            assert "mcp-session-id" not in reply.fields
-
-
-async def test_each_request_of_a_session_is_checked_not_only_the_first() -> None:
-    async with asgi(Web().server) as http:
-        await http.initialize(SESSION)
-        for origin, status in ((None, 202), (EVIL, 403), (None, 202), (EVIL, 403)):
-            assert (await http.post(INITIALIZED, origin=origin)).status == status
-
-
 LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"
 
 
@@ -106,59 +91,22 @@ LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"
         (LOOPBACK, "localhost:8000", True),
         (LOOPBACK, "LocalHost:9", True),
         (LOOPBACK, "[::1]:8000", True),
-        (LOOPBACK, "127.0.0.1.evil.example:8000", False),
-        (LOOPBACK, "localhost.evil.example", False),
         (LOOPBACK, "evil.example", False),
         (LOOPBACK, "192.168.1.5:8000", False),
         (LOOPBACK, "0.0.0.0:8000", False),
         (LOOPBACK, "", False),
         (LOOPBACK, None, False),
         (LOOPBACK, "127.0.0.1:8000, evil.example", False),
-        (LOOPBACK, "127.0.0.1@evil.example", False),
-        (LOOPBACK, "[::1]evil.example", False),
-        (LOOPBACK, "[::1].evil.example:80", False),
-        (LOOPBACK, "evil.example[::1]", False),
-        (LOOPBACK, "[::1]]", False),
-        (LOOPBACK, "[[::1]]", False),
-        (LOOPBACK, "[::1", False),
-        (LOOPBACK, "::1", False),
-        (LOOPBACK, "[]", False),
-        (LOOPBACK, "[127.0.0.1]", False),
-        (LOOPBACK, "[localhost]", False),
         (LOOPBACK, "[::1%25lo]", False),
-        (LOOPBACK, "[::1%lo]", False),
-        (LOOPBACK, "[v1.x]", False),
         (LOOPBACK, "[::FFFF:127.0.0.1]:80", True),
         (LOOPBACK, "[::ffff:7f00:1]", True),
         (LOOPBACK, "[::ffff:192.168.1.5]", False),
-        (LOOPBACK, "127.0.0.1:", False),
         (LOOPBACK, "localhost:0", True),
         (LOOPBACK, "localhost:65535", True),
-        (LOOPBACK, "localhost:65536", False),
         (LOOPBACK, "localhost:000080", False),
-        (LOOPBACK, "localhost:-1", False),
-        (LOOPBACK, "localhost:+80", False),
-        (LOOPBACK, "localhost:8O", False),
-        (LOOPBACK, "localhost:80:80", False),
-        (LOOPBACK, "localhost:\xb2", False),
-        (LOOPBACK, "[::1]:65536", False),
-        (LOOPBACK, "[::1]:80x", False),
-        (LOOPBACK, "[::1]80", False),
-        (LOOPBACK, "localhost.", False),
-        (LOOPBACK, "127.0.0.1.", False),
-        (LOOPBACK, "127.1", False),
         (LOOPBACK, "127.0.0.01", False),
         (LOOPBACK, "2130706433", False),
-        (LOOPBACK, "user@localhost", False),
-        (LOOPBACK, "user:pw@localhost:80", False),
-        (LOOPBACK, "localhost/", False),
-        (LOOPBACK, "localhost/x", False),
-        (LOOPBACK, "localhost?x", False),
-        (LOOPBACK, "localhost#x", False),
-        (LOOPBACK, "localhost evil.example", False),
-        (LOOPBACK, "local host", False),
         (LOOPBACK, "localhost\t", True),  # white space around a value is none of it
-        (LOOPBACK, "localhost, localhost", False),
         (LOOPBACK, "loc%61lhost", False),
         (LOOPBACK, "\xb5localhost", False),
         ("fe80::5%eth0", "[fe80::5]:80", True),
@@ -189,34 +137,47 @@ async def test_hosts_are_loopback_and_the_address_of_the_socket(
         reply = await list_tools(http, host=host)
         assert (reply.status == 200) is served
         if not served:
-            assert is_refused(reply, "Host", format_host(host or ""))
+            assert is_refused(reply, "Host", repr(host or "")[1:-1])
         origin = await list_tools(http, host="localhost", origin=f"http://{host}")
         assert (origin.status == 200) is served
 
 
-def format_host(host: str) -> str:
-    """A host as an error shows it."""
-    return repr(host)[1:-1]
-
-
-@pytest.mark.parametrize("field", ["host", "origin"])
-async def test_a_field_that_comes_twice_is_refused(field: str) -> None:
-    value = {"host": b"localhost", "origin": b"http://localhost"}[field]
-    validator = HostOriginValidator(None, None, 403)
-    headers = [(b"host", b"localhost"), (field.encode(), value)]
-    if field == "origin":
-        validator.check(HttpRequest(scope_with(headers)))
-    with pytest.raises(Refused):
-        validator.check(HttpRequest(scope_with([*headers, (field.encode(), value)])))
-
-
-@pytest.mark.parametrize(
-    "host",
-    ["https://api.example", "api.example/mcp", "a b", "", "api.example:99999", "[::1", "a@b"],
+PIECES = (
+    "localhost",
+    "127.0.0.1",
+    "[::1]",
+    "::1",
+    "evil.example",
+    "user",
+    "80",
+    "65536",
+    "0",
+    "v1",
 )
-async def test_a_listed_host_that_could_never_come_is_a_mistake(host: str) -> None:
-    with pytest.raises(ValueError, match="hosts: expected a host, with or without a port"):
-        Web().server.asgi(hosts=["localhost", host])
+MARKS = (".", ":", "@", "/", "?", "#", "[", "]", "%25lo", " ", ",", "-", "+", "\xb2", "x")
+LOCAL = re.compile(r"(?i)(localhost|127\.0\.0\.1|\[::1\])(:(?P<port>[0-9]{1,5}))?")
+
+
+@given(st.lists(st.sampled_from(PIECES + MARKS), max_size=6).map("".join))
+@example("[::1].evil.example:80")
+@example("127.0.0.1@evil.example")
+@example("localhost.evil.example")
+@example("[[::1]]")
+@example("[]")
+@example("127.1")
+@example("localhost:65536")
+@example("localhost:\xb2")
+@example("127.0.0.1.evil.example:8000")
+async def test_no_text_but_a_name_of_loopback_and_a_port_is_a_host(host: str) -> None:
+    def is_local(text: str) -> bool:
+        match = LOCAL.fullmatch(text)
+        return match is not None and int(match["port"] or 0) <= 65535
+
+    async with asgi(Web().server, lifespan=False) as http:
+        reply = await http.get("/nowhere", host=host)
+        assert (reply.status == 404) is is_local(host.strip(" "))
+        reply = await http.get("/nowhere", origin=f"http://{host}")
+        assert (reply.status == 404) is is_local(host.rstrip(" "))
 
 
 @pytest.mark.parametrize(
@@ -292,13 +253,6 @@ async def test_origins_can_be_listed_and_are_no_others_then(
         assert (await list_tools(http)).status == 200
 
 
-@pytest.mark.parametrize("option", ["hosts", "origins"])
-async def test_one_text_instead_of_a_list_is_a_mistake(option: str) -> None:
-    options: Any = {option: "localhost"}
-    with pytest.raises(TypeError, match=f"{option}: expected a list"):
-        Web().server.asgi(**options)
-
-
 async def test_a_request_that_passed_once_says_nothing_for_others() -> None:
     """Host, origin and address are remembered together, not each by itself."""
     async with asgi(Web().server) as http:
@@ -310,38 +264,63 @@ async def test_a_request_that_passed_once_says_nothing_for_others() -> None:
         assert (await list_tools(http, host=LAN)).status == 403
 
 
+@pytest.mark.parametrize(("field", "value"), [("host", b"localhost"), ("origin", b"http://[::1]")])
+async def test_a_field_that_comes_twice_is_refused(field: str, value: bytes) -> None:
+    once = {b"host": b"localhost", field.encode(): value}
+    async with asgi(Web().server) as http:
+        for more, status in (([], 404), ([(field.encode(), value)], 403)):
+            http.scope["headers"] = [*once.items(), *more]
+            assert (await http.get("/nowhere")).status == status
+
+
+async def test_a_session_is_opened_and_used_only_from_allowed_origins() -> None:
+    async with asgi(Web().server) as http:
+        for fields in ({"host": "evil.example.com"}, {"origin": EVIL}):
+            reply = await http.post(initialize(SESSION), **fields)
+            assert (reply.status, "mcp-session-id" in reply.fields) == (403, False)
+        await http.initialize(SESSION)
+        for origin, status in ((None, 202), (EVIL, 403), (None, 202), (EVIL, 403)):
+            assert (await http.post(INITIALIZED, origin=origin)).status == status
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "error"),
+    [
+        *(
+            ("hosts", ["localhost", host], "hosts: expected a host, with or without a port")
+            for host in (
+                *("https://api.example", "api.example/mcp", "a b", "", "api.example:99999"),
+                *("[::1", "a@b"),
+            )
+        ),
+        ("hosts", "localhost", "hosts: expected a list"),
+        ("origins", "localhost", "origins: expected a list"),
+    ],
+)
+def test_a_setting_that_could_never_fit_is_a_mistake(option: str, value: Any, error: str) -> None:
+    options: Any = {option: value}
+    with pytest.raises((TypeError, ValueError), match=error):
+        Web().server.asgi(**options)
+
+
 async def test_a_long_value_is_shortened_in_the_refusal() -> None:
     async with asgi(Web().server) as http:
         reply = await list_tools(http, host="x" * 10_000)
-    assert reply.status == 403
-    assert len(reply.body) < 500
+    assert (reply.status, len(reply.body) < 500) == (403, True)
 
 
-def test_a_name_that_the_server_listens_at_is_known() -> None:
-    validator = HostOriginValidator(None, None, 403)
-    validator.allow(["My-Machine.local", "0.0.0.0", ""])
-    for host in KNOWN[:2]:
-        validator.check(_incoming_request(host))
-    for host in KNOWN[2:]:
-        with pytest.raises(Refused):
-            validator.check(_incoming_request(host))
-
-
-async def test_an_application_may_allow_hosts_unless_they_are_listed() -> None:
-    for hosts, is_served in ((None, True), (["localhost"], False)):
-        app = Web().server.asgi(hosts=hosts)
-        app.allow_hosts(["my-machine.local"])
-        async with asgi(app) as http:
-            reply = await list_tools(http, host="My-Machine.local:8000")
-            assert (reply.status == 200) is is_served
-
-
-KNOWN = ("my-machine.local:8000", "localhost", "0.0.0.0:8000", "")
-
-
-def _incoming_request(host: str) -> Any:
-    return HttpRequest(scope_with([(b"host", host.encode())], ("0.0.0.0", 1)))
-
-
-def scope_with(headers: Any, server: Any = None) -> dict[str, Any]:
-    return {"method": "GET", "path": "/", "headers": headers, "server": server}
+@pytest.mark.parametrize("hosts", [None, ["localhost"]])
+async def test_an_application_may_allow_hosts_unless_they_are_listed(
+    hosts: list[str] | None,
+) -> None:
+    app = Web().server.asgi(hosts=hosts)
+    app.allow_hosts(["My-Machine.local", "0.0.0.0", ""])
+    async with asgi(app) as http:
+        http.scope["server"] = ("0.0.0.0", 1)
+        for host, served in (
+            ("my-machine.local:8000", hosts is None),
+            ("localhost", True),
+            ("0.0.0.0:8000", False),
+            ("", False),
+        ):
+            assert ((await list_tools(http, host=host)).status == 200) is served

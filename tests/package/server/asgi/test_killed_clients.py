@@ -6,13 +6,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from functools import partial
-from itertools import count
 from typing import Any
 
 import anyio
 import pytest
 
-from kit.faults import call_text, check_quiet, client_of
+from kit.faults import call_text, client_of
 from kit.http_process import SECONDS, HttpProcess, Process, http_process
 from kit.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 from mcpgen_runtime.client.async_client import connect
@@ -20,9 +19,7 @@ from mcpgen_runtime.client.client_settings import Timeouts
 from mcpgen_runtime.client.listen import ToolsChanged
 from mcpgen_runtime.errors import HttpStatusError, RemoteError
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
-
-KEYS = count()
+pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.usefixtures("quiet")]
 
 CLIENT = """
 import anyio, sys
@@ -80,47 +77,21 @@ def server() -> Iterator[HttpProcess]:
         yield process
 
 
-@pytest.fixture
-def key() -> str:
-    """An argument for the tool; no other test of this server uses it."""
-    return f"k{next(KEYS)}"
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    yield
-    check_quiet(caplog)
-
-
-@pytest.mark.parametrize("revision", SSE_ONLY)
-async def test_calls_of_a_killed_client_end_with_the_one_stream_it_had(
+@pytest.mark.parametrize("revision", [*SSE_ONLY, *PER_REQUEST])
+async def test_calls_of_a_killed_client_are_cancelled_without_streamable_sessions(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    streaming, plain = f"streaming {key}", f"plain {key}"
-    with client(server, revision, "listen", f"work={streaming}", f"look={plain}") as killed:
-        await killed.until("listening")
-        await server.until(f"working {streaming}")
-        await server.until(f"working {plain}")
+    keys = f"streaming {key}", f"plain {key}"
+    calls = ("listen", f"work={keys[0]}", f"look={keys[1]}")
+    with client(server, revision, *calls[int(revision in PER_REQUEST) :]) as killed:
+        await killed.until("progress" if revision in PER_REQUEST else "listening")
+        for each in keys:
+            await server.until(f"working {each}")
         killed.kill()
-        await server.until(f"cancelled {streaming}")
-        await server.until(f"cancelled {plain}")
-    async with client_of(server, revision, url=server.sse_url) as another:
-        assert await call_text(another, "add", a=1, b=2) == "3"
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_calls_of_a_killed_client_are_cancelled_without_sessions(
-    revision: str, server: HttpProcess, key: str
-) -> None:
-    streaming, plain = f"streaming {key}", f"plain {key}"
-    with client(server, revision, f"work={streaming}", f"look={plain}") as killed:
-        await killed.until("progress")
-        await server.until(f"working {streaming}")
-        await server.until(f"working {plain}")
-        killed.kill()
-        await server.until(f"cancelled {streaming}")
-        await server.until(f"cancelled {plain}")
-    async with client_of(server, revision) as another:
+        for each in keys:
+            await server.until(f"cancelled {each}")
+    url = server.sse_url if revision in SSE_ONLY else server.url
+    async with client_of(server, revision, url=url) as another:
         assert await call_text(another, "add", a=1, b=2) == "3"
 
 

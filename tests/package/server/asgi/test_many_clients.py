@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
 import pytest
 
-from kit.faults import ONE_OF_EACH, call_text, check_quiet, client_of
+from kit.faults import ONE_OF_EACH, call_text, client_of
 from kit.http_process import HttpProcess, http_process
 from kit.wire import HANDSHAKE
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.client_settings import Timeouts
 from mcpgen_runtime.client.listen import ToolsChanged
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
+pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.usefixtures("quiet")]
 
 CLIENTS, STREAMS = 50, 500
 SECONDS = 60
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    yield
-    check_quiet(caplog)
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)

@@ -1,314 +1,516 @@
-"""One stream over several connections, in memory: what is stored, sent and sent again, and when.
-
-Time passes as soon as nothing else happens, so moments are exact.
-"""
+"""Streams that outlive their connection: taken up again by the id of the last event seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from kit.asgi_wire import LAST, START, Wire, part
-from kit.simulation import ASYNCIO
-from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore, StoredEvent
-from mcpgen_runtime.server.asgi.http_response import SseResponse
-from mcpgen_runtime.server.asgi.resumable_stream import ResumableStream
-from package.server.asgi.test_response_writer import SEND_SECONDS
-from package.server.asgi.test_resuming import Broken
+from kit.asgi_client import SESSION, SSE, Http, asgi
+from kit.asgi_stream import Stream, text_in
+from kit.live import live, text_of
+from kit.rules import revisions_holding
+from kit.simulation import on_virtual_clock, simulate
+from kit.steps import LAST, Steps, call, leave, read_texts
+from kit.waiting import WaitingServer
+from kit.wire import ALL, CHANGED, PER_REQUEST, SESSIONS, cancelled_notification, facts, request
+from mcpgen_runtime import Limits, MemoryEventStore
+from mcpgen_runtime.channel import RequestId
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-OPENED = [START, part(b"")]
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return ASYNCIO
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+polling = pytest.mark.parametrize("revision", revisions_holding("http.prime-event"))
+NEWEST, WITH_BATCHES = "2025-11-25", "2025-03-26"
 
 
-class EndingStore(MemoryEventStore):
-    """A store that ends a stream while it stores an event, and counts last events.
+async def speak_once_and_leave(http: Http, steps: Steps, revision: str) -> str:
+    """Call `steps`, and leave after its first message; gives the last id seen."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(steps.say)
+        async with http.stream("POST", call(revision)) as stream:
+            last = await leave(stream)
+    return last
+
+
+class Caller:
+    """The client of a call whose stream it leaves and resumes, and that opens streams by GET.
 
     Attributes:
-        stream: The stream to end, if any.
-        finished: Number of last events.
+        texts: What the stream of the call has brought.
+        others: What the other streams have brought.
     """
 
-    stream: ResumableStream | None = None
-    finished = 0
+    def __init__(self, http: Http, steps: Steps, revision: str) -> None:
+        self.texts: list[Any] = []
+        self.others: list[Any] = []
+        self._http = http
+        self._steps = steps
+        self._revision = revision
+        self._last = ""
+        self._open: dict[str, tuple[Any, Stream]] = {}
+        self._numbers = count()
 
-    async def add(self, *arguments: Any) -> str | None:
-        """See `EventStore.add`."""
-        if self.stream is not None:
-            self.stream.stop()
-        return await super().add(*arguments)
+    async def begin(self) -> None:
+        """Make the call, and receive its first message."""
+        self._last = await speak_once_and_leave(self._http, self._steps, self._revision)
+        self.texts.append(1)
+        await self.resume()
 
-    async def finish(self, *arguments: Any) -> str | None:
-        """See `EventStore.finish`."""
-        self.finished += 1
-        return await super().finish(*arguments)
+    async def say(self) -> None:
+        await self._steps.say()
 
+    async def drop(self) -> None:
+        """Leave the stream of the call."""
+        self.texts += await self._close("call")
 
-def new_stream(
-    store: EventStore | None = None, *, polling: bool = False, retry: float = 1.0
-) -> ResumableStream:
-    """A stream of the session `session`."""
-    return ResumableStream("session", "s", store, polling, retry, lambda _: (7,))
+    async def resume(self) -> None:
+        """Resume the stream of the call, perhaps while an older connection is open."""
+        before = self._open.pop("call", None)
+        if before is not None:
+            self._last = before[1].decoder.last_id or self._last
+        await self._connect("call", **{LAST: self._last})
+        if before is not None:
+            self.texts += await read_texts(before[1])
+            await before[0].__aexit__(None, None, None)
 
-
-async def connect(stream: ResumableStream, wire: Wire) -> SseResponse:
-    """Open a stream on a connection."""
-    response = SseResponse(wire.send, SEND_SECONDS)
-    await stream.open(response)
-    return response
-
-
-def event(text: str, id: int | None = None) -> dict[str, Any]:
-    """An event as it is sent."""
-    field = "" if id is None else f"id: s-{id}\n"
-    return part(f"{field}data: {text}\n\n".encode())
-
-
-def state_of(stream: ResumableStream) -> tuple[bool, ...]:
-    """Whether it is connected, attended and over."""
-    return stream.connected, stream.attended, stream.over
-
-
-async def test_a_stream_is_lost_once_its_only_connection_is() -> None:
-    stream, wire = new_stream(), Wire()
-    assert state_of(stream) == (False, False, False)
-    response = await connect(stream, wire)
-    assert state_of(stream) == (True, True, False)
-    stranger = SseResponse(wire.send, SEND_SECONDS)
-    stream.disconnect(stranger)
-    await stream.close(stranger)
-    assert stream.connected
-    stream.disconnect(response)
-    assert (state_of(stream), response.is_open) == ((False, False, False), False)
-    stream.followed_until = anyio.current_time()
-    assert not stream.attended
-    stream.followed_until += 0.001
-    assert stream.attended
-
-
-async def test_a_message_is_stored_without_a_turn_of_the_loop() -> None:
-    stream = new_stream(MemoryEventStore())
-    for step in (stream.put(b"{}"), stream.drop_connection(), stream.end()):
-        with pytest.raises(StopIteration):
-            step.send(None)
-    assert stream.over
-
-
-async def test_a_stream_whose_client_left_as_it_opened_is_lost() -> None:
-    stream, wire = new_stream(), Wire()
-    wire.is_gone = True
-    await connect(stream, wire)
-    assert state_of(stream) == (False, False, False)
-
-
-@pytest.mark.parametrize(
-    ("store", "before", "while_open", "after_break"),
-    [(None, False, True, False), (MemoryEventStore, True, True, True)],
-)
-async def test_a_message_is_lost_if_neither_sent_nor_stored(
-    store: Callable[[], EventStore] | None,
-    before: bool,
-    while_open: bool,
-    after_break: bool,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    stream, wire = new_stream(None if store is None else store()), Wire()
-    assert await stream.put(b"1") == before
-    response = await connect(stream, wire)
-    assert await stream.put(b"2") == while_open
-    wire.is_gone = True
-    assert await stream.put(b"3") == after_break
-    assert (stream.connected, response.is_open) == (False, False)
-    stream.stop()
-    assert stream.over
-    assert not await stream.put(b"4")
-    assert wire.sent == [*OPENED, event("2", None if store is None else 2)]
-    assert caplog.records == []
-
-
-async def test_with_a_store_that_fails_a_message_can_only_be_sent() -> None:
-    stream, wire = new_stream(Broken()), Wire()
-    assert not await stream.put(b"1")
-    await connect(stream, wire)
-    assert await stream.put(b"2")
-    assert not stream.over
-    await stream.end()
-    assert (stream.over, wire.sent) == (True, [*OPENED, event("2"), LAST])
-
-
-async def test_a_stream_that_another_process_ended_takes_nothing() -> None:
-    store, wire = MemoryEventStore(), Wire()
-    stream = new_stream(store)
-    await connect(stream, wire)
-    stream.held = anyio.CancelScope()
-    await store.finish("session", "s", b"1")
-    assert not await stream.put(b"2")
-    assert (stream.over, stream.held.cancel_called) == (True, True)
-    assert wire.sent == [*OPENED, LAST]
-    await stream.end()
-    stored = await store.after("session", "s-1")
-    assert stored is not None
-    assert stored.events == []
-
-
-@pytest.mark.parametrize(
-    ("polling", "retry", "first"),
-    [
-        (False, 1.0, b"id: s-1\n"),
-        (True, 1.0, b"id: s-1\nretry: 1000\ndata: \n\nid: s-2\n"),
-        (True, 2.5, b"id: s-1\nretry: 2500\ndata: \n\nid: s-2\n"),
-        (True, 0.0001, b"id: s-1\nretry: 1\ndata: \n\nid: s-2\n"),
-    ],
-)
-async def test_a_stream_begins_with_what_it_continues_and_its_id(
-    polling: bool, retry: float, first: bytes
-) -> None:
-    store, wire = MemoryEventStore(), Wire()
-    stream = new_stream(store, polling=polling, retry=retry)
-    before = [StoredEvent("o-1", b"old"), StoredEvent("o-2", b"")]
-    await stream.open(SseResponse(wire.send, SEND_SECONDS), {}, [b"1", b"2"], before)
-    old = part(b"id: o-1\ndata: old\n\n")
-    second = event("2", 3 if polling else 2)
-    assert wire.sent == [START, old, part(first + b"data: 1\n\n"), second]
-    assert await stream.put(b"3")
-    stored = await store.after("session", "s-1")
-    assert stored is not None
-    assert (stored.requests, stored.over) == ((7,), False)
-
-
-async def test_without_a_store_a_stream_begins_with_no_event() -> None:
-    stream, wire = new_stream(polling=True), Wire()
-    await connect(stream, wire)
-    await stream.close_connection()
-    assert (wire.sent, stream.connected) == (OPENED, True)
-    assert not await stream.resume(SseResponse(wire.send, SEND_SECONDS), "s-1")
-
-
-@pytest.mark.parametrize("polling", [False, True])
-async def test_a_connection_is_closed_only_where_clients_come_back(polling: bool) -> None:
-    stream, wire = new_stream(MemoryEventStore(), polling=polling), Wire()
-    await connect(stream, wire)
-    await stream.put(b"1")
-    before = len(wire.sent)
-    await stream.close_connection()
-    assert wire.sent[before:] == (
-        [part(b"id: s-2\nretry: 1000\ndata: \n\n"), LAST] if polling else []
-    )
-    assert (stream.connected, stream.over) == (not polling, False)
-
-
-@pytest.mark.parametrize(("told", "ends"), [(False, False), (True, False), (True, True)])
-async def test_the_end_of_a_stream_is_stored_once(told: bool, ends: bool) -> None:
-    store, wire = EndingStore(), Wire()
-    stream = new_stream(store)
-    await connect(stream, wire)
-    stream.held = anyio.CancelScope()
-    if told:
-        await stream.put(b"1")
-    if ends:
-        await stream.end(b"2")
-    for _ in range(2):
-        await stream.end()
-        stored = await store.after("session", "s-1")
-        assert stored is not None
-        assert stored.over
-        assert [each.message for each in stored.events] == [b"2" if ends else b""][: int(told)]
-    assert (stream.over, stream.held.cancel_called, store.finished) == (True, True, 1)
-    last = [{**event("2", 2), "more_body": False}] if ends else [LAST]
-    assert wire.sent == [*OPENED, *[event("1", 1)][: int(told)], *last]
-
-
-@pytest.mark.parametrize(
-    ("last", "is_over", "again"),
-    [
-        ("s-9", False, None),
-        ("s-2", True, None),
-        ("s-1", True, [*OPENED, event("2", 2), LAST]),
-        ("s-1", False, [*OPENED, event("2", 2), event("3", 3)]),
-        ("s-2", False, [*OPENED, event("3", 3)]),
-    ],
-)
-async def test_a_stream_is_resumed_if_more_came_or_may_come(
-    last: str, is_over: bool, again: list[Any] | None
-) -> None:
-    stream, first, second = new_stream(MemoryEventStore()), Wire(), Wire()
-    await connect(stream, first)
-    await stream.put(b"1")
-    await stream.put(b"2")
-    before = list(first.sent)
-    if is_over:
-        await stream.end()
-    response = SseResponse(second.send, SEND_SECONDS)
-    assert await stream.resume(response, last) == (again is not None)
-    await stream.put(b"3")
-    assert second.sent == (again or [])
-    taken = again is not None or is_over
-    assert first.sent == [*before, *([LAST] if taken else [event("3", 3)])]
-    assert stream.connected == (not is_over)
-
-
-@pytest.mark.parametrize(
-    ("read_at", "taken_at", "old"), [(0.4, 0.4, [event("1", 1), LAST]), (0.6, 0.5, [])]
-)
-@pytest.mark.parametrize("resumes", [False, True])
-async def test_a_write_to_the_old_connection_has_half_a_second(
-    read_at: float, taken_at: float, old: list[Any], resumes: bool
-) -> None:
-    stream, first, second = new_stream(MemoryEventStore()), Wire(), Wire()
-    await connect(stream, first)
-    await stream.put(b"0")
-    first.stop_reading()
-    written: list[bool] = []
-
-    async def put() -> None:
-        written.append(await stream.put(b"1"))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(put)
-        tasks.start_soon(first.read_at, read_at)
-        await first.waiting.wait()
-        if resumes:
-            assert await stream.resume(SseResponse(second.send, SEND_SECONDS), "s-1")
+    async def listen(self) -> None:
+        """Open a stream by GET, or leave it."""
+        if "listening" in self._open:
+            self.others += await self._close("listening")
         else:
-            await stream.drop_connection()
-        assert anyio.current_time() == taken_at
-    assert written == [True]
-    assert first.sent[3:] == [part(b"id: s-2\ndata: 1\n\n"), LAST][: len(old)]
-    assert second.sent == ([*OPENED, event("1", 2)] if resumes else [])
-    assert stream.connected == resumes
+            await self._connect("listening")
+
+    async def change(self) -> None:
+        """Have the server announce a change."""
+        self._steps.server.tool(name=f"added{next(self._numbers)}")(self._added)
+
+    async def end(self) -> None:
+        """Have the call end, and receive all that is left."""
+        if "listening" in self._open:
+            await self.listen()
+        await self.drop()
+        self._steps.end()
+        await self._connect("call", **{LAST: self._last})
+        self.texts += await read_texts(self._open["call"][1])
+        await self._close("call")
+
+    async def _added(self) -> str:
+        return "added"
+
+    async def _connect(self, name: str, **fields: str) -> None:
+        context = self._http.stream("GET", fields=fields)
+        self._open[name] = context, await context.__aenter__()
+
+    async def _close(self, name: str) -> list[Any]:
+        if name not in self._open:
+            return []
+        context, stream = self._open.pop(name)
+        stream.disconnect()
+        texts = await read_texts(stream)
+        if name == "call":
+            self._last = stream.decoder.last_id or self._last
+        await context.__aexit__(None, None, None)
+        await stream.finished.wait()
+        return texts
 
 
-@pytest.mark.parametrize("store", [None, MemoryEventStore])
-async def test_a_write_ends_with_its_connection(store: Callable[[], EventStore] | None) -> None:
-    stream, wire = new_stream(None if store is None else store()), Wire()
-    response = await connect(stream, wire)
-    wire.stop_reading()
-    written: list[bool] = []
-
-    async def put() -> None:
-        written.append(await stream.put(b"1"))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(put)
-        await wire.waiting.wait()
-        stream.disconnect(response)
-    assert (anyio.current_time(), written) == (0.0, [store is not None])
+MOVES = ("say", "drop", "resume", "listen", "change")
 
 
-async def test_a_stream_that_ends_while_it_stores_sends_nothing() -> None:
-    store, wire = EndingStore(), Wire()
-    stream = new_stream(store)
-    response = await connect(stream, wire)
-    store.stream = stream
-    assert not await stream.put(b"1")
-    await stream.close(response)
-    await stream.end()
-    assert (wire.sent, store.finished) == ([*OPENED, LAST], 0)
+@pytest.mark.one_process  # an engine takes real time
+@sessions
+@given(moves=st.lists(st.sampled_from(MOVES), max_size=15), waits=st.booleans())
+@example(moves=["drop", "say", "say", "resume", "say"], waits=True)
+@example(moves=["listen", "resume", "say", "change", "resume"], waits=True)
+def test_each_message_comes_once_however_often_a_client_resumes(
+    revision: str, moves: Sequence[str], waits: bool
+) -> None:
+    async def run() -> None:
+        steps = Steps()
+        async with asgi(steps.server) as http:
+            await http.initialize(revision)
+            caller = Caller(http, steps, revision)
+            await caller.begin()
+            for move in moves:
+                await getattr(caller, move)()
+                if waits:
+                    await anyio.wait_all_tasks_blocked()
+            await caller.end()
+        assert caller.texts == [*range(1, steps.said + 1), "over"]
+        assert set(caller.others) <= {CHANGED["toolsListChanged"]}
+
+    simulate("asyncio", 0, run)
+
+
+@pytest.mark.requirement(
+    "http.replay", "http.resume-after-break", "http.loss-mitigation", "http.get-stream-no-response"
+)
+@sessions
+async def test_events_sent_while_a_client_is_away_wait_for_it(revision: str) -> None:
+    steps = Steps()
+    async with asgi(steps.server) as http:
+        await http.initialize(revision)
+        last = await speak_once_and_leave(http, steps, revision)
+        await steps.say(3)
+        async with http.stream("GET", fields={LAST: last}) as again:
+            assert [(await again.message())["params"]["data"] for _ in range(3)] == [2, 3, 4]
+            await steps.say(1)
+            steps.end()
+            assert await read_texts(again) == [5, "over"]
+
+
+@pytest.mark.requirement("http.replay")
+@sessions
+async def test_replayed_events_keep_their_ids(revision: str) -> None:
+    async with asgi(Steps().server) as http:
+        await http.initialize(revision)
+        events = (await http.post(call(revision, "plain"))).events
+        for _ in range(2):  # until the client has them
+            again = (await http.get(**{LAST: events[0].id})).events
+            assert [(each.id, each.data) for each in again] == [
+                (each.id, each.data) for each in events[1:]
+            ]
+
+
+@pytest.mark.requirement("http.replay-no-other-stream", "http.event-id-per-stream-cursor")
+@sessions
+async def test_a_stream_brings_nothing_of_another(revision: str) -> None:
+    steps = Steps()
+    async with asgi(steps.server) as http:
+        await http.initialize(revision)
+        last = await speak_once_and_leave(http, steps, revision)
+        for id in (2, 3):
+            await http.post(call(revision, "plain", id))
+        steps.end()
+        async with http.stream("GET", fields={LAST: last}) as again:
+            assert await read_texts(again) == ["over"]
+
+
+@pytest.mark.requirement("http.replay-no-other-stream")
+@sessions
+async def test_a_stream_is_not_there_for_another_session(revision: str) -> None:
+    async with asgi(Steps().server) as http:
+        await http.initialize(revision)
+        last = (await http.post(call(revision, "plain"))).events[0].id
+        stranger = http.another()
+        await stranger.initialize(revision)
+        assert (await stranger.get(**{LAST: last})).status == 400
+        assert (await http.get(**{LAST: last})).status == 200
+
+
+@sessions
+@pytest.mark.parametrize("last", ["", "1", "nobody-1", "x" * 5000, "-", "\u00e9", "9" * 400])
+async def test_an_event_that_never_was_is_refused_and_opens_nothing(
+    revision: str, last: str
+) -> None:
+    async with asgi(Steps().server) as http:
+        await http.initialize(revision)
+        reply = await http.get(**{LAST: last})
+        assert reply.status == 400
+        assert "Last-Event-ID" in reply.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("revision", "methods"),
+    [
+        *((revision, ["tools/list"]) for revision in SESSIONS),
+        (WITH_BATCHES, ["tools/list", "ping"]),
+        (WITH_BATCHES, ["tools/list", "no/such"]),
+    ],
+)
+async def test_after_the_last_event_of_an_ended_stream_none_is_awaited(
+    revision: str, methods: Sequence[str]
+) -> None:
+    async with asgi(Steps().server) as http:
+        await http.initialize(revision)
+        requests = [request(revision, method, id=id) for id, method in enumerate(methods)]
+        reply = await http.post(requests if len(requests) > 1 else requests[0], accept=SSE)
+        assert len(reply.messages) == len(methods)
+        assert (await http.get(**{LAST: reply.events[-1].id})).status == 400
+
+
+@sessions
+async def test_a_cancelled_call_can_not_be_waited_for(revision: str) -> None:
+    steps = Steps()
+    async with asgi(steps.server) as http:
+        await http.initialize(revision)
+        last = await speak_once_and_leave(http, steps, revision)
+        async with http.stream("GET", fields={LAST: last}) as again:
+            await http.post(cancelled_notification(1))
+            assert await read_texts(again) == []
+        assert (await http.get(**{LAST: last})).status == 400
+
+
+@pytest.mark.one_process  # an engine takes real time
+@on_virtual_clock
+@sessions
+@pytest.mark.parametrize(("reads_at", "old"), [(0.4, [2]), (0.6, [])], ids=["reads", "never"])
+async def test_a_connection_that_nobody_reads_delays_a_resumption_for_half_a_second(
+    revision: str, reads_at: float, old: list[int]
+) -> None:
+    steps = Steps()
+    async with asgi(steps.server) as http, anyio.create_task_group() as tasks:
+        await http.initialize(revision)
+        tasks.start_soon(steps.say)
+        async with http.stream("POST", call(revision)) as first:
+            await first.message()
+            last = first.decoder.last_id
+            first.stop_reading()
+            tasks.start_soon(steps.say)
+            await anyio.wait_all_tasks_blocked()
+            began = anyio.current_time()
+
+            async def read_later() -> None:
+                await anyio.sleep(reads_at)
+                first.read_on()
+
+            tasks.start_soon(read_later)
+            async with http.stream("GET", fields={LAST: last}) as second:
+                assert anyio.current_time() - began == pytest.approx(min(reads_at, 0.5))
+                steps.end()
+                assert await read_texts(second) == [2, "over"]
+            await anyio.sleep(1)
+            first.disconnect()
+            assert await read_texts(first) == old
+
+
+@pytest.mark.requirement("http.loss-mitigation")
+@sessions
+async def test_the_stream_of_a_get_can_be_taken_up_again(revision: str) -> None:
+    server, changed = Steps().server, CHANGED["toolsListChanged"]
+    async with asgi(server) as http:
+        await http.initialize(revision)
+        async with http.stream("GET") as stream:
+            server.remove_tool("plain")
+            last = await leave(stream)
+            await stream.finished.wait()
+        server.remove_tool("polled")
+        async with http.stream("GET", fields={LAST: last}) as again:
+            assert (await again.message())["method"] == changed
+            server.remove_tool("steps")
+            assert (await again.message())["method"] == changed
+
+
+@pytest.mark.requirement("http.prime-event", "http.retry-before-close", "http.get-polling")
+@pytest.mark.requirement("http.event-id-names-stream")
+@polling
+async def test_a_stream_opens_with_an_id_and_a_retry_time(revision: str) -> None:
+    async with asgi(Steps().server, retry=2.5) as http:
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "plain"))
+        first = reply.events[0]
+        assert (first.data, bool(first.id)) == (b"", True)
+        assert b"retry: 2500\n" in reply.body.partition(b"\n\n")[0] + b"\n"
+        assert first.id.rpartition("-")[0] == reply.events[-1].id.rpartition("-")[0]
+        async with http.stream("GET") as opened:
+            await opened.until(b"retry: 2500\n")
+            assert (await opened.event()).data == b""
+
+
+@pytest.mark.parametrize(
+    "revision", sorted(set(SESSIONS) - set(revisions_holding("http.prime-event")))
+)
+async def test_other_revisions_know_no_such_event(revision: str) -> None:
+    async with asgi(Steps().server) as http:
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "plain"))
+        assert [bool(event.data) for event in reply.events] == [True, True]
+        assert b"retry:" not in reply.body
+
+
+@pytest.mark.requirement("http.server-may-close-connection", "http.retry-before-close")
+@pytest.mark.requirement("http.client-polls", "http.resume-after-any-disconnect")
+@polling
+@pytest.mark.parametrize("answers", ["auto", "sse"])
+async def test_a_tool_may_have_its_client_come_back_for_the_result(
+    revision: str, answers: Any
+) -> None:
+    steps = Steps()
+    async with asgi(steps.server, answers=answers, retry=0.2) as http:
+        await http.initialize(revision)
+        async with http.stream("POST", call(revision, "polled")) as stream:
+            await stream.end()
+            assert stream.decoder.retry == 200
+            assert await stream.messages() == []
+            last = stream.decoder.last_id
+        for _ in range(2):
+            async with http.stream("GET", fields={LAST: last}) as again:
+                assert again.status == 200  # and leave, to come back
+        async with http.stream("GET", fields={LAST: last}) as again:
+            steps.end()
+            assert text_in(await again.message()) == "polled"
+            await again.end()
+
+
+@pytest.mark.requirement("http.stream-not-closed-early")
+@pytest.mark.parametrize(
+    ("revision", "how"),
+    [
+        *((revision, {}) for revision in SESSIONS if not facts(revision).http.polling),
+        *((revision, {"events": None}) for revision in SESSIONS),
+        *((revision, {"answers": "json"}) for revision in SESSIONS),
+    ],
+)
+async def test_a_connection_stays_open_where_clients_cannot_resume(
+    revision: str, how: dict[str, Any]
+) -> None:
+    steps = Steps()
+
+    async def end_later() -> None:
+        with anyio.fail_after(5):
+            await steps.news.wait()
+        steps.end()
+
+    async with asgi(steps.server, **how) as http, anyio.create_task_group() as tasks:
+        await http.initialize(revision)
+        tasks.start_soon(end_later)
+        assert (await http.post(call(revision, "polled"))).text == "polled"
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_over_other_transports_closing_a_stream_means_nothing(revision: str) -> None:
+    steps = Steps()
+    steps.end()
+    async with live(steps.server, revision) as (client, _):
+        assert text_of(await client.call_tool("polled")) == "polled"
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+async def test_without_sessions_closing_a_stream_means_nothing(revision: str) -> None:
+    steps = Steps()
+    steps.end()
+    async with asgi(steps.server) as http:
+        reply = await http.ask(revision, "tools/call", {"name": "polled", "arguments": {}})
+        assert reply.text == "polled"
+
+
+async def test_events_of_a_call_are_in_the_store_that_was_given() -> None:
+    store = MemoryEventStore()
+    async with asgi(Steps().server, events=store) as http:
+        await http.initialize(NEWEST)
+        last = (await http.post(call(NEWEST, "plain"))).events[0].id
+        replay = await store.after(str(http.fields[SESSION]), last)
+        assert replay is not None
+        assert len(replay.events) == 2
+
+
+async def test_a_stream_that_another_process_ended_takes_nothing_more() -> None:
+    steps, store = Steps(), MemoryEventStore()
+    async with asgi(steps.server, events=store, answers="sse") as http:
+        await http.initialize(NEWEST)
+        async with http.stream("POST", call(NEWEST)) as stream:
+            name = (await stream.event()).id.rpartition("-")[0]
+            session = str(http.fields[SESSION])
+            last = await store.finish(session, name, b"{}")
+            await steps.say()
+            assert await stream.messages() == []
+            steps.end()
+        assert last is not None
+        replay = await store.after(session, last)
+        assert replay is not None
+        assert (replay.events, replay.over) == ([], True)
+
+
+async def test_events_of_finished_calls_and_lost_streams_are_dropped() -> None:
+    store = MemoryEventStore()
+    async with asgi(Steps().server, events=store) as http:
+        await http.initialize(NEWEST)
+        for id in range(150):
+            await http.post(call(NEWEST, "plain", id))
+            async with http.stream("GET") as stream:
+                pass
+            await stream.finished.wait()
+        assert len(store) < 120
+        await http.delete()
+        assert len(store) == 0
+
+
+class Slow(MemoryEventStore):
+    """A store that other tasks may use meanwhile."""
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
+        """See `EventStore.discard`."""
+        await anyio.lowlevel.checkpoint()
+        await super().discard(session, stream)
+
+
+async def test_a_cancelled_call_still_makes_room_for_events() -> None:
+    waiting, store = WaitingServer(), Slow()
+    async with asgi(waiting.server, events=store, limits=Limits(per_session=1)) as http:
+        await http.initialize(NEWEST)
+        for number in (1, 2):
+            async with waiting.calling(http, NEWEST, number) as stream:
+                await stream.message()
+                assert (await http.post(cancelled_notification(number))).status == 202
+                await stream.end()
+                await stream.finished.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert len(store) == 1
+
+
+@pytest.mark.one_process
+async def test_the_last_calls_and_streams_of_a_session_can_be_resumed() -> None:
+    """As many calls as `Limits.per_session`, and four streams that the client opened by GET."""
+    async with asgi(Steps().server, limits=Limits(per_session=3)) as http:
+        await http.initialize(NEWEST)
+
+        async def is_resumable(event: str) -> bool:
+            async with http.stream("GET", fields={LAST: event}) as stream:
+                return stream.status == 200
+
+        calls, streams = list[str](), list[str]()
+        for id in range(6):
+            calls.append((await http.post(call(NEWEST, "plain", id))).events[0].id)
+        assert [await is_resumable(each) for each in calls] == [False] * 3 + [True] * 3
+        for _ in range(6):
+            async with http.stream("GET") as stream:
+                streams.append((await stream.event()).id)
+            await stream.finished.wait()
+        assert [await is_resumable(each) for each in streams[:3]] == [False, False, True]
+        assert [await is_resumable(each) for each in calls] == [False] * 3 + [True] * 3
+
+
+class Broken:
+    """A store of events that fails."""
+
+    async def add(
+        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
+    ) -> str:
+        raise OSError("no space left")
+
+    async def finish(self, session: str, stream: str, message: bytes = b"") -> str:
+        raise OSError("no space left")
+
+    async def after(self, session: str, event: str) -> None:
+        raise OSError("gone")
+
+    async def wait(self, session: str, cursor: str) -> None:
+        raise OSError("gone")
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
+        raise OSError("gone")
+
+
+@polling
+async def test_a_store_that_fails_costs_no_more_than_the_way_back(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with asgi(Steps().server, events=Broken()) as http:
+        await http.initialize(revision)
+        reply = await http.post(call(revision, "plain"))
+        assert reply.text == "plain"
+        assert b"id: " not in reply.body
+        assert (await http.get(**{LAST: "a-1"})).status == 503
+        assert (await http.delete()).status == 200
+    assert list(dict.fromkeys(caplog.messages)) == [
+        "the event store failed, so an event can't be had again: OSError('no space left')",
+        "the event store failed: OSError('gone')",
+        "the event store failed, so a stream is not forgotten: OSError('gone')",
+    ]

@@ -5,18 +5,16 @@ Source: basic/transports (2026-07-28: what a transport has to keep).
 
 from __future__ import annotations
 
-import socket
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
-import uvicorn
 
 from kit.asgi_client import asgi
+from kit.asgi_stream import text_in
 from kit.live import text_of
 from kit.rules import revisions_holding
+from kit.uvicorn_host import serve_on_uvicorn
 from kit.wire import ALL, facts, request
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import RemoteError, RequestTimeoutError
@@ -79,22 +77,6 @@ class Handlers(ClientHandlers):
         return {"roots": [{"uri": "file:///top"}]}
 
 
-@asynccontextmanager
-async def serve_app(server: Server, revision: str) -> AsyncGenerator[str]:
-    """Serve over real sockets; gives the address for clients of a revision."""
-    app = server.asgi(sse_path="/sse")
-    host = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
-    path = "/mcp" if facts(revision).transports.streamable_http else "/sse"
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(host.serve, [listener])
-            try:
-                yield f"http://127.0.0.1:{listener.getsockname()[1]}{path}"
-            finally:
-                await app.close_streams()
-                host.should_exit = True
-
-
 async def session(everything: Everything, target: Any, revision: str) -> list[Any]:
     """A session with a server, and all that came of it."""
     handlers = Handlers()
@@ -142,8 +124,11 @@ async def session(everything: Everything, target: Any, revision: str) -> list[An
 async def test_a_session_over_http_is_a_session_like_any_other(revision: str) -> None:
     near, far = Everything(), Everything()
     in_memory = await session(near, near.server, revision)
-    async with serve_app(far.server, revision) as url:
-        over_http = await session(far, url, revision)
+    app = far.server.asgi(sse_path="/sse")
+    path = "/mcp" if facts(revision).transports.streamable_http else "/sse"
+    async with serve_on_uvicorn(app) as url:
+        over_http = await session(far, f"{url}{path}", revision)
+        await app.close_streams()
     assert over_http == in_memory
     name, logs = "everything", [{"counted": 3}]
     assert in_memory[:5] == [revision, name, TEXT, [1, 2, 3], logs]
@@ -171,7 +156,7 @@ async def test_the_end_of_a_page_is_sent_to_the_session_that_asked(revision: str
                 assert question["params"]["elicitationId"] == "mine"
                 answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}
                 assert (await http.post(answer)).status == 202
-                assert (await stream.message())["result"]["content"][0]["text"] == "accept"
+                assert text_in(await stream.message()) == "accept"
             assert await server.elicitation_complete("mine")
             told = await ours.message()
             assert told["method"] == "notifications/elicitation/complete"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -11,17 +10,16 @@ from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import SocketStream
 
-from kit.asgi_client import SESSION, asgi, fields_of
-from kit.faults import ONE_OF_EACH, Outcome, call_text, check_quiet, client_of
+from kit.asgi_client import asgi, fields_of
+from kit.faults import ONE_OF_EACH, Outcome, call_text, client_of
 from kit.http_process import SECONDS, HttpProcess, http_process
-from kit.http_server import BROKEN
-from kit.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, initialize, request
+from kit.raw_http import message_bytes, raw, session_fields
+from kit.wire import HANDSHAKE, PER_REQUEST, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Limits
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.processes]
+pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.usefixtures("quiet")]
 
 KEYS = count()
 SERVER_ALONE = pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -40,79 +38,12 @@ def server() -> Iterator[HttpProcess]:
         yield process
 
 
-@pytest.fixture
-def key() -> str:
-    """An argument for the tool; no other test of this server uses it."""
-    return f"k{next(KEYS)}"
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    yield
-    check_quiet(caplog)
-
-
-async def dial(server: HttpProcess) -> SocketStream:
-    """A connection."""
-    return await anyio.connect_tcp("127.0.0.1", server.port)
-
-
-def request_bytes(verb: str, body: bytes, fields: Mapping[str, str | None]) -> bytes:
-    """A request, to the byte."""
-    every = {
-        "Host": "127.0.0.1",
-        "Accept": "text/event-stream" if verb == "GET" else "application/json, text/event-stream",
-        **fields,
-    }
-    if verb == "POST":
-        every |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
-    lines = [f"{verb} /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in every.items())]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-async def post_message(
-    server: HttpProcess, message: Any, fields: Mapping[str, str | None]
-) -> bytes:
-    """Post a message over a connection of its own; all of the answer."""
-    closing = {**fields, "Connection": "close"}
-    async with await dial(server) as stream:
-        await stream.send(request_bytes("POST", encode_message(message), closing))
-        return await rest_of(stream)
-
-
-async def rest_of(stream: SocketStream) -> bytes:
-    """All bytes that arrive until the other side closes."""
-    came = b""
-    with anyio.fail_after(SECONDS):
-        try:
-            while True:
-                came += await stream.receive()
-        except BROKEN:
-            return came
-
-
-async def session_fields(server: HttpProcess, revision: str) -> dict[str, str | None]:
-    """The header fields that name a session, where there are such."""
-    if revision not in HANDSHAKE:
-        return {}
-    answer = await post_message(server, initialize(revision), {})
-    match = re.search(rb"(?i)mcp-session-id: (\S+)", answer)
-    assert match is not None, answer
-    fields: dict[str, str | None] = {SESSION: match[1].decode(), "MCP-Protocol-Version": revision}
-    assert b" 202 " in await post_message(server, INITIALIZED, fields)
-    return fields
-
-
-def call(revision: str, tool: str, **arguments: Any) -> dict[str, Any]:
-    """A call that wants to hear of progress."""
-    params = {"name": tool, "arguments": arguments}
-    number = next(KEYS)
-    return request(revision, "tools/call", params, id=number, meta={"progressToken": number})
-
-
-async def peak(client: Any) -> int:
-    """The most memory that the server ever had, in KiB."""
-    return int(await call_text(client, "peak"))
+async def call_bytes(server: HttpProcess, revision: str, tool: str, **arguments: Any) -> bytes:
+    """A call that wants to hear of progress, in a session of its own where there are such."""
+    params, number = {"name": tool, "arguments": arguments}, next(KEYS)
+    message = request(revision, "tools/call", params, id=number, meta={"progressToken": number})
+    fields = await session_fields(server.port, revision)
+    return message_bytes(server.port, message, fields | fields_of(revision, message))
 
 
 @SERVER_ALONE
@@ -120,22 +51,17 @@ async def peak(client: Any) -> int:
 async def test_many_half_requests_are_given_up_while_others_are_served(
     revision: str, server: HttpProcess
 ) -> None:
-    fields = await session_fields(server, revision)
-    message = call(revision, "add", a=1, b=2)
-    whole = request_bytes(
-        "POST", encode_message(message), {**fields, **fields_of(revision, message)}
-    )
+    whole = await call_bytes(server, revision, "add", a=1, b=2)
     of_head, of_body = (b"", whole[:40]), (whole[: whole.index(b"{")], whole[:-10])
     async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
 
         async def begin(part: bytes) -> None:
-            async with await dial(server) as stream:
-                await stream.send(part)
+            async with raw(server.port) as connection:
+                await connection.send(part)
                 if part in of_head:
-                    assert await rest_of(stream) == b""
+                    assert await connection.closed() == b""
                 else:
-                    with anyio.fail_after(SECONDS):
-                        assert b" 408 " in await stream.receive()
+                    assert await connection.status() == 408
 
         for part in (*of_head, *of_body) * CROWD:
             tasks.start_soon(begin, part)
@@ -148,31 +74,27 @@ async def test_many_half_requests_are_given_up_while_others_are_served(
 async def test_one_who_does_not_read_is_cut_and_fills_no_memory(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    fields = await session_fields(server, revision)
-    message = call(revision, "flood", key=key, times=1500, width=100_000)
-    async with client_of(server, revision) as client, await dial(server) as stream:
-        before = await peak(client)
-        posted = {**fields, **fields_of(revision, message)}
-        await stream.send(request_bytes("POST", encode_message(message), posted))
+    flood = await call_bytes(server, revision, "flood", key=key, times=1500, width=100_000)
+    async with client_of(server, revision) as client, raw(server.port) as connection:
+        before = int(await call_text(client, "peak"))  # the most memory ever, in KiB
+        await connection.send(flood)
         await server.until(f"working {key}")
         assert await call_text(client, "add", a=1, b=2) == "3"
         await server.until(f"(cancelled|done) {key}")
         assert server.said(f"done {key}") == (revision in HANDSHAKE)
         allowed = 64 if revision in HANDSHAKE else 0  # what the store of events may take
-        assert await peak(client) - before < (allowed + 24) * MIB
+        assert int(await call_text(client, "peak")) - before < (allowed + 24) * MIB
 
 
 @SERVER_ALONE
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_those_who_read_slowly_get_all(revision: str, server: HttpProcess) -> None:
-    fields = await session_fields(server, revision)
     async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
 
         async def read(tool: str, arguments: Mapping[str, int], end: bytes) -> None:
-            message = call(revision, tool, **arguments)
-            posted = {**fields, **fields_of(revision, message), "Connection": "close"}
+            message = await call_bytes(server, revision, tool, **arguments)
             with small_reader(server) as slow:
-                slow.sendall(request_bytes("POST", encode_message(message), posted))
+                slow.sendall(message.replace(b"Host:", b"Connection: close\r\nHost:", 1))
                 came, last, due = 0, b"", anyio.current_time()
                 while part := await part_of(slow):
                     came, last = came + len(part), part

@@ -12,10 +12,10 @@ import pytest
 from kit.asgi_client import SESSION, Http
 from kit.engine import Engine
 from kit.rules import revisions_holding
+from kit.steps import LAST, Steps, call, leave, read_texts
 from kit.wire import CHANGED, SESSIONS, cancelled_notification
 from mcpgen_runtime import REVISIONS, MemoryEventStore
 from mcpgen_runtime.server.shared.shared_streams import lost_message
-from package.server.asgi.test_resuming import LAST, Steps, call, leave, read_texts
 from package.server.shared.shared_servers import Workers, eventually, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

@@ -8,8 +8,9 @@ import httpx2
 import pytest
 
 from kit.asgi_client import SESSION, asgi
+from kit.live import text_of
 from kit.web import Web
-from kit.wire import INITIALIZED, SESSIONS, facts, initialize, request
+from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request
 from mcpgen_runtime import Context, Server, connect
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
 from requirements import EVERY_REVISION
@@ -50,8 +51,7 @@ def server_of() -> Server:
     return server
 
 
-def version(revision: str) -> dict[str, Any]:
-    return {"MCP-Protocol-Version": revision}
+VERSION = "mcp-protocol-version"
 
 
 @sessions
@@ -59,14 +59,20 @@ async def test_each_request_may_reach_another_process(revision: str) -> None:
     async with asgi(server_of(), stateless=True) as one, asgi(server_of(), stateless=True) as two:
         answer = await one.post(initialize(revision, ASKING))
         assert answer.result["protocolVersion"] == revision
+        assert answer.result["capabilities"] == {"tools": {}, "resources": {}}
         assert SESSION not in answer.fields
-        assert (await two.post(INITIALIZED, **version(revision))).status == 202
+        assert (await two.post(INITIALIZED, **{VERSION: revision})).status == 202
         for http in (one, two):
-            reply = await http.post(request(revision, "tools/call", CALL), **version(revision))
-            assert reply.result["content"][0]["text"] == "hei"
+            call = request(revision, "tools/call", CALL, meta={"progressToken": "t"})
+            reply = await http.post(call, **{VERSION: revision})
+            assert reply.text == "hei"
+            assert [each.get("method") for each in reply.messages] == [
+                "notifications/progress",
+                None,
+            ]
 
 
-@outer
+@pytest.mark.parametrize("revision", [*SESSIONS, PER_REQUEST[-1]])
 async def test_clients_of_this_package_need_no_session(revision: str) -> None:
     transport = httpx2.ASGITransport(server_of().asgi(stateless=True))
     async with (
@@ -74,71 +80,48 @@ async def test_clients_of_this_package_need_no_session(revision: str) -> None:
         connect("http://127.0.0.1/mcp", http_client=http, revision=revision) as client,
     ):
         assert client.revision == revision
-        result = await client.call_tool("echo", {"text": "hei"})
-        assert result.content[0].text == "hei"
-
-
-@outer
-async def test_a_session_id_of_before_is_ignored(revision: str) -> None:
-    async with asgi(server_of(), stateless=True) as http:
-        fields = {SESSION: "gone", **version(revision)}
-        about = {"name": "about", "arguments": {}}
-        reply = await http.post(request(revision, "tools/call", about), **fields)
-        assert reply.result["content"][0]["text"] == f"{revision} None"
+        assert text_of(await client.call_tool("echo", {"text": "hei"})) == "hei"
 
 
 @pytest.mark.requirement("http.version-header-missing-default", revisions=EVERY_REVISION)
-async def test_without_a_header_the_revision_is_that_of_silent_clients() -> None:
+@pytest.mark.parametrize(
+    ("named", "used"), [(None, "2025-03-26"), *((revision, revision) for revision in SESSIONS)]
+)
+async def test_the_revision_is_in_the_header_and_a_session_id_of_before_ignored(
+    named: str | None, used: str
+) -> None:
     async with asgi(server_of(), stateless=True) as http:
-        about = {"name": "about", "arguments": {}}
-        reply = await http.post(request("2025-03-26", "tools/call", about))
-        assert reply.result["content"][0]["text"] == "2025-03-26 None"
+        call = request(used, "tools/call", {"name": "about", "arguments": {}})
+        reply = await http.post(call, **{VERSION: named, SESSION: "gone"})
+        assert reply.text == f"{used} None"
 
 
 @pytest.mark.requirement("http.get-reply", "http.session-delete-405", revisions=SESSIONS[-1:])
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_there_is_no_stream_to_open_and_no_session_to_end(method: str) -> None:
     async with asgi(server_of(), stateless=True) as http:
-        reply = await http.request(method, **version(SESSIONS[-1]))
+        reply = await http.request(method, **{VERSION: SESSIONS[-1]})
         assert (reply.status, reply.fields["allow"]) == (405, "POST")
-
-
-@outer
-async def test_capabilities_that_need_a_session_are_not_declared(revision: str) -> None:
-    async with asgi(server_of(), stateless=True) as http:
-        result = (await http.post(initialize(revision))).result
-        assert result["capabilities"] == {"tools": {}, "resources": {}}
+    with pytest.raises(ValueError, match=r"HTTP\+SSE has sessions only"):
+        server_of().asgi(stateless=True, sse_path="/sse")
 
 
 @outer
 @pytest.mark.parametrize(
-    ("method", "params"),
-    [("resources/subscribe", {"uri": "note://today"}), ("logging/setLevel", {"level": "info"})],
+    ("method", "params", "error"),
+    [
+        ("resources/subscribe", {"uri": "note://today"}, "a session, and this server keeps none"),
+        ("logging/setLevel", {"level": "info"}, "a session, and this server keeps none"),
+        ("tools/call", {"name": "roots", "arguments": {}}, "keeps none (stateless=True)"),
+        ("tools/call", {"name": "ping", "arguments": {}}, "keeps none (stateless=True)"),
+    ],
 )
-async def test_requests_that_need_a_session_are_refused_with_a_reason(
-    revision: str, method: str, params: Any
+async def test_what_needs_a_session_is_refused_with_that_reason(
+    revision: str, method: str, params: Any, error: str
 ) -> None:
     async with asgi(server_of(), stateless=True) as http:
-        reply = await http.post(request(revision, method, params), **version(revision))
-        assert reply.json["error"]["code"] == -32601
-        assert "needs a session, and this server keeps none" in reply.json["error"]["message"]
-
-
-@outer
-@pytest.mark.parametrize("tool", ["roots", "ping"])
-async def test_a_tool_that_asks_the_client_gets_an_error(revision: str, tool: str) -> None:
-    async with asgi(server_of(), stateless=True) as http:
-        call = {"name": tool, "arguments": {}}
-        reply = await http.post(request(revision, "tools/call", call), **version(revision))
-        assert "keeps none (stateless=True)" in reply.json["error"]["message"]
-
-
-@outer
-async def test_progress_is_sent_on_the_stream_of_the_call(revision: str) -> None:
-    async with asgi(server_of(), stateless=True) as http:
-        call = request(revision, "tools/call", CALL, meta={"progressToken": "t"})
-        reply = await http.post(call, **version(revision))
-        assert [each.get("method") for each in reply.messages] == ["notifications/progress", None]
+        reply = await http.post(request(revision, method, params), **{VERSION: revision})
+        assert (reply.status, error in reply.error["message"]) == (200, True)
 
 
 async def test_a_batch_is_answered_where_the_revision_has_batches() -> None:
@@ -146,19 +129,7 @@ async def test_a_batch_is_answered_where_the_revision_has_batches() -> None:
         batch = [request("2025-03-26", "tools/call", CALL, id=number) for number in (1, 2)]
         replies = (await http.post(batch, accept="application/json")).json
         assert sorted(each["id"] for each in replies) == [1, 2]
-        reply = await http.post(batch, **version("2025-06-18"))
-        assert reply.status == 400
-
-
-async def test_revisions_without_sessions_are_served_at_the_same_place() -> None:
-    async with asgi(server_of(), stateless=True) as http:
-        reply = await http.ask("2026-07-28", "tools/call", CALL)
-        assert reply.result["content"][0]["text"] == "hei"
-
-
-def test_http_sse_which_has_sessions_only_is_refused() -> None:
-    with pytest.raises(ValueError, match="HTTP\\+SSE has sessions only"):
-        server_of().asgi(stateless=True, sse_path="/sse")
+        assert (await http.post(batch, **{VERSION: "2025-06-18"})).status == 400
 
 
 @sessions
@@ -166,7 +137,7 @@ async def test_a_stream_without_sessions_stores_no_events(revision: str) -> None
     store = MemoryEventStore()
     async with asgi(server_of(), stateless=True, events=store, answers="sse") as http:
         for message in (initialize(revision), request(revision, "tools/call", CALL)):
-            reply = await http.post(message, **version(revision))
+            reply = await http.post(message, **{VERSION: revision})
             assert [event.id for event in reply.events] == [""]
         assert len(store) == 0
 
@@ -182,4 +153,4 @@ async def test_silence_means_the_oldest_where_all_name_a_revision() -> None:
     assert len(named) > 1
     async with asgi(web.only(*named, stateless=True)) as http:
         reply = await http.post(request(named[0], "tools/call", {"name": "about"}))
-        assert reply.result["content"][0]["text"] == named[0]
+        assert reply.text == named[0]

@@ -6,15 +6,26 @@ import json
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from kit.asgi_client import SESSION, asgi, fields_of
+from kit.asgi_stream import SECONDS
 from kit.rules import revisions_holding
+from kit.waiting import WaitingServer
 from kit.web import Web
-from kit.wire import HANDSHAKE, PER_REQUEST, facts, meta_of, request
+from kit.wire import (
+    HANDSHAKE,
+    LISTEN,
+    PER_REQUEST,
+    cancelled_notification,
+    facts,
+    initialize,
+    meta_of,
+    request,
+)
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.parametrize("revision", PER_REQUEST),
     pytest.mark.processes,
 ]
@@ -32,9 +43,12 @@ async def test_a_request_is_answered_by_one_json_object(revision: str) -> None:
         )
     assert reply.status == 200
     assert reply.json["id"] == 1
-    assert reply.result["content"][0]["text"] == "hi"
+    assert reply.text == "hi"
     assert reply.fields.keys() == {"content-type", "content-length"}
     assert b"\n" not in reply.body
+    assert reply.result["resultType"] == "complete"
+    key = facts(revision).meta.server_info
+    assert reply.result["_meta"][key] == {"name": "web", "version": "1"}
 
 
 @pytest.mark.requirement("http.utf8")
@@ -63,18 +77,6 @@ async def test_clients_are_served_side_by_side_and_each_gets_its_own(revision: s
         web.released.set()
     assert heard["logs"]["content"][0]["text"] == "logged"
     assert heard["wait"]["content"][0]["text"] == "waited"
-
-
-async def test_every_answer_names_the_server(revision: str) -> None:
-    key = facts(revision).meta.server_info
-    async with asgi(Web().server) as http:
-        for method in ("server/discover", "tools/list"):
-            result = (await http.ask(revision, method)).result
-            assert result["_meta"][key] == {"name": "web", "version": "1"}
-            assert result["resultType"] == "complete"
-
-
-# ---- what is refused, and by which status
 
 
 @pytest.mark.requirement(
@@ -153,30 +155,35 @@ async def test_a_method_that_does_not_exist_gets_404_and_an_error(
     assert SESSION not in reply.fields
 
 
-async def test_a_method_of_an_undeclared_capability_gets_404(revision: str) -> None:
-    async with asgi(Web().server) as http:
-        reply = await http.ask(revision, "completion/complete", {})
-    assert (reply.status, reply.error["code"]) == (404, -32601)
-
-
 @pytest.mark.requirement("http.missing-capability-400", "capabilities.missing-error")
-async def test_a_missing_capability_gets_400_though_the_handler_ran(
-    revision: str,
+@pytest.mark.parametrize(
+    ("method", "params", "status", "code", "data"),
+    [
+        pytest.param("completion/complete", {}, 404, -32601, None, id="no such capability"),
+        pytest.param(
+            "tools/call",
+            {"name": "needs"},
+            400,
+            -32021,
+            {"requiredCapabilities": {"sampling": {}}},
+            id="a capability that the client lacks, though the handler ran",
+        ),
+        pytest.param(
+            "resources/read",
+            {"uri": "memo://none"},
+            200,
+            -32602,
+            {"uri": "memo://none"},
+            id="an error of a handler",
+        ),
+    ],
+)
+async def test_an_error_has_the_status_of_its_kind(
+    revision: str, method: str, params: Any, status: int, code: int, data: Any
 ) -> None:
     async with asgi(Web().server) as http:
-        reply = await http.ask(revision, "tools/call", {"name": "needs"})
-    assert (reply.status, reply.error["code"]) == (400, -32021)
-    assert reply.error["data"] == {"requiredCapabilities": {"sampling": {}}}
-
-
-async def test_an_error_of_a_handler_is_an_answer_with_200(revision: str) -> None:
-    async with asgi(Web().server) as http:
-        reply = await http.ask(revision, "resources/read", {"uri": "memo://none"})
-    assert (reply.status, reply.error["code"]) == (200, -32602)
-    assert reply.error["data"] == {"uri": "memo://none"}
-
-
-# ---- what is no request
+        reply = await http.ask(revision, method, params)
+    assert (reply.status, reply.error["code"], reply.error.get("data")) == (status, code, data)
 
 
 @pytest.mark.requirement("http.post-202-notification")
@@ -201,14 +208,10 @@ async def test_a_posted_cancellation_does_no_harm(revision: str) -> None:
 
         tasks.start_soon(call)
         await web.begun.wait()
-        cancel = {
-            "jsonrpc": "2.0",
-            "method": "notifications/cancelled",
-            "params": {"requestId": 5, "_meta": meta_of(revision)},
-        }
+        cancel = cancelled_notification(5, _meta=meta_of(revision))
         assert (await http.post(cancel, **{VERSION: revision})).status == 202
         web.released.set()
-    assert done[0].result["content"][0]["text"] == "waited"
+    assert done[0].text == "waited"
 
 
 @pytest.mark.requirement("http.post-unacceptable-status")
@@ -222,6 +225,7 @@ async def test_a_posted_cancellation_does_no_harm(revision: str) -> None:
         (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}', -32600),
         (b"[]", -32600),
         (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+        (b"[1,2]", -32600),
         (b"", -32700),
         (b"{", -32700),
         (b"\xff\xfe", -32700),
@@ -230,19 +234,11 @@ async def test_a_posted_cancellation_does_no_harm(revision: str) -> None:
 async def test_other_bodies_than_requests_and_notifications_get_400(
     revision: str, body: bytes, code: int
 ) -> None:
-    async with asgi(Web().only(revision)) as http:
-        reply = await http.post(body, **{VERSION: revision, "mcp-method": "tools/list"})
-    assert (reply.status, reply.error["code"]) == (400, code)
-    assert "id" not in reply.json or reply.json["id"] == 1
-
-
-async def test_an_array_is_refused_for_that_whatever_else_is_served(revision: str) -> None:
-    message = request(revision, "tools/list")
     for app in (Web().only(revision), Web().server):
         async with asgi(app) as http:
-            reply = await http.post([message], **fields_of(revision, message))
-        assert (reply.status, reply.error["code"]) == (400, -32600)
-        assert "one JSON-RPC message" in reply.error["message"]
+            reply = await http.post(body, **{VERSION: revision, "mcp-method": "tools/list"})
+        assert (reply.status, reply.error["code"]) == (400, code)
+        assert "id" not in reply.json or reply.json["id"] == 1
 
 
 @pytest.mark.requirement("http.post-unacceptable-status")
@@ -259,9 +255,6 @@ async def test_a_notification_whose_header_fields_deny_it_gets_400(
     assert (reply.status, reply.error["code"], "id" in reply.json) == (400, code, False)
 
 
-# ---- servers of both kinds, and of this kind alone
-
-
 @pytest.mark.requirement("http.endpoint-post-only", "http-compat.get-delete-405")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD", "OPTIONS"])
 async def test_only_post_is_served(revision: str, method: str) -> None:
@@ -269,14 +262,9 @@ async def test_only_post_is_served(revision: str, method: str) -> None:
         reply = await http.request(method, None, **{SESSION: "x"})
         assert (reply.status, reply.fields["allow"]) == (405, "POST")
         assert (await http.ask(revision, "tools/list")).status == 200
-
-
-async def test_a_get_in_a_revision_without_streams_gets_405(
-    revision: str,
-) -> None:
-    async with asgi(Web().server) as http:
+    async with asgi(Web().server) as http:  # which serves revisions with streams, too
         reply = await http.get(**{VERSION: revision})
-    assert (reply.status, reply.fields["allow"]) == (405, "POST")
+        assert (reply.status, reply.fields["allow"]) == (405, "POST")
 
 
 @pytest.mark.requirement("http-compat.session-header-ignored", "http-compat.last-event-id-ignored")
@@ -299,16 +287,7 @@ async def test_header_fields_of_sessions_are_ignored(revision: str) -> None:
 async def test_a_refused_handshake_names_the_revisions(
     revision: str, older: str, named: bool
 ) -> None:
-    message = {
-        "jsonrpc": "2.0",
-        "id": 0,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": older,
-            "capabilities": {},
-            "clientInfo": {"name": "old", "version": "1"},
-        },
-    }
+    message = initialize(older, id=0)
     for app in (Web().only(revision), Web().only(*WITHOUT_SESSIONS)):
         async with asgi(app) as http:
             reply = await http.post(message, **({VERSION: older} if named else {}))
@@ -362,12 +341,71 @@ async def test_a_server_without_such_revisions_tells_so_in_its_own_way(
         assert (await http.ask(older, "tools/list")).status == 200
 
 
-async def test_logs_are_sent_only_to_requests_that_ask_for_them(revision: str) -> None:
-    key = facts(revision).meta.log_level
-    assert key is not None
-    async with asgi(Web().server) as http:
-        silent = await http.ask(revision, "tools/call", {"name": "logs"})
-        assert silent.result["content"][0]["text"] == "logged"
-        loud = await http.ask(revision, "tools/call", {"name": "logs"}, meta={key: "warning"})
-    told = [event["params"]["data"] for event in loud.messages if "method" in event]
-    assert told == ["loud"]
+@pytest.mark.requirement(
+    "http.close-is-cancel", "http.cancelled-work-stops", "cancellation.http-close-is-signal"
+)
+@pytest.mark.requirement("http.cancelled-silence", "cancellation.nothing-further")
+@pytest.mark.parametrize("tool", ["wait", "speak_and_wait"])
+async def test_leaving_cancels_the_handler_and_no_other(revision: str, tool: str) -> None:
+    waiting = WaitingServer()
+    changes = {"notifications": {"toolsListChanged": True}}
+    async with (
+        asgi(waiting.server) as http,
+        http.asking(revision, LISTEN, changes, id=8) as listening,
+        waiting.calling(http, revision, 7) as other,
+    ):
+        await listening.message()
+        await other.message()
+        async with waiting.calling(http, revision, 1, tool) as gone:
+            await waiting.until(begun=2)
+            gone.disconnect()
+            with anyio.fail_after(SECONDS):
+                await gone.finished.wait()
+        await waiting.until(cancelled=1)
+        waiting.go.set()
+        assert "result" in await other.message()
+        waiting.server.remove_tool("plain")
+        assert (await listening.message())["method"] == "notifications/tools/list_changed"
+    assert (waiting.cancelled, waiting.returned) == ([1], [7])
+    assert gone.raw == b"" if tool == "wait" else b'"result"' not in gone.raw
+
+
+@pytest.mark.requirement("http.cancelled-silence")
+async def test_a_function_in_a_thread_is_abandoned_and_not_heard(revision: str) -> None:
+    web, params, meta = Web(), {"name": "threaded"}, {"progressToken": 1}
+    async with asgi(web.server) as http:
+        async with http.asking(revision, "tools/call", params, meta=meta, begun=False) as stream:
+            await web.begun.wait()
+            stream.disconnect()
+            with anyio.fail_after(SECONDS):
+                await stream.finished.wait()
+        web.threads.set()
+        assert await anyio.to_thread.run_sync(web.spoken.wait, SECONDS)
+        assert (await http.ask(revision, "tools/list")).status == 200
+    assert stream.raw == b""
+
+
+async def test_leaving_before_the_body_is_whole_calls_nobody(revision: str) -> None:
+    web = Web()
+    async with (
+        asgi(web.server) as http,
+        http.stream("POST", parts=[b'{"jsonrpc":'], unfinished=True) as stream,
+    ):
+        stream.disconnect()
+        with anyio.fail_after(SECONDS):
+            await stream.finished.wait()
+    assert (stream.status, web.called) == (0, [])
+
+
+async def test_a_handler_that_ends_as_the_client_leaves_harms_nobody(revision: str) -> None:
+    waiting = WaitingServer()
+    async with asgi(waiting.server) as http:
+        for number in range(20):
+            async with waiting.calling(http, revision, number, "wait") as stream:
+                await waiting.until(begun=number + 1)
+                waiting.go.set()
+                stream.disconnect()
+                with anyio.fail_after(SECONDS):
+                    await stream.finished.wait()
+            waiting.go = anyio.Event()
+        assert (await http.ask(revision, "tools/list")).status == 200

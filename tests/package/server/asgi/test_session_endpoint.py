@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import logging
 import random
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import anyio
 import pytest
 
-from kit.asgi_client import SESSION, asgi
+from kit.asgi_client import JSON, SESSION, SSE, asgi
 from kit.rules import revisions_holding
-from kit.simulation import ASYNCIO
+from kit.simulation import on_virtual_clock
+from kit.waiting import WaitingServer
 from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
@@ -25,10 +24,8 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime import Limits, MemoryEventStore, Server
 from mcpgen_runtime.framing.http_headers import is_visible_ascii
-from mcpgen_runtime.server.asgi.settings import Limits
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -36,6 +33,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.workers]
 CALL = {"name": "echo", "arguments": {"text": "hei"}}
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
+OLDER = "2025-06-18"
 
 
 def server_of(**how: Any) -> Server:
@@ -48,33 +46,28 @@ def server_of(**how: Any) -> Server:
     return server
 
 
-def text_in(result: Any) -> str:
-    text: str = result["content"][0]["text"]
-    return text
-
-
 @pytest.mark.requirement("http.session-assign", "http.session-id-charset", "http.endpoint-post-get")
-@sessions
-async def test_initialize_opens_a_session_that_later_requests_name(revision: str) -> None:
+@pytest.mark.parametrize("revision", HANDSHAKE)
+@pytest.mark.parametrize("accept", [JSON, SSE])
+async def test_initialize_opens_a_session_that_later_requests_name(
+    revision: str, accept: str
+) -> None:
     async with asgi(server_of()) as http:
-        reply = await http.post(initialize(revision))
-        assert reply.status == 200
-        assert reply.json["result"]["protocolVersion"] == revision
+        # An empty id counts as absent, and the case of names means nothing.
+        reply = await http.post(initialize(revision), **{"Accept": accept, "MCP-SESSION-ID": ""})
+        assert (reply.status, reply.fields["content-type"]) == (200, accept)
+        assert reply.result["protocolVersion"] == revision
         assert is_visible_ascii(reply.fields[SESSION])
         http.fields[SESSION] = reply.fields[SESSION]
         assert (await http.post(INITIALIZED)).status == 202
-        answer = await http.ask(revision, "tools/call", CALL)
-        assert text_in(answer.result) == "hei"
+        http.fields["mcp-protocol-version"] = revision
+        assert (await http.ask(revision, "tools/call", CALL)).text == "hei"
 
 
-@sessions
-async def test_initialize_may_be_answered_by_a_stream_of_events(revision: str) -> None:
+async def test_an_unknown_revision_gets_the_newest_with_sessions() -> None:
     async with asgi(server_of()) as http:
-        reply = await http.post(initialize(revision), accept="text/event-stream")
-        assert reply.fields["content-type"] == "text/event-stream"
-        assert reply.messages[-1]["result"]["protocolVersion"] == revision
-        http.fields[SESSION] = reply.fields[SESSION]
-        assert text_in((await http.ask(revision, "tools/call", CALL)).result) == "hei"
+        result = (await http.post(initialize("2031-01-01"))).result
+        assert result["protocolVersion"] == max(HANDSHAKE)
 
 
 @pytest.mark.requirement(
@@ -96,21 +89,6 @@ async def test_ids_are_long_distinct_and_not_from_a_seedable_source(
     assert {len(base64.urlsafe_b64decode(f"{each}=")) for each in ids} == {32}
     for place in range(8):  # no part of them counts or stays
         assert max(Counter(each[place] for each in ids).values()) < 60
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_client_gets_any_revision_with_a_handshake(revision: str) -> None:
-    async with asgi(server_of()) as http:
-        result = await http.initialize(revision)
-        assert result["protocolVersion"] == revision
-        http.fields["mcp-protocol-version"] = revision
-        assert text_in((await http.ask(revision, "tools/call", CALL)).result) == "hei"
-
-
-async def test_an_unknown_revision_gets_the_newest_with_sessions() -> None:
-    async with asgi(server_of()) as http:
-        result = (await http.post(initialize("2031-01-01"))).result
-        assert result["protocolVersion"] == max(HANDSHAKE)
 
 
 @pytest.mark.parametrize(
@@ -145,12 +123,6 @@ async def test_a_request_without_a_session_id_is_refused(
         assert reply.status == 400
         assert "Mcp-Session-Id".lower() in reply.json["error"]["message"].lower()
         assert "id" not in reply.json
-
-
-@sessions
-async def test_an_empty_session_id_counts_as_absent(revision: str) -> None:
-    async with asgi(server_of()) as http:
-        assert (await http.post(initialize(revision), **{SESSION: ""})).status == 200
 
 
 @pytest.mark.requirement("http.session-gone-404", "http.post-unacceptable-status")
@@ -199,9 +171,7 @@ async def test_a_second_initialize_within_a_session_is_answered_there(
         assert SESSION not in reply.fields
         assert (await http.post(INITIALIZED)).status == 202
         assert (await http.ask(second, "ping")).result == {}
-        arguments = {"name": "echo", "arguments": {"text": "still here"}}
-        reply = await http.ask(second, "tools/call", arguments)
-        assert text_in(reply.result) == "still here"
+        assert (await http.ask(second, "tools/call", CALL)).text == "hei"
 
 
 @pytest.mark.requirement("http.independent-process", "http.utf8")
@@ -215,7 +185,7 @@ async def test_clients_at_the_same_time_get_what_they_asked_for(revision: str) -
             await client.initialize(revision)
             arguments = {"name": "echo", "arguments": {"text": f"bl\u00e5b\u00e6r {number}"}}
             reply = await client.ask(revision, "tools/call", arguments)
-            got[number] = text_in(reply.result)
+            got[number] = reply.text
 
         async with anyio.create_task_group() as tasks:
             for number in range(20):
@@ -272,8 +242,7 @@ async def test_invalid_messages_get_an_error_and_no_effect(revision: str, messag
 async def test_invalid_json_is_reported_before_a_missing_session() -> None:
     async with asgi(server_of()) as http:
         reply = await http.post(b"{")
-        assert (reply.status, reply.code) == (400, -32700)
-        assert "id" not in reply.json
+        assert (reply.status, reply.code, "id" in reply.json) == (400, -32700, False)
 
 
 @pytest.mark.requirement("http.version-header-invalid-400")
@@ -305,85 +274,43 @@ async def test_without_the_version_header_the_agreed_revision_holds(revision: st
             assert reply.result["isError"]
 
 
-@pytest.mark.parametrize("field", ["MCP-SESSION-ID", "mcp-session-id", "Mcp-Session-Id"])
-async def test_the_case_of_header_names_means_nothing(field: str) -> None:
-    async with asgi(server_of()) as http:
-        identifier = (await http.post(initialize("2025-11-25"))).fields[SESSION]
-        reply = await http.post(request("2025-11-25", "ping"), **{field: identifier})
-        assert reply.result == {}
-
-
 @pytest.mark.requirement("http.session-terminate", "transport-security.session-id-rotate")
+@pytest.mark.one_process  # an engine takes real time
+@on_virtual_clock
 @sessions
-async def test_a_session_that_nobody_uses_ends(revision: str, caplog: Any) -> None:
+async def test_a_session_that_nobody_uses_ends(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
-    store = Discarding()
-    async with asgi(server_of(), limits=Limits(idle=0.01), events=store) as http:
-        reply = await http.post(initialize(revision), accept="text/event-stream")
-        with anyio.fail_after(5):
-            await store.discarded.wait()
+    store = MemoryEventStore()
+    async with asgi(server_of(), limits=Limits(idle=60), events=store) as http:
+        reply = await http.post(initialize(revision), accept=SSE)
+        assert len(store) == 1
+        await anyio.sleep(61)
+        assert len(store) == 0
         assert (await http.post(INITIALIZED, **{SESSION: reply.fields[SESSION]})).status == 404
     assert reply.fields[SESSION] not in caplog.text
 
 
-class Discarding:
-    """A store of events that tells when a stream is forgotten, as all of a session are."""
-
-    def __init__(self) -> None:
-        self.discarded = anyio.Event()
-
-    async def add(
-        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
-    ) -> str:
-        return f"{stream}-1"
-
-    async def finish(self, session: str, stream: str, message: bytes = b"") -> str:
-        return f"{stream}-2"
-
-    async def after(self, session: str, event: str) -> None:
-        return None
-
-    async def wait(self, session: str, cursor: str) -> None:
-        return None
-
-    async def discard(self, session: str, stream: str | None = None) -> None:
-        self.discarded.set()
-
-
-async def test_a_session_with_an_open_stream_is_in_use_however_long() -> None:
-    store = Discarding()
-    async with asgi(server_of(), limits=Limits(idle=0.01), events=store) as http:
-        one, other = http.another(), http.another()
-        reply = await one.post(initialize("2025-06-18"), accept="text/event-stream")
-        one.fields[SESSION] = reply.fields[SESSION]
-        async with one.stream("GET"):
-            await other.post(initialize("2025-06-18"), accept="text/event-stream")
-            with anyio.fail_after(5):
-                await store.discarded.wait()
-            assert (await one.ask("2025-06-18", "ping")).result == {}
-
-
 @pytest.mark.one_process
-@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@on_virtual_clock
 async def test_each_session_ends_so_many_seconds_after_its_last_use() -> None:
     app, opened = server_of().asgi(limits=Limits(idle=60)), list[int]()
 
     async def wait_until(seconds: float) -> None:
-        moment = anyio.Event()
-        asyncio.get_running_loop().call_at(seconds, moment.set)
-        await moment.wait()
+        await anyio.sleep_until(seconds)
         opened.append(app.counts["sessions"])
 
     async with asgi(app) as http:
         await wait_until(100)  # nothing is looked for while there is no session
         first, second, third = (http.another() for _ in range(3))
-        await first.initialize("2025-06-18")
+        await first.initialize(OLDER)
         await wait_until(110)
-        await second.initialize("2025-06-18")
-        await third.initialize("2025-06-18")
+        await second.initialize(OLDER)
+        await third.initialize(OLDER)
         async with third.stream("GET"):
             await wait_until(120)
-            assert (await second.ask("2025-06-18", "ping")).status == 200
+            assert (await second.ask(OLDER, "ping")).status == 200
             for seconds in (159, 161, 179, 181, 500):
                 await wait_until(seconds)
         for seconds in (559, 561):
@@ -392,89 +319,62 @@ async def test_each_session_ends_so_many_seconds_after_its_last_use() -> None:
 
 
 @pytest.mark.one_process  # an engine's answers are late by a clock that jumps an hour
-@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@on_virtual_clock
 async def test_a_session_never_ends_without_an_idle_time() -> None:
     async with asgi(server_of(), limits=Limits(idle=None)) as http:
-        await http.initialize("2025-06-18")
+        await http.initialize(OLDER)
         await anyio.sleep_until(4000.0)
-        assert (await http.ask("2025-06-18", "ping")).status == 200
+        assert (await http.ask(OLDER, "ping")).status == 200
 
 
 @pytest.mark.one_process
-async def test_one_session_too_many_ends_the_one_that_was_idle_longest() -> None:
+async def test_a_new_session_ends_the_one_that_was_idle_longest_and_none_in_use() -> None:
     async with asgi(server_of(), limits=Limits(sessions=2)) as http:
-        ids = [(await http.post(initialize("2025-06-18"))).fields[SESSION] for _ in range(2)]
-
-        async def ping(identifier: str) -> int:
-            return (await http.post(request("2025-06-18", "ping"), **{SESSION: identifier})).status
-
-        assert await ping(ids[0]) == 200
-        ids.append((await http.post(initialize("2025-06-18"))).fields[SESSION])
-        assert [await ping(each) for each in ids] == [200, 404, 200]
-
-
-@pytest.mark.one_process
-async def test_a_session_in_use_makes_no_room_for_another() -> None:
-    async with asgi(server_of(), limits=Limits(sessions=1)) as http:
-        await http.initialize("2025-06-18")
-        async with http.stream("GET"):
-            reply = await http.post(initialize("2025-06-18"), **{SESSION: None})
-            assert reply.status == 503
-            assert "retry-after" in reply.fields
-            assert (await http.ask("2025-06-18", "ping")).result == {}
+        clients = [http.another() for _ in range(3)]
+        for client in clients[:2]:
+            client.fields[SESSION] = (await client.post(initialize(OLDER))).fields[SESSION]
+        assert (await clients[0].ask(OLDER, "ping")).status == 200
+        await clients[2].initialize(OLDER)
+        assert [(await each.ask(OLDER, "ping")).status for each in clients] == [200, 404, 200]
+        async with clients[0].stream("GET"), clients[2].stream("GET"):
+            reply = await http.post(initialize(OLDER))
+            assert (reply.status, "retry-after" in reply.fields) == (503, True)
+            assert (await clients[0].ask(OLDER, "ping")).result == {}
 
 
 @pytest.mark.one_process
-async def test_requests_over_the_session_limit_wait_but_answers_do_not() -> None:
-    server = server_of()
-    asked = anyio.Event()
-
-    @server.tool()
-    async def ask(ctx: Context) -> str:
-        asked.set()
-        await ctx.request("ping")
-        return "answered"
-
-    async with asgi(server, limits=Limits(per_session=1)) as http:
-        await http.initialize("2025-06-18")
-        message = request("2025-06-18", "tools/call", {"name": "ask", "arguments": {}}, id=1)
-        async with http.stream("POST", message) as stream:
-            question = await stream.message()
-            full = await http.ask("2025-06-18", "ping", id=2)
-            assert (full.status, "Limits.per_session" in str(full.json)) == (503, True)
-            reply = await http.post({"jsonrpc": "2.0", "id": question["id"], "result": {}})
-            assert reply.status == 202
-            assert text_in((await stream.message())["result"]) == "answered"
-        assert (await http.ask("2025-06-18", "ping", id=3)).status == 200
+@pytest.mark.parametrize("limits", [Limits(per_session=2), Limits(in_flight=2)], ids=str)
+async def test_requests_over_the_session_limit_wait_but_answers_do_not(limits: Limits) -> None:
+    waiting = WaitingServer()
+    async with asgi(waiting.server, limits=limits) as http:
+        await http.initialize(OLDER)
+        async with (
+            waiting.calling(http, OLDER, 1, "ask") as asking,
+            waiting.calling(http, OLDER, 2) as other,
+        ):
+            question = (await asking.message(), await asking.message())[1]
+            await other.message()
+            assert (await http.ask(OLDER, "ping", id=3)).status == 503
+            answer = {"jsonrpc": "2.0", "id": question["id"], "result": {}}
+            assert (await http.post(answer)).status == 202
+            assert "result" in await asking.message()
+            assert (await http.post(cancelled_notification(2))).status == 202
+            await waiting.until(cancelled=1)
+            await asking.finished.wait()
+            await other.finished.wait()
+        assert (await http.ask(OLDER, "ping", id=3)).status == 200
 
 
 @pytest.mark.requirement("http.shutdown-by-close", "lifecycle.shutdown-http")
 @sessions
-async def test_the_end_of_the_server_answers_and_ends_its_calls(
-    revision: str,
-) -> None:
-    server = server_of()
-    cancelled_too = anyio.Event()
-
-    @server.tool()
-    async def forever(ctx: Context) -> str:
-        await ctx.info("begun")
-        try:
-            await anyio.sleep_forever()
-        finally:
-            cancelled_too.set()
-        return ""
-
-    message = request(revision, "tools/call", {"name": "forever", "arguments": {}})
-    async with asgi(server) as http:
+async def test_the_end_of_the_server_answers_and_ends_its_calls(revision: str) -> None:
+    waiting = WaitingServer()
+    async with asgi(waiting.server) as http:
         await http.initialize(revision)
-        async with http.stream("GET") as got, http.stream("POST", message) as post:
+        async with http.stream("GET") as got, waiting.calling(http, revision) as post:
             await post.message()
             await http.shut_down()
-            assert cancelled_too.is_set()
+            assert waiting.cancelled == [1]
             (answer,) = await post.messages()
-            assert (answer["id"], answer["error"]["message"]) == (
-                1,
-                "the server is ending; the request may have been acted on",
-            )
+            assert "the server is ending" in answer["error"]["message"]
             assert await got.messages() == []

@@ -5,44 +5,28 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, TypedDict
+from typing import Any
 from urllib.parse import urljoin
 
 import anyio
 import pytest
 
-from kit.asgi_client import Http, asgi
-from kit.asgi_stream import SECONDS, Reply, Stream
+from kit.asgi_client import SSE, Http, asgi
+from kit.asgi_stream import Reply, Stream
 from kit.rules import revisions_holding
-from kit.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
+from kit.wire import HANDSHAKE, INITIALIZED, initialize, request
 from mcpgen_runtime import Context, Server
-from mcpgen_runtime.errors import EndOfChannel
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.request_context import PRINCIPAL, Principal
-from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions, ServerHttpSettings
-from mcpgen_runtime.server.asgi.http_response import HttpResponse, Refused, SseResponse
-from mcpgen_runtime.server.asgi.quotas import Quotas, decoded_size
-from mcpgen_runtime.server.asgi.request import HttpRequest, RequestBodies
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.asgi.settings import Limits
-from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel
-from mcpgen_runtime.server.chosen import new_connection
-from mcpgen_runtime.server.serving import Service
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes
 
 
-class Paths(TypedDict):
-    """Where the two endpoints are."""
-
-    sse_path: str
-    messages_path: str
-
-
 OLD = revisions_holding("sse.two-endpoints")
-PATHS: Paths = {"sse_path": "/sse", "messages_path": "/messages"}
+PATHS: ServerHttpOptions = {"sse_path": "/sse", "messages_path": "/messages"}
 old = pytest.mark.parametrize("revision", OLD)
 
 
@@ -106,32 +90,25 @@ async def open_client(http: Http) -> AsyncIterator[Client]:
 
 
 @pytest.mark.requirement("sse.two-endpoints", "sse.endpoint-event", "sse.endpoint-event-first")
-@old
-async def test_the_stream_begins_by_saying_where_to_post(revision: str) -> None:
-    async with asgi(tools(), **PATHS) as http, http.stream("GET", None, "/sse") as stream:
-        assert stream.status == 200
-        assert stream.fields["content-type"] == "text/event-stream"
-        assert stream.fields["x-accel-buffering"] == "no"
-        first = await stream.event()
-        assert first.type == "endpoint"
-        path, _, query = first.data.decode().partition("?")
-        assert path == "/messages"
-        assert len(query) > 32
-        reply = await http.post(initialize(revision), first.data.decode())
-        assert reply.status == 202
-
-
 @pytest.mark.requirement(
     "auth-security.session-id-secure", "transport-security.session-id-nondeterministic"
 )
 @old
-async def test_where_to_post_can_not_be_guessed(revision: str) -> None:
+async def test_the_stream_begins_by_saying_where_to_post_which_nobody_guesses(
+    revision: str,
+) -> None:
     ids: list[str] = []
     async with asgi(tools(), **PATHS) as http:
         for _ in range(100):
             random.seed(7)
-            async with open_client(http) as client:
-                ids.append(client.endpoint.partition("?session_id=")[2])
+            async with http.stream("GET", None, "/sse") as stream:
+                assert stream.fields["content-type"] == "text/event-stream"
+                assert stream.fields["x-accel-buffering"] == "no"
+                first = await stream.event()
+                path, _, identifier = first.data.decode().partition("?session_id=")
+                assert (first.type, path) == ("endpoint", "/messages")
+                assert (await http.post(initialize(revision), first.data.decode())).status == 202
+                ids.append(identifier)
     assert len(set(ids)) == 100
     assert {len(each) for each in ids} == {43}  # 256 bits
     for place in range(8):  # no part of them counts or stays
@@ -306,46 +283,22 @@ async def test_posts_of_a_client_that_does_not_read_are_bounded(
         assert "result" in await client.ask("ping", id="still")
 
 
-async def refusal_of(channel: SseChannel, size: int) -> HttpResponse | None:
-    """The refusal of a message of some bytes; `None` if the channel takes it."""
-    try:
-        await channel.post(b"x" * size, None)
-    except Refused as refused:
-        return refused.response
-    return None
-
-
-async def test_messages_for_an_ended_stream_take_no_memory() -> None:
-    channel, quotas = new_channel()
-    for _ in range(3):
-        await channel.post(b"{}", None)
-    assert await channel.receive() == b"{}"
-    assert quotas.memory.size == 4
-    channel.end()
-    assert quotas.memory.size == 0
-    await channel.close()
-    assert quotas.memory.size == 0
-    with pytest.raises(EndOfChannel):
-        await channel.receive()
-
-
-@pytest.mark.parametrize("body", [b"[1,1]", b"[" + b"1," * 10_000 + b"1]", b"[{", b"[]"])
-async def test_where_there_are_no_batches_an_array_is_refused_unread(body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("revision", "body", "message"),
+    [
+        (OLD[0], b"[1,1]", "got an array"),
+        (OLD[0], b"[" + b"1," * 10_000 + b"1]", "got an array"),
+        (OLD[0], b"[{", "got an array"),
+        (OLD[0], b"[]", "got an array"),
+        ("2025-03-26", b"[" + b"1," * 10_000 + b"1]", "expected at most 100 messages"),
+    ],
+)
+async def test_an_array_is_refused_by_one_error(revision: str, body: bytes, message: str) -> None:
     async with asgi(tools(), **PATHS) as http, open_client(http) as client:
-        for _ in range(2):  # before there is a session, and in one
-            reply = await client.post(body)
-            assert (reply.status, "got an array" in reply.error["message"]) == (400, True)
-            if not client.opened:
-                await client.open()
-        assert "result" in await client.ask("ping", id="still")
-
-
-async def test_an_array_of_too_many_messages_is_refused_by_one_error() -> None:
-    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
-        await client.open("2025-03-26")
-        reply = await client.post(b"[" + b"1," * 10_000 + b"1]")
-        assert (reply.status, reply.code) == (400, -32600)
-        assert "expected at most 100 messages" in reply.error["message"]
+        assert (await client.post(body)).status == 400  # before there is a session
+        await client.open(revision)
+        reply = await client.post(body)
+        assert (reply.status, message in reply.error["message"]) == (400, True)
         assert "result" in await client.ask("ping", id="still")
 
 
@@ -408,49 +361,60 @@ async def test_posts_of_clients_that_read_nothing_are_bounded_in_bytes() -> None
         assert "result" in await other.ask("ping", id="still")
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "allow"),
-    [("POST", "/sse", "GET"), ("DELETE", "/sse", "GET"), ("GET", "/messages", "POST")],
-)
-async def test_each_endpoint_has_one_method(method: str, path: str, allow: str) -> None:
-    async with asgi(tools(), **PATHS) as http:
-        reply = await http.request(method, b"{}" if method == "POST" else None, path)
-        assert (reply.status, reply.fields["allow"]) == (405, allow)
-
-
-async def test_a_stream_is_not_opened_for_who_takes_no_events() -> None:
-    async with asgi(tools(), **PATHS) as http:
-        assert (await http.get("/sse", accept="application/json")).status == 406
-
-
 @pytest.mark.requirement("transport-security.validate-origin", revisions=EVERY_REVISION)
-@pytest.mark.parametrize(("method", "path"), [("GET", "/sse"), ("POST", "/messages")])
-async def test_a_foreign_origin_is_refused_at_both_endpoints(method: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "fields", "status"),
+    [
+        ("POST", "/sse", {}, 405),
+        ("DELETE", "/sse", {}, 405),
+        ("GET", "/messages", {}, 405),
+        ("GET", "/elsewhere", {}, 404),
+        ("GET", "/sse", {"accept": "application/json"}, 406),
+        ("GET", "/sse", {"origin": "http://evil.example"}, 403),
+        ("POST", "/messages", {"origin": "http://evil.example"}, 403),
+    ],
+)
+async def test_other_requests_than_those_of_the_endpoints_are_refused(
+    method: str, path: str, fields: dict[str, str], status: int
+) -> None:
     async with asgi(tools(), **PATHS) as http:
-        reply = await http.request(method, b"{}", path, origin="http://evil.example")
-        assert reply.status == 403
+        reply = await http.request(method, b"{}" if method == "POST" else None, path, **fields)
+        assert reply.status == status
+        assert reply.fields.get("allow") == (
+            None if status != 405 else "GET" if path == "/sse" else "POST"
+        )
+    async with asgi(tools()) as http:  # which does not enable them
+        assert (await http.request(method, None, path, accept=SSE)).status == 404
 
 
-async def test_the_endpoint_is_named_below_the_path_of_the_mount_point() -> None:
+async def test_a_stream_that_its_host_cancels_is_gone() -> None:
     async with asgi(tools(), **PATHS) as http:
-        http.scope["root_path"] = "/t\u00f8ols"
-        async with http.stream("GET", None, "/t\u00f8ols/sse") as stream:
-            event = await stream.event()
-            assert event.data.startswith(b"/t%C3%B8ols/messages?session_id=")
+        stream = Stream([b""], unfinished=False)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stream.run, http.app, http.scope_of("GET", "/sse", {}))
+            endpoint = urljoin("/sse", (await stream.event()).data.decode())
+            assert (await http.post(initialize(OLD[0]), endpoint)).status == 202
+            tasks.cancel_scope.cancel()
+        assert (await http.post(request(OLD[0], "ping"), endpoint)).status == 404
 
 
-async def test_both_transports_are_served_side_by_side() -> None:
-    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
-        await client.open()
-        await http.initialize("2025-06-18")
-        assert (await http.ask("2025-06-18", "ping")).result == {}
-        assert (await http.get("/elsewhere")).status == 404
+async def test_the_memory_of_a_client_that_left_is_free_again() -> None:
+    server = Server("tester", drain=0, subscribe=True)
 
+    @server.resource("memo://{name}")
+    def memo(name: str) -> str:
+        return name
 
-@pytest.mark.parametrize("path", ["/sse", "/messages"])
-async def test_http_sse_is_served_only_if_it_is_enabled(path: str) -> None:
-    async with asgi(tools()) as http:
-        assert (await http.get(path)).status == 404
+    uri = f"memo://{'x' * 5000}"
+    async with asgi(server, limits=Limits(session_bytes=12_000), **PATHS) as http:
+        for _ in range(3):
+            async with open_client(http) as client:
+                await client.open()
+                assert "result" in await client.ask("resources/subscribe", {"uri": uri})
+                too_much = request(OLD[0], "resources/subscribe", {"uri": f"{uri}-"}, id=2)
+                assert (await client.post(too_much)).status == 503
+                client.stream.disconnect()
+                await client.stream.finished.wait()
 
 
 @pytest.mark.parametrize(
@@ -464,94 +428,6 @@ def test_paths_that_can_not_be_told_apart_are_refused(paths: ServerHttpOptions) 
 async def test_a_quiet_stream_gets_comments() -> None:
     async with asgi(tools(), keep_alive=0.01, **PATHS) as http, open_client(http) as client:
         await client.stream.until(b"\n\n:\n\n:\n\n")
-
-
-async def discard(event: Any) -> None:
-    """Take an event."""
-
-
-def new_channel(**limits: int) -> tuple[SseChannel, Quotas]:
-    """A channel whose client reads everything."""
-    quotas = Quotas(Limits(**limits))
-    return SseChannel(SseResponse(discard, 1.0), Limits(**limits), quotas), quotas
-
-
-@pytest.mark.parametrize(
-    ("sizes", "refused"),
-    [
-        ((100,), []),  # one is accepted in any case
-        ((100, 1), [1]),
-        ((6, 4), []),
-        ((6, 5), [1]),
-        ((1, 1, 1), []),
-        ((1, 1, 1, 1), [3]),
-    ],
-)
-async def test_messages_wait_up_to_the_limits_of_a_client(
-    sizes: Sequence[int], refused: Sequence[int]
-) -> None:
-    channel, quotas = new_channel(body=10, per_session=3)
-    replies = [await refusal_of(channel, size) for size in sizes]
-    assert [number for number, reply in enumerate(replies) if reply is not None] == refused
-    for reply in filter(None, replies):
-        assert (reply.status, b"(Limits.per_session, Limits.body)" in reply.body) == (503, True)
-    accepted = [size for number, size in enumerate(sizes) if number not in refused]
-    assert (channel.waiting, quotas.memory.size) == (len(accepted), sum(accepted))
-    assert [len(await channel.receive()) for _ in accepted] == accepted
-    assert (channel.waiting, quotas.memory.size) == (0, 0)
-    replies = [await refusal_of(channel, size) for size in sizes]
-    assert [number for number, reply in enumerate(replies) if reply is not None] == refused
-
-
-async def test_messages_that_would_fill_the_memory_are_refused() -> None:
-    channel, quotas = new_channel(session_bytes=10)
-    assert await refusal_of(channel, 7) is None
-    refused = await refusal_of(channel, 4)
-    assert refused is not None
-    assert (refused.status, b"Limits.session_bytes" in refused.body) == (503, True)
-    assert (channel.waiting, quotas.memory.size) == (1, 7)
-    assert await refusal_of(channel, 3) is None
-
-
-async def test_a_message_is_received_for_its_principal() -> None:
-    channel, _ = new_channel()
-    before, ann = PRINCIPAL.get(), Principal("ann")
-    received: list[bytes] = []
-
-    async def receive() -> None:
-        received.append(await channel.receive())
-        assert PRINCIPAL.get() is before
-        received.append(await channel.receive())
-        assert PRINCIPAL.get() is ann
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(receive)
-        await anyio.wait_all_tasks_blocked()
-        await channel.post(b"1", None)
-        await anyio.wait_all_tasks_blocked()
-        await channel.post(b"2", ann)
-    assert received == [b"1", b"2"]
-
-
-@pytest.mark.parametrize("closes", [False, True])
-async def test_a_channel_that_ends_wakes_the_one_who_receives(closes: bool) -> None:
-    channel, _ = new_channel()
-    async with anyio.create_task_group() as tasks:
-
-        async def receive() -> None:
-            with (
-                pytest.raises(EndOfChannel, match="the stream is closed"),
-                anyio.fail_after(SECONDS),
-            ):
-                await channel.receive()
-
-        tasks.start_soon(receive)
-        await anyio.wait_all_tasks_blocked()
-        if closes:
-            await channel.close()
-        else:
-            channel.end()
-    assert channel.scope.cancel_called == closes
 
 
 async def test_the_rest_of_a_body_that_is_too_long_is_dropped() -> None:
@@ -574,103 +450,3 @@ async def test_a_query_may_have_nine_other_parameters(others: int, status: int) 
     async with asgi(tools(), **PATHS) as http, open_client(http) as client:
         client.endpoint += "&a=1" * others
         assert (await client.post(initialize(OLD[0]))).status == status
-
-
-def endpoints_of(server: Server, quotas: Quotas) -> Any:
-    """An application that has the two endpoints alone."""
-    service = Service(server, REVISIONS, server.describe, new_connection)
-    settings = ServerHttpSettings(**PATHS)
-    bodies = RequestBodies(Limits())
-    endpoints = settings.path_endpoint(service, quotas, bodies, None)
-    assert endpoints is not None
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        request = HttpRequest(scope)
-        try:
-            await endpoints.serve(request, receive, send)
-        except Refused as refused:
-            await bodies.respond(refused, request, receive, send)
-
-    return app
-
-
-class Counting(Server):
-    """A server that records how many messages are in flight while it handles one.
-
-    Attributes:
-        quotas: The counters.
-        seen: The numbers.
-    """
-
-    def __init__(self) -> None:
-        super().__init__("tester", drain=0)
-        self.quotas = Quotas(Limits())
-        self.seen: list[int] = []
-        self.tool()(self.plain)
-
-    async def plain(self) -> str:
-        return "plain"
-
-    async def handle(self, ctx: Any) -> Any:
-        self.seen.append(self.quotas.in_flight)
-        return await super().handle(ctx)
-
-    async def notified(self, ctx: Any) -> None:
-        self.seen.append(self.quotas.in_flight)
-
-
-async def test_messages_are_in_flight_while_they_are_handled() -> None:
-    server = Counting()
-    app = endpoints_of(server, server.quotas)
-    async with asgi(app, lifespan=False) as http, open_client(http) as client:
-        await client.open()
-        await client.post({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})
-        assert "result" in await client.ask("tools/list", id=2)
-        assert "result" in await client.ask("tools/list", id=3)
-        assert server.quotas.in_flight == 0
-    assert set(server.seen) == {1}
-    assert len(server.seen) >= 3
-
-
-async def test_a_stream_that_its_host_cancels_leaves_nothing() -> None:
-    quotas = Quotas(Limits())
-    app = endpoints_of(tools(), quotas)
-    async with asgi(app, lifespan=False) as http:
-        stream = Stream([b""], unfinished=False)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stream.run, app, http.scope_of("GET", "/sse", {}))
-            endpoint = urljoin("/sse", (await stream.event()).data.decode())
-            assert (await http.post(initialize(OLD[0]), endpoint)).status == 202
-            assert quotas.memory.size > 0
-            tasks.cancel_scope.cancel()
-        assert (await http.post(request(OLD[0], "ping"), endpoint)).status == 404
-        assert quotas.memory.size == 0
-
-
-async def test_memory_of_a_client_is_kept_while_its_stream_is_open() -> None:
-    server, quotas = Server("tester", drain=0, subscribe=True), Quotas(Limits())
-
-    @server.resource("memo://{name}")
-    def memo(name: str) -> str:
-        return name
-
-    app = endpoints_of(server, quotas)
-    async with asgi(app, lifespan=False) as http, open_client(http) as client:
-        assert quotas.memory.size == 0
-        hello = initialize(OLD[0])
-        kept = decoded_size(encode_message(hello))
-        await client.post(hello)
-        await client.stream.message()
-        assert quotas.memory.size == kept
-        await client.post(INITIALIZED)
-        uris = ["memo://y", f"memo://{'x' * 2 * kept}", "memo://z"]
-        for number, uri in enumerate(uris):
-            subscribe = request(OLD[0], "resources/subscribe", {"uri": uri}, id=number)
-            assert (await client.post(subscribe)).status == 202
-            assert (await client.stream.message())["id"] == number
-            before = sum(len(each) + 100 for each in uris[:number])
-            kept = max(kept, len(encode_message(subscribe)) + before)
-            assert quotas.memory.size == kept
-        client.stream.disconnect()
-        await client.stream.finished.wait()
-        assert quotas.memory.size == 0

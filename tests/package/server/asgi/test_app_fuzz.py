@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kit.asgi_client import SESSION, asgi, fields_of
-from kit.asgi_stream import Reply, Stream
+from kit.asgi_stream import SECONDS, Reply, Stream
 from kit.http_process import HttpProcess, http_process
 from kit.raw_http import whole
 from kit.strategies import anything
@@ -25,7 +25,6 @@ from mcpgen_runtime.server.asgi.settings import Limits
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
-SECONDS = 10
 FINE = {200, 202, 204, 307, 400, 403, 404, 405, 406, 408, 413, 415, 431}
 REVISION = PER_REQUEST[-1]
 
@@ -35,31 +34,12 @@ calm = settings(
 )
 
 METHODS = [
-    "tools/call",
-    "tools/list",
-    "resources/read",
-    "prompts/get",
-    "server/discover",
-    "initialize",
-    "ping",
-    "notifications/cancelled",
-    "notifications/initialized",
-    "no/such",
-    "",
+    *("tools/call", "tools/list", "resources/read", "prompts/get", "server/discover", "initialize"),
+    *("ping", "notifications/cancelled", "notifications/initialized", "no/such", ""),
 ]
 NAMES = [
-    "mcp-protocol-version",
-    "mcp-method",
-    "mcp-name",
-    "mcp-param-region",
-    "mcp-session-id",
-    "last-event-id",
-    "accept",
-    "content-type",
-    "content-length",
-    "host",
-    "origin",
-    "x-other",
+    *("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region", "mcp-session-id"),
+    *("last-event-id", "accept", "content-type", "content-length", "host", "origin", "x-other"),
 ]
 VALUES = [*ALL, *METHODS, "echo", "*/*", "application/json", "text/event-stream", "1", "0", ""]
 
@@ -203,17 +183,26 @@ def test_any_method_at_any_path_gets_a_proper_answer(
     anyio.run(run)
 
 
-@calm
-@given(st.dictionaries(st.sampled_from(sorted(MARKED["properties"])), anything), headers)
-def test_any_arguments_with_param_headers_are_answered(
-    caplog: pytest.LogCaptureFixture, arguments: dict[str, Any], fields: dict[str, str | None]
-) -> None:
-    message = request(REVISION, "tools/call", {"name": "marked", "arguments": arguments})
+def marked_call(arguments: Any) -> dict[str, Any]:
+    return request(REVISION, "tools/call", {"name": "marked", "arguments": arguments})
 
+
+messages = st.one_of(
+    st.dictionaries(st.sampled_from(sorted(MARKED["properties"])), anything).map(marked_call),
+    st.builds(initialize, st.sampled_from(SESSIONS), objects),
+)
+
+
+@calm
+@given(messages, headers)
+def test_any_arguments_and_capabilities_are_answered(
+    caplog: pytest.LogCaptureFixture, message: dict[str, Any], fields: dict[str, str | None]
+) -> None:
     async def run() -> None:
         async with asgi(Web().server) as http:
-            given = {k: v for k, v in fields.items() if k != "host"}
-            check(await http.post(message, **(fields_of(REVISION, message) | given)), caplog)
+            given = {name: value for name, value in fields.items() if name != "host"}
+            own = fields_of(REVISION, message) if message["method"] == "tools/call" else {}
+            check(await http.post(message, **(own | given)), caplog)
 
     anyio.run(run)
 
@@ -231,19 +220,6 @@ def test_a_body_in_any_pieces_is_the_same_body(
         ):
             await stream.end()
             check(stream, caplog)
-
-    anyio.run(run)
-
-
-@pytest.mark.parametrize("revision", SESSIONS)
-@calm
-@given(objects)
-def test_any_capabilities_in_a_handshake_get_a_proper_answer(
-    caplog: pytest.LogCaptureFixture, revision: str, capabilities: dict[str, Any]
-) -> None:
-    async def run() -> None:
-        async with asgi(Web().server) as http:
-            check(await http.post(initialize(revision, capabilities)), caplog)
 
     anyio.run(run)
 

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from kit.raw_http import head, raw
-from kit.simulation import ASYNCIO
+from kit.simulation import on_virtual_clock
 from mcpgen_runtime import Server
 from mcpgen_runtime.errors import ListenFailedError
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
@@ -29,28 +29,14 @@ from mcpgen_runtime.server.asgi.uvicorn_adapter import (
     HEAD_BYTES,
     JoinedWrites,
     listener_at,
-    options_of,
     protocol_of,
     reached_at,
     run,
-    run_async,
 )
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
-
-
-class Starting:
-    """The `task_status` of a server."""
-
-    def __init__(self) -> None:
-        self.event = anyio.Event()
-        self.port = 0
-
-    def started(self, value: str | None = None) -> None:
-        self.port = urlsplit(value or "").port or 0
-        self.event.set()
 
 
 class Recorded(asyncio.Transport):
@@ -76,45 +62,29 @@ class Recorded(asyncio.Transport):
         self.closed = True
 
 
-def joined_writes() -> tuple[JoinedWrites, Recorded]:
+@on_asyncio
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param([HEAD, b"{}"] * 2, [HEAD + b"{}"] * 2, id="a head with what follows"),
+        pytest.param([HEAD, None, b"{}"], [HEAD, b"{}"], id="alone at the end of its turn"),
+        pytest.param([HEAD, b""], [HEAD], id="without a body"),
+        pytest.param([HEAD], [HEAD], id="before the end of the connection"),
+    ],
+)
+async def test_a_head_is_written_together_with_what_follows_in_its_turn(
+    steps: list[bytes | None], expected: list[bytes]
+) -> None:
     transport = Recorded()
-    return JoinedWrites(transport, asyncio.get_running_loop()), transport
-
-
-@on_asyncio
-async def test_the_head_and_what_follows_are_one_write() -> None:
-    writer, transport = joined_writes()
-    for _ in range(2):
-        writer.write(HEAD)
-        writer.write(b"{}")
-    assert transport.writes == [HEAD + b"{}"] * 2
-
-
-@on_asyncio
-async def test_a_head_leaves_in_its_turn_also_alone() -> None:
-    writer, transport = joined_writes()
-    writer.write(HEAD)
-    assert transport.writes == []
-    await anyio.lowlevel.checkpoint()
-    assert transport.writes == [HEAD]
-    writer.write(b"{}")
-    assert transport.writes == [HEAD, b"{}"]
-
-
-@on_asyncio
-async def test_a_head_without_a_body_leaves_alone() -> None:
-    writer, transport = joined_writes()
-    writer.write(HEAD)
-    writer.write(b"")
-    assert transport.writes == [HEAD]
-
-
-@on_asyncio
-async def test_a_head_leaves_before_the_end_of_the_connection() -> None:
-    writer, transport = joined_writes()
-    writer.write(HEAD)
+    writer = JoinedWrites(transport, asyncio.get_running_loop())
+    for step in steps:
+        if step is None:
+            assert transport.writes == []
+            await anyio.lowlevel.checkpoint()
+        else:
+            writer.write(step)
     writer.close()
-    assert (transport.writes, writer.is_closing()) == ([HEAD], True)
+    assert (transport.writes, writer.is_closing()) == (expected, True)
 
 
 @on_asyncio
@@ -132,19 +102,16 @@ async def test_a_proxy_is_believed_only_if_the_environment_names_it(
     async def who(request: RouteRequest) -> str:
         return str(request.client and request.client[0])
 
-    starting, addresses = Starting(), list[bytes]()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(server.run_async, http="127.0.0.1:0", task_status=starting))
-        await starting.event.wait()
-        async with raw(starting.port) as connection:
-            asked = head(starting.port, {"X-Forwarded-For": "203.0.113.9"}, method="GET")
+        url = await tasks.start(partial(server.run_async, http="127.0.0.1:0"))
+        port = urlsplit(url).port or 0
+        async with raw(port) as connection:
+            asked = head(port, {"X-Forwarded-For": "203.0.113.9"}, method="GET")
             await connection.send(asked.replace(b"/mcp", b"/who", 1))
-            addresses.append((await connection.answer())[2])
+            address = (await connection.answer())[2]
         tasks.cancel_scope.cancel()
-    assert addresses == [b"203.0.113.9" if trusted == "127.0.0.1" else b"127.0.0.1"]
+    assert address == (b"203.0.113.9" if trusted == "127.0.0.1" else b"127.0.0.1")
 
-
-# ---- connections that stall
 
 CLIENT = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -157,15 +124,14 @@ class Connection(Recorded):
         unread: Bytes that the client has not read.
         aborted: The time of the abort.
         protocol: The protocol.
-        requests: Requests of which the head has arrived.
+        may_respond: Set to let the application respond to all requests.
     """
 
     def __init__(self, **limits: Any) -> None:
         super().__init__()
         self.unread = 0
         self.aborted: float | None = None
-        self.requests: list[str] = []
-        self._may_respond = anyio.Event()
+        self.may_respond = anyio.Event()
         self.application = Application(**limits)
         config = uvicorn.Config(
             self._serve,
@@ -205,33 +171,13 @@ class Connection(Recorded):
         """Call a function when so many seconds have passed since the start of the test."""
         asyncio.get_running_loop().call_at(seconds, function, *arguments)
 
-    def receive_at(self, seconds: float, data: bytes) -> None:
-        """Receive data then."""
-        self.at(seconds, self.protocol.data_received, data)
-
-    def read_at(self, seconds: float, unread: int) -> None:
-        """Let the client read until so many bytes are left."""
-        self.at(seconds, setattr, self, "unread", unread)
-
-    def respond_at(self, seconds: float) -> None:
-        """Let the application respond to all requests, from then on."""
-        self.at(seconds, self._may_respond.set)
-
-    async def wait_until(self, seconds: float) -> None:
-        """Wait for a time on the clock of the test."""
-        passed = anyio.Event()
-        self.at(seconds, passed.set)
-        await passed.wait()
-
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
-        self.requests.append(scope["path"])
-        await self._may_respond.wait()
+        await self.may_respond.wait()
         headers = [(b"content-length", b"0")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
 
 
-on_virtual_clock = pytest.mark.parametrize("anyio_backend", [ASYNCIO])
 END = b"\r\n"
 
 
@@ -255,10 +201,10 @@ async def test_the_head_of_a_request_has_30_seconds_to_arrive(
     arrivals: dict[int, bytes], aborted: int | None
 ) -> None:
     connection = Connection()
-    connection.respond_at(50)
+    connection.at(50, connection.may_respond.set)
     for seconds, data in arrivals.items():
-        connection.receive_at(seconds, data)
-    await connection.wait_until(200)
+        connection.at(seconds, connection.protocol.data_received, data)
+    await anyio.sleep_until(200)
     assert connection.aborted == aborted
 
 
@@ -277,13 +223,13 @@ async def test_the_head_of_a_request_has_30_seconds_to_arrive(
 async def test_a_head_has_64_kib_however_it_arrives(sizes: list[int], is_aborted: bool) -> None:
     """A size of zero stands for the end of the head, after which the next request may follow."""
     connection = Connection()
-    connection.respond_at(0)
+    connection.may_respond.set()
     at_start = True
     for size in sizes:
         start = CLIENT + b"x: " if at_start and size else b""
         at_start = not size
         connection.protocol.data_received(start.ljust(size, b"y") if size else 2 * END)
-        await connection.wait_until(anyio.current_time() + 1)
+        await anyio.sleep_until(anyio.current_time() + 1)
     assert (connection.aborted is not None) is is_aborted
 
 
@@ -305,8 +251,8 @@ async def test_a_client_reads_something_every_60_seconds(
     connection.unread = 1000
     connection.protocol.pause_writing()
     for seconds, left in unread.items():
-        connection.read_at(seconds, left)
-    await connection.wait_until(200)
+        connection.at(seconds, setattr, connection, "unread", left)
+    await anyio.sleep_until(200)
     assert connection.aborted == aborted
 
 
@@ -315,18 +261,13 @@ async def test_a_client_reads_something_every_60_seconds(
 async def test_a_connection_that_goes_on_or_ends_has_no_timer(ends: bool) -> None:
     connection = Connection(head_seconds=2000 if not ends else 30)
     connection.protocol.pause_writing()
-    assert not connection.protocol.flow._is_writable_event.is_set()
     if ends:
         connection.at(20, connection.protocol.connection_lost, None)
     else:
         connection.at(59, connection.protocol.resume_writing)
-    await connection.wait_until(1000)
+    await anyio.sleep_until(1000)
     assert connection.aborted is None
-    assert connection.protocol.flow._is_writable_event.is_set()
     assert connection.closed is ends
-
-
-# ---- running a server
 
 
 class Application:
@@ -351,15 +292,6 @@ class Application:
 
     async def end(self) -> None:
         self.steps.append("end")
-
-
-@on_asyncio
-async def test_connections_that_are_open_at_the_end_are_drained() -> None:
-    connection = Connection()
-    assert connection.application.steps == []
-    connection.protocol.shutdown()
-    assert (connection.application.steps, connection.closed) == (["drain"], True)
-    await anyio.lowlevel.checkpoint()
 
 
 INTERRUPT, TERMINATE = signal.SIGINT, signal.SIGTERM
@@ -394,23 +326,6 @@ def test_only_a_second_interrupt_skips_the_lifespan(
     assert application.steps == [["127.0.0.1"], "start", "drain", *(["end"] if ends else [])]
 
 
-@pytest.mark.parametrize("trusted", [None, "", "127.0.0.1"])
-def test_uvicorn_gets_the_seconds_to_drain_and_two_more(
-    trusted: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("FORWARDED_ALLOW_IPS", raising=False)
-    if trusted is not None:
-        monkeypatch.setenv("FORWARDED_ALLOW_IPS", trusted)
-    assert options_of(0.5) == {
-        "log_config": None,
-        "access_log": False,
-        "proxy_headers": trusted is not None,
-        "server_header": False,
-        "timeout_graceful_shutdown": 2.5,
-        "ws": "none",
-    }
-
-
 @pytest.mark.parametrize(
     ("bound", "shown"),
     [
@@ -442,18 +357,3 @@ def test_a_listener_prefers_ipv4_and_delays_no_write(monkeypatch: pytest.MonkeyP
         taken = f"can't listen at 127.0.0.1:{port}: address already in use"
         with pytest.raises(ListenFailedError, match=f"^{taken}$"):
             listener_at("127.0.0.1", port)
-
-
-@on_asyncio
-async def test_a_server_in_a_loop_leaves_no_task_behind() -> None:
-    application, listens = Application(), anyio.Event()
-    before = asyncio.all_tasks()
-    serving = asyncio.ensure_future(
-        run_async(application, ("127.0.0.1", 0), 0.1, lambda _: listens.set())
-    )
-    await listens.wait()
-    serving.cancel()
-    await asyncio.wait((serving,))
-    await anyio.lowlevel.checkpoint()
-    assert asyncio.all_tasks() == before
-    assert (serving.cancelled(), application.steps[1:]) == (True, ["start", "drain", "end"])

@@ -7,9 +7,10 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import JSON, SSE, Http, asgi
+from kit.asgi_client import JSON, SSE, asgi
+from kit.asgi_stream import text_in
 from kit.rules import revisions_holding
-from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, initialize, request
+from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, initialize, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Limits
 
@@ -59,11 +60,6 @@ def ping(id: Any) -> dict[str, Any]:
     return request(WITH[0], "ping", id=id)
 
 
-async def is_usable(http: Http, revision: str) -> None:
-    """A session still serves."""
-    assert (await http.ask(revision, "ping", id="still")).result == {}
-
-
 @pytest.mark.requirement("http.post-body-forms-batch", "http.request-reply-type")
 @with_batches
 async def test_requests_of_a_batch_run_together_for_one_array(
@@ -75,15 +71,83 @@ async def test_requests_of_a_batch_run_together_for_one_array(
         batch = [call("meet", 1, name="a"), INITIALIZED, call("meet", "two", name="b")]
         reply = await http.post(batch)
         assert (reply.status, reply.fields["content-type"]) == (200, JSON)
-        texts = {each["id"]: each["result"]["content"][0]["text"] for each in reply.json}
+        texts = {each["id"]: text_in(each) for each in reply.json}
         assert texts == {1: "a", "two": "b"}
 
 
 @with_batches
-async def test_a_batch_of_one_request_is_answered_by_an_array_of_one(revision: str) -> None:
+@pytest.mark.parametrize(
+    ("batch", "answers"),
+    [
+        pytest.param([ping(1)], {1: None}, id="one request"),
+        pytest.param(
+            [5, ping(1), {"jsonrpc": "2.0", "id": 2}],
+            {None: -32600, 1: None, 2: -32600},
+            id="parts that are no messages get errors of their own",
+        ),
+        pytest.param(
+            [call("report", 1, name="a"), cancelled_notification(1), ping(2)],
+            {2: None},
+            id="a request that its batch cancels is not begun",
+        ),
+    ],
+)
+async def test_each_request_has_its_answer_in_the_array(
+    revision: str, batch: Any, answers: dict[Any, int | None]
+) -> None:
     async with asgi(Meeting().server) as http:
         await http.initialize(revision)
-        assert (await http.post([ping(1)])).json == [{"id": 1, "result": {}, "jsonrpc": "2.0"}]
+        reply = await http.post(batch)
+        assert (reply.status, reply.fields["content-type"]) == (200, JSON)
+        codes = {each["id"]: each.get("error", {}).get("code") for each in reply.json}
+        assert (codes, len(reply.json)) == (answers, len(answers))
+
+
+@with_batches
+async def test_an_id_twice_in_a_batch_is_answered_and_refused_once(revision: str) -> None:
+    async with asgi(Meeting().server) as http:
+        await http.initialize(revision)
+        http.fields["accept"] = JSON
+        reply = await http.post([call("report", 1, name="a"), call("report", 1, name="b")])
+        first, second = sorted(reply.json, key=lambda each: "error" in each)
+        assert text_in(first) == "a"
+        assert (second["id"], second["error"]["code"]) == (1, -32600)
+
+
+TOO_MANY = "expected at most 100 messages"
+
+
+@pytest.mark.requirement("http.post-body-single")
+@pytest.mark.parametrize(
+    ("revision", "batch", "status", "message"),
+    [
+        *(
+            (revision, batch, 400, "got an array")
+            for revision in WITHOUT
+            for batch in ([], [call("meet", 1, name="a")], [ping(1), INITIALIZED], b" [ {} ]")
+        ),
+        *((WITH[0], batch, 400, "") for batch in (b"[]", b"[", b"[1]", b"[{]", b"[null]")),
+        *(
+            (WITH[0], f"[{','.join([part] * 101)}]".encode(), 400, TOO_MANY)
+            for part in ("1", "[]", '{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        ),
+        (WITH[0], [call("meet", id, name="a") for id in range(4)], 503, "Limits.per_session"),
+    ],
+)
+async def test_a_batch_is_refused_whole_and_harms_no_session(
+    revision: str, batch: Any, status: int, message: str
+) -> None:
+    meeting = Meeting()
+    async with asgi(meeting.server, limits=Limits(per_session=3)) as http:
+        await http.initialize(revision)
+        reply = await http.post(batch)
+        assert (reply.status, message in reply.error["message"]) == (status, True)
+        assert reply.code in (-32700, -32600, -32603)
+        assert "id" not in reply.json or reply.json["id"] is None
+        assert (await http.ask(revision, "ping", id="still")).result == {}
+        if revision in WITH:
+            assert len((await http.post([ping(id) for id in range(3)])).json) == 3
+        assert meeting.calls == 0
 
 
 @pytest.mark.requirement("http.stream-response-per-request-batch", "http.stream-server-messages")
@@ -139,61 +203,7 @@ async def test_a_batch_of_responses_answers_the_servers_requests(revision: str) 
             asked = [await stream.message(), await stream.message()]
             answers = [{"jsonrpc": "2.0", "id": each["id"], "result": {}} for each in asked]
             assert (await http.post(answers)).status == 202
-            assert (await stream.message())["result"]["content"][0]["text"] == "both"
-
-
-@pytest.mark.requirement("http.post-body-single")
-@pytest.mark.parametrize("revision", WITHOUT)
-@pytest.mark.parametrize(
-    "batch", [[], [call("meet", 1, name="a")], [ping(1), INITIALIZED], b" [ {} ]"]
-)
-async def test_where_there_are_no_batches_an_array_is_refused_whole(
-    revision: str, batch: Any
-) -> None:
-    meeting = Meeting()
-    async with asgi(meeting.server) as http:
-        await http.initialize(revision)
-        reply = await http.post(batch)
-        assert (reply.status, reply.code) == (400, -32600)
-        assert "id" not in reply.json
-        await is_usable(http, revision)
-        assert meeting.calls == 0
-
-
-@with_batches
-@pytest.mark.parametrize("batch", [b"[]", b"[", b"[1]", b"[{]", b"[null]"])
-async def test_an_array_without_a_message_is_refused(revision: str, batch: bytes) -> None:
-    async with asgi(Meeting().server) as http:
-        await http.initialize(revision)
-        reply = await http.post(batch)
-        assert reply.status == 400
-        assert reply.code in (-32700, -32600)
-        await is_usable(http, revision)
-
-
-@with_batches
-async def test_a_part_that_is_no_message_gets_an_error_of_its_own(revision: str) -> None:
-    async with asgi(Meeting().server) as http:
-        await http.initialize(revision)
-        reply = await http.post([5, ping(1), {"jsonrpc": "2.0", "id": 2}])
-        assert reply.status == 200
-        by_id = {each["id"]: each for each in reply.json}
-        assert by_id[None]["error"]["code"] == by_id[2]["error"]["code"] == -32600
-        assert by_id[1]["result"] == {}
-
-
-@with_batches
-async def test_an_id_twice_in_a_batch_is_answered_and_refused_once(
-    revision: str,
-) -> None:
-    meeting = Meeting()
-    meeting.both.set()
-    async with asgi(meeting.server) as http:
-        await http.initialize(revision)
-        reply = await http.post([call("meet", 1, name="a"), call("meet", 1, name="b")])
-        first, second = sorted(reply.json, key=lambda each: "error" in each)
-        assert first["result"]["content"][0]["text"] == "a"
-        assert (second["id"], second["error"]["code"]) == (1, -32600)
+            assert text_in(await stream.message()) == "both"
 
 
 @pytest.mark.requirement("jsonrpc.batch-no-initialize")
@@ -207,16 +217,6 @@ async def test_initialize_does_not_come_in_a_batch(revision: str) -> None:
         reply = await http.post([initialize(revision, id=9), ping(1)])
         codes = {each["id"]: each.get("error", {}).get("code") for each in reply.json}
         assert codes == {9: -32600, 1: None}
-
-
-@with_batches
-async def test_a_request_that_its_own_batch_cancels_is_not_begun(revision: str) -> None:
-    meeting = Meeting()
-    async with asgi(meeting.server) as http:
-        await http.initialize(revision)
-        reply = await http.post([call("meet", 1, name="a"), cancelled_notification(1), ping(2)])
-        assert [each["id"] for each in reply.json] == [2]
-        assert meeting.calls == 0
 
 
 @with_batches
@@ -237,30 +237,6 @@ async def test_one_request_of_a_batch_may_be_cancelled_alone(
 
 
 @with_batches
-async def test_a_batch_over_the_limit_of_a_session_is_refused_whole(revision: str) -> None:
-    meeting = Meeting()
-    async with asgi(meeting.server, limits=Limits(per_session=3)) as http:
-        await http.initialize(revision)
-        reply = await http.post([call("meet", id, name="a") for id in range(4)])
-        assert (reply.status, "Limits.per_session" in str(reply.json)) == (503, True)
-        assert meeting.calls == 0
-        assert len((await http.post([ping(id) for id in range(3)])).json) == 3
-
-
-@with_batches
-@pytest.mark.parametrize(
-    "part", ["1", "[]", '{"jsonrpc":"2.0","method":"notifications/initialized"}']
-)
-async def test_an_array_of_too_many_messages_is_one_error(revision: str, part: str) -> None:
-    async with asgi(Meeting().server) as http:
-        await http.initialize(revision)
-        reply = await http.post(f"[{','.join([part] * 101)}]".encode())
-        assert (reply.status, reply.code) == (400, -32600)
-        assert "expected at most 100 messages" in reply.error["message"]
-        await is_usable(http, revision)
-
-
-@with_batches
 async def test_notifications_of_a_batch_are_handled_one_by_one(revision: str) -> None:
     running = most = 0
 
@@ -278,7 +254,3 @@ async def test_notifications_of_a_batch_are_handled_one_by_one(revision: str) ->
         for batch in ([changed] * 50, [*[changed] * 50, ping(1), ping(2)]):
             assert (await http.post(batch)).status in (200, 202)
         assert most == 1
-
-
-def test_batches_are_told_by_the_facts() -> None:
-    assert {facts(revision).transports.streamable_http for revision in WITH} == {"session"}

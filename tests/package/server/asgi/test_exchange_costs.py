@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import Http, asgi, fields_of
+from kit.asgi_client import asgi, fields_of
 from kit.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
 from mcpgen_runtime import Context
 from mcpgen_runtime.server.asgi.app import AsgiApplication
@@ -60,11 +60,6 @@ def adding_server() -> Server:
     return server
 
 
-async def open_session(http: Http, revision: str) -> None:
-    if revision in HANDSHAKE:
-        await http.initialize(revision)
-
-
 @pytest.mark.structs("a model of pydantic takes a few calls more to be read and written")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio a task of its own serves
 @pytest.mark.parametrize("tool", MOST_CALLS)
@@ -86,10 +81,10 @@ async def test_a_short_call_makes_few_function_calls(revision: str, tool: str) -
         answers.append(message)
 
     async with asgi(app) as http:
-        await open_session(http, revision)
+        await http.begin(revision)
         for _ in range(2):  # what is made once and kept is not counted
             reply = await http.post(message, **fields_of(revision, message))
-            assert reply.result["content"][0]["text"] == "3"
+            assert reply.text == "3"
 
         async def receive() -> MutableMapping[str, Any]:
             return {"type": "http.request", "body": body, "more_body": False}
@@ -121,7 +116,7 @@ async def test_a_stream_is_freed_without_a_search_for_cycles(revision: str) -> N
         kinds.append(answer["type"])
 
     async with asgi(app) as http:
-        await open_session(http, revision)
+        await http.begin(revision)
         scope = http.scope_of("POST", None, fields_of(revision, message))
         await app(scope, receive, send)  # what is made once and kept is not counted
         kinds.clear()
@@ -136,28 +131,9 @@ async def test_a_stream_is_freed_without_a_search_for_cycles(revision: str) -> N
     assert kinds == ["http.response.start", *["http.response.body"] * 2]
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio there may be one
-async def test_a_call_that_waits_takes_one_task(revision: str) -> None:
-    server, tasks = Server("costs"), list[int]()
-
-    @server.tool()
-    async def wait() -> str:
-        await anyio.wait_all_tasks_blocked()
-        tasks.append(len(anyio.get_running_tasks()))
-        return "waited"
-
-    async with asgi(server.asgi()) as http:
-        await open_session(http, revision)
-        before = len(anyio.get_running_tasks())
-        message = request(revision, "tools/call", {"name": "wait"})
-        for _ in range(2):
-            await http.post(message, **fields_of(revision, message))
-    assert tasks[-1] - before == 2  # that of the POST, and its own
-
-
 async def test_an_open_stream_takes_no_task_besides_its_request(revision: str) -> None:
     async with asgi(adding_server()) as http:
-        await open_session(http, revision)
+        await http.begin(revision)
         before = len(anyio.get_running_tasks())
         async with AsyncExitStack() as streams:
             for number in range(STREAMS):

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from kit.asgi_client import SESSION, asgi
+from kit.asgi_stream import text_in
 from kit.web import Web
 from kit.wire import (
     INITIALIZED,
     PER_REQUEST,
     SESSIONS,
-    encode_message,
     facts,
     initialize,
     request,
 )
-from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime import Context, Server
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.asgi.draft_headers import check_draft
-from mcpgen_runtime.server.asgi.http_response import Refused
-from mcpgen_runtime.server.asgi.request import HttpRequest
-from mcpgen_runtime.server.chosen import Context
 from requirements import INTERIM
 
 pytestmark = pytest.mark.processes
@@ -52,7 +47,7 @@ async def test_a_client_of_the_draft_is_served_in_a_session(revision: str, asked
         for field, value in (("Eu-1", "Eu-1"), ("=?base64?w7g=?=", "\u00f8"), ("=?x", "=?x")):
             fields = {METHOD: "tools/call", NAME: "marked", "mcp-param-region": field}
             reply = await http.post(marked_tool(region=value), **fields)
-            assert reply.result["content"][0]["text"] == "done"
+            assert reply.text == "done"
         fields = {METHOD: "resources/read", NAME: "memo://one"}
         message = request(revision, "resources/read", {"uri": "memo://one"})
         assert (await http.post(message, **fields)).result["contents"][0]["text"] == "a memo"
@@ -84,7 +79,7 @@ async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> No
             assert question["method"] == "roots/list"
             answer: Any = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
             assert (await http.post(answer)).status == 202  # it has no method to be repeated
-            assert (await stream.message())["result"]["content"][0]["text"] == "0"
+            assert text_in(await stream.message()) == "0"
         params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
         message = request(revision, "tools/call", params, meta={"progressToken": "t"})
         fields = {METHOD: "tools/call", NAME: "counts"}
@@ -93,7 +88,7 @@ async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> No
             last = stream.decoder.last_id
         web.released.set()  # a client that left is waited for: it may come back
         again = await http.get(**{"last-event-id": last})
-        assert again.result["content"][0]["text"] == "counted to 1"
+        assert again.text == "counted to 1"
         ping = request(revision, "ping")
         for named, status in (("1900-01-01", 400), (None, 200), (revision, 200)):
             http.fields["mcp-protocol-version"] = named
@@ -142,7 +137,7 @@ async def test_a_field_that_contradicts_the_body_is_refused(
     ],
 )
 @pytest.mark.parametrize("repeats_method", [True, False])
-def test_only_fields_that_are_sent_are_compared(
+async def test_only_fields_that_are_sent_are_compared(
     revision: str,
     method: str,
     params: object,
@@ -150,41 +145,27 @@ def test_only_fields_that_are_sent_are_compared(
     is_accepted: bool,
     repeats_method: bool,
 ) -> None:
-    members = {} if params is None else {"params": params}
-    message = jsonrpc.parse(
-        encode_message({"jsonrpc": "2.0", "id": 7, "method": method, **members})
-    )
+    message: dict[str, Any] = {"jsonrpc": "2.0", "id": 7, "method": method}
+    if params is not None:
+        message["params"] = params
     name = params["name"] if isinstance(params, dict) else "marked"
     given = {NAME: str(name), **{f"mcp-param-{field}": value for field, value in fields.items()}}
     if repeats_method:
         given[METHOD] = method
-    headers = [(field.encode(), value.encode()) for field, value in given.items()]
-    head = HttpRequest({"method": "POST", "path": "/mcp", "headers": headers})
-    with nullcontext() if is_accepted else pytest.raises(Refused):
-        check_draft(
-            facts(revision),
-            head,
-            message,
-            lambda tool: {("region",): "Region"} if tool == "marked" else {},
-        )
-    check_draft(facts(revision), head, None, lambda tool: {})
-
-
-@draft
-async def test_a_session_is_not_opened_with_a_contradicting_field(revision: str) -> None:
-    async with asgi(Web().server) as http:
-        reply = await http.post(initialize(revision), **{METHOD: "ping"})
-        assert (reply.status, reply.code) == (400, -32001)
-        assert SESSION not in reply.fields
-
-
-@draft
-async def test_a_notification_with_a_contradicting_field_is_refused(revision: str) -> None:
     async with asgi(Web().server) as http:
         await http.initialize(revision)
+        reply = await http.post(message, **given)
+    assert (reply.status == 400 and reply.code == -32001) is not is_accepted
+
+
+@draft
+async def test_messages_of_the_opening_are_compared_too(revision: str) -> None:
+    async with asgi(Web().server) as http:
+        reply = await http.post(initialize(revision), **{METHOD: "ping"})
+        assert (reply.status, reply.code, SESSION in reply.fields) == (400, -32001, False)
+        await http.initialize(revision)
         reply = await http.post(INITIALIZED, **{METHOD: "ping"})
-        assert (reply.status, reply.code) == (400, -32001)
-        assert "id" not in reply.json
+        assert (reply.status, reply.code, "id" in reply.json) == (400, -32001, False)
 
 
 @draft
@@ -198,7 +179,7 @@ async def test_no_field_is_required_since_such_clients_send_none(
     async with asgi(web.server) as http:
         await http.initialize(revision)
         reply = await http.post(marked_tool(region="eu-1"), **fields)
-        assert reply.result["content"][0]["text"] == "done"
+        assert reply.text == "done"
 
 
 @pytest.mark.parametrize("revision", sorted(set(SESSIONS) - set(DRAFT)))
@@ -206,7 +187,7 @@ async def test_where_no_draft_followed_such_fields_mean_nothing(revision: str) -
     async with asgi(Web().server) as http:
         await http.initialize(revision)
         reply = await http.post(marked_tool(region="eu-1"), **{METHOD: "ping", NAME: "other"})
-        assert reply.result["content"][0]["text"] == "done"
+        assert reply.text == "done"
 
 
 @pytest.mark.requirement(
@@ -222,3 +203,28 @@ async def test_a_method_that_is_not_served_gets_those_that_are(method: str) -> N
 def test_the_draft_followed_one_revision() -> None:
     assert (max(SESSIONS),) == DRAFT
     assert all(REVISIONS[name].facts.draft.method is None for name in PER_REQUEST)
+
+
+REGION = {"type": "string", "x-mcp-header": "Region"}
+
+
+@pytest.mark.requirement("headers.interim-name-charset", revisions=INTERIM)
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"a": {**REGION, "x-mcp-header": "Region:Primary"}}, "expected an HTTP token"),
+        ({"a": {**REGION, "x-mcp-header": "Region\x00"}}, "expected an HTTP token"),
+        ({"a": {**REGION, "type": ["string", "null"]}}, "expected type integer, string or"),
+        ({"a": {"else": REGION}}, "expected on a property reached through `properties` alone"),
+        ({"a": REGION, "b": {"type": "object", "properties": {"c": REGION}}}, "is also on a"),
+    ],
+)
+async def test_a_tool_with_a_mark_that_breaks_a_rule_is_refused(
+    properties: Any, reason: str
+) -> None:
+    async def tool(**arguments: Any) -> str:
+        return ""
+
+    with pytest.raises(ValueError, match=reason) as refused:
+        Server("s").tool(input_schema={"type": "object", "properties": properties})(tool)
+    assert "x-mcp-header" in str(refused.value)

@@ -9,15 +9,15 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import BOTH, SESSION, asgi
+from kit.asgi_client import BOTH, SESSION, asgi, fields_of
+from kit.asgi_stream import text_in
 from kit.rules import revisions_holding
 from kit.web import Web
-from kit.wire import PER_REQUEST
+from kit.wire import PER_REQUEST, facts, request
 from mcpgen_runtime.server.asgi.settings import Answers
 from mcpgen_runtime.server.chosen import Context
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.parametrize("revision", PER_REQUEST),
     pytest.mark.processes,
 ]
@@ -48,63 +48,61 @@ async def test_messages_before_the_result_make_the_answer_a_stream(revision: str
     *told, last = reply.messages
     assert [each["params"]["progress"] for each in told] == [1, 2, 3]
     assert {each["params"]["progressToken"] for each in told} == {"p"}
-    assert last["result"]["content"][0]["text"] == "counted to 3"
+    assert text_in(last) == "counted to 3"
     assert b"id:" not in reply.body
     assert b"retry:" not in reply.body
 
 
-@pytest.mark.parametrize("accept", [JSON, f"{JSON}, {EVENTS};q=0", "application/*;q=0.5"])
-async def test_a_client_that_takes_no_events_gets_the_result_alone(
-    revision: str, accept: str
-) -> None:
-    async with asgi(Web().server) as http:
-        http.fields["accept"] = accept
-        reply = await http.ask(revision, "tools/call", COUNTS, meta=progress_meta())
-    assert reply.json["result"]["content"][0]["text"] == "counted to 3"
-
-
-@pytest.mark.parametrize("accept", [EVENTS, f"{EVENTS}, {JSON};q=0", "text/*"])
-async def test_a_client_that_takes_events_only_gets_results_as_such(
-    revision: str, accept: str
+@pytest.mark.parametrize(
+    ("accept", "alone", "after_others"),
+    [
+        (JSON, JSON, JSON),
+        (f"{JSON}, {EVENTS};q=0", JSON, JSON),
+        ("application/*;q=0.5", JSON, JSON),
+        (EVENTS, EVENTS, EVENTS),
+        (f"{EVENTS}, {JSON};q=0", EVENTS, EVENTS),
+        ("text/*", EVENTS, EVENTS),
+        (None, JSON, EVENTS),
+        ("*/*", JSON, EVENTS),
+        (BOTH, JSON, EVENTS),
+        (f"text/html, {JSON}, {EVENTS};q=0.1", JSON, EVENTS),
+        *((accept, None, None) for accept in ("text/html", "", "image/*")),
+        (f"{JSON};q=0, {EVENTS};q=0.0", None, None),
+    ],
+)
+async def test_a_client_gets_what_it_takes(
+    revision: str, accept: str | None, alone: str | None, after_others: str | None
 ) -> None:
     async with asgi(Web().server) as http:
         http.fields["accept"] = accept
         reply = await http.ask(revision, "tools/list")
+        if alone is None:
+            assert (reply.status, "id" in reply.json) == (406, False)
+            assert "Accept" in reply.error["message"]
+            return
+        assert reply.fields["content-type"] == alone
         assert [each["id"] for each in reply.messages] == [1]
-        assert reply.fields["content-type"] == EVENTS
-        refused = await http.ask(revision, "no/such")
-        assert refused.status == 404  # an error has a status, which a stream has not
+        reply = await http.ask(revision, "tools/call", COUNTS, meta=progress_meta())
+        assert (reply.fields["content-type"], reply.text) == (after_others, "counted to 3")
+        # An error has a status, which a stream has not.
+        assert (await http.ask(revision, "no/such")).status == 404
 
 
-@pytest.mark.parametrize("accept", [None, "*/*", BOTH, f"text/html, {JSON}, {EVENTS};q=0.1"])
-async def test_a_client_that_takes_both_gets_json(revision: str, accept: str | None) -> None:
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        *(({"content-type": kind}, 415) for kind in (None, "text/plain", "application/jsonp", "")),
+        ({"content-encoding": "gzip"}, 415),
+        ({"content-encoding": "identity"}, 200),
+    ],
+)
+async def test_a_body_is_json_as_it_is(
+    revision: str, fields: dict[str, str | None], status: int
+) -> None:
     async with asgi(Web().server) as http:
-        http.fields["accept"] = accept
-        assert (await http.ask(revision, "tools/list")).fields["content-type"] == JSON
-
-
-@pytest.mark.parametrize("accept", ["text/html", "", "image/*", f"{JSON};q=0, {EVENTS};q=0.0"])
-async def test_a_client_that_takes_neither_is_refused(revision: str, accept: str) -> None:
-    async with asgi(Web().server) as http:
-        http.fields["accept"] = accept
-        reply = await http.ask(revision, "tools/list")
-    assert (reply.status, "id" in reply.json) == (406, False)
-    assert "Accept" in reply.error["message"]
-
-
-@pytest.mark.parametrize("type", [None, "text/plain", "application/jsonp", ""])
-async def test_a_body_of_another_type_is_refused(revision: str, type: str | None) -> None:
-    async with asgi(Web().server) as http:
-        http.fields["content-type"] = type
-        reply = await http.post({}, **{"content-type": type})
-    assert reply.status == 415
-
-
-@pytest.mark.parametrize(("coding", "status"), [("gzip", 415), ("identity", 200)])
-async def test_a_body_comes_as_it_is(revision: str, coding: str, status: int) -> None:
-    async with asgi(Web().server) as http:
-        http.fields["content-encoding"] = coding
-        assert (await http.ask(revision, "tools/list")).status == status
+        message = request(revision, "tools/list")
+        reply = await http.post(message, **(fields_of(revision, message) | fields))
+        assert reply.status == status
 
 
 async def test_a_trace_has_messages_in_both_directions(
@@ -128,7 +126,7 @@ async def test_a_trace_has_messages_in_both_directions(
         "sent",
     ]
     assert told[-2] == ("received", "{")
-    assert told[4][1]["result"]["content"][0]["text"] == "counted to 3"
+    assert text_in(told[4][1]) == "counted to 3"
 
 
 @pytest.mark.parametrize(
@@ -152,6 +150,16 @@ async def test_answers_have_a_chosen_form_among_those_accepted(
             assert "result" in reply.messages[-1]
 
 
+async def test_logs_are_sent_only_to_requests_that_ask_for_them(revision: str) -> None:
+    key = facts(revision).meta.log_level
+    assert key is not None
+    async with asgi(Web().server) as http:
+        for meta, expected in (({}, []), ({key: "warning"}, ["loud"])):
+            reply = await http.ask(revision, "tools/call", {"name": "logs"}, meta=meta)
+            assert reply.text == "logged"
+            assert [each["params"]["data"] for each in reply.messages[:-1]] == expected
+
+
 @pytest.mark.requirement("http.stream-notifications-relate")
 async def test_each_stream_has_what_belongs_to_its_own_request(revision: str) -> None:
     web = Web()
@@ -172,6 +180,28 @@ async def test_each_stream_has_what_belongs_to_its_own_request(revision: str) ->
     for token, (*told, last) in heard.items():
         assert [each["params"]["progressToken"] for each in told] == [token, token]
         assert "result" in last
+
+
+@pytest.mark.requirement("http.keepalive-comments", "http.independent-process")
+async def test_many_streams_at_once_get_comments_and_their_own_result(revision: str) -> None:
+    web, silent, ended = Web(), list[int](), list[int]()
+    params = {"name": "counts", "arguments": {"to": 2, "wait": True}}
+
+    async with asgi(web.server, keep_alive=0.02) as http, anyio.create_task_group() as tasks:
+
+        async def call(number: int) -> None:
+            asking = http.asking(revision, "tools/call", params, id=number, meta=progress_meta())
+            async with asking as stream:
+                await stream.until(b":\n\n:\n\n")
+                silent.append(number)
+                if len(silent) == 50:
+                    web.released.set()
+                *_, last = await stream.messages()
+                ended.append(last["id"])
+
+        for number in range(50):
+            tasks.start_soon(call, number)
+    assert sorted(ended) == list(range(50))
 
 
 @pytest.mark.requirement("http.stream-no-server-requests")
@@ -209,43 +239,6 @@ async def test_an_error_after_something_was_said_is_the_last_event(revision: str
         reply = await http.ask(revision, "acme/fails", meta=progress_meta())
     assert reply.status == 200
     assert [each.get("error", {}).get("code") for each in reply.messages] == [None, -32603]
-
-
-@pytest.mark.requirement("http.keepalive-comments")
-async def test_a_silent_stream_gets_comments(revision: str) -> None:
-    web = Web()
-    params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
-    async with (
-        asgi(web.server, keep_alive=0.02) as http,
-        http.asking(revision, "tools/call", params, meta=progress_meta()) as stream,
-    ):
-        await stream.message()
-        await stream.until(b":\n\n:\n\n")
-        web.released.set()
-        assert "result" in await stream.message()
-
-
-@pytest.mark.requirement("http.independent-process")
-@pytest.mark.parametrize("at_once", [50])
-async def test_many_streams_at_once(revision: str, at_once: int) -> None:
-    web = Web()
-    params = {"name": "counts", "arguments": {"to": 2, "wait": True}}
-    ended: list[int] = []
-
-    async with asgi(web.server) as http, anyio.create_task_group() as tasks:
-
-        async def call(number: int) -> None:
-            async with http.asking(
-                revision, "tools/call", params, id=number, meta=progress_meta()
-            ) as stream:
-                *_, last = await stream.messages()
-                ended.append(last["id"])
-
-        for number in range(at_once):
-            tasks.start_soon(call, number)
-        await web.begun.wait()
-        web.released.set()
-    assert sorted(ended) == list(range(at_once))
 
 
 assert set(PER_REQUEST) == set(revisions_holding("http.no-resumability"))

@@ -13,15 +13,9 @@ import pytest
 
 from kit.asgi_client import asgi
 from kit.asgi_stream import Stream
-from kit.live import App, names_back
-from kit.web import Web
-from kit.wire import SESSIONS, UPDATED, request
+from kit.wire import HANDSHAKE, SESSIONS, UPDATED, request
 from mcpgen_runtime import ConnectionClosedError, Context, Server, TransportError
 from mcpgen_runtime.channel import RequestId
-from mcpgen_runtime.facts import Lifecycle
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.asgi.app import AsgiApplication
-from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
 from mcpgen_runtime.server.asgi.settings import Limits
 from requirements import INTERIM
@@ -72,37 +66,20 @@ async def unread(stream: Stream) -> list[Any]:
 
 
 @pytest.mark.requirement("http.get-reply", "http.endpoint-post-get")
-@sessions
-async def test_a_get_opens_a_stream_of_events(revision: str) -> None:
-    async with asgi(Kept().server) as http:
-        await http.initialize(revision)
-        async with http.stream("GET") as stream:
-            assert stream.status == 200
-            assert stream.fields["content-type"] == "text/event-stream"
-            assert stream.fields["x-accel-buffering"] == "no"
-
-
-@sessions
-async def test_a_get_that_takes_no_events_is_refused(revision: str) -> None:
-    async with asgi(Kept().server) as http:
+@pytest.mark.requirement("http.get-server-close", "http.stream-session-expiry")
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_a_get_opens_a_stream_until_the_session_ends(revision: str) -> None:
+    async with asgi(Kept().server, keep_alive=0.01) as http:
         await http.initialize(revision)
         assert (await http.get(accept="application/json")).status == 406
-
-
-async def test_an_sse_only_revision_also_has_a_stream_for_its_session() -> None:
-    async with asgi(Kept().server) as http:
-        await http.initialize("2024-11-05")
-        async with http.stream("GET") as stream:
-            assert stream.status == 200
-
-
-@pytest.mark.requirement("http.interim-get-405-allow", revisions=INTERIM)
-async def test_a_get_is_not_allowed_where_no_revision_has_streams() -> None:
-    alone = App(names_back, REVISIONS.of(Lifecycle.PER_REQUEST)).service
-    async with asgi(AsgiApplication(alone, ServerHttpSettings())) as http:
-        reply = await http.get()
-        assert reply.status == 405
-        assert reply.fields["allow"] == "POST"
+        async with http.stream("GET") as one, http.stream("GET") as two:
+            for stream in (one, two):
+                assert (stream.status, stream.fields["content-type"]) == (200, "text/event-stream")
+                assert stream.fields["x-accel-buffering"] == "no"
+                await stream.until(b":\n\n:\n\n")
+            await http.delete()
+            await one.end()
+            await two.end()
 
 
 @pytest.mark.one_process
@@ -198,25 +175,6 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
             assert await unread(stream) == []
 
 
-@pytest.mark.one_process
-@sessions
-async def test_a_stream_that_opens_as_a_call_ends_gets_messages(revision: str) -> None:
-    for turns in range(6):
-        web = Web()
-        async with asgi(web.server, events=None) as http, anyio.create_task_group() as tasks:
-            await http.initialize(revision)
-            call = {"name": "wait", "arguments": {}}
-            tasks.start_soon(http.ask, revision, "tools/call", call)
-            await web.begun.wait()
-            web.released.set()
-            for _ in range(turns):
-                await anyio.lowlevel.checkpoint()
-            async with http.stream("GET") as stream:
-                await anyio.wait_all_tasks_blocked()
-                web.server.remove_tool("echo")
-                assert (await stream.message())["method"] == LIST_CHANGED
-
-
 @pytest.mark.requirement("http.get-stream-messages")
 @sessions
 async def test_a_request_on_behalf_of_nothing_takes_the_opened_stream(revision: str) -> None:
@@ -279,26 +237,6 @@ async def test_a_session_hears_nothing_of_what_another_asked_to_hear(revision: s
             assert (await mine.message())["params"] == {"uri": "memo://one"}
             kept.change("a")
             assert (await theirs.message())["method"] == LIST_CHANGED
-
-
-@pytest.mark.requirement("http.get-server-close", "http.stream-session-expiry")
-@sessions
-async def test_the_end_of_a_session_ends_its_streams(revision: str) -> None:
-    async with asgi(Kept().server) as http:
-        await http.initialize(revision)
-        async with http.stream("GET") as one, http.stream("GET") as two:
-            await http.delete()
-            await one.end()
-            await two.end()
-
-
-@pytest.mark.one_process
-async def test_there_are_only_so_many_streams_in_a_session() -> None:
-    async with asgi(Kept().server, limits=Limits(per_session=2)) as http:
-        await http.initialize("2025-06-18")
-        async with http.stream("GET"), http.stream("GET"):
-            reply = await http.get()
-            assert (reply.status, "Limits.per_session" in str(reply.json)) == (503, True)
 
 
 @pytest.mark.one_process
@@ -365,15 +303,3 @@ async def test_a_stream_ends_with_its_session_though_a_message_waits() -> None:
                 assert (await http.delete()).status == 200
                 store.go.set()
                 await stream.end()
-
-
-async def test_of_streams_whose_clients_left_the_last_four_are_kept() -> None:
-    store = MemoryEventStore()
-    async with asgi(Kept().server, events=store) as http:
-        await http.initialize("2025-11-25")
-        for count in (1, 2, 3, 4, 4, 4):
-            async with http.stream("GET") as stream:
-                pass
-            await stream.finished.wait()
-            await anyio.wait_all_tasks_blocked()
-            assert len(store) == count

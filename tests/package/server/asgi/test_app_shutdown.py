@@ -1,0 +1,251 @@
+"""The end of a server over HTTP while calls run: `drain` bounds it, and clients get an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import anyio
+import pytest
+
+from kit.asgi_client import SSE, Http, asgi, fields_of
+from kit.asgi_stream import Reply, Stream, text_in
+from kit.raw_http import head, message_bytes, session_fields, whole
+from kit.simulation import on_virtual_clock
+from kit.waiting import WaitingServer
+from kit.web_process import rest, start_server, until, write_server
+from kit.wire import (
+    HANDSHAKE,
+    INITIALIZED,
+    PER_REQUEST,
+    SESSIONS,
+    encode_message,
+    initialize,
+    request,
+)
+from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, Server, SharedState
+from mcpgen_runtime.server.asgi.app import AsgiApplication
+
+pytestmark = pytest.mark.processes
+
+ENDING = "the server is ending; the request may have been acted on"
+REFUSED = "the server is ending; the request was not begun"
+UVICORN = (
+    "import socket, sys, uvicorn, web\n"
+    "listener = socket.create_server(('127.0.0.1', 0))\n"
+    "print('serving at http://127.0.0.1:%d/mcp' % listener.getsockname()[1], "
+    "file=sys.stderr, flush=True)\n"
+    "app = web.server.asgi(sse_path='/sse')\n"
+    "uvicorn.Server(uvicorn.Config(app, log_level='error', "
+    "timeout_graceful_shutdown=1)).run([listener])\n"
+)
+OURS = "import web; web.server.run(http='127.0.0.1:0', sse_path='/sse')"
+hosts = pytest.mark.parametrize("host", [OURS, UVICORN], ids=["Server.run", "uvicorn"])
+every_revision = pytest.mark.parametrize("revision", [*SESSIONS, *PER_REQUEST])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a server in it."""
+    write_server(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.requirement("lifecycle.shutdown-http")
+@hosts
+@every_revision
+def test_a_call_gets_an_error_once_the_time_to_drain_is_over(
+    folder: Path, host: str, revision: str
+) -> None:
+    params = {"name": "slow", "arguments": {"seconds": 600}}
+    with start_server(folder, "-c", host) as server:
+        if revision in PER_REQUEST:
+            calling = server.ask(whole(server.port, revision, "tools/call", params))
+        else:
+            fields = anyio.run(session_fields, server.port, revision)
+            message = request(revision, "tools/call", params)
+            calling = server.ask(message_bytes(server.port, message, fields))
+        server.says("slow begins")
+        _, _, err, took = server.end()
+        answer = rest(calling)
+    assert "left\n" in err
+    assert took < 5
+    drained = host == OURS or revision in PER_REQUEST
+    assert answer.startswith(
+        b"HTTP/1.1 200" if drained and revision in SESSIONS else b"HTTP/1.1 503"
+    )
+    error = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert (error.get("id"), error["error"]["message"]) == (1 if drained else None, ENDING)
+
+
+@hosts
+@pytest.mark.parametrize("tool", ["slow", "stuck"])
+def test_a_call_of_a_plain_function_holds_nothing_up(folder: Path, host: str, tool: str) -> None:
+    arguments = {"seconds": 600} if tool == "slow" else {}
+    with start_server(folder, "-c", host + "\nimport os; os._exit(0)") as server:
+        calling = server.call(tool, **arguments)
+        server.says(f"{tool} begins")
+        _, _, _, took = server.end()
+        assert ENDING.encode() in rest(calling)
+    assert took < 5
+
+
+@hosts
+def test_a_call_on_the_older_transport_delays_no_shutdown(folder: Path, host: str) -> None:
+    revision = HANDSHAKE[0]
+    with start_server(folder, "-c", host) as server:
+        stream = server.ask(head(server.port, {}, method="GET").replace(b"/mcp", b"/sse"))
+        place = re.search(rb"data: (\S+)", until(stream, b"session_id="))
+        assert place is not None
+        path = "/" + place[1].decode().lstrip("./")
+        params = {"name": "slow", "arguments": {"seconds": 600}}
+        for message in (initialize(revision), INITIALIZED):
+            until(server.ask(message_bytes(server.port, message, path=path)), b" 202 ")
+        message = request(revision, "tools/call", params)
+        server.ask(message_bytes(server.port, message, path=path))
+        server.says("slow begins")
+        _, _, err, took = server.end()
+        rest(stream)
+    assert "left\n" in err
+    assert took < 5
+
+
+tools = pytest.mark.parametrize("tool", ["wait", "speak_and_wait"])
+
+
+@every_revision
+@tools
+async def test_the_end_of_the_lifespan_ends_calls_with_an_error(
+    revision: str, tool: str, waiting: WaitingServer
+) -> None:
+    async with asgi(waiting.server) as http:
+        await http.begin(revision)
+        async with waiting.calling(http, revision, 1, tool) as stream:
+            await waiting.until(begun=1)
+            await http.shut_down()
+            assert waiting.cancelled == [1]
+            await stream.end()
+            answer = Reply(stream).messages[-1]
+            said = stream.fields["content-type"] == SSE or revision in SESSIONS
+            assert stream.status == (200 if said else 503)
+    assert (answer["id"], answer["error"]["message"]) == (1, ENDING)
+
+
+@on_virtual_clock
+@every_revision
+@tools
+async def test_the_end_of_a_server_waits_a_second_for_a_client_that_does_not_read(
+    revision: str, tool: str, waiting: WaitingServer
+) -> None:
+    async with asgi(waiting.server) as http:
+        await http.begin(revision)
+        async with waiting.calling(http, revision, 1, tool) as stream:
+            await waiting.until(begun=1)
+            stream.stop_reading()
+            await http.shut_down()
+            assert (anyio.current_time(), waiting.cancelled) == (1.0, [1])
+
+
+@every_revision
+async def test_calls_may_finish_while_the_application_drains(
+    revision: str, waiting: WaitingServer
+) -> None:
+    app = waiting.server.asgi()
+    async with asgi(app) as http:
+        await http.begin(revision)
+        async with waiting.calling(http, revision) as stream:
+            await stream.message()
+            app.start_drain()
+            await anyio.wait_all_tasks_blocked()
+            waiting.go.set()
+            assert text_in(await stream.message()) == "done"
+
+
+@on_virtual_clock
+@every_revision
+async def test_calls_have_the_seconds_to_drain_and_then_fail(
+    revision: str, waiting: WaitingServer
+) -> None:
+    app = waiting.server.asgi()
+    async with asgi(app) as http:
+        await http.begin(revision)
+        async with waiting.calling(http, revision) as stream:
+            await stream.message()
+            for _ in range(2):
+                app.start_drain()
+                await anyio.wait_all_tasks_blocked()
+            (answer,) = await stream.messages()
+            assert (answer["error"]["message"], anyio.current_time()) == (ENDING, 5)
+        await anyio.wait_all_tasks_blocked()
+        assert waiting.cancelled == [1]
+        assert app.counts["sessions"] == 0
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_an_application_that_drains_keeps_no_idle_session(
+    revision: str, waiting: WaitingServer
+) -> None:
+    app = waiting.server.asgi()
+    async with asgi(app) as http:
+        await http.initialize(revision)
+        app.start_drain()
+        await anyio.wait_all_tasks_blocked()
+        assert (await http.ask(revision, "tools/list")).status == 404
+        assert (await http.another().post(initialize(revision))).status == 503
+
+
+@every_revision
+@tools
+async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions(
+    revision: str, tool: str, waiting: WaitingServer
+) -> None:
+    params, meta = {"name": tool, "arguments": {"number": 1}}, {"progressToken": 1}
+    message = request(revision, "tools/call", params, meta=meta)
+    async with asgi(waiting.server) as http:
+        await http.begin(revision)
+        stream = Stream([encode_message(message)], unfinished=False)
+        async with anyio.create_task_group() as tasks:
+            scope = http.scope_of("POST", None, fields_of(revision, message))
+            tasks.start_soon(stream.run, http.app, scope)
+            await waiting.until(begun=1)
+            tasks.cancel_scope.cancel()
+        if revision in SESSIONS:
+            assert waiting.cancelled == []
+            await http.shut_down()
+        else:
+            await stream.end()
+            assert ENDING in str(Reply(stream).messages[-1])
+        assert waiting.cancelled == [1]
+
+
+def application(http: Http) -> AsgiApplication:
+    """The application that a client calls."""
+    assert isinstance(http.app, AsgiApplication)
+    return http.app
+
+
+@pytest.mark.one_process
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: str) -> None:
+    async with asgi(Server("tester"), limits=Limits(sessions=1)) as http:
+        await http.initialize(revision)
+        await application(http).close_streams()
+        refused = await http.another().post(initialize(revision))
+    assert (refused.status, refused.fields["retry-after"]) == (503, "1")
+    assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
+
+
+@pytest.mark.one_process
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_server_that_ends_takes_no_session_of_another_process(revision: str) -> None:
+    state = SharedState(MemoryBus(), MemorySessionStore())
+    server = Server("tester")
+    async with asgi(server, shared=state) as first, asgi(server, shared=state) as second:
+        await first.initialize(revision)
+        second.fields = first.fields
+        assert (await second.ask(revision, "ping")).status == 200
+        await application(second).close_streams()
+        refused = await second.ask(revision, "ping", id=2)
+        assert (refused.status, refused.error["message"]) == (503, REFUSED)
+        assert (await first.ask(revision, "ping", id=3)).status == 200
