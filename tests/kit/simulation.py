@@ -60,6 +60,9 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
 ASYNCIO = "asyncio", {"loop_factory": VirtualClockLoop}
 """The backend with this clock, for the fixture `anyio_backend`."""
 
+virtual_clock = pytest.mark.parametrize("anyio_backend", [ASYNCIO], ids=["asyncio"])
+"""Runs async tests on this clock: `pytestmark = virtual_clock` for those of a file."""
+
 
 def simulate(backend: str, seed: int, main: Callable[[], Awaitable[Result]]) -> Result:
     """Run a coroutine on a virtual clock.
