@@ -33,7 +33,7 @@ from kit.processes import PACKAGE_ROOT
 from kit.web_process import Started, start_server
 from kit.wire import SESSIONS, initialize
 from mcpgen_runtime.client.auth.interactions import PROMPTS
-from package.server.auth.test_hostile_tokens import TOKENS
+from package.server.auth.test_authenticator import TOKENS
 
 pytestmark = pytest.mark.attack
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.issuer import IDP, KEY, RESOURCE, jwk_set
+from kit.asgi_client import Http
+from kit.issuer import IDP, KEY, RESOURCE, bearer, jwk_set
 from kit.wire import ALL, SESSIONS, STREAMABLE
 from mcpgen_runtime import Context, JwtVerifier, Protected, Server
 from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
@@ -14,6 +15,10 @@ from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
 revisions = pytest.mark.parametrize("revision", STREAMABLE)
 every_revision = pytest.mark.parametrize("revision", ALL)
 sessions = pytest.mark.parametrize("revision", SESSIONS)
+
+
+PRM = "/.well-known/oauth-protected-resource"
+"""Where the metadata of a server at the root of its host is."""
 
 
 def protected_settings(**settings: Any) -> Protected:
@@ -53,6 +58,13 @@ class Guarded:
         async def share(path: str) -> str:
             self.calls.append("share")
             return path
+
+
+async def use_token(http: Http, revision: str, token: str) -> None:
+    """Use a token from now on, in a session where the revision has those."""
+    http.fields["authorization"] = bearer(token)
+    if revision in SESSIONS:
+        await http.initialize(revision)
 
 
 def challenge_in(reply: Any, scheme: str = "Bearer") -> Challenge:

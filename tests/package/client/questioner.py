@@ -10,8 +10,23 @@ import anyio
 from kit.live import TEXT, FakeServer
 from kit.wire import PER_REQUEST
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import LocalProtocolError, RemoteProtocolError
 
 KEY = "the key"
+
+
+class Answers(ClientHandlers):
+    """Gives one answer to each question, or raises it, and keeps the questions."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked: list[Any] = []
+
+    async def _answer(self, params: Any, ctx: Any) -> Any:
+        self.asked.append(params)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
 
 
 @dataclass(frozen=True)
@@ -36,6 +51,32 @@ class Outcome:
     def refused(self) -> bool:
         """Whether it did not answer, whichever way it said so."""
         return self.answer is None
+
+    @property
+    def question_refused(self) -> bool:
+        """Whether it refused the question, in the way of its revision."""
+        by_result = isinstance(self.raised, RemoteProtocolError)
+        return self.refused and (self.code == -32602 or by_result)
+
+    @property
+    def kept_back(self) -> bool:
+        """Whether it kept the answer of a handler back, in the way of its revision."""
+        by_result = isinstance(self.raised, LocalProtocolError)
+        return self.refused and (self.code == -32603 or by_result)
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """Capabilities that it declared when it opened the session."""
+        params = self.opening[0]["params"]
+        if "capabilities" in params:
+            capabilities: dict[str, Any] = params["capabilities"]
+            return capabilities
+        return self.declared_each()[0]
+
+    def declared_each(self) -> list[dict[str, Any]]:
+        """Capabilities that it declared with each request, where requests declare them."""
+        key = "io.modelcontextprotocol/clientCapabilities"
+        return [each["params"]["_meta"][key] for each in [*self.opening, *self.heard]]
 
 
 async def ask_client(
@@ -86,13 +127,3 @@ async def _by_result(server: FakeServer, client: Any, asked: dict[str, Any]) -> 
         server.heard,
         server.opening,
     )
-
-
-def declared_capabilities(outcome: Outcome) -> dict[str, Any]:
-    """Capabilities that the client declared when it opened the session."""
-    params = outcome.opening[0]["params"]
-    if "capabilities" in params:
-        capabilities: dict[str, Any] = params["capabilities"]
-        return capabilities
-    in_meta: dict[str, Any] = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
-    return in_meta

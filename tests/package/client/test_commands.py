@@ -96,12 +96,6 @@ def test_a_target_is_opened_with_the_options_that_were_given(
     monkeypatch.delenv("OWN_ABSENT", raising=False)
     code, opened = use("list", *words, answers=repeat(EMPTY))
     assert (code, opened) == (0, [(target, {"timeouts": Timeouts(opening=60.0), **options})])
-
-
-def test_a_module_is_served_with_the_variables_of_the_user(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OWN_KEY", "k")
     _, [(target, options)] = use("list", "acme.notes:server", answers=repeat(EMPTY))
     assert (target, options["env"]) == ([*SERVE, "acme.notes:server"], {**os.environ})
 
@@ -134,13 +128,9 @@ def test_options_are_put_over_those_of_a_configuration(
     file.write_text(json.dumps({"mcpServers": CONFIGURED}))
     _, opened = use("list", f"{file}:{name}", *words, answers=repeat(EMPTY))
     assert opened == [(target, {"timeouts": Timeouts(opening=60.0), **options})]
-
-
-def test_the_only_server_of_a_configuration_needs_no_name(tmp_path: Path) -> None:
-    file = tmp_path / "c.json"
     file.write_text('{"mcpServers": {"one": {"command": "a"}}}')
-    code, opened = use("list", f"{file}", answers=repeat(EMPTY))
-    assert (code, [target for target, _ in opened]) == (0, [["a"]])
+    _, [(target, _)] = use("list", f"{file}", answers=repeat(EMPTY))
+    assert target == ["a"]  # the only server needs no name
 
 
 def test_an_input_of_a_configuration_is_asked_for_once(
@@ -252,6 +242,7 @@ RULES: Mapping[str, Any] = {
     "many": {"type": ["string", "integer"]},
     "o": {"type": "object"},
 }
+TOOL = {"name": "t", "inputSchema": {"type": "object", "properties": RULES}}
 
 
 @pytest.mark.parametrize(
@@ -271,8 +262,7 @@ RULES: Mapping[str, Any] = {
     ],
 )
 def test_arguments_are_sent_as_the_schema_says(words: list[str], arguments: Any) -> None:
-    tool = {"name": "t", "inputSchema": {"type": "object", "properties": RULES}}
-    server = ScriptedServer(NEWEST, [{**EMPTY, "tools": [tool]}, {"content": []}])
+    server = ScriptedServer(NEWEST, [{**EMPTY, "tools": [TOOL]}, {"content": []}])
     assert use("call", "u", "t", *words, server=lambda _: server)[0] == 0
     assert server.asked()[-1] == {"name": "t", "arguments": arguments}
 
@@ -280,40 +270,33 @@ def test_arguments_are_sent_as_the_schema_says(words: list[str], arguments: Any)
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (
-            ["--arg", "n=a"],
-            "--arg n: expected JSON, since the tool expects integer, got 'a'",
-        ),
+        (["--arg", "n=a"], "--arg n: expected JSON, since the tool expects integer, got 'a'"),
         (["--args", "[1]"], "--args: expected a JSON object, got '[1]'"),
-        (
-            ["--args", "a"],
-            "--args: expected a JSON object, got 'a': Expecting value: line 1 column 1 (char 0)",
-        ),
+        (["--args", "a"], "--args: expected a JSON object, got 'a': Expecting value: line 1"),
     ],
 )
 def test_arguments_that_are_no_json_are_refused(
     words: list[str], error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tool = {"name": "t", "inputSchema": {"type": "object", "properties": RULES}}
-    answers = repeat({**EMPTY, "tools": [tool]})
+    answers = repeat({**EMPTY, "tools": [TOOL]})
     assert use("call", "u", "t", *words, answers=answers)[0] == 2
-    assert capsys.readouterr() == ("", f"error: {error}\n")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"error: {error}")
 
 
 TWO = [{"type": "text", "text": "a"}, {"type": "resource_link", "name": "n", "uri": "a://b"}]
-CALLED: list[tuple[Any, int, str]] = [
-    ({"content": TWO}, 0, "a\n[n: a://b]\n"),
-    ({"content": TWO[:1], "isError": True}, 1, "a\n"),
-    ({"content": [], "structuredContent": {"a": 1}}, 0, '{\n  "a": 1\n}\n'),
-    (
-        {"content": []},
-        0,
-        '{\n  "content": [],\n  "resultType": "complete"\n}\n',
-    ),
-]
 
 
-@pytest.mark.parametrize(("result", "code", "text"), CALLED)
+@pytest.mark.parametrize(
+    ("result", "code", "text"),
+    [
+        ({"content": TWO}, 0, "a\n[n: a://b]\n"),
+        ({"content": TWO[:1], "isError": True}, 1, "a\n"),
+        ({"content": [], "structuredContent": {"a": 1}}, 0, '{\n  "a": 1\n}\n'),
+        ({"content": []}, 0, '{\n  "content": [],\n  "resultType": "complete"\n}\n'),
+    ],
+)
 def test_the_result_of_a_tool_is_printed(
     result: Any, code: int, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -438,6 +421,7 @@ def start_weather(revision: str | None) -> Server:
 def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock by which a session opens in 100.44 ms, and lists in 201.16 ms."""
     times = cycle([0.0, 0.10044, 0.3016])
+    # The report has no clock argument, and a real one gives no times to compare.
     monkeypatch.setattr("mcpgen_runtime.client.command_line.perf_counter", lambda: next(times))
 
 

@@ -14,7 +14,6 @@ from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
 from mcpgen_runtime._wire import to_builtins
-from mcpgen_runtime.client.host import Answer, Media
 from mcpgen_runtime.errors import RemoteProtocolError
 
 pytestmark = pytest.mark.on_asyncio
@@ -153,12 +152,3 @@ async def test_an_unreadable_result_can_still_be_passed_on_raw(revision: str) ->
     async with connect_scripted(revision, {"content": [BLOCKS["text"]], "x": block}) as (client, _):
         raw = bytes(await client.request_raw("tools/call", {"name": "t"}))
     assert b'"video"' in raw
-
-
-def test_the_first_text_of_a_failed_call_says_so() -> None:
-    media = Media("image/png", "QQ==", "a.png")
-    parts: list[str | Media] = [media, "one", "two"]
-    assert Answer(parts, failed=True).texts == ["Error: one", "two"]
-    assert Answer(parts, failed=False).texts == ["one", "two"]
-    assert Answer([media], failed=True).texts == []
-    assert Answer(parts, failed=True).media == [media]

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from kit.cached import cacheable_result
-from kit.pair import Pair as Ends
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
@@ -25,21 +24,12 @@ from mcpgen_runtime import (
     ClientHandlers,
     Context,
     Server,
-    connect_sync,
     decoder,
     models,
     replace,
     to_builtins,
 )
-from mcpgen_runtime._structs import EXTRA, builtins_with_extra
-from mcpgen_runtime._wire import (
-    EncodingError,
-    StructType,
-    encode,
-    fields,
-)
-from mcpgen_runtime.facts import python_names
-from mcpgen_runtime.protocol.results import result_decoder
+from mcpgen_runtime._wire import EncodingError, StructType, encode, fields
 from mcpgen_runtime.revisions import FOLDERS, REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.testing import connected
@@ -87,11 +77,6 @@ CALLED: Mapping[str, Any] = {
 def own(revision: str, module: str = "models") -> Any:
     """A module of a revision's own."""
     return importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}.{module}")
-
-
-def revisions_having(name: str) -> list[str]:
-    """The revisions that have a type."""
-    return [revision for revision in ALL if hasattr(own(revision), name)]
 
 
 def unknown_to(kind: StructType, wire: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,44 +138,6 @@ async def test_without_the_option_extra_is_empty_and_objects_are_plain(revision:
 
 
 @every
-def test_without_asking_an_object_has_no_field_for_extra_members(revision: str) -> None:
-    tool = own(revision).Tool
-    assert "extra" not in python_names(tool).values()
-    assert "extra" not in to_builtins(decoder(tool)(json.dumps(SHELL).encode()))
-
-
-def listing_server(revision: str) -> Server:
-    """A server that lists the tools as they are."""
-    decode = result_decoder(REVISIONS[revision].client_requests["tools/list"], True)
-
-    class Handlers(own(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
-        async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
-            return decode(json.dumps({"tools": TOOLS}).encode())
-
-    return Server("lists", handlers=[Handlers()])
-
-
-@every
-def test_a_client_without_an_event_loop_has_them(revision: str) -> None:
-    server = listing_server(revision)
-    with connect_sync(server, revision=revision, extra=True) as client:
-        assert client.list_tools()[0].extra["searchHint"] == "run shell commands"
-    with connect_sync(server, revision=revision) as client:
-        assert client.list_tools()[0].extra == {}
-
-
-@every
-def test_decoded_results_encode_to_the_same_json(revision: str) -> None:
-    row = REVISIONS[revision].client_requests["tools/list"]
-    page = {"tools": TOOLS, "total": 3}
-    decoded = result_decoder(row, True)(json.dumps(page).encode())
-    again = json.loads(encode(decoded))
-    assert {name: again[name] for name in page} == page
-    assert to_builtins(decoded) == again
-    assert json.loads(encode([{"inner": decoded}])) == [{"inner": again}]
-
-
-@every
 async def test_a_list_with_a_bad_item_keeps_those_of_the_others(revision: str) -> None:
     bad = {"name": "bad", "inputSchema": {"properties": {}}}
     page = {"tools": [bad, CLICK, bad, SHELL], "total": 4, "nextCursor": None}
@@ -245,20 +192,6 @@ async def proxied_client(
         yield pair.client, pair
 
 
-@every
-async def test_a_proxy_passes_them_on(revision: str) -> None:
-    async with proxied_client(revision, revision, {"tools": TOOLS}, CALLED) as (client, pair):
-        tools = await client.list_tools()
-        listed = pair.received[-1]["result"]
-        called = await client.call_tool("Bash", {"command": "ls"})
-        sent = pair.received[-1]["result"]
-    assert listed["tools"] == TOOLS
-    assert [tool.name for tool in tools] == ["Bash", "click", "plain"]
-    assert tools[0].extra["maxResultSizeChars"] == 30_000
-    assert {name: sent[name] for name in CALLED} == CALLED
-    assert called.extra["elapsedMs"] == 12
-
-
 @pytest.mark.parametrize("upstream", ALL)
 @every
 async def test_a_proxy_passes_them_on_into_any_other_revision(upstream: str, revision: str) -> None:
@@ -274,17 +207,6 @@ async def test_a_proxy_passes_them_on_into_any_other_revision(upstream: str, rev
         assert {name: original[name] for name in wire if name != "annotations"} == {
             name: value for name, value in wire.items() if name != "annotations"
         }
-
-
-@every
-def test_a_connection_without_io_answers_with_them(revision: str) -> None:
-    ends = Ends(revision)
-    row = REVISIONS[revision].client_requests["tools/call"]
-    result = result_decoder(row, True)(json.dumps(CALLED).encode())
-    ends.ask("client", "tools/call", {"name": "Bash"})
-    ends.answer("server", result)
-    sent = ends.sent("server")[-1]["result"]
-    assert {name: sent[name] for name in CALLED} == CALLED
 
 
 @every
@@ -319,38 +241,11 @@ def test_repr_shows_them_if_there_are_any(revision: str) -> None:
     assert shown.endswith("name='plain', extra={'category': 'a'})")
 
 
-@every
-def test_an_object_with_extra_members_does_not_change(revision: str) -> None:
-    made: Any = decoder(own(revision).Tool, extra=True)(
-        json.dumps({**PLAIN, "category": "a"}).encode()
-    )
-    for name in ("extra", "name"):
-        with pytest.raises((AttributeError, ValueError)):  # msgspec, pydantic
-            setattr(made, name, {})
-    assert made.extra == {"category": "a"}
-
-
-def test_values_without_a_json_form_are_refused_beside_them() -> None:
-    made: Any = decoder(own(ALL[-1]).Tool, extra=True)(
-        json.dumps({**PLAIN, "category": "a"}).encode()
-    )
-    assert builtins_with_extra([made])[0][EXTRA] == {"category": "a"}
-    with pytest.raises(TypeError, match="Encoding objects of type object is unsupported"):
-        builtins_with_extra([made, object()])
-
-
-@pytest.mark.parametrize("revision", revisions_having("Annotations"))
+@pytest.mark.parametrize("revision", [name for name in ALL if hasattr(own(name), "Annotations")])
 def test_rules_of_a_type_hold_for_an_object_with_extra_members(revision: str) -> None:
     made = decoder(own(revision).Annotations, extra=True)(b'{"priority": 0.5, "colour": "red"}')
     with pytest.raises(ValueError, match="expected 0 to 1"):
         replace(made, priority=2)
-
-
-def test_an_object_with_nothing_else_is_no_broken_json() -> None:
-    kind = own(ALL[-1]).ToolAnnotations
-    made = decoder(kind, extra=True)(b'{"category": [{"a": 1}, null]}')
-    assert encode(made) == b'{"category":[{"a":1},null]}'
-    assert encode([made, made]) == b'[{"category":[{"a":1},null]},{"category":[{"a":1},null]}]'
 
 
 def test_a_member_that_json_cannot_express_is_refused() -> None:
@@ -365,26 +260,17 @@ def test_a_member_that_json_cannot_express_is_refused() -> None:
         to_builtins([tool, object()])
 
 
-def test_null_and_a_member_named_extra_are_ordinary_members() -> None:
-    tool = decoder(own(ALL[-1]).Tool, extra=True)(json.dumps({**PLAIN, "extra": None}).encode())
-    assert tool.extra == {"extra": None}
-    assert json.loads(encode(tool))["extra"] is None
-
-
-class Sampler(ClientHandlers):
-    """Answers with an object that has an extra member."""
-
-    def __init__(self, revision: str) -> None:
-        self._decode = decoder(own(revision).CreateMessageResult, extra=True)
-
-    async def create_message(self, params: Any, ctx: Any) -> Any:
-        content = {"type": "text", "text": "hi", "style": "bold"}
-        wire = {"role": "assistant", "model": "m", "content": content, "usage": {"tokens": 3}}
-        return self._decode(json.dumps(wire).encode())
-
-
 @pytest.mark.parametrize("revision", [name for name in ALL if REVISIONS[name].server_requests])
 async def test_the_answer_of_a_client_s_handler_is_sent_with_them(revision: str) -> None:
+    class Sampler(ClientHandlers):
+        def __init__(self, revision: str) -> None:
+            self._decode = decoder(own(revision).CreateMessageResult, extra=True)
+
+        async def create_message(self, params: Any, ctx: Any) -> Any:
+            content = {"type": "text", "text": "hi", "style": "bold"}
+            wire = {"role": "assistant", "model": "m", "content": content, "usage": {"tokens": 3}}
+            return self._decode(json.dumps(wire).encode())
+
     server = Server("asks")
 
     @server.tool()

@@ -32,31 +32,23 @@ async def usual(self: Any, params: Any, ctx: Any) -> Any:
     return ANSWER
 
 
-MISNAMED = [
-    ("elicitation", "elicit"),
-    ("on_elicitation", "elicit"),
-    ("elicitation_callback", "elicit"),
-    ("elicitation_handler", "elicit"),
-    ("elicitation_create", "elicit"),
-    ("handle_elicit", "elicit"),
-    ("ellicit", "elicit"),
-    ("sampling", "create_message"),
-    ("sampling_callback", "create_message"),
-    ("createMessage", "create_message"),
-    ("create_mesage", "create_message"),
-    ("roots", "list_roots"),
-    ("listRoots", "list_roots"),
-    ("list_root", "list_roots"),
-    ("list_roots_callback", "list_roots"),
-    ("message", "logging_message"),
-    ("message_handler", "logging_message"),
-    ("tools_list_changed", "tool_list_changed"),
-    ("resources_updated", "resource_updated"),
-]
+MISNAMED = {
+    "elicit": (
+        *("elicitation", "on_elicitation", "elicitation_callback", "elicitation_handler"),
+        *("elicitation_create", "handle_elicit", "ellicit"),
+    ),
+    "create_message": ("sampling", "sampling_callback", "createMessage", "create_mesage"),
+    "list_roots": ("roots", "listRoots", "list_root", "list_roots_callback"),
+    "logging_message": ("message", "message_handler"),
+    "tool_list_changed": ("tools_list_changed",),
+    "resource_updated": ("resources_updated",),
+}
 
 
 @pytest.mark.parametrize("base", [ClientHandlers, SyncClientHandlers])
-@pytest.mark.parametrize(("name", "right"), MISNAMED)
+@pytest.mark.parametrize(
+    ("name", "right"), [(name, right) for right, names in MISNAMED.items() for name in names]
+)
 def test_a_misnamed_handler_is_an_error_that_names_the_right_one(
     name: str, right: str, base: type
 ) -> None:
@@ -79,37 +71,23 @@ def test_a_helper_whose_name_is_a_part_of_a_capability_is_none(name: str) -> Non
     assert opening is not None
 
 
-class NoContext(ClientHandlers):
-    async def elicit(self, params: Any) -> Any:  # type: ignore[override]  # the fault under test
-        return ANSWER
-
-
-class Third(ClientHandlers):
-    async def elicit(self, params: Any, ctx: Any, more: Any) -> Any:  # type: ignore[override]  # the fault under test
-        return ANSWER
-
-
-class ByName(ClientHandlers):
-    async def elicit(self, *, params: Any, ctx: Any) -> Any:  # type: ignore[override]  # the fault under test
-        return ANSWER
-
-
-@pytest.mark.parametrize("handlers", [NoContext(), Third(), ByName()])
-def test_other_parameters_are_an_error(handlers: Any) -> None:
-    name = type(handlers).__name__
-    text = rf"^handlers: {name}\.elicit: expected a method with the parameters \(params, ctx\), got"
-    with pytest.raises(TypeError, match=text):
-        prepare_session(handlers)
-
-
-def test_the_error_comes_from_blocking_clients_and_groups_too() -> None:
-    wrong = handlers_with("elicit", lambda self: ANSWER)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda self, params: ANSWER,
+        lambda self, params, ctx, more: ANSWER,
+        lambda self, *, params, ctx: ANSWER,
+    ],
+    ids=["no context", "a third one", "by name"],
+)
+def test_other_parameters_are_an_error(function: Any) -> None:
+    wrong = handlers_with("elicit", function)
     group = {"mcpServers": {"a": Server("a"), "b": Server("b")}}
+    text = r"^handlers: Guest\.elicit: expected a method with the parameters \(params, ctx\), got"
     for target in (Server("s"), group):
-        with pytest.raises(TypeError, match=r"Guest\.elicit: expected a method"):
-            connect(target, handlers=wrong)
-        with pytest.raises(TypeError, match=r"Guest\.elicit: expected a method"):
-            connect_sync(target, handlers=wrong)
+        for opening in (connect, connect_sync):
+            with pytest.raises(TypeError, match=text):
+                opening(target, handlers=wrong)
 
 
 @pytest.mark.parametrize("handlers", [{"elicit": usual}, "elicit", usual, 1])
@@ -145,10 +123,6 @@ class Answering:
         return ANSWER
 
 
-async def tagged_handler(tag: str, params: Any, ctx: Any) -> Any:
-    return ANSWER
-
-
 class Everything(ClientHandlers):
     """Handlers and other attributes, in the ways that users write them."""
 
@@ -156,7 +130,7 @@ class Everything(ClientHandlers):
     roots = ("file:///a",)
     progress = 0  # type: ignore[assignment]  # data under the name of a handler
     cancelled = False  # type: ignore[assignment]  # data, as above
-    create_message = staticmethod(partial(tagged_handler, "a"))
+    create_message = staticmethod(partial(usual, "a"))
     logging_message = Answering()
 
     class Sampling:
@@ -220,16 +194,13 @@ async def test_valid_handlers_are_never_refused(handlers: Any, revision: str | N
         assert client.revision == (revision or ALL[-1])
 
 
-class Own:
-    """Handlers without a base class."""
-
-    url_schemes = ("https",)
-
-    def mcp_handler(self, method: Any) -> Any:
-        return None
-
-
 async def test_objects_that_choose_their_own_handlers_are_not_checked() -> None:
+    class Own:
+        url_schemes = ("https",)
+
+        def mcp_handler(self, method: Any) -> Any:
+            return None
+
     own: Handlers = Own()
     async with prepare_session(own) as client:
         assert client.revision == ALL[-1]

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from kit.live import FakeServer
-from kit.simulation import ASYNCIO
+from kit.simulation import on_virtual_clock
 from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import RemoteError, RequestLost, ResponseLostError
 
+pytestmark = on_virtual_clock
 both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 TOOLS = [
     {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations}
@@ -28,13 +29,17 @@ TOOLS = [
 ]
 
 
-@pytest.fixture
-def anyio_backend() -> Any:
-    return ASYNCIO
-
-
 class LosesAnswers(FakeServer):
-    """A server that lists its tools; the answers to all other requests are lost."""
+    """A server that lists its tools; of other requests it refuses some, and loses all answers.
+
+    Args:
+        revision: What it speaks.
+        refusals: Whether it had begun the requests that it refuses first; `None` to lose answers.
+    """
+
+    def __init__(self, revision: str, refusals: list[bool] | None = None) -> None:
+        super().__init__(revision)
+        self._refusals = refusals
 
     async def receive(self) -> bytes:
         message = await super().receive()
@@ -49,8 +54,14 @@ class LosesAnswers(FakeServer):
         for request in self.heard[known:]:
             if request["method"] == "tools/list":
                 await self.answer(request, {"tools": TOOLS, "ttlMs": 0, "cacheScope": "private"})
-            elif "id" in request:
+            elif self._refusals is None:
                 await self.say({"lost": request["id"]})
+            elif self._refusals:
+                data = {"begun": self._refusals.pop()}
+                refusal = {"code": -32603, "message": "too much at once", "data": data}
+                await self.say({"jsonrpc": "2.0", "id": request["id"], "error": refusal})
+            else:
+                await self.answer(request, {"content": [], "contents": []})
 
 
 SENT: list[tuple[str, Callable[[Any], Awaitable[Any]], bool]] = [
@@ -77,32 +88,13 @@ async def test_a_lost_request_is_repeated_only_where_that_is_safe(
     assert (len(sent) > 1) == again
 
 
-class Busy(LosesAnswers):
-    """A server that refuses two calls, of which it has begun none, or some."""
-
-    def __init__(self, revision: str, begun: bool) -> None:
-        super().__init__(revision)
-        self._refusals = [begun, begun]
-
-    async def say(self, message: Any) -> None:
-        lost = message.get("lost")
-        if lost is None:
-            await super().say(message)
-        elif self._refusals:
-            data = {"begun": self._refusals.pop()}
-            refusal = {"code": -32603, "message": "too much at once", "data": data}
-            await super().say({"jsonrpc": "2.0", "id": lost, "error": refusal})
-        else:
-            await self.answer({"id": lost}, {"content": [], "contents": []})
-
-
 @both
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize(("ask", "safe"), [row[1:] for row in SENT], ids=[row[0] for row in SENT])
 async def test_a_refused_request_is_repeated_where_that_is_safe(
     revision: str, ask: Callable[[Any], Awaitable[Any]], safe: bool, begun: bool
 ) -> None:
-    server = Busy(revision, begun)
+    server = LosesAnswers(revision, [begun, begun])
     async with connect(server, revision=revision) as client:
         await client.list_tools()
         with nullcontext() if safe or not begun else pytest.raises(RemoteError, match="too much"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
@@ -30,7 +30,6 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.client.host import ModelApi
-from mcpgen_runtime.client.sync_client import connect_sync
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -130,7 +129,10 @@ def schemas(api: str, tools: list[Any]) -> dict[str, Any]:
         case _:
             (tool,) = tools
             declarations = tool["functionDeclarations"]
-            return {each["name"]: each["parametersJsonSchema"] for each in declarations}
+            return {
+                each["name"]: each.get("parameters") or each["parametersJsonSchema"]
+                for each in declarations
+            }
 
 
 @every
@@ -360,32 +362,6 @@ async def test_invalid_calls_and_unknown_apis_are_refused(revision: str) -> None
             await client.tools_for(unknown)
 
 
-def test_the_blocking_client_has_the_same() -> None:
-    with connect_sync(weather()) as client:
-        assert len(schemas("gemini", client.tools_for("gemini"))) == 3
-        call = model_call("gemini", "forecast", {"city": "Oslo"})
-        assert client.call_from(call) == model_result("gemini", "Oslo: 1 x sun")
-
-
-SUBSETS: dict[str, set[str]] = {
-    "openai": {
-        *("type", "title", "description", "enum", "const", "anyOf", "properties", "required"),
-        *("items", "additionalProperties", "$ref", "$defs", "pattern", "format", "minimum"),
-        *("maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"),
-    },
-    "anthropic": {
-        *("type", "title", "description", "enum", "const", "anyOf", "properties", "required"),
-        *("items", "additionalProperties", "pattern", "format", "default", "minItems"),
-    },
-    "gemini": {
-        *("type", "title", "description", "enum", "nullable", "anyOf", "properties", "required"),
-        *("items", "format", "default", "minimum", "maximum", "minItems", "maxItems", "pattern"),
-        *("minLength", "maxLength", "minProperties", "maxProperties"),
-    },
-}
-PARAMETERS = {"openai": "parameters", "anthropic": "input_schema", "gemini": "parameters"}
-
-
 @dataclass
 class Place:
     lat: float
@@ -430,43 +406,6 @@ def garden() -> Server:
 def declarations(api: str, tools: list[Any]) -> dict[str, dict[str, Any]]:
     functions = tools[0]["functionDeclarations"] if api == "gemini" else tools
     return {each["name"]: each for each in functions if "name" in each}
-
-
-def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Each schema within a schema."""
-    yield schema
-    for place in ("properties", "$defs"):
-        for each in schema.get(place, {}).values():
-            yield from nodes(each)
-    for each in [*schema.get("anyOf", []), *([schema["items"]] if "items" in schema else [])]:
-        yield from nodes(each)
-
-
-STRICT: list[tuple[ModelApi, list[str]]] = [
-    ("openai", ["forecast", "grow", "nothing"]),
-    ("anthropic", ["forecast", "nothing"]),
-    ("gemini", ["forecast"]),
-]
-
-
-@newest
-@pytest.mark.parametrize(("api", "expected"), STRICT)
-async def test_strict_schemas_have_what_the_api_reads(
-    revision: str, api: ModelApi, expected: list[str]
-) -> None:
-    async with connect(garden(), revision=revision) as client:
-        functions = declarations(api, await client.tools_for(api, strict=True))
-    of_gemini = {name for name, each in functions.items() if "parameters" in each}
-    strict = of_gemini if api == "gemini" else {n for n, f in functions.items() if f.get("strict")}
-    assert strict == set(expected)
-    for name in strict:
-        for node in nodes(functions[name][PARAMETERS[api]]):
-            assert SUBSETS[api].issuperset(node), node
-            if node.get("type") == "object" and api != "gemini":
-                assert node["additionalProperties"] is False
-            if node.get("type") == "object" and api == "openai":
-                assert node["required"] == list(node["properties"])
-    assert ("parameters" in functions["nothing"]) == (api == "openai")
 
 
 @newest
@@ -518,136 +457,6 @@ async def test_null_for_an_optional_member_is_an_absent_one(
         await client.tools_for("openai")
         refused = await client.call_from(call)
     assert "Error" in refused["output"]
-
-
-TYPED: list[tuple[str, dict[str, Any], dict[str, dict[str, Any]]]] = [
-    (
-        "several types",
-        {"type": ["string", "null"], "maxLength": 3, "description": "A."},
-        {
-            "openai": {
-                "anyOf": [
-                    {"type": "string", "description": "(maxLength: 3)"},
-                    {"type": "null"},
-                ],
-                "description": "A.",
-            },
-            "gemini": {"type": "string", "maxLength": 3, "nullable": True, "description": "A."},
-        },
-    ),
-    (
-        "null among values",
-        {"enum": ["a", None]},
-        {
-            "openai": {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]},
-            "gemini": {"type": "string", "enum": ["a"], "nullable": True},
-        },
-    ),
-    (
-        "numbers as values",
-        {"enum": [1, 2]},
-        {
-            "openai": {"type": "integer", "enum": [1, 2]},
-            "gemini": {"type": "integer", "description": "(enum: [1,2])"},
-        },
-    ),
-    (
-        "a constant",
-        {"const": "a"},
-        {"openai": {"type": "string", "const": "a"}, "gemini": {"type": "string", "enum": ["a"]}},
-    ),
-    (
-        "one schema in allOf",
-        {"allOf": [{"type": "string", "format": "uri"}], "description": "A."},
-        {
-            "openai": {"type": "string", "description": 'A. (format: "uri")'},
-            "anthropic": {"type": "string", "format": "uri", "description": "A."},
-        },
-    ),
-    (
-        "alternatives",
-        {"oneOf": [{"type": "integer"}, {"type": "boolean"}]},
-        {"openai": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]}},
-    ),
-    (
-        "a pattern that looks around",
-        {"type": "string", "pattern": "^(?!x)"},
-        {"openai": {"type": "string", "description": '(pattern: "^(?!x)")'}},
-    ),
-]
-
-
-@newest
-@pytest.mark.parametrize(("schema", "expected"), [row[1:] for row in TYPED], ids=lambda _: "")
-async def test_schemas_of_other_servers_are_reduced(
-    revision: str, schema: dict[str, Any], expected: dict[ModelApi, dict[str, Any]]
-) -> None:
-    root = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
-    for api, reduced in expected.items():
-        listed = {
-            "tools": [{"name": "f", "inputSchema": root}],
-            "ttlMs": 0,
-            "cacheScope": "private",
-        }
-        async with connect_scripted(revision, listed) as (client, _):
-            tools = await client.tools_for(api, strict=True)
-        assert declarations(api, tools)["f"][PARAMETERS[api]]["properties"]["a"] == reduced
-
-
-def nested_lists(levels: int) -> dict[str, Any]:
-    """Lists within lists."""
-    return {"type": "array", "items": nested_lists(levels - 1)} if levels else {"type": "string"}
-
-
-@newest
-async def test_a_strict_schema_of_openai_has_ten_levels(revision: str) -> None:
-    tools = [
-        {"name": str(n), "inputSchema": {"type": "object", "properties": {"a": nested_lists(n)}}}
-        for n in (8, 9)
-    ]
-    async with connect_scripted(
-        revision, {"tools": tools, "ttlMs": 0, "cacheScope": "private"}
-    ) as (c, _):
-        declared = await c.tools_for("openai", strict=True)
-    assert [tool["strict"] for tool in declared] == [True, False]
-    assert declared.notes["9"][-1].endswith("more than 10 levels")
-
-
-ODD: list[Any] = [
-    {},
-    True,
-    {"type": "array"},
-    {"type": "object"},
-    {"type": "planet"},
-    {"type": ["string", 1]},
-    {"type": "array", "prefixItems": [{"type": "string"}]},
-    {"allOf": [{"type": "string"}, {"maxLength": 1}]},
-    {"anyOf": [{"type": "string"}], "maxLength": 1},
-    {"enum": [["a"], 1]},
-    {"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": True},
-    {"$ref": "#/$defs/none"},
-]
-
-
-@newest
-@pytest.mark.parametrize("schema", ODD, ids=repr)
-async def test_a_tool_that_no_api_can_be_held_to_is_declared_as_it_is(
-    revision: str, schema: Any
-) -> None:
-    root = {"type": "object", "properties": {"a": schema}}
-    for api in ("openai", "anthropic", "gemini"):
-        listed = {
-            "tools": [{"name": "f", "inputSchema": root}],
-            "ttlMs": 0,
-            "cacheScope": "private",
-        }
-        async with connect_scripted(revision, listed) as (client, _):
-            tools = await client.tools_for(api, strict=True)
-        function = declarations(api, tools)["f"]
-        key = "parametersJsonSchema" if api == "gemini" else PARAMETERS[api]
-        assert function[key] == root
-        assert not function.get("strict")
-        assert tools.notes["f"][-1].startswith("not strict: /properties/a: ")
 
 
 @newest

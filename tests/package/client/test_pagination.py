@@ -15,13 +15,7 @@ from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
 from mcpgen_runtime.client.client_settings import ClientLimits, Timeouts
-from mcpgen_runtime.errors import (
-    InvalidParamsError,
-    RemoteError,
-    RemoteProtocolError,
-    RequestTimeoutError,
-)
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.errors import InvalidParamsError, RemoteProtocolError, RequestTimeoutError
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -60,6 +54,7 @@ def tools(names: str, **more: Any) -> dict[str, Any]:
     "pagination.continue-with-cursor", "pagination.operations", "pagination.missing-is-end"
 )
 @pytest.mark.requirement("pagination.both-flows", "prompts.client-pagination")
+@pytest.mark.requirement("pagination.no-fixed-page-size")
 @every
 @pytest.mark.parametrize("method", ITEMS)
 @pytest.mark.parametrize("cursors", [(), ("c1", "c2")], ids=["one page", "three pages"])
@@ -72,20 +67,6 @@ async def test_a_list_is_followed_to_the_page_without_a_cursor(
     assert [item.name for item in items] == ["a", "b"] * len(pages)
     assert {request["method"] for request in server.heard} == {method}
     assert server.asked() == [{}, *({"cursor": cursor} for cursor in cursors)]
-
-
-@every
-def test_these_are_all_lists_but_that_of_an_experiment(revision: str) -> None:
-    listed = {row.name for row in REVISIONS[revision].client_requests.values() if row.items}
-    assert listed - {"tasks/list"} == set(ITEMS)
-
-
-@pytest.mark.requirement("pagination.no-fixed-page-size")
-@every
-async def test_pages_of_any_size_make_one_list(revision: str) -> None:
-    pages = [tools("abc", nextCursor="1"), tools("", nextCursor="2"), tools("defgh")]
-    async with connect_scripted(revision, *pages) as (client, _):
-        assert [tool.name for tool in await client.list_tools()] == list("abcdefgh")
 
 
 @pytest.mark.requirement("pagination.cursor-no-format", "pagination.cursor-no-parse")
@@ -111,17 +92,6 @@ async def test_page_by_page_a_cursor_is_the_callers(revision: str) -> None:
             await client.list_tools_page(7)
     assert [tool.name for tool in (*first.tools, *second.tools)] == ["a", "b"]
     assert not second.next_cursor
-    assert server.asked() == [{}, {"cursor": ""}]
-
-
-@pytest.mark.requirement("pagination.empty-cursor-is-valid")
-@every
-async def test_an_empty_cursor_leads_to_a_further_page(revision: str) -> None:
-    async with connect_scripted(revision, tools("a", nextCursor=""), tools("b")) as (
-        client,
-        server,
-    ):
-        assert [tool.name for tool in await client.list_tools()] == list("ab")
     assert server.asked() == [{}, {"cursor": ""}]
 
 
@@ -212,27 +182,19 @@ async def test_null_for_a_cursor_is_no_cursor(revision: str, method: str) -> Non
 
 
 @every
-@pytest.mark.parametrize("cursor", [7, False, {}, ["c"]], ids=str)
-async def test_a_cursor_of_another_type_fails_the_list_alone(revision: str, cursor: Any) -> None:
-    async with connect_scripted(revision, tools("a", nextCursor=cursor), tools("b")) as (client, _):
-        with pytest.raises(RemoteProtocolError, match=r"tools/list: result: .*nextCursor"):
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        *(({"tools": [], "nextCursor": each}, "nextCursor") for each in (7, False, {}, ["c"])),
+        *((each, "") for each in ({"tools": None}, {"nextCursor": None}, {"tools": {}})),
+    ],
+    ids=str,
+)
+async def test_a_malformed_page_fails_the_list_alone(revision: str, bad: Any, reason: str) -> None:
+    async with connect_scripted(revision, bad, tools("b")) as (client, _):
+        with pytest.raises(RemoteProtocolError, match=rf"tools/list: result: .*{reason}"):
             await client.list_tools()
         assert len(await client.list_tools()) == 1
-
-
-@every
-@pytest.mark.parametrize("bad", [{"tools": None}, {"nextCursor": None}, {"tools": {}}], ids=str)
-async def test_a_null_elsewhere_is_not_forgiven_with_it(revision: str, bad: Any) -> None:
-    async with connect_scripted(revision, bad) as (client, _):
-        with pytest.raises(RemoteProtocolError, match="tools/list: result"):
-            await client.list_tools()
-
-
-@every
-async def test_an_error_in_the_middle_of_a_list_fails_the_list(revision: str) -> None:
-    async with connect_scripted(revision, tools("a", nextCursor="1"), REFUSED) as (client, _):
-        with pytest.raises(RemoteError, match="cursor: unknown"):
-            await client.list_tools()
 
 
 @pytest.mark.requirement("pagination.cursor-no-persist")

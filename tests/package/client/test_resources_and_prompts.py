@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from kit.live import FakeServer, live
+from kit.live import FakeServer
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.scripted import connect_scripted
 from kit.wire import ALL, HANDSHAKE, facts, speaking_to
 from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.listen import ResourceUpdated
 from mcpgen_runtime.errors import (
     InvalidParamsError,
     MethodNotFoundError,
@@ -94,37 +93,7 @@ async def test_any_other_failure_is_not_taken_for_a_missing_resource(revision: s
     assert not info.value.resource_not_found
 
 
-@pytest.mark.requirement("resources.client-accepts-32002")
-@every
-async def test_a_server_reports_a_missing_resource_so_clients_know(
-    revision: str,
-) -> None:
-    async with live(notes(), revision) as (client, record):
-        with pytest.raises(RemoteError) as info:
-            await client.read_resource("memo://two")
-    assert info.value.resource_not_found
-    assert info.value.code == facts(revision).errors.resource_not_found
-    assert record.received[-1]["error"]["data"] == {"uri": "memo://two"}
-
-
 LISTENING = revisions_holding("resources.subscribe-via-listen")
-
-
-@pytest.mark.requirement("resources.subscribe-via-listen")
-@pytest.mark.parametrize("revision", LISTENING)
-async def test_one_subscribes_to_resources_by_listening(revision: str) -> None:
-    server = notes()
-    async with (
-        live(server, revision) as (client, record),
-        client.listen(uris=["memo://one"]) as changes,
-    ):
-        server.resource_updated("memo://two")
-        server.resource_updated("memo://one")
-        assert await anext(changes) == ResourceUpdated("memo://one")
-    (asked,) = record.sent_as("subscriptions/listen")
-    assert asked["notifications"] == {"resourceSubscriptions": ["memo://one"]}
-    (told,) = record.received_as("notifications/resources/updated")
-    assert told["uri"] == "memo://one"
 
 
 @pytest.mark.requirement("resources.subscribe-via-listen")
@@ -156,17 +125,6 @@ async def test_elsewhere_one_subscribes_by_request(revision: str) -> None:
 GOT = RESULTS["prompts/get"] or {}
 
 
-def greeting_server() -> Server:
-    """A server with one prompt."""
-    server = Server("greeting")
-
-    @server.prompt()
-    async def greet(who: str = "you") -> str:
-        return f"Greet {who}."
-
-    return server
-
-
 @pytest.mark.requirement("prompts.get-request-shape")
 @every
 @pytest.mark.parametrize(
@@ -193,6 +151,15 @@ async def test_a_prompt_is_got_by_name_with_its_arguments_as_texts(
 async def test_an_argument_that_is_no_text_is_refused_by_either_side(
     revision: str, value: Any
 ) -> None:
+    def greeting_server() -> Server:
+        server = Server("greeting")
+
+        @server.prompt()
+        async def greet(who: str = "you") -> str:
+            return f"Greet {who}."
+
+        return server
+
     async with connect_scripted(revision, GOT) as (client, server):
         with pytest.raises(InvalidParamsError, match=r"^prompts/get: Expected `str`"):
             await client.get_prompt("greet", {"who": value})
@@ -202,15 +169,6 @@ async def test_an_argument_that_is_no_text_is_refused_by_either_side(
     async with speaking_to(greeting_server(), revision) as end:
         for params in ({"name": "greet", "arguments": {"who": value}}, {"name": value}, {}):
             assert (await end.ask("prompts/get", params))["error"]["code"] == -32602
-
-
-@pytest.mark.requirement("prompts.get-request-shape")
-@every
-async def test_arguments_of_a_prompt_reach_its_function(revision: str) -> None:
-    async with live(greeting_server(), revision) as (client, _):
-        for arguments, text in (({"who": "Oslo"}, "Greet Oslo."), ({}, "Greet you.")):
-            (message,) = (await client.get_prompt("greet", arguments)).messages
-            assert (message.role, message.content.text) == ("user", text)
 
 
 @pytest.mark.requirement("prompts.respect-capabilities")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from kit.live import FakeServer
@@ -26,18 +26,15 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
-from mcpgen_runtime.channel import MessageKind, OutgoingMessage
+from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
 from mcpgen_runtime.client.opening import new_peer
 from mcpgen_runtime.client.restart import Restart, RestartingChannel
-from mcpgen_runtime.errors import (
-    ConnectionClosedError,
-    EndOfChannel,
-    ServerStartError,
-)
+from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.memory import BUFFERED_BYTES
+from mcpgen_runtime.transports.process import open_process
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
@@ -238,107 +235,21 @@ async def test_only_processes_are_restarted() -> None:
         Restart(limit=0)
 
 
-class Process(FakeServer):
-    """A process that takes a message when the test lets it."""
-
-    def __init__(self) -> None:
-        super().__init__(PER_REQUEST[-1])
-        self.reads = anyio.Event()
-
-    async def send(self, message: OutgoingMessage) -> None:
-        await self.reads.wait()
-        await super().send(message)
-
-
-class Start:
-    """Starts no other process, and says so when the test lets it."""
-
-    def __init__(self) -> None:
-        self.begins, self.fails = anyio.Event(), anyio.Event()
-
-    async def __call__(self) -> Any:
-        self.begins.set()
-        await self.fails.wait()
-        raise ServerStartError("serve", ["serve"], None, (), "not today")
-
-
-@asynccontextmanager
-async def open_channel(process: Any, start: Start) -> AsyncIterator[RestartingChannel]:
-    """A channel with an open session, which is read until its end."""
-    application = ChosenApplication(None, Identity({"name": "test", "version": "1"}, {}))
-    channel = RestartingChannel(application, Restart(limit=1, pauses=()), process, start)
-    channel.session_opened(new_peer(channel, REVISIONS, application))
-
-    async def read() -> None:
-        with pytest.raises(EndOfChannel, match=r"not today.*1 times within 300 s"):
-            await channel.receive()
-
-    with anyio.fail_after(20):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(read)
-            yield channel
-            start.fails.set()
-
-
-def message_of(kind: MessageKind) -> OutgoingMessage:
-    """A message of the client."""
-    return OutgoingMessage(b"{}", kind, 1 if kind == "request" else None, "tools/list")
-
-
-async def test_a_request_sent_while_the_process_ends_is_lost() -> None:
-    process, start = Process(), Start()
-
-    async def send(kind: MessageKind, results: list[str]) -> None:
-        try:
-            await channel.send(message_of(kind))
-            results.append("sent")
-        except ResponseLostError as error:
-            results.append(f"{error}")
-
-    request, notification = list[str](), list[str]()
-    async with open_channel(process, start) as channel, anyio.create_task_group() as tasks:
-        tasks.start_soon(send, "request", request)
-        tasks.start_soon(send, "notification", notification)
-        await anyio.wait_all_tasks_blocked()
-        await process.hang_up()
-        await start.begins.wait()
-        process.reads.set()
-    assert request == ["tools/list: the server process has ended"]
-    assert notification == ["sent"]
-
-
-async def test_a_request_that_waits_fails_at_the_limit() -> None:
-    process, start = Process(), Start()
-
-    async def send() -> None:
-        with pytest.raises(ConnectionClosedError, match="the limit of Restart"):
-            await channel.send(message_of("request"))
-
-    async with open_channel(process, start) as channel:
-        await process.hang_up()
-        await start.begins.wait()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(send)
-            await anyio.wait_all_tasks_blocked()
-            start.fails.set()
-
-
-class Talkative(FakeServer):
-    """A process that says long things without end, and never answers."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        text = b"x" * (BUFFERED_BYTES // 4)
-        self._message = b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"%b"}}' % text
-
-    async def receive(self) -> bytes:
-        return self._message
-
-    async def follow_stderr(self, on_output: Callable[[], object]) -> None:
-        await anyio.sleep_forever()
-
-
 async def test_messages_of_a_process_before_its_session_are_bounded() -> None:
+    class Talkative(FakeServer):
+        def __init__(self) -> None:
+            super().__init__(None)
+            text = b"x" * (BUFFERED_BYTES // 4)
+            self._message = (
+                b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"%b"}}' % text
+            )
+
+        async def receive(self) -> bytes:
+            return self._message
+
+        async def follow_stderr(self, on_output: Callable[[], object]) -> None:
+            await anyio.sleep_forever()
+
     async def start() -> Any:
         return Talkative()
 
@@ -350,3 +261,29 @@ async def test_messages_of_a_process_before_its_session_are_bounded() -> None:
     text = "expected the response to initialize, got 4 other messages"
     with anyio.fail_after(20), pytest.raises(EndOfChannel, match=text):
         await channel.receive()
+
+
+async def test_each_output_on_standard_error_is_reported() -> None:
+    writes = "import sys\nfor line in sys.stdin: print(line, file=sys.stderr, flush=True)"
+    command = [sys.executable, "-c", writes]
+    lines: list[bool] = []
+    with anyio.fail_after(30):
+        channel = await open_process(command, on_stderr=None)
+        async with anyio.create_task_group() as tasks:
+            ended = anyio.Event()
+
+            def on_output() -> None:
+                lines.append(True)
+                ended.set()
+
+            tasks.start_soon(channel.follow_stderr, on_output)
+            for number in range(1, 4):
+                ended = anyio.Event()
+                await anyio.wait_all_tasks_blocked()
+                while len(lines) < number:
+                    await channel.send(OutgoingMessage(b"a line"))
+                    with anyio.move_on_after(0.2):
+                        await ended.wait()
+            tasks.cancel_scope.cancel()
+        await channel.close()
+    assert channel.stderr_tail[0] == "a line"

@@ -16,21 +16,12 @@ import pytest
 
 from kit.live import FakeServer
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
-from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.client_settings import Timeouts
-from mcpgen_runtime.client.sync_client import connect_sync
-from mcpgen_runtime.errors import (
-    ConnectionClosedError,
-    McpError,
-    RequestTimeoutError,
-    RevisionError,
-    ServerStartError,
-)
+from mcpgen_runtime.errors import RequestTimeoutError, RevisionError, ServerStartError
 from mcpgen_runtime.facts import HANDSHAKE as ANY_HANDSHAKE
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.transports.process import open_process
 
 pytestmark = pytest.mark.processes
 
@@ -128,12 +119,6 @@ async def test_a_hanging_process_leaves_nothing_when_it_is_replaced(
         async with connect(command(failure), env=starts.env, timeouts=timeouts):
             first, child, second = starts.pids
             assert [runs(first), runs(child), runs(second)] == [False, False, True]
-
-
-def test_a_client_without_an_event_loop_starts_it_anew_as_well(starts: Starts) -> None:
-    with connect_sync(command("exits"), env=starts.env) as client:
-        assert client.revision == "2024-11-05"
-    assert len(starts.pids) == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes do not tell there what was read")
@@ -249,42 +234,3 @@ def test_a_package_without_a_handshake_has_no_pin_for_it() -> None:
     assert list(REVISIONS.select("handshake")) == list(HANDSHAKE)
     assert list(REVISIONS.select(None)) == list(ALL)
     assert list(REVISIONS.select(PER_REQUEST[-1])) == [PER_REQUEST[-1]]
-
-
-async def test_a_channel_that_ends_after_the_probe_names_the_pin() -> None:
-    class Ends(FakeServer):
-        async def send(self, message: OutgoingMessage) -> None:
-            await self.hang_up()
-
-    for revision, named in ((None, True), ("handshake", False)):
-        with pytest.raises(ConnectionClosedError) as failed:
-            async with connect(Ends(None), revision=revision):
-                pytest.fail("it never answered")
-        assert (f"revision={ANY_HANDSHAKE!r}" in str(failed.value)) is named
-
-
-async def test_a_process_is_started_no_third_time(starts: Starts) -> None:
-    timeouts = Timeouts(opening=2, probe=0.1)
-    with anyio.fail_after(10), pytest.raises(McpError):
-        async with connect(command("exits-always"), env=starts.env, timeouts=timeouts):
-            pytest.fail("it never started")
-    assert starts.heard == [PROBE, INITIALIZE]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes do not tell there what was read")
-async def test_a_process_tells_whether_it_took_what_was_sent() -> None:
-    waits = "input(); print('{}', flush=True); input()"
-    channel = await open_process([sys.executable, "-c", waits])
-    took = [channel.took_input]
-    try:
-        await channel.send(OutgoingMessage(b"{}"))
-        assert await channel.receive() == b"{}"
-        took.append(channel.took_input)
-    finally:
-        await channel.close()
-    assert [*took, channel.took_input] == [False, True, True]
-    ends = await open_process([sys.executable, "-c", "raise SystemExit"])
-    with pytest.raises(McpError):
-        await ends.receive()
-    await ends.close()
-    assert not ends.took_input

@@ -26,19 +26,16 @@ from mcpgen_runtime.client.strict_schemas import (
     Subset,
     without_absent,
 )
+from package.client.test_model_tools import model_call, schemas
 
 TEXT, NUMBER, NULL = ({"type": kind} for kind in ("string", "integer", "null"))
-EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
+
+
 OBJECT: dict[str, Any] = {"type": "object", "properties": {"a": TEXT}}
 DEFINITIONS = {
     "Text": TEXT,
     "Loop": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}},
 }
-
-
-def keyword_schemas(keyword: str, *values: Any) -> list[dict[str, Any]]:
-    """Schemas that say one thing each: a keyword with a value."""
-    return [{keyword: value} for value in values]
 
 
 MEMBERS: list[Any] = [
@@ -55,7 +52,7 @@ MEMBERS: list[Any] = [
     *({**NUMBER, key: 1} for key in ("minimum", "maximum", "multipleOf", "exclusiveMinimum")),
     *({**TEXT, "default": value} for value in ("a", None)),
     *({**TEXT, "title": "t", "deprecated": True, "readOnly": True, "$comment": "c"},),
-    *keyword_schemas("const", "a", 1, True, None, 1.5, []),
+    *({"const": value} for value in ("a", 1, True, None, 1.5, [])),
     *({"enum": values} for values in (["a"], ["a", 1], [1, 2], [None, "a"], [None], [])),
     {"type": "string", "enum": ["a", None]},
     {"type": ["string", "null"], "enum": ["a", None]},
@@ -138,26 +135,6 @@ def test_arguments_are_an_object(schema: dict[str, Any]) -> None:
     assert reduce_schema(OPENAI, schema) == "not strict: /: not an object"
 
 
-@pytest.mark.parametrize("subset", BY_API.values(), ids=BY_API)
-def test_arguments_without_members_are_an_object(subset: Subset) -> None:
-    schema = json.loads(reduce_schema(subset, {"type": "object"}))
-    assert (schema["type"], schema["properties"]) == ("object", {})
-
-
-@pytest.mark.parametrize(
-    ("levels", "error"),
-    [
-        (1, "not strict: /properties/m: more than 1 levels"),
-        (2, "not strict: /properties/m/items: more than 2 levels"),
-        (3, None),
-    ],
-)
-def test_levels_of_objects_and_arrays_have_a_bound(levels: int, error: str | None) -> None:
-    subset = Subset(frozenset(), frozenset(), levels=levels)
-    schema = arguments({"type": "array", "items": TEXT}, "m")
-    assert (reduce_schema(subset, schema) == error) is (error is not None)
-
-
 @pytest.mark.parametrize(("name", "levels"), [("default", 100), ("openai", 10), ("gemini", 100)])
 def test_an_api_reads_so_many_levels(name: str, levels: int) -> None:
     subset = {"default": Subset(frozenset(), frozenset()), **SUBSETS}[name]
@@ -168,13 +145,6 @@ def test_an_api_reads_so_many_levels(name: str, levels: int) -> None:
     deeper = reduce_schema(subset, arguments({"type": "array", "items": node}, "m"))
     place = f"/properties/m{'/items' * (levels - 1)}"
     assert deeper == f"not strict: {place}: more than {levels} levels"
-
-
-def test_levels_of_a_definition_are_counted_from_the_definition() -> None:
-    subset = Subset(frozenset(), frozenset(), is_recursive=True, levels=2)
-    loop = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}}
-    schema = {**EMPTY, "properties": {"m": {"$ref": "#/$defs/Loop"}}, "$defs": {"Loop": loop}}
-    assert json.loads(reduce_schema(subset, schema))["$defs"]["Loop"].keys() >= loop.keys()
 
 
 OPTIONAL = {"type": "object", "properties": {"a": TEXT, "b": {"type": ["string", "null"]}}}
@@ -212,22 +182,6 @@ ABSENT: list[tuple[Any, Any, Any]] = [
 @pytest.mark.parametrize(("schema", "given", "expected"), ABSENT)
 def test_null_stands_for_an_absent_member_only(schema: Any, given: Any, expected: Any) -> None:
     assert without_absent(given, schema) == expected
-
-
-@pytest.mark.parametrize(("depth", "kept"), [(20, {"a": None}), (21, {})])
-def test_null_is_looked_for_in_twenty_alternatives(depth: int, kept: Any) -> None:
-    node: Any = NULL
-    for _ in range(depth):
-        node = {"anyOf": [node]}
-    assert without_absent({"a": None}, {"properties": {"a": node}}) == kept
-
-
-@pytest.mark.parametrize(("depth", "kept"), [(20, {}), (21, {"a": None})])
-def test_members_are_looked_for_in_twenty_alternatives(depth: int, kept: Any) -> None:
-    node: Any = OPTIONAL
-    for _ in range(depth):
-        node = {"oneOf": [node]}
-    assert without_absent({"a": None}, node) == kept
 
 
 @pytest.mark.parametrize("depth", [50, 5000])
@@ -268,11 +222,7 @@ def test_any_schema_is_reduced_or_refused(schema: dict[str, Any], arguments: Any
             )
 
 
-# Names of arguments that an API refuses: others are declared, and mapped back in calls.
-# Patterns are those of Anthropic's error and of parameters in Gemini's FunctionDeclaration.
-
-asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-PATTERNS = {
+PATTERNS = {  # of Anthropic's error and of parameters in Gemini's FunctionDeclaration
     "anthropic": re.compile(r"[a-zA-Z0-9_.-]{1,64}"),
     "gemini": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}"),
 }
@@ -334,13 +284,6 @@ def server_of(schema: dict[str, Any]) -> Server:
     return server
 
 
-def schema_in(tool: Any) -> Any:
-    if "functionDeclarations" in tool:
-        (tool,) = tool["functionDeclarations"]
-        return tool.get("parameters") or tool["parametersJsonSchema"]
-    return tool["input_schema"]
-
-
 def as_declared(value: Any, names: dict[str, str]) -> Any:
     """Arguments as a model gives them: known names are those that were declared."""
     if isinstance(value, dict):
@@ -348,20 +291,7 @@ def as_declared(value: Any, names: dict[str, str]) -> Any:
     return [as_declared(each, names) for each in value] if isinstance(value, list) else value
 
 
-def call_of(api: ModelApi, arguments: Any) -> Any:
-    if api == "gemini":
-        return {"functionCall": {"name": "search", "args": arguments}}
-    return {"type": "tool_use", "id": "1", "name": "search", "input": arguments}
-
-
-def text_in(answer: Any) -> Any:
-    if "functionResponse" in answer:
-        return json.loads(answer["functionResponse"]["response"]["output"])
-    return json.loads(answer["content"][0]["text"])
-
-
-@asyncio
-@pytest.mark.anyio
+@pytest.mark.on_asyncio
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("api", ["anthropic", "gemini"])
 async def test_names_that_an_api_refuses_are_replaced_and_noted(
@@ -369,7 +299,7 @@ async def test_names_that_an_api_refuses_are_replaced_and_noted(
 ) -> None:
     async with connect(server_of(REFUSED)) as client:
         tools = await client.tools_for(api, strict=strict)
-    schema = schema_in(tools[0])
+    schema = schemas(api, tools)["search"]
     declared = list(properties(schema))
     assert all(PATTERNS[api].fullmatch(name) for name in declared)
     assert len(schema["properties"]) == len(REFUSED["properties"])
@@ -382,8 +312,7 @@ async def test_names_that_an_api_refuses_are_replaced_and_noted(
     assert "/properties/fine: declared" not in notes
 
 
-@asyncio
-@pytest.mark.anyio
+@pytest.mark.on_asyncio
 @pytest.mark.parametrize("api", ["anthropic", "gemini"])
 @pytest.mark.parametrize("listed", [True, False], ids=["same client", "another client"])
 async def test_calls_have_the_names_of_the_tool(api: ModelApi, listed: bool) -> None:
@@ -398,12 +327,16 @@ async def test_calls_have_the_names_of_the_tool(api: ModelApi, listed: bool) -> 
     async with connect(server_of(REFUSED)) as client:
         if listed:
             await client.tools_for(api)
-        answer = await client.call_from(call_of(api, arguments))
-    assert text_in(answer) == CALLED
+        answer = await client.call_from(model_call(api, "search", arguments))
+    text = (
+        answer["functionResponse"]["response"]["output"]
+        if api == "gemini"
+        else answer["content"][0]["text"]
+    )
+    assert json.loads(text) == CALLED
 
 
-@asyncio
-@pytest.mark.anyio
+@pytest.mark.on_asyncio
 @pytest.mark.parametrize("api", ["openai", "openai-chat"])
 async def test_an_api_without_a_pattern_gets_all_names(api: ModelApi) -> None:
     async with connect(server_of(REFUSED)) as client:

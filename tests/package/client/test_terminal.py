@@ -9,17 +9,10 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.client.item_texts import (
-    argument_types,
-    block_text,
-    first_line,
-    item_row,
-    print_block,
-)
+from mcpgen_runtime.client.item_texts import argument_types, block_text, item_row
 from mcpgen_runtime.client.server_document import ConfigInput
 from mcpgen_runtime.client.terminal_handlers import TerminalHandlers, ask_input
 from mcpgen_runtime.errors import ProtocolError
-from mcpgen_runtime.runtime.terminal_output import PlainOutput
 
 pytestmark = [
     pytest.mark.anyio,
@@ -174,19 +167,6 @@ async def test_the_user_answers_in_place_of_a_model(
     assert caught.value.code == -1
 
 
-async def test_a_long_text_is_shown_in_part(
-    writes: Ask, capsys: pytest.CaptureFixture[str]
-) -> None:
-    writes("c\n")
-    await answer("elicitation/create", {"message": "x" * 5000, "url": "u"})
-    assert capsys.readouterr().err.count("x") == 4000
-
-
-def test_other_methods_are_not_answered() -> None:
-    row: Any = SimpleNamespace(name="roots/list")
-    assert TerminalHandlers().mcp_handler(row) is None
-
-
 @pytest.mark.parametrize(
     ("question", "lines", "value", "text"),
     [
@@ -238,16 +218,6 @@ def test_an_input_of_a_configuration_is_asked_for(
 def test_a_schema_is_shown_as_its_types(rules: Any, types: list[str]) -> None:
     schema = {"$defs": {"A": TEXT, "B": {"$ref": "#/$defs/B"}}}
     assert argument_types(rules, schema) == types
-
-
-def test_four_levels_of_references_are_followed() -> None:
-    links: dict[str, Any] = {
-        f"{number}": {"$ref": f"#/$defs/{number + 1}"} for number in range(1, 4)
-    }
-    schema: Any = {"$defs": {**links, "4": TEXT}}
-    assert argument_types({"$ref": "#/$defs/1"}, schema) == ["string"]
-    schema = {"$defs": {**links, "4": {"anyOf": [TEXT]}}}
-    assert argument_types({"$ref": "#/$defs/1"}, schema) == []
 
 
 @pytest.mark.parametrize(
@@ -310,49 +280,3 @@ def test_other_items_are_shown_by_address_or_arguments(
 )
 def test_a_block_is_shown_as_what_it_is(block: Any, text: str) -> None:
     assert " ".join(block_text(block).split()) == text
-
-
-def test_a_list_shows_one_line_of_a_description() -> None:
-    assert first_line("x" * 100) == "x" * 100
-    assert first_line("x" * 101) == f"{'x' * 97}..."
-
-
-class RecordedOutput(PlainOutput):
-    """Keeps the texts of a server, each with whether it is Markdown."""
-
-    def __init__(self) -> None:
-        self.texts: list[tuple[str, bool | None]] = []
-
-    def text(self, text: str, *, markdown: bool | None = None) -> None:
-        self.texts.append((text, markdown))
-
-
-@pytest.mark.parametrize(
-    ("block", "shown"),
-    [
-        ({"type": "text", "text": "a"}, ("a", None)),
-        ({"type": "resource_link", "name": "n", "uri": "a://b"}, ("[n: a://b]", False)),
-        ({"type": "resource", "resource": {"text": "a"}}, ("a", None)),
-        ({"type": "resource", "resource": {"text": "a", "mimeType": "text/html"}}, ("a", False)),
-        (
-            {"type": "resource", "resource": {"text": "a", "mimeType": "Text/Markdown ;x=y"}},
-            ("a", True),
-        ),
-    ],
-)
-def test_text_is_markdown_if_its_type_says_so(block: Any, shown: tuple[str, bool | None]) -> None:
-    out = RecordedOutput()
-    print_block(out, block)
-    assert out.texts == [shown]
-
-
-@pytest.mark.parametrize("kind", ["$ref", "anyOf", "oneOf"])
-def test_types_are_looked_for_in_four_levels(kind: str) -> None:
-    rules: Any = TEXT
-    definitions: dict[str, Any] = {}
-    shown = []
-    for level in range(6):
-        shown.append(argument_types(rules, {"$defs": definitions}))
-        definitions[f"{level}"] = rules
-        rules = {kind: f"#/$defs/{level}" if kind == "$ref" else [rules, {"type": "null"}]}
-    assert shown == [["string"]] * 5 + [[]]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Any, NamedTuple, TypedDict
@@ -16,15 +13,15 @@ import pytest
 from pydantic import BaseModel, Field
 
 from kit.scripted import connect_scripted
-from kit.stdio_process import PATHS
 from kit.wire import ALL
-from mcpgen_runtime import connect, connect_sync
+from mcpgen_runtime import connect
 from mcpgen_runtime.errors import ToolError, ToolFailedError, ToolResultError
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import Image
 
 NEWEST, OLDEST = ALL[-1], ALL[0]
-ENVIRONMENT = {**os.environ, **PATHS}
+
+
 every = pytest.mark.parametrize("revision", ALL)
 two = pytest.mark.parametrize("revision", [OLDEST, NEWEST])
 
@@ -130,25 +127,6 @@ async def test_a_text_is_taken_as_it_is_by_types_that_texts_have() -> None:
         for returns in (str, Any, Annotated[Any, "x"], Annotated[str, {"unit": "m"}]):
             assert await client.call_tool("greet", returns=returns) == "[1]"
         assert await client.call_tool("greet", returns=Annotated[list[int], {"a": 1}]) == [1]
-
-
-async def test_type_checkers_report_a_variable_of_another_type() -> None:
-    async with connect(weather()) as client:
-        # mypy reports an ignored error that does not occur.
-        wrong: int = await client.call_tool("greet", returns=str)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType] - the error is what is tested
-        other: int = await client.call_tool("days", returns=list[date])  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType] - the error is what is tested
-        right: float = await client.call_tool("count", returns=int)
-        either: int | None = await client.call_tool("count", returns=int | None)
-    values: list[object] = [wrong, other, right, either]
-    assert values == ["[1]", [date(2026, 7, 1)], 5, 5]
-
-
-@two
-async def test_the_blocking_client_has_the_same_values(revision: str) -> None:
-    with connect_sync(weather(), revision=revision) as client:
-        value = client.call_tool("forecast", {"city": "Oslo"}, returns=Forecast)
-        assert value == Forecast("Oslo", date(2026, 7, 1), 21)
-        assert client.call_tool("greet").data == "[1]"
 
 
 @every
@@ -272,16 +250,3 @@ async def test_a_type_without_json_form_is_refused_before_the_call(returns: Any)
         with pytest.raises(TypeError, match=r"^returns="):
             await client.call_tool("count", returns=returns)
     assert server.heard == []
-
-
-def test_a_client_imports_nothing_that_converts_types() -> None:
-    code = """
-import sys
-from mcpgen_runtime import connect
-assert connect
-print(*(name for name in sys.modules if name.endswith((".value_types", ".type_schemas"))))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=ENVIRONMENT
-    )
-    assert done.stdout.strip() == ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from kit.wire import SESSIONS
 from mcpgen_runtime import (
     AuthorizationError,
     Bearer,
-    ClientCredentials,
     FileStore,
     HttpStatusError,
     MemoryStore,
@@ -29,7 +27,6 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
-from mcpgen_runtime.runtime.time_limits import pausable, pause_limits
 from package.client.auth.protected import (
     Issuer,
     Protected,
@@ -50,7 +47,8 @@ every_revision = pytest.mark.parametrize("revision", OVER_HTTP)
 with_metadata = pytest.mark.parametrize(
     "revision", revisions_holding("auth-flow.resource-implemented")
 )
-CHALLENGE = ('error="insufficient_scope"', 'scope="write"', 'realm="a, b=c"')
+
+
 with_step_up = pytest.mark.parametrize("revision", revisions_holding("auth-scope.step-up-parse"))
 with_iss = pytest.mark.parametrize("revision", revisions_holding("auth-flow.iss-failure-aborts"))
 
@@ -120,68 +118,44 @@ async def test_the_opening_waits_for_the_user_without_a_time_limit() -> None:
     assert left[0] > limits.opening  # what is left is the limit of the test
 
 
-async def test_a_time_limit_goes_on_after_a_pause_where_it_was() -> None:
-    with anyio.CancelScope(deadline=anyio.current_time() + 5) as scope, pausable(scope):
-        before = scope.deadline
-        with pause_limits():
-            assert scope.deadline == float("inf")
-            while anyio.current_time() == before - 5:
-                await anyio.lowlevel.checkpoint()
-        assert before <= scope.deadline < float("inf")
-    with pause_limits():
-        pass
+NEW = "Bearer access-1"
+RENEWALS = {
+    "a refused token is renewed": (False, True, ["Bearer old", NEW], ["refresh_token"]),
+    "an ended token is renewed before it is sent": (True, True, [NEW], ["refresh_token"]),
+    "without a refresh token that is accepted, the user is asked": (
+        False,
+        False,
+        ["Bearer old", NEW],
+        ["refresh_token", "authorization_code"],
+    ),
+    "nor is an ended token sent then": (
+        True,
+        False,
+        [None, NEW],
+        ["refresh_token", "authorization_code"],
+    ),
+}
 
 
 @requirement("auth-flow.local-public-client")
+@pytest.mark.parametrize(
+    ("ended", "renewable", "sent", "kinds"), RENEWALS.values(), ids=RENEWALS.keys()
+)
 @every_revision
 async def test_a_stored_token_is_used_and_renewed_before_any_browser(
-    revision: str,
+    revision: str, ended: bool, renewable: bool, sent: list[str | None], kinds: list[str]
 ) -> None:
     store = MemoryStore()
     async with run_protected_server(revision) as (script, _):
-        await store_grant(script, store)
-        script.issuer.refresh_tokens["refresh-x"] = frozenset()
+        await store_grant(script, store, renew_at=1.0 if ended else None)
+        if renewable:
+            script.issuer.refresh_tokens["refresh-x"] = frozenset()
         async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             await client.list_tools()
-        assert script.authorizations[0] == "Bearer old"
-        assert set(script.authorizations[1:]) == {"Bearer access-1"}
-        assert script.issuer.visits == []
+        assert list(dict.fromkeys(script.authorizations)) == sent
+        assert [form["grant_type"] for form in script.issuer.forms] == kinds
+        assert len(script.issuer.visits) == len(kinds) - 1
         assert script.issuer.forms[0]["client_id"] == "client-x"
-
-
-@every_revision
-async def test_a_token_that_has_ended_is_renewed_before_it_is_sent(revision: str) -> None:
-    store = MemoryStore()
-    async with run_protected_server(revision) as (script, _):
-        await store_grant(script, store, renew_at=1.0)
-        script.issuer.refresh_tokens["refresh-x"] = frozenset()
-        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
-            await client.list_tools()
-        assert set(script.authorizations) == {"Bearer access-1"}
-
-
-@every_revision
-async def test_a_token_that_has_ended_for_good_is_not_sent(revision: str) -> None:
-    store = MemoryStore()
-    async with run_protected_server(revision) as (script, _):
-        await store_grant(script, store, renew_at=1.0)
-        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
-            await client.list_tools()
-        assert "Bearer old" not in script.authorizations
-        assert len(script.issuer.visits) == 1
-
-
-@every_revision
-async def test_a_refused_refresh_token_is_dropped_and_the_user_asked(
-    revision: str,
-) -> None:
-    store = MemoryStore()
-    async with run_protected_server(revision) as (script, _):
-        await store_grant(script, store)
-        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
-            await client.list_tools()
-        kinds = [form["grant_type"] for form in script.issuer.forms]
-        assert kinds == ["refresh_token", "authorization_code"]
 
 
 @every_revision
@@ -217,24 +191,6 @@ async def test_many_tasks_renew_once(tasks: int) -> None:
         assert len(script.issuer.visits) == 1
 
 
-async def test_two_clients_with_one_store_renew_once(tmp_path: Path) -> None:
-    store = FileStore(tmp_path, encrypted=False)
-    async with run_protected_server() as (script, _):
-        await store_grant(script, store)
-        script.issuer.refresh_tokens["refresh-x"] = frozenset()
-
-        async def work() -> None:
-            own = FileStore(tmp_path, encrypted=False)
-            async with client_of(script, agreeing_user(script.issuer, store=own)) as client:
-                await client.list_tools()
-
-        async with anyio.create_task_group() as group:
-            for _ in range(3):
-                group.start_soon(work)
-        assert [form["grant_type"] for form in script.issuer.forms] == ["refresh_token"]
-        assert script.issuer.visits == []
-
-
 async def test_a_task_cancelled_while_it_renews_blocks_no_other(tmp_path: Path) -> None:
     store = FileStore(tmp_path, encrypted=False)
     async with run_protected_server() as (script, _):
@@ -250,28 +206,6 @@ async def test_a_task_cancelled_while_it_renews_blocks_no_other(tmp_path: Path) 
             script.issuer.refresh_tokens["refresh-1"] = frozenset()
             await client.call_tool("echo")
         assert len(script.issuer.visits) <= 2
-
-
-@requirement("auth-scope.select-from-challenge", "auth-scope.challenge-authoritative")
-@requirement("auth-scope.select-from-prm", "auth-scope.select-omit", "auth-scope.least-privilege")
-@pytest.mark.parametrize(
-    ("challenge", "supported", "asked"),
-    [
-        ('Bearer scope="a b"', ["c", "d"], "a b"),
-        ("Bearer", ["c", "d"], "c d"),
-        ("Bearer", None, None),
-    ],
-)
-@with_step_up
-async def test_the_user_is_first_asked_for_the_scopes_that_are_named(
-    challenge: str, supported: list[str] | None, asked: str | None, revision: str
-) -> None:
-    async with run_protected_server(revision) as (script, _):
-        script.challenge, script.scopes = challenge, supported
-        async with client_of(script, agreeing_user(script.issuer)):
-            pass
-    (visit,) = script.issuer.visits
-    assert visit.get("scope") == asked
 
 
 @requirement("auth-scope.step-up-union", "auth-scope.step-up-union-source")
@@ -364,24 +298,6 @@ async def test_a_user_who_denies_a_step_up_is_not_asked_again(revision: str) -> 
 
 @requirement("auth-scope.step-up-parse")
 @with_step_up
-@pytest.mark.parametrize("parameters", list(permutations(CHALLENGE)), ids=", ".join)
-async def test_the_parameters_of_a_403_come_in_any_order(
-    revision: str, parameters: tuple[str, ...]
-) -> None:
-    async with run_protected_server(revision) as (script, _):
-
-        async def refuse(asked: Asked, reply: Reply) -> None:
-            await reply.whole(403, WWW_Authenticate=f"Bearer {', '.join(parameters)}")
-
-        script.once["tools/call"] = [refuse]
-        async with client_of(script, agreeing_user(script.issuer)) as client:
-            await client.call_tool("echo")
-        _, second = script.issuer.visits
-        assert "write" in second["scope"].split()
-
-
-@requirement("auth-scope.step-up-parse")
-@with_step_up
 @pytest.mark.parametrize(("status", "error"), [(403, "other"), (400, "insufficient_scope")])
 async def test_a_403_without_insufficient_scope_starts_no_flow(
     revision: str, status: int, error: str
@@ -402,6 +318,10 @@ async def test_a_403_without_insufficient_scope_starts_no_flow(
 async def test_a_token_refused_when_just_issued_ends_the_attempt(
     revision: str,
 ) -> None:
+    class Refusing(dict[str, frozenset[str]]):
+        def get(self, *_: Any) -> Any:
+            return None
+
     async with run_protected_server(revision) as (script, server):
         script.issuer.valid = Refusing()
         with pytest.raises(HttpStatusError, match="401"):
@@ -409,13 +329,6 @@ async def test_a_token_refused_when_just_issued_ends_the_attempt(
                 pass
         assert [asked.target for asked in server.asked if asked.verb == "POST"].count("/mcp") == 2
         assert len(script.issuer.visits) == len(script.issuer.forms) == 1
-
-
-class Refusing(dict[str, frozenset[str]]):
-    """Takes tokens and knows none."""
-
-    def get(self, *_: Any) -> Any:
-        return None
 
 
 @requirement(
@@ -450,47 +363,6 @@ async def test_another_authorization_server_gets_nothing_of_the_first(revision: 
         listing = [asked for asked in server.asked if asked.what == "tools/list"]
         tokens = [asked.fields["authorization"] for asked in listing]
         assert tokens == ["Bearer access-1", "Bearer b-access-1"]
-
-
-@requirement("auth-flow.only-own-as-tokens")
-@with_metadata
-async def test_servers_of_different_issuers_get_tokens_of_their_own(revision: str) -> None:
-    issuers = run_issuer(Issuer("b-"))
-    async with run_protected_server(revision) as (script, _), issuers as second:
-        other = Protected(second, revision)
-
-        async def visit(url: str) -> str:
-            of_second = url.startswith(f"{second.url}/")
-            return await (second if of_second else script.issuer).visit(url)
-
-        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
-        async with serve_script(other):
-            for each in (script, other, script, other):
-                async with client_of(each, auth) as client:
-                    await client.list_tools()
-        assert set(script.authorizations) == {None, "Bearer access-1"}
-        assert set(other.authorizations) == {None, "Bearer b-access-1"}
-        assert len(second.visits) == len(script.issuer.visits) == 1
-
-
-@requirement("auth-registration.preregistered-mismatch-error")
-@with_metadata
-async def test_registered_credentials_stay_at_their_first_issuer(revision: str) -> None:
-    store = MemoryStore()
-    async with (
-        run_protected_server(revision) as (script, _),
-        run_protected_server(revision) as (other, _),
-    ):
-        script.issuer.registered["me"] = {"redirect_uris": [REDIRECT_URI]}
-        redirect = Redirect(REDIRECT_URI, script.issuer.visit)
-        async with client_of(script, OAuth(client_id="me", redirect=redirect, store=store)):
-            pass
-        script.issuer = other.issuer
-        with pytest.raises(AuthorizationError, match="expected the authorization server"):
-            async with client_of(script, OAuth(client_id="me", redirect=redirect, store=store)):
-                pass
-        assert other.issuer.visits == []
-        assert other.issuer.forms == []
 
 
 @requirement("auth-flow.only-own-as-tokens")
@@ -642,31 +514,6 @@ async def test_two_servers_of_one_issuer_have_tokens_of_their_own(revision: str)
             assert [each["resource"] for each in sent] == [script.url, other.url]
         assert len(script.issuer.registered) == 1
         assert "Bearer access-1" not in other.authorizations
-
-
-class Lasting(Issuer):
-    """Lists the scope for refresh tokens."""
-
-    def metadata(self) -> dict[str, Any]:
-        return {**super().metadata(), "scopes_supported": ["offline_access"]}
-
-
-@requirement("auth-flow.offline-access-allowed", "auth-flow.offline-access-only-if-listed")
-@pytest.mark.parametrize(("kind", "asked"), [(Lasting, "read offline_access"), (Issuer, "read")])
-@pytest.mark.parametrize("revision", revisions_holding("auth-flow.offline-access-allowed"))
-async def test_refresh_tokens_are_asked_for_where_there_is_a_user_only(
-    kind: type[Issuer], asked: str, revision: str
-) -> None:
-    async with run_protected_server(revision, issuer=kind()) as (script, _):
-        script.scopes = ["read", "offline_access"]  # of the server, which does not count
-        async with client_of(script, agreeing_user(script.issuer)) as client:
-            await client.list_tools()
-        assert script.issuer.visits[0]["scope"] == asked
-        script.issuer.machine, script.scopes = True, None
-        auth = ClientCredentials("me", "s", scopes=["read"])
-        async with client_of(script, auth) as client:
-            await client.list_tools()
-        assert script.issuer.forms[-1]["scope"] == "read"
 
 
 async def test_clients_in_threads_share_a_way_to_a_token() -> None:

@@ -44,14 +44,6 @@ def ring() -> Iterator[Remembering]:
     keyring.set_keyring(before)
 
 
-@pytest.fixture
-def no_ring() -> Iterator[None]:
-    before = keyring.get_keyring()
-    keyring.set_keyring(fail.Keyring())
-    yield
-    keyring.set_keyring(before)
-
-
 async def test_a_record_is_kept_replaced_and_removed(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "new", encrypted=False)
     assert await store.load("key") is None
@@ -79,7 +71,9 @@ async def test_a_record_that_cannot_be_written_leaves_no_file(
     tmp_path: Path,
 ) -> None:
     store = FileStore(tmp_path, encrypted=False)
-    in_its_place = store._path("key")
+    await store.save("key", b"first")
+    (in_its_place,) = tmp_path.iterdir()
+    in_its_place.unlink()
     in_its_place.mkdir()
     with pytest.raises(OSError, match="directory"):
         await store.save("key", b"secret")
@@ -94,17 +88,19 @@ async def test_records_are_encrypted_where_there_is_a_keyring(
     (file,) = tmp_path.iterdir()
     assert b"secret" not in file.read_bytes()
     assert await FileStore(tmp_path).load("key") == b"secret"
-    file.rename(store._path("other"))  # a record can't be put in place of another
+    await store.save("other", b"secret")
+    (other,) = set(tmp_path.iterdir()) - {file}
+    file.rename(other)  # a record can't be put in place of another
     assert await store.load("other") is None
     ring.passwords.clear()
-    file = store._path("key")
     await store.save("key", b"secret")
     assert await FileStore(tmp_path).load("key") is None
 
 
 async def test_records_are_written_plainly_where_there_is_none(
-    tmp_path: Path, no_ring: None
+    tmp_path: Path, ring: Remembering
 ) -> None:
+    keyring.set_keyring(fail.Keyring())
     store = FileStore(tmp_path)
     await store.save("key", b"record")
     assert await store.load("key") == b"record"

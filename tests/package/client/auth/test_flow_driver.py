@@ -6,8 +6,8 @@ import datetime
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from mcpgen_runtime import (
     ConnectFailedError,
     Device,
     DeviceCode,
-    Loopback,
     McpError,
     MemoryStore,
 )
@@ -39,11 +38,8 @@ from mcpgen_runtime.auth.steps import (
     PrepareRedirect,
     Save,
     ShowCode,
-    Step,
-    Visit,
 )
 from mcpgen_runtime.client.auth.flow_driver import AuthFetcher, FlowDriver
-from mcpgen_runtime.client.auth.interactions import UserAgent
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
@@ -51,6 +47,17 @@ pytestmark = pytest.mark.anyio
 
 async def reply_nothing(asked: Asked, reply: Reply) -> None:
     await reply.whole(200, b"{}")
+
+
+async def fetch(
+    step: Fetch, permits: Callable[[str], bool] = lambda address: True, **how: Any
+) -> Fetched:
+    """The response to one request of a flow."""
+    fetcher = AuthFetcher(permits, **how)
+    try:
+        return await fetcher.fetch(step)
+    finally:
+        await fetcher.close()
 
 
 @requirement(
@@ -67,12 +74,8 @@ async def test_a_name_that_resolves_to_a_refused_address_is_refused(host: str) -
         return False
 
     async with HttpServer(reply_nothing) as server:
-        fetcher = AuthFetcher(permits)
-        try:
-            with pytest.raises(ConnectFailedError):
-                await fetcher.fetch(Fetch("GET", server.url.replace("127.0.0.1", host)))
-        finally:
-            await fetcher.close()
+        with pytest.raises(ConnectFailedError):
+            await fetch(Fetch("GET", server.url.replace("127.0.0.1", host)), permits)
         assert server.asked == []
     assert "127.0.0.1" in checked
 
@@ -91,23 +94,16 @@ async def test_a_name_that_changes_its_address_leads_to_no_refused_one(
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     async with HttpServer(reply_nothing) as server:
-        fetcher = AuthFetcher(lambda address: address == "127.0.0.2")
-        try:
-            with pytest.raises(ConnectFailedError):
-                await fetcher.fetch(Fetch("GET", server.url.replace("127.0.0.1", "moving.example")))
-        finally:
-            await fetcher.close()
+        step = Fetch("GET", server.url.replace("127.0.0.1", "moving.example"))
+        with pytest.raises(ConnectFailedError):
+            await fetch(step, lambda address: address == "127.0.0.2")
         assert server.asked == []
 
 
 async def test_a_request_carries_what_it_was_given_and_no_more() -> None:
     async with HttpServer(reply_nothing) as server:
-        fetcher = AuthFetcher(lambda address: True)
-        try:
-            step = Fetch("POST", server.url, {"Accept": "application/json"}, b"a=1")
-            response = await fetcher.fetch(step)
-        finally:
-            await fetcher.close()
+        step = Fetch("POST", server.url, {"Accept": "application/json"}, b"a=1")
+        response = await fetch(step)
     assert (response.status, response.body) == (200, b"{}")
     names = server.asked[0].fields.keys() - {"host", "content-length", "connection"}
     assert names - {"accept-encoding", "user-agent"} == {"accept"}
@@ -166,11 +162,7 @@ async def test_a_redirect_is_not_followed() -> None:
         await reply.whole(302, Location="/elsewhere")
 
     async with HttpServer(redirect) as server:
-        fetcher = AuthFetcher(lambda address: True)
-        try:
-            assert (await fetcher.fetch(Fetch("GET", server.url))).status == 302
-        finally:
-            await fetcher.close()
+        assert (await fetch(Fetch("GET", server.url))).status == 302
         assert len(server.asked) == 1
 
 
@@ -179,13 +171,9 @@ async def test_a_document_of_512_kib_is_read_and_a_longer_one_is_not() -> None:
         await reply.whole(200, b" " * (512 * 1024 + ("longer" in asked.target)))
 
     async with HttpServer(long) as server:
-        fetcher = AuthFetcher(lambda address: True)
-        try:
-            assert len((await fetcher.fetch(Fetch("GET", server.url))).body) == 512 * 1024
-            with pytest.raises(McpError):
-                await fetcher.fetch(Fetch("GET", f"{server.url}?longer"))
-        finally:
-            await fetcher.close()
+        assert len((await fetch(Fetch("GET", server.url))).body) == 512 * 1024
+        with pytest.raises(McpError):
+            await fetch(Fetch("GET", f"{server.url}?longer"))
 
 
 async def test_an_event_stream_has_no_document() -> None:
@@ -193,63 +181,9 @@ async def test_an_event_stream_has_no_document() -> None:
         await reply.whole(401, b"data: x", Content_Type="text/event-stream; a=b", DPoP_Nonce="n")
 
     async with HttpServer(stream) as server:
-        fetcher = AuthFetcher(lambda address: True)
-        try:
-            fields = {"content-type": "text/event-stream; a=b", "dpop-nonce": "n"}
-            response = await fetcher.fetch(Fetch("GET", server.url))
-            assert response == Fetched(401, {**fields, "www-authenticate": ""})
-        finally:
-            await fetcher.close()
-
-
-class OneAtATime:
-    """An interaction that tells when it opens and closes."""
-
-    def __init__(self) -> None:
-        self.log: list[str] = []
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[UserAgent]:
-        self.log.append("open")
-        yield UserAgent("http://127.0.0.1/callback", self.visit)
-        self.log.append("close")
-
-    async def visit(self, url: str) -> str:
-        self.log.append(url)
-        return url
-
-
-async def test_an_interaction_is_closed_before_the_next_is_opened() -> None:
-    def steps() -> Flow[str]:
-        yield PrepareRedirect()
-        yield PrepareRedirect()
-        returned: str = yield Visit("https://as.example/authorize")
-        return returned
-
-    interaction = OneAtATime()
-    driver = FlowDriver(AuthFetcher(lambda address: True), MemoryStore(), interaction)
-    assert await driver.run(steps()) == "https://as.example/authorize"
-    assert interaction.log == ["open", "close", "open", "https://as.example/authorize", "close"]
-
-
-async def test_a_loopback_prefers_the_registered_redirect() -> None:
-    def steps(*registered: str) -> Flow[str]:
-        uri: str = yield PrepareRedirect(registered)
-        return uri
-
-    driver = FlowDriver(AuthFetcher(lambda address: True), MemoryStore(), Loopback())
-    uri = await driver.run(steps())
-    assert await driver.run(steps("https://app.example/callback", uri)) == uri
-
-
-@pytest.mark.parametrize("step", [Visit("https://h"), ShowCode(DeviceCode("A", "https://h"))])
-async def test_a_step_needs_the_interaction_that_it_is_for(step: Step) -> None:
-    def steps() -> Flow[None]:
-        yield step
-
-    driver = FlowDriver(AuthFetcher(lambda address: True), MemoryStore(), OneAtATime())
-    with pytest.raises(AssertionError, match="steps that fit its interaction"):
-        await driver.run(steps())
+        fields = {"content-type": "text/event-stream; a=b", "dpop-nonce": "n"}
+        response = await fetch(Fetch("GET", server.url))
+        assert response == Fetched(401, {**fields, "www-authenticate": ""})
 
 
 async def test_a_silent_server_is_left_after_a_time() -> None:
@@ -257,12 +191,8 @@ async def test_a_silent_server_is_left_after_a_time() -> None:
         await reply.gone()
 
     async with HttpServer(silent) as server:
-        fetcher = AuthFetcher(lambda address: True, seconds=0.1)
-        try:
-            with pytest.raises(AuthorizationError, match=r"no response within 0\.1 s"):
-                await fetcher.fetch(Fetch("GET", f"{server.url}?secret"))
-        finally:
-            await fetcher.close()
+        with pytest.raises(AuthorizationError, match=r"no response within 0\.1 s"):
+            await fetch(Fetch("GET", f"{server.url}?secret"), seconds=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -306,10 +236,6 @@ async def test_an_untrusted_certificate_ends_the_request(untrusted_tls: ssl.SSLC
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve)
         thread.start()
-        fetcher = AuthFetcher(lambda address: True)
-        try:
-            with pytest.raises(McpError, match=r"(?i)certificate"):
-                await fetcher.fetch(Fetch("GET", f"https://127.0.0.1:{listener.getsockname()[1]}/"))
-        finally:
-            await fetcher.close()
+        with pytest.raises(McpError, match=r"(?i)certificate"):
+            await fetch(Fetch("GET", f"https://127.0.0.1:{listener.getsockname()[1]}/"))
         thread.join()

@@ -130,10 +130,11 @@ async def test_only_the_return_with_the_awaited_state_ends_the_wait() -> None:
     assert b"stolen" not in page
 
 
-async def test_a_return_before_the_user_was_sent_away_is_ignored() -> None:
+@pytest.mark.parametrize(("method", "refused"), [("GET", 400), ("POST", 501)])
+async def test_a_return_before_the_user_was_sent_away_is_refused(method: str, refused: int) -> None:
     async with Loopback().open() as agent:
-        status, _, _ = await to_thread.run_sync(get, agent.redirect_uri, "/callback?code=1")
-        assert status == 400
+        status, _, _ = await to_thread.run_sync(get, agent.redirect_uri, "/callback?code=1", method)
+        assert status == refused
 
 
 async def test_half_requests_to_the_callback_take_so_many_threads() -> None:
@@ -146,12 +147,6 @@ async def test_half_requests_to_the_callback_take_so_many_threads() -> None:
         refused = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
         assert await to_thread.run_sync(refused.recv, 1) == b""
         assert threading.active_count() <= before + 16 + 2
-
-
-async def test_other_methods_are_refused() -> None:
-    async with Loopback().open() as agent:
-        status, _, _ = await to_thread.run_sync(get, agent.redirect_uri, "/callback?code=1", "POST")
-    assert status == 501
 
 
 async def test_a_port_can_be_fixed_and_may_be_taken() -> None:

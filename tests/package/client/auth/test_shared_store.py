@@ -8,7 +8,6 @@ import sys
 from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -20,8 +19,6 @@ from kit.http_script import Script
 from kit.http_server import Asked, HttpServer, Reply
 from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import FileStore, MemoryStore
-from mcpgen_runtime.auth.identifiers import canonical_resource
-from mcpgen_runtime.auth.token_endpoint import Grant, decode_record, encode_record, grant_key
 from package.client.auth.protected import (
     NEWEST,
     Issuer,
@@ -37,7 +34,7 @@ pytestmark = pytest.mark.anyio
 WORKER = Path(__file__).with_name("refreshing_worker.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)}
 PROCESSES = 2
-CALLS, CLIENTS = 50, 10
+CALLS = 50
 """Of each process."""
 ROUNDS = 3
 
@@ -106,10 +103,10 @@ class Worker:
         """The next line that it prints."""
         return (await self._lines.receive_until(b"\n", 100_000)).decode()
 
-    async def round(self, kind: str, tasks: int) -> None:
+    async def round(self, tasks: int) -> None:
         """Have it do what `refreshing_worker` describes, and check that every call succeeded."""
         assert self._process.stdin is not None
-        await self._process.stdin.send(f"{kind} {tasks}\n".encode())
+        await self._process.stdin.send(f"{tasks}\n".encode())
         assert (await self.line()).split() == ["done"] * tasks
 
 
@@ -126,12 +123,6 @@ async def workers(script: Protected, folder: Path) -> AsyncIterator[list[Worker]
         for worker in started:
             assert await worker.line() == "ready"
         yield started
-
-
-async def both(processes: list[Worker], kind: str, tasks: int) -> None:
-    async with anyio.create_task_group() as group:
-        for worker in processes:
-            group.start_soon(worker.round, kind, tasks)
 
 
 @asynccontextmanager
@@ -200,22 +191,8 @@ async def test_a_token_that_both_processes_see_refused_is_renewed_once(tmp_path:
     async with signed_in(tmp_path) as script, workers(script, tmp_path) as processes:
         for count in range(1, ROUNDS + 1):
             script.revoke(PROCESSES * CALLS)
-            await both(processes, "calls", CALLS)
-            assert [form["grant_type"] for form in script.issuer.forms] == ["refresh_token"] * count
-        assert len(script.issuer.visits) == 1
-
-
-@pytest.mark.slow
-async def test_a_token_that_has_ended_is_renewed_once_by_all_clients(tmp_path: Path) -> None:
-    store = FileStore(tmp_path, encrypted=False)
-    async with signed_in(tmp_path) as script, workers(script, tmp_path) as processes:
-        key = grant_key(canonical_resource(script.url))
-        for count in range(1, ROUNDS + 1):
-            grant = decode_record(await store.load(key), Grant)
-            assert grant is not None
-            assert grant.token is not None
-            ended = replace(grant, token=replace(grant.token, renew_at=0.0))
-            await store.save(key, encode_record(ended))
-            await both(processes, "clients", CLIENTS)
+            async with anyio.create_task_group() as group:
+                for worker in processes:
+                    group.start_soon(worker.round, CALLS)
             assert [form["grant_type"] for form in script.issuer.forms] == ["refresh_token"] * count
         assert len(script.issuer.visits) == 1

@@ -1,15 +1,186 @@
-"""Clients with a lock of the shop, and what they report."""
+"""A server that lists whatever a test wants, clients with a lock of it, and what they report."""
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from kit.wire import HANDSHAKE
+import anyio.lowlevel
+
+from kit.wire import EVERY_SERVER_CAPABILITY, HANDSHAKE, encode_message
 from mcpgen_runtime import LockDifference, connect
-from package.client.lock.listing_server import SHOP, ListingServer, at
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.errors import TransportError
+from mcpgen_runtime.revisions import REVISIONS
+
+METHODS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+SHOP: dict[str, Any] = {
+    "tools": [
+        {
+            "name": "order",
+            "title": "Order",
+            "description": "Orders an item.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "item": {"type": "string", "description": "Its name."},
+                    "count": {"type": "integer", "minimum": 1, "default": 1},
+                    "size": {"enum": ["s", "m", "l"]},
+                    "gift": {"type": "boolean", "default": True},
+                    "address": {"$ref": "#/$defs/address"},
+                },
+                "required": ["item", "count"],
+                "$defs": {"address": {"type": "object", "description": "Of the buyer."}},
+            },
+            "outputSchema": {
+                "type": "object",
+                "properties": {"price": {"type": "integer", "description": "In cents."}},
+            },
+            "annotations": {"readOnlyHint": True, "title": "Order"},
+            "execution": {"taskSupport": "forbidden"},
+            "icons": [{"src": "https://shop.example/order.png"}],
+            "_meta": {"example.com/level": 1},
+        },
+        {"name": "count", "description": "Counts items.", "inputSchema": {"type": "object"}},
+    ],
+    "prompts": [
+        {
+            "name": "advise",
+            "title": "Advise",
+            "description": "Asks for advice.",
+            "arguments": [{"name": "about", "description": "The item.", "required": True}],
+        },
+        {"name": "thank"},
+    ],
+    "resources": [
+        {
+            "uri": "shop://terms",
+            "name": "terms",
+            "title": "Terms",
+            "description": "Terms of the shop.",
+            "mimeType": "text/plain",
+            "size": 3,
+            "annotations": {
+                "audience": ["user"],
+                "priority": 0.5,
+                "lastModified": "2025-01-01T00:00:00Z",
+            },
+        }
+    ],
+    "resourceTemplates": [
+        {"uriTemplate": "shop://items/{item}", "name": "item", "description": "An item."}
+    ],
+    "instructions": "Order sparingly.",
+}
+"""The lists of a shop, in the members of the newest revisions."""
+
+
+def at(lists: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
+    """Lists with another value at a path; `...` removes it, `+` at its end adds an item."""
+    whole = copy.deepcopy(dict(lists))
+    *words, last = path.split("/")
+    part: Any = whole
+    for word in words:
+        part = part[_key(word)]
+    if last == "+":
+        part.append(value)
+    elif value is ...:
+        del part[_key(last)]
+    else:
+        part[_key(last)] = value
+    return whole
+
+
+def _key(word: str) -> int | str:
+    return int(word) if word.isdecimal() else word
+
+
+class ListingServer:
+    """A server of some lists, in every revision; it has any tool, prompt and resource.
+
+    Args:
+        lists: The lists by the member of a result, and `instructions`.
+        page: Most items of a page.
+
+    Attributes:
+        lists: As passed; a test may replace it at any time.
+        methods: The methods of the requests so far.
+        info: The server's implementation info.
+        text: The text of each result.
+        ttl: Milliseconds for which lists may be cached.
+    """
+
+    def __init__(self, lists: Mapping[str, Any] = SHOP, page: int = 100) -> None:
+        self.lists = copy.deepcopy(dict(lists))
+        self.methods: list[str] = []
+        self.info: dict[str, Any] = {"name": "shop", "version": "1"}
+        self.capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY
+        self.text = "done"
+        self.ttl = 0
+        self._page = page
+        self._channel: Channel | None = None
+
+    async def serve(self, channel: Channel) -> None:
+        """Answer the requests of a client."""
+        self._channel = channel
+        try:
+            while True:
+                message = json.loads(await channel.receive())
+                if "id" in message and "method" in message:
+                    await self._answer(channel, message)
+        except TransportError:
+            return
+
+    async def announce(self, kind: str) -> None:
+        """Tell the client that a list has changed."""
+        assert self._channel is not None
+        method = f"notifications/{kind}/list_changed"
+        await self._send(self._channel, {"jsonrpc": "2.0", "method": method, "params": {}})
+
+    async def _answer(self, channel: Channel, request: Mapping[str, Any]) -> None:
+        method, params = request["method"], request.get("params", {})
+        self.methods.append(method)
+        result = self._result(method, params)
+        await self._send(channel, {"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+    async def _send(self, channel: Channel, message: Mapping[str, Any]) -> None:
+        await channel.send(OutgoingMessage(encode_message(message)))
+        await anyio.lowlevel.checkpoint()
+
+    def _result(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        about = {"capabilities": dict(self.capabilities), "serverInfo": self.info}
+        about["instructions"] = self.lists.get("instructions", "")
+        if method == "initialize":
+            return {**about, "protocolVersion": params["protocolVersion"]}
+        complete = {"resultType": "complete", "ttlMs": self.ttl, "cacheScope": "private"}
+        if method == "server/discover":
+            versions = [each for each in REVISIONS if each not in HANDSHAKE]
+            return {**about, **complete, "supportedVersions": versions}
+        if method in METHODS:
+            items = self.lists[METHODS[method]]
+            start = int(params.get("cursor", "0"))
+            page: dict[str, Any] = {METHODS[method]: items[start : start + self._page]}
+            if start + self._page < len(items):
+                page["nextCursor"] = str(start + self._page)
+            return {**page, **complete}
+        content = {"type": "text", "text": self.text}
+        return {
+            **complete,
+            "content": [content],
+            "structuredContent": {"price": 1},
+            "messages": [{"role": "user", "content": content}],
+            "contents": [{"uri": params.get("uri", ""), "text": self.text}],
+        }
+
 
 IN = "tools/0/inputSchema"
 PLAIN: dict[str, Any] = {"inputSchema": {"type": "object"}}

@@ -23,7 +23,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.client.lock.locked_requests import server_name
 from mcpgen_runtime.client.lock.server_lock import MAX_DIFFERENCES
-from package.client.lock.listing_server import SHOP, ListingServer, at
 from package.client.lock.locking import (
     EVIL,
     IN,
@@ -31,6 +30,9 @@ from package.client.lock.locking import (
     NEW_TOOL,
     PLAIN,
     RUG_PULL,
+    SHOP,
+    ListingServer,
+    at,
     list_all,
     locked,
     record,
@@ -42,24 +44,11 @@ pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 
 
-def admit_nothing(difference: LockDifference) -> bool:
-    return False
-
-
-def admit_all(difference: LockDifference) -> bool:
-    return True
-
-
-def admit_servers(difference: LockDifference) -> bool:
-    return difference.kind == "server"
-
-
-async def test_the_work_of_a_server_is_out_of_reach(path: Path) -> None:
-    await record(path)
+async def test_the_work_of_a_server_is_out_of_reach(recorded: Path) -> None:
     server = ListingServer()
     server.text, server.info = EVIL, {"name": "other", "version": "2"}
     server.capabilities = {"tools": {}, "prompts": {}, "resources": {}}
-    async with locked(path, server) as client:
+    async with locked(recorded, server) as client:
         await client.call_tool("order", {"item": "a"})
         await client.get_prompt("advise", {"about": "a"})
         await client.read_resource("shop://terms")
@@ -109,51 +98,53 @@ async def test_raw_requests_are_compared_as_well(path: Path, revision: str) -> N
 MALFORMED = {**SHOP["tools"][1], "title": 5, "annotations": "a text"}
 
 
-async def test_a_malformed_item_of_a_raw_list_is_left_out(path: Path) -> None:
-    await record(path)
+async def test_a_malformed_item_of_a_raw_list_is_left_out(recorded: Path) -> None:
     server = ListingServer({**SHOP, "tools": [*SHOP["tools"], MALFORMED, {"name": 1}]})
-    async with locked(path, server) as client:
+    async with locked(recorded, server) as client:
         page = json.loads(bytes(await client.request_raw("tools/list")))
         assert page["tools"] == SHOP["tools"]
 
 
-async def test_a_tool_twice_on_two_pages_is_left_out(path: Path) -> None:
-    await record(path)
-    lists = at(SHOP, "tools/+", {**SHOP["tools"][0], "description": EVIL})
-    server = ListingServer(lists, page=1)
-    async with locked(path, server, on_change=admit_nothing) as client:
-        assert [each.name for each in await client.list_tools()] == ["count"]
-        with pytest.raises(LockMismatchError, match="listed twice with different content"):
+@pytest.mark.parametrize(
+    ("lists", "page", "shown", "reason"),
+    [
+        pytest.param(
+            at(SHOP, "tools/+", {**SHOP["tools"][0], "description": EVIL}),
+            1,
+            ["count"],
+            "listed twice with different content",
+            id="a tool twice on two pages",
+        ),
+        pytest.param(
+            at(SHOP, "tools/0", ...),
+            100,
+            ["count"],
+            "'order' is not listed by the server",
+            id="a hidden tool",
+        ),
+    ],
+)
+async def test_a_tool_that_is_left_out_is_not_called(
+    recorded: Path, lists: Any, page: int, shown: list[str], reason: str
+) -> None:
+    server = ListingServer(lists, page=page)
+    async with locked(recorded, server, on_change=lambda difference: False) as client:
+        assert [each.name for each in await client.list_tools()] == shown
+        with pytest.raises(LockMismatchError, match=reason):
             await client.call_tool("order")
-
-
-async def test_a_hidden_tool_is_not_called(path: Path) -> None:
-    await record(path)
-    server = ListingServer(at(SHOP, "tools/0", ...))
-    async with locked(path, server) as client:
-        with pytest.raises(LockMismatchError, match="'order' is not listed by the server"):
-            await client.call_tool("order")
-    assert "tools/call" not in server.methods
-
-
-async def test_a_changed_resource_is_not_read(path: Path) -> None:
-    await record(path)
-    async with locked(path, ListingServer(at(SHOP, "resources/0/title", EVIL))) as client:
         await client.read_resource("shop://items/1")
+        server.lists = at(SHOP, "resources/0/title", EVIL)
         assert await client.list_resources() == []
         with pytest.raises(LockMismatchError, match="resource 'shop://terms'"):
             await client.read_resource("shop://terms")
-
-
-# The ways to treat a difference.
+    assert "tools/call" not in server.methods
 
 
 async def test_a_warning_admits_changed_and_leaves_out_new(
-    path: Path, caplog: pytest.LogCaptureFixture
+    recorded: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await record(path)
     server = ListingServer(at(NEW_TOOL, "tools/0/description", EVIL))
-    async with locked(path, server, on_change="warn") as client:
+    async with locked(recorded, server, on_change="warn") as client:
         assert {each.name for each in await client.list_tools()} == {"order", "count"}
         await client.list_tools()
         await client.call_tool("order")
@@ -168,9 +159,8 @@ async def test_a_warning_admits_changed_and_leaves_out_new(
 @pytest.mark.parametrize("answer", [True, False])
 @pytest.mark.parametrize("is_async", [True, False])
 async def test_a_function_decides_once_for_each_content(
-    path: Path, answer: bool, is_async: bool
+    recorded: Path, answer: bool, is_async: bool
 ) -> None:
-    await record(path)
     asked: list[LockDifference] = []
 
     def ask(difference: LockDifference) -> bool:
@@ -182,7 +172,7 @@ async def test_a_function_decides_once_for_each_content(
 
     server = ListingServer(at(NEW_TOOL, "tools/0/description", EVIL))
     how = ask_async if is_async else ask
-    async with locked(path, server, on_change=how) as client:
+    async with locked(recorded, server, on_change=how) as client:
         for _ in range(2):
             names = {each.name for each in await client.list_tools()}
             assert names == ({"order", "count", "pay"} if answer else {"count"})
@@ -201,25 +191,25 @@ async def test_a_function_decides_once_for_each_content(
         assert len(asked) == 3
 
 
-async def test_an_error_of_the_function_admits_nothing(path: Path) -> None:
-    await record(path)
+async def test_an_error_of_the_function_admits_nothing(recorded: Path) -> None:
 
     def ask(difference: LockDifference) -> bool:
         raise RuntimeError("the terminal is gone")
 
     server = ListingServer(RUG_PULL)
-    async with locked(path, server, on_change=ask) as client:
+    async with locked(recorded, server, on_change=ask) as client:
         for call in (client.list_tools, lambda: client.call_tool("order")):
             with pytest.raises(RuntimeError, match="the terminal is gone"):
                 await call()
     assert "tools/call" not in server.methods
 
 
-@pytest.mark.parametrize("on_change", ["refuse", "warn", admit_all])
-async def test_a_change_between_two_lists_is_always_reported(path: Path, on_change: Any) -> None:
-    await record(path)
+@pytest.mark.parametrize("on_change", ["refuse", "warn", lambda difference: True])
+async def test_a_change_between_two_lists_is_always_reported(
+    recorded: Path, on_change: Any
+) -> None:
     server = ListingServer()
-    async with locked(path, server, on_change=on_change) as client:
+    async with locked(recorded, server, on_change=on_change) as client:
         await client.list_tools()
         assert client.lock_differences == ()
         server.lists = RUG_PULL
@@ -233,23 +223,18 @@ async def test_a_change_between_two_lists_is_always_reported(path: Path, on_chan
         ]
 
 
-async def test_a_list_that_is_not_locked_passes(path: Path) -> None:
-    await record(path)
-    lock = json.loads(path.read_text())
+async def test_a_list_that_is_not_locked_passes(recorded: Path) -> None:
+    lock = json.loads(recorded.read_text())
     del lock["servers"]["shop"]["resources"]
-    path.write_text(json.dumps(lock))
+    recorded.write_text(json.dumps(lock))
     lists = at(SHOP, "resources/+", {"uri": "shop://new", "name": "new"})
-    async with locked(path, ListingServer(lists)) as client:
+    async with locked(recorded, ListingServer(lists)) as client:
         assert len(await client.list_resources()) == 2
         await client.read_resource("shop://new")
         assert client.lock_differences == ()
 
 
-# Notifications, caches and sessions.
-
-
-async def test_a_notification_has_the_list_compared_at_once(path: Path) -> None:
-    await record(path)
+async def test_a_notification_has_the_list_compared_at_once(recorded: Path) -> None:
     server = ListingServer()
     event = anyio.Event()
 
@@ -257,7 +242,7 @@ async def test_a_notification_has_the_list_compared_at_once(path: Path) -> None:
         event.set()
         return False
 
-    async with locked(path, server, on_change=ask) as client:
+    async with locked(recorded, server, on_change=ask) as client:
         await client.call_tool("order")
         server.lists = RUG_PULL
         await server.announce("tools")
@@ -267,17 +252,6 @@ async def test_a_notification_has_the_list_compared_at_once(path: Path) -> None:
         with pytest.raises(LockMismatchError):
             await client.call_tool("order")
     assert server.methods.count("tools/call") == 1
-
-
-async def test_a_call_after_a_notification_compares_anew(path: Path) -> None:
-    await record(path)
-    server = ListingServer()
-    async with locked(path, server) as client:
-        await client.call_tool("order")
-        server.lists = RUG_PULL
-        client._application.server_state.session_lost()
-        with pytest.raises(LockMismatchError):
-            await client.call_tool("order")
 
 
 async def test_a_cached_list_has_admitted_items_alone(path: Path) -> None:
@@ -293,44 +267,38 @@ async def test_a_cached_list_has_admitted_items_alone(path: Path) -> None:
             await client.call_tool("order")
 
 
-async def test_an_acceptance_takes_effect_in_an_open_session(path: Path) -> None:
-    await record(path)
+async def test_an_acceptance_takes_effect_in_an_open_session(recorded: Path) -> None:
     server = ListingServer(RUG_PULL)
-    async with locked(path, server) as client:
+    async with locked(recorded, server) as client:
         with pytest.raises(LockMismatchError):
             await client.call_tool("order")
-        other = path.with_name("other.json")
+        other = recorded.with_name("other.json")
         await record(other, RUG_PULL)
-        other.replace(path)
+        other.replace(recorded)
         assert not (await client.call_tool("order")).is_error
-        path.unlink()
+        recorded.unlink()
         with pytest.raises(LockFileError, match="expected the file of a lock, got none"):
             await client.call_tool("order")
 
 
-# Servers and their names.
-
-
 @both
-async def test_an_unknown_server_is_refused(path: Path, revision: str) -> None:
-    await record(path)
+async def test_an_unknown_server_is_refused(recorded: Path, revision: str) -> None:
     with pytest.raises(LockMismatchError, match="server 'other' is not in the lock") as refused:
-        async with connect(ListingServer(), revision=revision, lock=path, lock_name="other"):
+        async with connect(ListingServer(), revision=revision, lock=recorded, lock_name="other"):
             pass
     assert refused.value.difference.kind == "server"
     assert "mcpgen contract accept" in refused.value.__notes__[0]
 
 
-async def test_an_older_revision_than_the_recorded_one_is_refused(path: Path) -> None:
-    await record(path)
+async def test_an_older_revision_than_the_recorded_one_is_refused(recorded: Path) -> None:
     server = ListingServer()
     match = f"the session has {HANDSHAKE[0]}, the lock has {LATEST}"
     with pytest.raises(LockMismatchError, match=match):
-        async with locked(path, server, HANDSHAKE[0], on_new_server="record"):
+        async with locked(recorded, server, HANDSHAKE[0], on_new_server="record"):
             pass
 
 
-@pytest.mark.parametrize("on_change", ["warn", admit_servers])
+@pytest.mark.parametrize("on_change", ["warn", lambda difference: difference.kind == "server"])
 async def test_another_revision_is_compared_with_the_newest(path: Path, on_change: Any) -> None:
     await record(path, RUG_PULL, HANDSHAKE[-2])
     server = ListingServer(at(RUG_PULL, "tools/1/description", EVIL))
@@ -344,12 +312,11 @@ async def test_another_revision_is_compared_with_the_newest(path: Path, on_chang
         ]
 
 
-async def test_a_recorded_server_is_not_recorded_again(path: Path) -> None:
-    await record(path)
-    before = path.read_bytes()
-    async with locked(path, ListingServer(RUG_PULL), on_new_server="record") as client:
+async def test_a_recorded_server_is_not_recorded_again(recorded: Path) -> None:
+    before = recorded.read_bytes()
+    async with locked(recorded, ListingServer(RUG_PULL), on_new_server="record") as client:
         assert [each.name for each in await client.list_tools()] == ["count"]
-    assert path.read_bytes() == before
+    assert recorded.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -434,17 +401,13 @@ def test_a_blocking_client_has_a_lock(path: Path) -> None:
         assert [each.name for each in client.lock_differences] == ["order"]
 
 
-# Texts of a server.
-
-
 async def test_a_terminal_never_gets_control_characters(
-    path: Path, caplog: pytest.LogCaptureFixture
+    recorded: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await record(path)
     name = "\x1b[2J\u202eevil\n"
     server = ListingServer(at(SHOP, "tools/+", {"name": name, **PLAIN}))
     with caplog.at_level(logging.WARNING):
-        async with locked(path, server) as client:
+        async with locked(recorded, server) as client:
             await client.list_tools()
             with pytest.raises(LockMismatchError) as refused:
                 await client.call_tool(name)
@@ -453,30 +416,27 @@ async def test_a_terminal_never_gets_control_characters(
     assert all(each.getMessage().isprintable() for each in caplog.records)
 
 
-async def test_names_of_arguments_are_not_in_the_text_of_an_error(path: Path) -> None:
-    await record(path)
+async def test_names_of_arguments_are_not_in_the_text_of_an_error(recorded: Path) -> None:
     server = ListingServer(at(SHOP, f"{IN}/properties/{EVIL}", {"type": "string"}))
-    async with locked(path, server) as client:
+    async with locked(recorded, server) as client:
         with pytest.raises(LockMismatchError) as refused:
             await client.call_tool("order")
     assert EVIL not in str(refused.value)
     assert refused.value.difference.pointers == (f"/inputSchema/properties/{EVIL}",)
 
 
-async def test_items_and_names_without_end_are_not_kept(path: Path) -> None:
-    await record(path)
+async def test_items_and_names_without_end_are_not_kept(recorded: Path) -> None:
     server = ListingServer(at(SHOP, f"{IN}/properties/{'a' * 100_000}", {"type": "string"}))
-    async with locked(path, server) as client:
+    async with locked(recorded, server) as client:
         await client.list_tools()
         (difference,) = client.lock_differences
         assert difference.new is None
         assert difference.pointers == ("/inputSchema/properties",)
 
 
-async def test_a_server_that_changes_at_each_list_fills_no_memory(path: Path) -> None:
-    await record(path)
+async def test_a_server_that_changes_at_each_list_fills_no_memory(recorded: Path) -> None:
     server = ListingServer()
-    async with locked(path, server) as client:
+    async with locked(recorded, server) as client:
         for number in range(30):
             items = [{"name": f"{number}-{each}", **PLAIN} for each in range(100)]
             server.lists = {**SHOP, "tools": items}

@@ -15,19 +15,17 @@ from kit.limits import SetLimit
 from kit.stdio_process import PATHS
 from mcpgen_runtime import LockError, LockFileError, LockMismatchError
 from mcpgen_runtime.client.lock import lock_file
-from package.client.lock.listing_server import SHOP, ListingServer, at
-from package.client.lock.locking import locked, record
+from package.client.lock.locking import SHOP, ListingServer, at, locked, record
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_same_server_gives_the_same_bytes(path: Path) -> None:
-    await record(path)
-    before = path.read_bytes()
-    path.unlink()
-    await record(path, {**SHOP, "tools": [*reversed(SHOP["tools"])]})
-    assert path.read_bytes() == before
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
+async def test_the_same_server_gives_the_same_bytes(recorded: Path) -> None:
+    before = recorded.read_bytes()
+    recorded.unlink()
+    await record(recorded, {**SHOP, "tools": [*reversed(SHOP["tools"])]})
+    assert recorded.read_bytes() == before
+    assert [each.name for each in recorded.parent.iterdir()] == [recorded.name]
 
 
 async def test_invisible_characters_are_visible_in_the_file(path: Path) -> None:
@@ -37,7 +35,6 @@ async def test_invisible_characters_are_visible_in_the_file(path: Path) -> None:
     assert b"\\u202e\\udb40\\udc41" in text
 
 
-HAND = "was changed by hand"
 WRONG: Mapping[str, tuple[bytes, str]] = {
     "empty": (b"", "expected JSON"),
     "not UTF-8": (b"\xff\xfe", "expected JSON"),
@@ -64,11 +61,10 @@ async def test_a_file_that_is_no_lock_is_an_error(path: Path, data: bytes, error
     assert path.read_bytes() == data
 
 
-async def test_an_item_that_was_changed_by_hand_is_an_error(path: Path) -> None:
-    await record(path)
-    path.write_text(path.read_text().replace("Orders an item.", "Orders a thing."))
+async def test_an_item_that_was_changed_by_hand_is_an_error(recorded: Path) -> None:
+    recorded.write_text(recorded.read_text().replace("Orders an item.", "Orders a thing."))
     with pytest.raises(LockFileError, match="/servers/shop/tools/order: was changed by hand"):
-        async with locked(path, ListingServer()):
+        async with locked(recorded, ListingServer()):
             pass
 
 
@@ -87,11 +83,10 @@ async def test_a_pipe_or_a_folder_is_no_lock(path: Path) -> None:
                 pass
 
 
-async def test_a_file_over_the_limit_is_not_read(path: Path, set_limit: SetLimit) -> None:
-    await record(path)
+async def test_a_file_over_the_limit_is_not_read(recorded: Path, set_limit: SetLimit) -> None:
     set_limit("pkg.client.lock.lock_file.MAX_BYTES", 100)
     with pytest.raises(LockFileError, match="expected at most 100 bytes"):
-        async with locked(path, ListingServer()):
+        async with locked(recorded, ListingServer()):
             pass
 
 

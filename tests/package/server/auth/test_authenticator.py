@@ -1,185 +1,172 @@
-"""The authenticator of an application alone: requests that are refused, and their challenges."""
+"""Tokens that break parsers, and verifiers that fail: refused, with little in the log."""
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterator
-from typing import Any
+import logging
+import re
 
-import msgspec
 import pytest
 
-from kit.guarded import protected_settings
-from kit.issuer import bearer, proof_key, proof_of, token_of
-from kit.wire import PER_REQUEST, SESSIONS
-from mcpgen_runtime import DpopValidation, Principal
-from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
-from mcpgen_runtime.protocol.jsonrpc import Notification, Request
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.request_context import PRINCIPAL
-from mcpgen_runtime.server.asgi.http_response import HttpResponse, Refused
-from mcpgen_runtime.server.asgi.request import HttpRequest
-from mcpgen_runtime.server.auth.authenticator import Authenticator
+from kit.asgi_client import asgi
+from kit.guarded import Guarded, challenge_in, protected_settings
+from kit.issuer import (
+    KEY,
+    bearer,
+    claims_of,
+    jwk_set,
+    proof_key,
+    proof_of,
+    serving_issuer,
+    sign_token,
+    token_of,
+)
+from kit.wire import SESSIONS, initialize
+from mcpgen_runtime import AnyOf, DpopValidation, JwtVerifier, Principal
+from mcpgen_runtime.server.auth.authenticator import FailureLog
+from mcpgen_runtime.server.auth.jws_validation import parse_token
 
 pytestmark = pytest.mark.anyio
 
-KEY = proof_key()
-CALL = Request(7, "tools/call", msgspec.Raw(b"{}"))
-NOTICE = Notification("notifications/initialized", None)
+HELLO = initialize(SESSIONS[-1])
+BOUND = proof_key()
+NESTED = b"[" * 2500 + b"]" * 2500
+DIGITS = b"9" * 6000
 
 
-@pytest.fixture(autouse=True)
-def principal() -> Iterator[None]:
-    """Forget the principal of a test after it."""
-    token = PRINCIPAL.set(PRINCIPAL.get())
-    yield
-    PRINCIPAL.reset(token)
+def compact(header: bytes, claims: bytes, signature: bytes = b"x") -> str:
+    """A token in compact serialization, whatever its parts are."""
+    parts = (base64.urlsafe_b64encode(part).rstrip(b"=") for part in (header, claims, signature))
+    return b".".join(parts).decode()
 
 
-def authenticator_of(*, path: str = "/mcp", **settings: Any) -> Authenticator:
-    """The authenticator of a server whose tool calls need the scope `call`."""
-    return Authenticator(
-        protected_settings(**settings),
-        REVISIONS,
-        lambda message: ("call",) if isinstance(message, Request) else (),
-        path,
-    )
+HEAD = b'{"alg": "ES256", "kid": "one"}'
+CLAIMS = json.dumps(claims_of()).encode()
+TOKENS = {
+    "deep header": compact(b'{"alg": "ES256", "kid": ' + NESTED + b"}", CLAIMS),
+    "deep claims": compact(HEAD, b'{"iss": ' + NESTED * 4 + b"}"),
+    "deep array as claims": compact(HEAD, NESTED),
+    "digits without end in the header": compact(
+        b'{"alg": "ES256", "kid": ' + DIGITS + b"}", CLAIMS
+    ),
+    "digits without end as expiry": compact(HEAD, b'{"exp": ' + DIGITS + b"}"),
+    "no number as expiry": compact(HEAD, b'{"exp": NaN}'),
+    "a surrogate": compact(b'{"alg": "ES256", "kid": "\\ud800"}', CLAIMS),
+    "no text": compact(b"\xff\xfe", b"\xff"),
+    "an array as algorithm": compact(b'{"alg": [["ES256"]]}', CLAIMS),
+    "an array as header": compact(b"[]", CLAIMS),
+    "expiry beyond all floats": token_of(exp=10**400),
+    "expiry before all floats": token_of(exp=-(10**400)),
+    "issued beyond all floats": token_of(iat=10**400),
+    "valid beyond all floats": token_of(nbf=10**400),
+}
 
 
-def head(method: str = "POST", path: str = "/mcp", query: str = "", **fields: str) -> HttpRequest:
-    """The head of a request."""
-    headers = [(name.replace("_", "-").encode(), text.encode()) for name, text in fields.items()]
-    return HttpRequest(
-        {"method": method, "path": path, "query_string": query.encode(), "headers": headers}
-    )
-
-
-async def authenticated(authenticator: Authenticator, request: HttpRequest) -> HttpResponse | None:
-    """The response of the refusal of a request; `None` if it is accepted."""
-    try:
-        await authenticator.authenticate(request)
-    except Refused as refused:
-        return refused.response
-    return None
-
-
-def authorized(authenticator: Authenticator, request: HttpRequest, messages: Any) -> Any:
-    """The response of the refusal of a POST; `None` if it is accepted."""
-    try:
-        authenticator.authorize(request, messages)
-    except Refused as refused:
-        return refused.response
-    return None
-
-
-def refusal_of(response: HttpResponse | None) -> tuple[int, Challenge, Any]:
-    """The status, the challenge and the id of a refusal."""
-    assert response is not None
-    (challenge,) = parse_challenges(response.headers["WWW-Authenticate"])
-    return response.status, challenge, json.loads(response.body).get("id")
-
-
-@pytest.mark.parametrize(
-    ("query", "status"),
-    [("", None), ("a=1", None), ("xaccess_token=", None), ("a=1&access_token=b", 400)],
-)
-async def test_a_query_may_have_any_parameter_but_a_token(query: str, status: int | None) -> None:
-    request = head(query=query, authorization=bearer(token_of()))
-    response = await authenticated(authenticator_of(), request)
-    assert (response and response.status) == status
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE", "POST"])
-async def test_scopes_of_every_request_are_checked_without_a_body(method: str) -> None:
-    request = head(method, authorization=bearer(token_of(scope="other")))
-    response = await authenticated(authenticator_of(), request)
-    if method == "POST":
-        assert response is None  # the scopes of a message are checked with it
-        response = authorized(authenticator_of(), request, [NOTICE])
-    status, challenge, identifier = refusal_of(response)
-    assert (status, identifier) == (403, None)
-    assert challenge.parameters == {
-        "realm": "mcp",
-        "error": "insufficient_scope",
-        "error_description": "the access token lacks a scope that the request needs",
-        "scope": "mcp:read other",
-        "resource_metadata": "https://h/.well-known/oauth-protected-resource/mcp",
-    }
-
-
-@pytest.mark.parametrize(
-    ("messages", "scopes", "identifier"),
-    [
-        ([CALL], "mcp:read call granted", 7),
-        ([CALL, NOTICE], "mcp:read call granted", None),
-        ([NOTICE], None, None),
-        ([NOTICE, NOTICE], None, None),
-        ([], None, None),
-    ],
-)
-def test_messages_without_their_scopes_are_refused_together(
-    messages: list[Any], scopes: str | None, identifier: object
+@pytest.mark.parametrize("name", TOKENS)
+@pytest.mark.parametrize("scheme", ["Bearer", "DPoP"])
+async def test_a_token_beyond_any_parser_gets_401(
+    name: str, scheme: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    PRINCIPAL.set(Principal("ann", scopes=["mcp:read", "granted"]))
-    response = authorized(authenticator_of(), head(authorization="Bearer x"), messages)
-    if scopes is None:
-        assert response is None
-        return
-    status, challenge, named = refusal_of(response)
-    assert (status, challenge.parameters["scope"], named) == (403, scopes, identifier)
+    caplog.set_level(logging.INFO)
+    auth = protected_settings(dpop=DpopValidation())
+    async with asgi(Guarded().server, auth=auth) as http:
+        reply = await http.post(HELLO, Authorization=f"{scheme} {TOKENS[name]}")
+    assert reply.status == 401
+    assert challenge_in(reply, scheme).parameters["error"] == "invalid_token"
+    assert "Traceback" not in caplog.text
+    assert len(caplog.text) < 500
 
 
-@pytest.mark.parametrize(
-    ("version", "adds"),
-    [(PER_REQUEST[-1], True), (SESSIONS[-1], False), ("1999-01-01", False), (None, False)],
-)
-def test_granted_scopes_are_repeated_unless_clients_add_them(
-    version: str | None, adds: bool
+BOUND_TOKEN = token_of(cnf={"jkt": BOUND.thumbprint()})
+PROOFS = {
+    "deep key": compact(b'{"typ": "dpop+jwt", "alg": "ES256", "jwk": ' + NESTED + b"}", b"{}"),
+    "deep member of the key": proof_of(
+        BOUND, BOUND_TOKEN, header={"jwk": {"kty": "EC", "x": [[]]}}
+    ),
+    "deep claims": compact(b'{"typ": "dpop+jwt", "alg": "ES256"}', NESTED),
+    "time beyond all floats": proof_of(BOUND, BOUND_TOKEN, iat=10**400),
+    "time before all floats": proof_of(BOUND, BOUND_TOKEN, iat=-(10**400)),
+    "a truth as time": proof_of(BOUND, BOUND_TOKEN, iat=True),
+    "a huge nonce": proof_of(BOUND, BOUND_TOKEN, nonce=10**400),
+}
+
+
+@pytest.mark.parametrize("name", PROOFS)
+async def test_a_proof_beyond_any_parser_gets_401(
+    name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    PRINCIPAL.set(Principal("ann", scopes=["b", "a"]))
-    fields = {} if version is None else {"mcp_protocol_version": version}
-    response = authorized(authenticator_of(), head(authorization="Bearer x", **fields), [CALL])
-    _, challenge, _ = refusal_of(response)
-    assert challenge.parameters["scope"] == ("mcp:read call" if adds else "mcp:read call a b")
+    caplog.set_level(logging.INFO)
+    auth = protected_settings(dpop=DpopValidation(nonce=name == "a huge nonce"))
+    async with asgi(Guarded().server, auth=auth) as http:
+        reply = await http.post(HELLO, Authorization=f"DPoP {BOUND_TOKEN}", DPoP=PROOFS[name])
+    assert reply.status == 401
+    assert "Traceback" not in caplog.text
+    assert len(caplog.text) < 500
 
 
-@pytest.mark.parametrize(
-    ("settings", "value", "scheme"),
-    [
-        ({"dpop": DpopValidation()}, "DPoP x", "DPoP"),
-        ({"dpop": DpopValidation()}, "Bearer x", "Bearer"),
-        ({}, "DPoP x", "Bearer"),
-    ],
-)
-def test_a_challenge_for_scopes_has_the_scheme_of_the_request(
-    settings: dict[str, Any], value: str, scheme: str
+def test_a_header_of_a_token_has_8192_characters_at_most() -> None:
+    def token(characters: int) -> str:
+        filler = characters * 3 // 4 - len('{"alg":"ES256","x":""}')
+        return sign_token({"alg": "ES256", "x": "x" * filler}, claims_of(), KEY)
+
+    longest, longer = token(8192), token(8194)
+    assert [len(each.partition(".")[0]) for each in (longest, longer)] == [8192, 8194]
+    assert [parse_token(each) is None for each in (longest, longer)] == [False, True]
+
+
+def test_a_failure_is_new_once_in_10_seconds_for_each_kind() -> None:
+    log = FailureLog()
+    times = [("a", 0.0), ("a", 9.5), ("b", 9.5), ("a", 10.0), ("a", 19.5), ("b", 19.5)]
+    assert [log.is_new(kind, now) for kind, now in times] == [True, False, True, True, False, True]
+
+
+async def test_keys_nested_too_deep_are_an_error_of_the_issuer(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    PRINCIPAL.set(Principal("ann"))
-    authenticator = authenticator_of(**settings)
-    _, challenge, _ = refusal_of(authorized(authenticator, head(authorization=value), [CALL]))
-    assert challenge.is_scheme(scheme)
+    with serving_issuer() as issuer:
+        issuer.raw = b'{"keys": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+        verifier = JwtVerifier(jwks=f"{issuer.url}/jwks")
+        auth = protected_settings(issuers=[issuer.url], verifier=verifier)
+        async with asgi(Guarded().server, auth=auth) as http:
+            token = token_of(iss=issuer.url)
+            statuses = [(await http.post(HELLO, Authorization=bearer(token))).status for _ in "ab"]
+    assert statuses == [503, 503]
+    assert "expected a JSON object" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("resource", "endpoint", "path", "url"),
-    [
-        ("https://h/mcp", "/mcp", "/mcp", "https://h/mcp"),
-        ("https://h/mcp", "/mcp", "/mcp/", "https://h/mcp"),
-        ("https://h", "/mcp", "/mcp/", "https://h"),
-        ("https://h/mcp", "/mcp/", "/messages", "https://h/messages"),
-        ("https://h/team/mcp", "/mcp", "/messages", "https://h/team/messages"),
-        ("https://h/other", "/mcp", "/messages", "https://h/other/messages"),
-    ],
-)
-async def test_a_proof_is_for_the_public_url_of_each_path(
-    resource: str, endpoint: str, path: str, url: str
+@pytest.mark.parametrize("failure", [ConnectionError, RecursionError])
+async def test_a_verifier_that_fails_fills_no_log(
+    failure: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
-    token = token_of(aud=resource, cnf={"jkt": KEY.thumbprint()})
-    settings: dict[str, Any] = {"resource": resource, "dpop": DpopValidation()}
-    authenticator = authenticator_of(path=endpoint, **settings)
-    for place, status in (("https://h/elsewhere", 401), (url, None)):
-        proof = proof_of(KEY, token, url=place)
-        request = head(path=path, authorization=f"dpop  {token}", dpop=proof)
-        response = await authenticated(authenticator, request)
-        assert (response and response.status) == status
-    assert PRINCIPAL.get().subject == "alice"
+    async def failing(token: str) -> Principal | None:
+        raise failure(token * 100)
+
+    auth = protected_settings(verifier=AnyOf(JwtVerifier(keys=jwk_set(KEY)), failing))
+    async with asgi(Guarded().server, auth=auth) as http:
+        for number in range(20):
+            reply = await http.post(HELLO, Authorization=bearer(f"opaque-{number}"))
+            assert reply.status == 503
+            incident = re.search(rb"under (\w{8})\b", reply.body)
+            assert incident is not None
+            assert incident[1].decode() in caplog.text
+    assert caplog.text.count("Traceback") == 1
+    assert "opaque" not in caplog.text
+    assert len(caplog.text) < 20_000
+
+
+async def test_an_issuer_that_fails_is_logged_now_and_then(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serving_issuer() as issuer:
+        issuer.failing = True
+        auth = protected_settings(
+            issuers=[issuer.url], verifier=JwtVerifier(jwks=f"{issuer.url}/jwks")
+        )
+        async with asgi(Guarded().server, auth=auth) as http:
+            for number in range(20):
+                token = token_of(str(number), iss=issuer.url)
+                assert (await http.post(HELLO, Authorization=bearer(token))).status == 503
+        assert len(issuer.requests) == 1
+    assert len(caplog.records) == 2  # the fetch, and that a token could not be verified

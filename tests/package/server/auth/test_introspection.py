@@ -12,17 +12,10 @@ import pytest
 
 from kit.asgi_client import asgi
 from kit.guarded import Guarded, challenge_in, protected_settings
-from kit.issuer import (
-    KEY,
-    RESOURCE,
-    LoopbackIssuer,
-    bearer,
-    jwk_set,
-    serving_issuer,
-    token_of,
-)
+from kit.issuer import KEY, RESOURCE, LoopbackIssuer, bearer, jwk_set, serving_issuer, token_of
 from kit.wire import SESSIONS, initialize
 from mcpgen_runtime import AnyOf, Introspection, JwtVerifier
+from mcpgen_runtime.errors import ConnectFailedError, TransportError
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
@@ -73,34 +66,36 @@ async def test_the_endpoint_gets_one_request_with_server_credentials(
     assert [form["token"] for _, form in issuer.forms] == [["opaque"], ["other"]]
     pair = base64.b64encode(b"mcp%20server:s%3Aecret").decode()
     assert {credentials for credentials, _ in issuer.forms} == {f"Basic {pair}"}
-
-
-async def test_without_a_cache_each_request_asks(issuer: LoopbackIssuer) -> None:
     assert await statuses(issuer, "opaque", "opaque", seconds=0) == [200, 200]
-    assert len(issuer.forms) == 2
+    assert len(issuer.forms) == 4
 
 
 @pytest.mark.parametrize(
-    "members",
+    ("members", "reason"),
     [
-        {"active": False},
-        {"active": "true"},
-        {"active": None},
-        {"aud": "https://other"},
-        {"aud": None},
-        {"iss": "https://other"},
-        {"iss": 7},
-        {"exp": 1},
-        {"exp": "soon"},
-        {"sub": None, "client_id": None},
+        ({"active": False}, ""),
+        ({"active": "true"}, ""),
+        ({"active": None}, ""),
+        ({"aud": "https://other"}, "aud: expected this server"),
+        ({"aud": None}, "aud: expected this server"),
+        ({"iss": "https://other"}, "iss: expected an issuer of this server"),
+        ({"iss": 7}, "iss: expected an issuer of this server"),
+        ({"exp": 1}, "exp: expected a time in the future"),
+        ({"exp": "soon"}, "exp: expected a time in seconds"),
+        ({"sub": None, "client_id": None}, "sub: expected a subject"),
     ],
 )
 @requirement("auth-resource-server.audience-missing-rejected", revisions=EVERY_REVISION)
 async def test_an_answer_that_does_not_fit_is_refused(
-    issuer: LoopbackIssuer, members: dict[str, Any]
+    issuer: LoopbackIssuer,
+    members: dict[str, Any],
+    reason: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO")
     issuer.active["opaque"] = answer(**members)
     assert await statuses(issuer, "opaque") == [401]
+    assert f"a token was refused: {reason}" in caplog.text
 
 
 @requirement("auth-resource-server.audience-missing-rejected", revisions=EVERY_REVISION)
@@ -160,9 +155,29 @@ async def test_many_requests_with_one_new_token_ask_few_times(issuer: LoopbackIs
     assert len(issuer.forms) == 1
 
 
-async def test_an_endpoint_that_fails_gives_503(issuer: LoopbackIssuer) -> None:
+async def test_an_endpoint_that_fails_gives_503(
+    issuer: LoopbackIssuer, caplog: pytest.LogCaptureFixture
+) -> None:
     issuer.failing = True
     assert await statuses(issuer, "opaque") == [503]
+    assert "the introspection endpoint: expected status 200" in caplog.text
+
+
+async def test_an_endpoint_that_is_not_reached_is_asked_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [100.0]
+    # The module has no clock argument, and the pauses are of seconds.
+    monkeypatch.setattr("mcpgen_runtime.server.auth.introspection.monotonic", lambda: clock[0])
+    verifier = Introspection("http://127.0.0.1:1/introspect", "i", "s")
+    verify = verifier.bind(protected_settings().trusted)
+    for pause in (1, 2, 4, 8, 10, 10):
+        with pytest.raises(ConnectFailedError):
+            await verify("token")
+        clock[0] += pause - 0.5
+        with pytest.raises(TransportError, match="the introspection endpoint did not respond"):
+            await verify("token")
+        clock[0] += 0.5
 
 
 async def test_jwts_are_verified_first_and_other_tokens_introspected(

@@ -1,0 +1,439 @@
+"""The authorization code flow, up to the URL and from the return on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from kit.auth_answers import (
+    AS_URL,
+    ISSUER,
+    METADATA,
+    NEWEST,
+    NOW,
+    PRM_URL,
+    REDIRECT_URI,
+    RESOURCE,
+    SERVER,
+    TOKEN,
+    World,
+    around,
+    comes_back,
+    discover_server,
+    issuer_of,
+    json_response,
+    query_of,
+    serve_issuer,
+    world_of,
+)
+from kit.rules import revisions_holding
+from mcpgen_runtime import IdentityProvider
+from mcpgen_runtime.auth.discovery import with_offline_access
+from mcpgen_runtime.auth.flows import (
+    CodeRequest,
+    begin_code_flow,
+    challenge_of,
+    code_flow,
+    finish_code_flow,
+    new_verifier,
+)
+from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS
+from mcpgen_runtime.auth.jwt_signing import PrivateKey, ProofKey, base64url
+from mcpgen_runtime.auth.registration import ClientProfile
+from mcpgen_runtime.auth.steps import Call, DeviceCode, Fetch, Fetched, Save, ShowCode, Visit
+from mcpgen_runtime.auth.token_endpoint import Grant, OAuthError
+from mcpgen_runtime.errors import AuthorizationError
+from requirements import EVERY_REVISION, requirement
+
+PROFILE = ClientProfile("Agent")
+WITH_RESOURCE = revisions_holding("auth-flow.resource-implemented")
+with_iss = pytest.mark.parametrize("revision", revisions_holding("auth-flow.iss-recorded"))
+
+
+def request_in(world: World, revision: str = NEWEST, /, **metadata: Any) -> CodeRequest:
+    """The first half, with more in the metadata of the authorization server."""
+    serve_issuer(world, issuer_of(revision), **metadata)
+    server = discover_server(world, revision)
+    return world.run(begin_code_flow(around(revision), PROFILE, server, ("a", "b")))
+
+
+def finish_flow(world: World, request: CodeRequest, returned: str) -> Grant:
+    return world.run(finish_code_flow(around(), PROFILE, request, returned))
+
+
+@requirement("auth-flow.pkce-verifier-format", "auth-flow.pkce-s256", revisions=EVERY_REVISION)
+def test_a_verifier_is_new_each_time_and_hashed_as_challenge() -> None:
+    first, second = new_verifier(), new_verifier()
+    assert first != second
+    assert re.fullmatch(r"[A-Za-z0-9\-._~]{64}", first)
+    assert challenge_of(first) == base64url(hashlib.sha256(first.encode()).digest())
+    assert "=" not in challenge_of(first)
+
+
+@requirement("auth-flow.pkce", "auth-flow.pkce-s256", "auth-flow.token-request-form")
+@pytest.mark.parametrize("secret", [None, "hidden"])
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.pkce"))
+def test_every_client_proves_that_the_code_is_for_itself(revision: str, secret: str | None) -> None:
+    world = world_of(revision)
+    server = discover_server(world, revision)
+    profile = ClientProfile("Agent", "me", secret)
+    world.run(code_flow(around(revision), profile, server, ()))
+    sent, form = query_of(world.visited[0]), world.form()
+    assert sent["code_challenge_method"] == "S256"
+    assert sent["code_challenge"] == challenge_of(form["code_verifier"])
+    assert (form["grant_type"], form["code"]) == ("authorization_code", "the-code")
+    assert form["redirect_uri"] == sent["redirect_uri"] == REDIRECT_URI
+    assert form["client_id"] == "me"
+    assert ("Authorization" in world.asked[-1].fields) == (secret is not None)
+    assert world.asked[-1].fields["Content-Type"] == "application/x-www-form-urlencoded"
+    assert world.urls() == [f"POST {issuer_of(revision)}/token"]
+
+
+@requirement(
+    "auth-flow.resource-implemented",
+    "auth-flow.resource-in-authorization-request",
+    "auth-flow.resource-in-token-request",
+    "auth-flow.resource-same-in-both",
+    "auth-flow.resource-sent-always",
+    "auth-flow.redirect-registered",
+    "auth-flow.token-request-form",
+    "auth-flow.state-used",
+)
+@pytest.mark.parametrize("revision", WITH_RESOURCE)
+def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> None:
+    world = World()
+    server = discover_server(world, revision)
+    grant = world.run(code_flow(around(revision), PROFILE, server, ("a", "b")))
+    registration, sent, form = world.asked[0], query_of(world.visited[0]), world.form()
+    assert json.loads(registration.body or b"")["redirect_uris"] == [REDIRECT_URI]
+    assert sent.pop("state")
+    assert sent.pop("code_challenge") == challenge_of(form.pop("code_verifier"))
+    assert sent == {
+        "response_type": "code",
+        "client_id": "registered",
+        "redirect_uri": REDIRECT_URI,
+        "code_challenge_method": "S256",
+        "scope": "a b",
+        "resource": SERVER,
+    }
+    assert form == {
+        "grant_type": "authorization_code",
+        "code": "the-code",
+        "redirect_uri": REDIRECT_URI,
+        "client_id": "registered",
+        "resource": SERVER,
+    }
+    assert grant.token is not None
+    assert (grant.token.value, grant.token.refresh_token) == ("access-1", "refresh-1")
+    assert grant.requested == ("a", "b")
+
+
+@requirement("auth-server-metadata.legacy-defaults-other-rules")
+@pytest.mark.parametrize(
+    "revision", revisions_holding("auth-server-metadata.legacy-default-endpoints")
+)
+def test_default_endpoints_are_used_with_pkce_and_no_resource(revision: str) -> None:
+    base = "https://mcp.example"
+    world = World({f"POST {base}/register": json_response({"client_id": "x"}, 201)})
+    world.answers[f"POST {base}/token"] = json_response(TOKEN)
+    server = discover_server(world, revision)
+    world.run(code_flow(around(revision), PROFILE, server, ()))
+    assert world.visited[0].startswith(f"{base}/authorize?")
+    assert "resource" not in query_of(world.visited[0])
+    assert "resource" not in world.form()
+    sent, form = query_of(world.visited[0]), world.form()
+    assert sent["code_challenge_method"] == "S256"
+    assert sent["code_challenge"] == challenge_of(form["code_verifier"])
+    assert sent["redirect_uri"] == form["redirect_uri"] == REDIRECT_URI
+
+
+@requirement(
+    "auth-flow.pkce-support-verified",
+    "auth-flow.pkce-support-source",
+    "auth-flow.pkce-absent-rfc8414",
+    "auth-flow.pkce-absent-oidc",
+)
+@pytest.mark.parametrize("methods", [None, [], ["plain"], "S256"])
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.pkce-support-verified"))
+@pytest.mark.parametrize("openid", [True, False])
+def test_a_server_without_pkce_is_refused_before_registration(
+    methods: object, revision: str, openid: bool
+) -> None:
+    document = {**METADATA, "code_challenge_methods_supported": methods}
+    url = f"{ISSUER}/.well-known/openid-configuration" if openid else AS_URL
+    world = World({f"GET {AS_URL}": json_response({}, 404), f"GET {url}": json_response(document)})
+    server = discover_server(world, revision)
+    with pytest.raises(AuthorizationError, match="PKCE with S256"):
+        world.run(code_flow(around(revision), PROFILE, server, ()))
+    assert (world.asked, world.visited) == ([], [])
+
+
+@requirement("auth-flow.state-mismatch-discarded")
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.state-mismatch-discarded"))
+@pytest.mark.parametrize(
+    "returned",
+    [
+        f"{REDIRECT_URI}?code=stolen",
+        f"{REDIRECT_URI}?code=stolen&state=",
+        f"{REDIRECT_URI}?code=stolen&state=other",
+        f"{REDIRECT_URI}?error=access_denied&error_description=foreign&state=other",
+        "nonsense",
+        "",
+    ],
+)
+def test_a_return_with_another_state_is_discarded(returned: str, revision: str) -> None:
+    world = World()
+    request = request_in(world, revision)
+    world.asked.clear()
+    with pytest.raises(AuthorizationError, match="another `state`") as caught:
+        finish_flow(world, request, returned)
+    assert world.asked == []
+    assert "stolen" not in str(caught.value)
+    assert "foreign" not in str(caught.value)
+
+
+SAME = "https%3A%2F%2Fas.example"
+
+
+@pytest.mark.parametrize(
+    ("returned", "text"),
+    [
+        ("?code=a&state=STATE&code=b", "repeats"),
+        ("?state=STATE", "has no code"),
+        ("?code=&state=STATE", "has no code"),
+        ("?code=a&state=STATE" + "&x=" * 99, "the authorization response is malformed"),
+        ("?code=a&state=EARLIER", "another `state`"),
+    ],
+)
+def test_a_return_that_is_none_of_this_request_asks_for_no_token(returned: str, text: str) -> None:
+    world = World()
+    earlier, request = request_in(world), request_in(world)
+    world.asked.clear()
+    query = returned.replace("STATE", request.state).replace("EARLIER", earlier.state)
+    with pytest.raises(AuthorizationError, match=text):
+        finish_flow(world, request, f"{REDIRECT_URI}{query}&iss={SAME}")
+    assert world.asked == []
+
+
+@requirement(
+    "auth-flow.iss-recorded",
+    "auth-flow.iss-advertised-present",
+    "auth-flow.iss-unadvertised-present",
+    "auth-flow.iss-unadvertised-absent",
+    "auth-flow.iss-decode-first",
+)
+@with_iss
+@pytest.mark.parametrize(("advertised", "iss"), [(True, SAME), (False, SAME), (False, None)])
+def test_a_return_of_the_recorded_issuer_is_accepted(
+    revision: str, advertised: bool, iss: str | None
+) -> None:
+    world = World()
+    request = request_in(world, revision, authorization_response_iss_parameter_supported=advertised)
+    assert request.grant.issuer == ISSUER
+    more = {} if iss is None else {"iss": iss}
+    assert finish_flow(world, request, comes_back(request.url, **more)).token is not None
+
+
+@requirement(
+    "auth-flow.iss-advertised-absent",
+    "auth-flow.iss-advertised-present",
+    "auth-flow.iss-unadvertised-present",
+    "auth-flow.iss-before-code-sent",
+    "auth-flow.iss-no-normalization",
+    "auth-flow.iss-error-responses",
+    "auth-security.mix-up",
+)
+@with_iss
+@pytest.mark.parametrize("what", ["code=the-code", "error=access_denied&error_description=evil"])
+@pytest.mark.parametrize(
+    ("advertised", "iss"),
+    [
+        (True, None),
+        *(
+            (advertised, iss)
+            for advertised in (True, False)
+            for iss in (
+                "https%3A%2F%2Fevil.example",
+                f"{SAME}%2F",
+                f"{SAME}%3A443",
+                "HTTPS%3A%2F%2FAS.example",
+                "",
+            )
+        ),
+    ],
+)
+def test_a_return_of_another_issuer_sends_no_code_and_is_hidden(
+    revision: str, what: str, advertised: bool, iss: str | None
+) -> None:
+    world = World()
+    request = request_in(world, revision, authorization_response_iss_parameter_supported=advertised)
+    world.asked.clear()
+    suffix = "" if iss is None else f"&iss={iss}"
+    with pytest.raises(AuthorizationError, match=r"issuer|lacks `iss`") as caught:
+        finish_flow(world, request, f"{REDIRECT_URI}?{what}&state={request.state}{suffix}")
+    assert not isinstance(caught.value, OAuthError)
+    assert "evil" not in str(caught.value)
+    assert world.asked == []
+
+
+@requirement("auth-flow.iss-no-normalization")
+@with_iss
+@pytest.mark.parametrize(
+    ("issuer", "accepted"),
+    [(f"{ISSUER}/~a", True), (f"{ISSUER}/%7Ea", False), (f"{ISSUER}/~A", False)],
+)
+def test_an_issuer_with_a_path_is_compared_as_text(
+    revision: str, issuer: str, accepted: bool
+) -> None:
+    world = World()
+    request = request_in(world, revision)
+    request = replace(request, grant=replace(request.grant, issuer=f"{ISSUER}/~a"))
+    back = comes_back(request.url, iss=quote(issuer, safe=""))
+    if accepted:
+        assert finish_flow(world, request, back).token is not None
+        return
+    with pytest.raises(AuthorizationError, match="another issuer"):
+        finish_flow(world, request, back)
+
+
+@requirement("auth-flow.iss-record-per-request")
+@with_iss
+def test_two_authorizations_at_once_keep_their_own_issuers(revision: str) -> None:
+    world, requests = World(), {}
+    for issuer in (ISSUER, "https://b.example"):
+        serve_issuer(world, issuer)
+        world.answers[f"GET {PRM_URL}"] = json_response(
+            {**RESOURCE, "authorization_servers": [issuer]}
+        )
+        server = discover_server(world, revision)
+        flow = begin_code_flow(around(revision), PROFILE, server, ())
+        requests[issuer] = world.run(flow)
+    world.asked.clear()
+    one, two = requests
+    for issuer, other in ((two, one), (one, two)):  # the callbacks come in reverse order
+        request = requests[issuer]
+        with pytest.raises(AuthorizationError, match="another issuer"):
+            finish_flow(world, request, comes_back(request.url, iss=quote(other, safe="")))
+        assert world.asked == []
+        back = comes_back(request.url, iss=quote(issuer, safe=""))
+        assert finish_flow(world, request, back).issuer == issuer
+        assert world.urls() == [f"POST {issuer}/token"]
+        world.asked.clear()
+
+
+def test_a_user_who_says_no_is_an_error_with_its_code() -> None:
+    world = World()
+    request = request_in(world)
+    back = f"{REDIRECT_URI}?error=access_denied&error_description=no%0athanks&state={request.state}"
+    with pytest.raises(OAuthError, match=r"access_denied: no\\nthanks") as caught:
+        finish_flow(world, request, back)
+    assert caught.value.code == "access_denied"
+    with pytest.raises(OAuthError, match=r"access_denied$"):
+        finish_flow(world, request, f"{REDIRECT_URI}?error=access_denied&state={request.state}")
+
+
+@requirement("auth-flow.offline-access-allowed", "auth-flow.offline-access-only-if-listed")
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.offline-access-allowed"))
+@pytest.mark.parametrize("listed", [["a", OFFLINE_ACCESS], ["a"], None])
+def test_offline_access_is_asked_for_where_the_issuer_lists_it(
+    revision: str, listed: list[str] | None
+) -> None:
+    document = dict(METADATA) if listed is None else {**METADATA, "scopes_supported": listed}
+    resource = {**RESOURCE, "scopes_supported": [OFFLINE_ACCESS]}  # which does not count
+    server = discover_server(
+        World(
+            {f"GET {AS_URL}": json_response(document), f"GET {PRM_URL}": json_response(resource)}
+        ),
+        revision,
+    )
+    wanted = OFFLINE_ACCESS in (listed or [])
+    assert (OFFLINE_ACCESS in with_offline_access(("a",), server)) is wanted
+
+
+def test_an_endpoint_keeps_its_own_query() -> None:
+    request = request_in(World(), authorization_endpoint=f"{ISSUER}/authorize?tenant=t")
+    assert query_of(request.url)["tenant"] == "t"
+    assert query_of(request.url)["response_type"] == "code"
+
+
+@requirement(
+    "auth-flow.as-endpoints-https",
+    "auth-security.ssrf-considered",
+    "auth-security.url-scheme-allowlist",
+    "auth-security.url-dangerous-rejected",
+    "auth-security.url-sanitize",
+)
+@pytest.mark.parametrize(
+    "member", ["authorization_endpoint", "token_endpoint", "registration_endpoint"]
+)
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "java\nscript:alert(1)",
+        "http://as.example/x",
+        "https://10.0.0.1/",
+        "https://as.example/`id`",
+        7,
+        None,
+    ],
+)
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.as-endpoints-https"))
+def test_an_endpoint_that_may_not_be_used_ends_the_flow(
+    revision: str, member: str, url: Any
+) -> None:
+    world = world_of(revision, **{member: url})
+    server = discover_server(world, revision)
+    with pytest.raises(AuthorizationError, match=f"`{member}`|give the `client_id`"):
+        world.run(code_flow(around(revision), PROFILE, server, ()))
+    assert (world.asked, world.visited) == ([], [])
+
+
+def test_no_secret_is_in_the_text_of_a_value() -> None:
+    registered = {
+        "client_id": "i",
+        "client_secret": "hide",
+        "token_endpoint_auth_method": "client_secret_basic",
+    }
+    world = World({f"POST {ISSUER}/register": json_response(registered, 201)})
+    request = request_in(world)
+    grant = finish_flow(world, request, comes_back(request.url))
+    provider = IdentityProvider("https://h/token", "i", "hide", "hide")
+    shown = repr((request, grant, world.asked, ClientProfile("x", "i", "hide"), provider))
+    credentials = world.asked[-1].fields["Authorization"].removeprefix("Basic ")
+    secrets = ("hide", "access-1", "refresh-1", "the-code", credentials)
+    for secret in (*secrets, request.verifier, request.state):
+        assert secret not in shown
+    hidden: Any = "hide"
+    steps = (
+        Fetch("POST", "https://h", {"Authorization": hidden}, hidden),
+        Fetched(200, {"location": hidden}, hidden),
+        Visit(hidden),
+        ShowCode(DeviceCode(hidden, "https://h/v", hidden)),
+        Call(repr, (hidden,)),
+        Save("key", hidden),
+    )
+    assert "hide" not in repr(steps)
+    assert all("access" not in url for url in (*world.visited, *world.urls()))
+
+
+@pytest.mark.parametrize("scopes", [("a",), ("a", OFFLINE_ACCESS)])
+def test_offline_access_needs_the_consent_of_the_user(scopes: tuple[str, ...]) -> None:
+    world = World()
+    request = world.run(begin_code_flow(around(), PROFILE, discover_server(world), scopes))
+    expected = "consent" if OFFLINE_ACCESS in scopes else None
+    assert query_of(request.url).get("prompt") == expected
+
+
+def test_a_code_is_bound_to_the_key_of_proofs() -> None:
+    world, proofs = World(), ProofKey(PrivateKey.generate(), lambda: NOW)
+    server = discover_server(world, WITH_RESOURCE[-1])
+    with pytest.raises(AuthorizationError, match="expected a token of type DPoP"):
+        world.run(code_flow(around(WITH_RESOURCE[-1], proofs=proofs), PROFILE, server, ()))
+    assert query_of(world.visited[0])["dpop_jkt"] == proofs.key.thumbprint()

@@ -1,0 +1,628 @@
+"""Requests to token endpoints: authentication, refresh, proofs, grants without a user."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote, unquote_plus
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import JWKRegistry
+
+from kit.auth_answers import (
+    AS_URL,
+    ISSUER,
+    NOW,
+    PRM_URL,
+    SERVER,
+    TOKEN,
+    World,
+    around,
+    discover_server,
+    json_response,
+    world_of,
+)
+from kit.rules import revisions_holding
+from mcpgen_runtime import ClientCredentials, IdentityProvider, OAuth, Paste, PrivateKey
+from mcpgen_runtime.auth.discovery import discover
+from mcpgen_runtime.auth.flows import client_credentials, enterprise_managed, workload_identity
+from mcpgen_runtime.auth.jwt_signing import ProofKey, decode_base64url
+from mcpgen_runtime.auth.steps import Fetch, Fetched
+from mcpgen_runtime.auth.token_endpoint import (
+    ASSERTION_TYPE,
+    SHORTEST_RENEWAL,
+    AccessToken,
+    ClientIdentity,
+    Grant,
+    OAuthError,
+    authentication_fields,
+    choose_method,
+    decode_record,
+    encode_record,
+    refresh_grant,
+    request_token,
+)
+from mcpgen_runtime.errors import AuthorizationError
+from requirements import EVERY_REVISION, requirement
+
+with_extensions = pytest.mark.parametrize("revision", revisions_holding("auth-ext.baseline-holds"))
+
+ENDPOINT = f"POST {ISSUER}/token"
+PUBLIC = ClientIdentity("me", method="none")
+GRANT = Grant(
+    ISSUER, AccessToken("old", refresh_token="r-1"), f"{ISSUER}/token", None, "me", resource=SERVER
+)
+
+
+def verify_token(token: str, key: PrivateKey) -> Any:
+    """A signed token, checked against a key."""
+    return jwt.decode(token, JWKRegistry.import_key(key.public_jwk()), [key.algorithm])
+
+
+@requirement("auth-flow.token-endpoint-basic-encoding", revisions=EVERY_REVISION)
+@pytest.mark.parametrize("decode", [unquote, unquote_plus])
+def test_id_and_secret_are_each_encoded_for_basic(decode: Callable[[str], str]) -> None:
+    client = ClientIdentity("a:b c%", "s+/:\xe9")
+    fields, form = authentication_fields(client, "client_secret_basic", ISSUER, lambda: NOW)
+    pair = base64.b64decode(fields["Authorization"].removeprefix("Basic ")).decode()
+    assert [decode(part) for part in pair.split(":")] == ["a:b c%", "s+/:\xe9"]
+    assert form == {"client_id": "a:b c%"}
+
+
+@requirement(
+    "auth-flow.token-endpoint-auth-method",
+    "auth-ext.cc-jwt-recommended",
+    "auth-ext.cc-auth-methods",
+    revisions=EVERY_REVISION,
+)
+@pytest.mark.parametrize(
+    ("secret", "key", "supported", "method"),
+    [
+        (None, False, None, "none"),
+        ("s", False, None, "client_secret_basic"),
+        ("s", False, ("client_secret_post",), "client_secret_post"),
+        ("s", False, ("client_secret_post", "client_secret_basic"), "client_secret_basic"),
+        ("s", False, ("none",), "none"),
+        ("s", True, ("client_secret_basic", "private_key_jwt"), "private_key_jwt"),
+        (None, True, None, "private_key_jwt"),
+        ("s", False, ("tls_client_auth",), None),
+    ],
+)
+def test_a_method_is_one_that_both_sides_have(
+    secret: str | None, key: bool, supported: tuple[str, ...] | None, method: str | None
+) -> None:
+    client = ClientIdentity("me", secret, key=PrivateKey.generate() if key else None)
+    if method is None:
+        with pytest.raises(AuthorizationError, match="supports none"):
+            choose_method(client, supported)
+    else:
+        assert choose_method(client, supported) == method
+
+
+@requirement(
+    "auth-ext.cc-jwt-parameters",
+    "auth-ext.cc-jwt-claims",
+    "auth-ext.cc-jwt-audience",
+    revisions=EVERY_REVISION,
+)
+@pytest.mark.parametrize("algorithm", ["ES256", "RS256", "PS256", "Ed25519"])
+@pytest.mark.parametrize("audience", [None, f"{ISSUER}/token"])
+def test_an_assertion_is_signed_by_the_client_for_the_issuer(
+    algorithm: str, audience: str | None
+) -> None:
+    key = PrivateKey.generate(algorithm)
+    assert len(key.public_jwk().get("n", "-" * 512)) == 512  # base64url of 3072 bits
+    client = ClientIdentity("me", key=key, audience=audience)
+    fields, form = authentication_fields(client, "private_key_jwt", ISSUER, lambda: NOW)
+    assert fields == {}
+    assert form.keys() == {"client_assertion_type", "client_assertion"}
+    assert form["client_assertion_type"] == ASSERTION_TYPE
+    claims = verify_token(form["client_assertion"], key).claims
+    assert (claims["iss"], claims["sub"], claims["aud"]) == ("me", "me", audience or ISSUER)
+    assert claims["iat"] == NOW
+    assert claims["exp"] == NOW + 60
+    assert claims["jti"]
+
+
+LISTED = "token_endpoint_auth_signing_alg_values_supported"
+
+
+@requirement("auth-ext.cc-jwt-claims", "auth-ext.cc-jwt-parameters")
+@pytest.mark.parametrize(
+    ("listed", "secret", "method"),
+    [
+        (None, None, "private_key_jwt"),
+        (["RS256", "ES256"], "s", "private_key_jwt"),
+        (["RS256", "ES384"], "s", "client_secret_basic"),
+        (["RS256", "ES384"], None, None),
+        ([], None, None),
+    ],
+)
+@with_extensions
+def test_an_assertion_is_signed_by_an_algorithm_that_is_listed(
+    listed: list[str] | None, secret: str | None, method: str | None, revision: str
+) -> None:
+    methods = ["private_key_jwt", "client_secret_basic"]
+    members = {} if listed is None else {LISTED: listed}
+    world = world_of(revision, token_endpoint_auth_methods_supported=methods, **members)
+    server = discover_server(world, revision)
+    client = ClientIdentity("me", secret, key=PrivateKey.generate("ES256"))
+    flow = client_credentials(around(revision), client, server, ())
+    if method is None:
+        with pytest.raises(AuthorizationError, match="no assertions signed by ES256"):
+            world.run(flow)
+        assert world.asked == []
+    else:
+        world.run(flow)
+        assert ("client_assertion" in world.form()) is (method == "private_key_jwt")
+        assert world.form()["grant_type"] == "client_credentials"
+        assert ("Authorization" in world.asked[-1].fields) is (method == "client_secret_basic")
+
+
+def test_a_method_that_was_chosen_is_not_replaced_by_another() -> None:
+    client = ClientIdentity("me", "s", "private_key_jwt", PrivateKey.generate("ES256"))
+    with pytest.raises(AuthorizationError, match="no assertions signed by ES256"):
+        choose_method(client, None, ["RS256"])
+    assert choose_method(client, None, ["ES256"]) == "private_key_jwt"
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        ("private_key_jwt", "expected a private key, got none"),
+        ("client_secret_basic", "client_secret_basic: expected a client secret, got none"),
+        ("client_secret_post", "client_secret_post: expected a client secret, got none"),
+    ],
+)
+def test_a_client_without_what_a_method_takes_does_not_use_it(method: Any, text: str) -> None:
+    with pytest.raises(AuthorizationError, match=text):
+        authentication_fields(ClientIdentity("me"), method, ISSUER, lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: OAuth(client_secret="s"), "client_secret: expected a client_id"),
+        (lambda: OAuth(interaction=Paste(), redirect=Paste()), "one of interaction and redirect"),
+        (lambda: ClientCredentials("me"), "expected a client_secret or a key"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    make: Callable[[], Any], text: str
+) -> None:
+    with pytest.raises(ValueError, match=text):
+        make()
+
+
+@requirement("auth-ext.dpop-asymmetric-only", revisions=EVERY_REVISION)
+@pytest.mark.parametrize("algorithm", ["HS256", "none", "ES999"])
+def test_a_key_signs_by_asymmetric_algorithms_only(algorithm: str) -> None:
+    with pytest.raises(ValueError, match="expected an algorithm"):
+        PrivateKey.generate(algorithm)
+
+
+@pytest.mark.parametrize("text", ["", "SECRET", '{"kty": "oct", "k": "U0VDUkVU"}'])
+def test_a_key_that_is_none_is_refused_without_showing_it(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a private key for ES256") as caught:
+        PrivateKey(text, "ES256")
+    assert "SECRET" not in repr(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_key_does_not_show_itself_and_comes_back_from_its_json() -> None:
+    key = PrivateKey.generate()
+    assert repr(key) == "<PrivateKey ES256>"
+    assert PrivateKey(key.private_jwk(), "ES256").thumbprint() == key.thumbprint()
+    assert "d" not in key.public_jwk()
+    with pytest.raises(ValueError, match="ES384"):
+        PrivateKey(key.private_jwk(), "ES384")
+
+
+def test_a_key_names_itself_and_signs_any_members() -> None:
+    plain = PrivateKey.generate()
+    key = PrivateKey(plain.private_jwk(), "ES256", "key-1")
+    text = key.sign({"typ": "JWT", "custom": "x"}, {"name": "\xe9", "n": 1})
+    header, payload = (decode_base64url(part) for part in text.split(".")[:2])
+    assert json.loads(header) == {"alg": "ES256", "kid": "key-1", "typ": "JWT", "custom": "x"}
+    assert payload == '{"name":"\xe9","n":1}'.encode()
+    assert "kid" not in verify_token(plain.sign({}, {}), plain).header
+    assert "kid" not in verify_token(key.sign({"jwk": key.public_jwk()}, {}), key).header
+
+
+@requirement(
+    "auth-flow.refresh-rotation-replaces",
+    "auth-flow.resource-in-token-request",
+    revisions=EVERY_REVISION,
+)
+def test_a_new_refresh_token_replaces_the_old_one() -> None:
+    world = World({ENDPOINT: json_response({**TOKEN, "refresh_token": "r-2"})})
+    first = world.run(refresh_grant(around(), GRANT, PUBLIC))
+    assert world.form() == {
+        "grant_type": "refresh_token",
+        "refresh_token": "r-1",
+        "client_id": "me",
+        "resource": SERVER,
+    }
+    assert first is not None
+    world.run(refresh_grant(around(), first, PUBLIC))
+    assert world.form()["refresh_token"] == "r-2"
+
+
+@requirement("auth-flow.refresh-rotation-replaces", revisions=EVERY_REVISION)
+@pytest.mark.parametrize("named", [{}, {"refresh_token": ""}, {"refresh_token": 5}], ids=str)
+def test_without_a_new_refresh_token_the_old_one_stays(named: Mapping[str, Any]) -> None:
+    members = {"access_token": "new", "token_type": "bearer", **named}
+    world = World({ENDPOINT: json_response(members)})
+    renewed = world.run(refresh_grant(around(), GRANT, PUBLIC))
+    assert renewed is not None
+    assert renewed.token is not None
+    assert (renewed.token.value, renewed.token.refresh_token) == ("new", "r-1")
+
+
+@pytest.mark.parametrize(("named", "scopes"), [({}, ("a",)), ({"scope": "b"}, ("b",))], ids=str)
+def test_a_refresh_that_names_no_scopes_keeps_them(
+    named: dict[str, str], scopes: tuple[str, ...]
+) -> None:
+    world = World(
+        {ENDPOINT: json_response({"access_token": "new", "token_type": "bearer", **named})}
+    )
+    token = AccessToken("old", refresh_token="r-1", scopes=("a",))
+    renewed = world.run(refresh_grant(around(), replace(GRANT, token=token), PUBLIC))
+    assert renewed is not None
+    assert renewed.token is not None
+    assert renewed.token.scopes == scopes
+
+
+@requirement("auth-flow.refresh-not-assumed", revisions=EVERY_REVISION)
+def test_without_a_refresh_token_nothing_is_asked() -> None:
+    world = World()
+    grant = replace(GRANT, token=AccessToken("old"))
+    assert world.run(refresh_grant(around(), grant, PUBLIC)) is None
+    assert world.asked == []
+
+
+@pytest.mark.parametrize("code", ["invalid_grant", "invalid_client", "unauthorized_client"])
+def test_a_refused_refresh_token_is_of_no_more_use(code: str) -> None:
+    world = World({ENDPOINT: json_response({"error": code}, 400)})
+    assert world.run(refresh_grant(around(), GRANT, PUBLIC)) is None
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        Fetched(500, {}, b"SECRET"),
+        Fetched(503),
+        Fetched(429),
+        json_response({"error": "temporarily_unavailable"}, 400),
+        json_response({"error": "invalid_grant"}, 500),
+        json_response({"error": ["SECRET"]}, 400),
+        json_response(["SECRET"], 400),
+    ],
+)
+def test_a_failure_that_may_pass_keeps_the_refresh_token(response: Fetched) -> None:
+    world = World({ENDPOINT: response})
+    with pytest.raises(AuthorizationError) as caught:
+        world.run(refresh_grant(around(), GRANT, PUBLIC))
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"token_type": "Bearer"},
+        {"access_token": "", "token_type": "Bearer"},
+        {"access_token": "a\r\nX: y", "token_type": "Bearer"},
+        {"access_token": "a b", "token_type": "Bearer"},
+        {"access_token": "hidden"},
+        {"access_token": "hidden", "token_type": "mac"},
+        {"access_token": "hidden", "token_type": "N_A"},
+    ],
+)
+def test_a_response_without_a_usable_token_is_an_error(answer: dict[str, str]) -> None:
+    world = World({ENDPOINT: json_response(answer)})
+    with pytest.raises(AuthorizationError, match="expected") as caught:
+        world.run(request_token(around(), GRANT, {}, PUBLIC))
+    assert "hidden" not in str(caught.value)
+
+
+@requirement("auth-ext.cc-renewal", revisions=EVERY_REVISION)
+@pytest.mark.parametrize(
+    ("expires_in", "left"),
+    [
+        (3600, 3570.0),
+        (10, 5.0),
+        ("60", 30.0),
+        ("9" * 13, 999_999_999_999 - 30.0),
+        ("1.5", None),
+        ("\u0663", None),
+        (0, SHORTEST_RENEWAL),
+        (0.1, SHORTEST_RENEWAL),
+        (-5, SHORTEST_RENEWAL),
+        (None, None),
+        (True, None),
+        (10**400, None),
+    ],
+    ids=lambda value: str(value)[:10],
+)
+def test_a_token_is_renewed_before_its_end(expires_in: object, left: float | None) -> None:
+    world = World({ENDPOINT: json_response({**TOKEN, "expires_in": expires_in})})
+    token = world.run(request_token(around(), GRANT, {}, PUBLIC)).token
+    assert token is not None
+    assert token.renew_at == (None if left is None else NOW + left)
+
+
+def test_a_grant_shows_no_secret_and_comes_back_from_its_record() -> None:
+    grant = replace(GRANT, client_secret="SECRET", proof_key="SECRET")
+    assert decode_record(encode_record(grant), Grant) == grant
+    assert "SECRET" not in repr(grant)
+    assert "r-1" not in repr(grant)
+    assert "SECRET" not in repr(ClientIdentity("me", "SECRET"))
+    assert decode_record(encode_record(GRANT), Grant) == GRANT
+    assert decode_record(b'{"issuer": 7}', Grant) is None
+    assert decode_record(b"\xff", Grant) is None
+    assert decode_record(None, Grant) is None
+
+
+def proof_key() -> ProofKey:
+    return ProofKey(PrivateKey.generate(), lambda: NOW)
+
+
+@requirement(
+    "auth-ext.dpop-proof-header",
+    "auth-ext.dpop-proof-claims",
+    "auth-ext.dpop-no-extra-claims",
+    "auth-ext.dpop-fresh-proof",
+    revisions=EVERY_REVISION,
+)
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_a_proof_is_about_one_request_and_its_token(method: str) -> None:
+    proofs = proof_key()
+    first, second = (proofs.proof(method, "https://h/mcp?x=1#y", "token") for _ in range(2))
+    decoded = verify_token(first, proofs.key)
+    assert (decoded.header["typ"], decoded.header["alg"]) == ("dpop+jwt", "ES256")
+    assert decoded.header["jwk"] == proofs.key.public_jwk()
+    assert decoded.header["jwk"].keys() == {"kty", "crv", "x", "y"}  # nothing of the private key
+    assert decoded.claims == {
+        "jti": decoded.claims["jti"],
+        "htm": method,
+        "htu": "https://h/mcp",
+        "iat": NOW,
+        "ath": "PEaenWxYddN6Q_NT1PiOYfz4EsZu7jRXRlpAsNpBU-A",
+    }
+    assert verify_token(second, proofs.key).claims["jti"] != decoded.claims["jti"]
+
+
+@requirement("auth-ext.dpop-token-request-proof", "auth-ext.dpop-as-nonce")
+@pytest.mark.parametrize("status", [400, 401])
+@with_extensions
+def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof(revision: str, status: int) -> None:
+    proofs, seen = proof_key(), []
+
+    def endpoint(step: Fetch) -> Fetched:
+        seen.append(verify_token(step.fields["DPoP"], proofs.key).claims)
+        if "nonce" not in seen[-1]:
+            return json_response({"error": "use_dpop_nonce"}, status, dpop_nonce="n-1")
+        return json_response({**TOKEN, "token_type": "DPoP"})
+
+    world = World({ENDPOINT: endpoint})
+    assert (
+        world.run(request_token(around(revision, proofs=proofs), GRANT, {}, PUBLIC)).token
+        is not None
+    )
+    assert [claims.get("nonce") for claims in seen] == [None, "n-1"]
+    assert seen[0]["jti"] != seen[1]["jti"]
+    assert (seen[0]["htm"], seen[0]["htu"]) == ("POST", f"{ISSUER}/token")
+
+
+def test_nonces_of_two_servers_are_kept_apart() -> None:
+    proofs = proof_key()
+    assert proofs.take_nonce("https://a.example/x", "of-a")
+    assert not proofs.take_nonce("https://a.example/y", "of-a")
+    assert "nonce" not in verify_token(proofs.proof("POST", SERVER), proofs.key).claims
+    claims = verify_token(proofs.proof("POST", "https://a.example/z"), proofs.key).claims
+    assert claims["nonce"] == "of-a"
+
+
+def test_an_endpoint_that_repeats_nonce_errors_gets_two_requests() -> None:
+    count = iter(range(100))
+    world = World(
+        {
+            ENDPOINT: lambda step: json_response(
+                {"error": "use_dpop_nonce"}, 400, dpop_nonce=f"{next(count)}"
+            )
+        }
+    )
+    with pytest.raises(OAuthError, match="use_dpop_nonce"):
+        world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
+    assert len(world.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [("invalid_grant", 400), ("invalid_client", 401), ("use_dpop_nonce", 403)],
+)
+def test_another_refusal_with_a_nonce_ends_the_flow(error: str, status: int) -> None:
+    world = World({ENDPOINT: lambda step: json_response({"error": error}, status, dpop_nonce="n")})
+    with pytest.raises(AuthorizationError):
+        world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
+    assert len(world.asked) == 1
+
+
+@requirement(
+    "auth-ext.cc-grant",
+    "auth-ext.cc-no-dcr",
+    "auth-ext.cc-secret-basic",
+    "auth-ext.cc-auth-methods",
+    "auth-ext.baseline-holds",
+)
+@with_extensions
+def test_client_credentials_need_no_user_and_no_registration(revision: str) -> None:
+    world = World()
+    where = around(revision)
+    server = world.run(discover(where, [], None))
+    client = ClientIdentity("me", "s")
+    world.run(client_credentials(where, client, server, ("a",)))
+    assert world.form() == {
+        "grant_type": "client_credentials",
+        "client_id": "me",
+        "scope": "a",
+        "resource": SERVER,
+    }
+    assert world.asked[-1].fields["Authorization"] == f"Basic {base64.b64encode(b'me:s').decode()}"
+    assert world.urls() == [f"GET {PRM_URL}", f"GET {AS_URL}", ENDPOINT]
+    assert world.visited == []
+
+
+@requirement(
+    "auth-ext.wif-grant",
+    "auth-ext.wif-assertion",
+    "auth-ext.wif-resource",
+    "auth-ext.wif-no-registration",
+)
+@with_extensions
+def test_the_assertion_of_a_platform_is_presented_unchanged(revision: str) -> None:
+    world, asked = World(), []
+
+    def fetch(issuer: str, token_endpoint: str) -> str:
+        asked.append((issuer, token_endpoint))
+        return "header.claims.signature"
+
+    server = discover_server(world, revision)
+    world.run(workload_identity(around(revision), fetch, None, server, ()))
+    assert asked == [(ISSUER, f"{ISSUER}/token")]
+    assert world.form() == {
+        "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "assertion": "header.claims.signature",
+        "resource": SERVER,
+    }
+    assert "Authorization" not in world.asked[0].fields
+    assert world.urls() == [ENDPOINT]
+
+
+@requirement(
+    "auth-ext.wif-no-retry", "auth-ext.wif-non-interactive", "auth-ext.wif-errors-surfaced"
+)
+@pytest.mark.parametrize("code", ["invalid_grant", "invalid_scope", "unauthorized_client"])
+@with_extensions
+def test_a_refused_assertion_is_not_sent_again(code: str, revision: str) -> None:
+    world = World({ENDPOINT: json_response({"error": code, "error_description": "expired"}, 400)})
+    server = discover_server(world, revision)
+    with pytest.raises(OAuthError, match=f"{code}: expired") as caught:
+        world.run(workload_identity(around(revision), lambda *_: "jwt", PUBLIC, server, ()))
+    assert caught.value.code == code
+    assert world.urls() == [ENDPOINT]
+    assert world.visited == []
+
+
+IDP = IdentityProvider("https://idp.example/token", "at-idp", lambda: "id-token", "idp-secret")
+JAG = {
+    "issued_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+    "token_type": "N_A",
+    "access_token": "id-jag",
+}
+
+
+@requirement(
+    "auth-ext.ema-token-exchange",
+    "auth-ext.ema-exchange-subject",
+    "auth-ext.ema-exchange-audience",
+    "auth-ext.ema-exchange-resource",
+    "auth-ext.ema-exchange-client-auth",
+    "auth-ext.ema-exchange-response",
+    "auth-ext.ema-jwt-bearer",
+    "auth-ext.ema-jwt-bearer-client-auth",
+    "auth-ext.ema-no-redirect",
+    "auth-ext.ema-no-leaks",
+)
+@with_extensions
+def test_an_identity_provider_vouches_and_no_user_is_asked(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    world = World({"POST https://idp.example/token": json_response(JAG)})
+    server = discover_server(world, revision)
+    client = ClientIdentity("me", "s")
+    grant = world.run(enterprise_managed(around(revision), IDP, client, server, ("a",)))
+    assert world.urls() == ["POST https://idp.example/token", ENDPOINT]
+    assert world.form(0) == {
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "client_id": "at-idp",
+        "requested_token_type": "urn:ietf:params:oauth:token-type:id-jag",
+        "audience": ISSUER,
+        "resource": SERVER,
+        "subject_token": "id-token",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
+        "scope": "a",
+    }
+    first, second = (step.fields["Authorization"] for step in world.asked)
+    assert base64.b64decode(first.split()[1]) == b"at-idp:idp-secret"
+    assert base64.b64decode(second.split()[1]) == b"me:s"
+    assert world.form(1) == {
+        "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "client_id": "me",
+        "assertion": "id-jag",
+        "scope": "a",
+        "resource": SERVER,
+    }
+    assert grant.token is not None
+    assert grant.token.value == "access-1"
+    assert world.visited == []
+    shown = f"{world.urls()} {grant!r} {world.asked!r} {caplog.text}"
+    secrets = ("id-jag", "id-token", "idp-secret", "access-1", "refresh-1", first.split()[1])
+    assert [secret for secret in secrets if secret in shown] == []
+
+
+@requirement("auth-ext.ema-errors")
+@pytest.mark.parametrize("at", ["https://idp.example/token", f"{ISSUER}/token"])
+@with_extensions
+def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> None:
+    world = World({"POST https://idp.example/token": json_response(JAG)})
+    world.answers[f"POST {at}"] = json_response({"error": "invalid_grant"}, 400)
+    server = discover_server(world, revision)
+    with pytest.raises(OAuthError, match="invalid_grant") as caught:
+        world.run(enterprise_managed(around(revision), IDP, PUBLIC, server, ()))
+    assert caught.value.code == "invalid_grant"
+    assert "id-jag" not in str(caught.value)
+    assert world.visited == []
+
+
+@pytest.mark.parametrize("member", [{"issued_token_type": "other"}, {"access_token": None}])
+def test_another_token_of_an_identity_provider_ends_the_flow(
+    member: dict[str, str | None],
+) -> None:
+    world = World({"POST https://idp.example/token": json_response({**JAG, **member})})
+    server = discover_server(world)
+    with pytest.raises(AuthorizationError, match="the identity provider: expected an ID-JAG"):
+        world.run(enterprise_managed(around(), IDP, PUBLIC, server, ()))
+    assert world.urls() == ["POST https://idp.example/token"]
+
+
+@requirement("auth-ext.ema-no-leaks")
+@with_extensions
+def test_an_identity_provider_without_tls_is_not_asked(revision: str) -> None:
+    world = World()
+    server = discover_server(world, revision)
+    provider = replace(IDP, token_endpoint="http://idp.example/token")
+    with pytest.raises(AuthorizationError, match="https"):
+        world.run(enterprise_managed(around(revision), provider, PUBLIC, server, ()))
+    assert world.asked == []
+
+
+@pytest.mark.parametrize("send_resource", [True, False])
+def test_a_function_may_give_the_assertion(send_resource: bool) -> None:
+    world, asked = World(), []
+
+    def fetch(issuer: str, resource: str) -> str:
+        asked.append((issuer, resource))
+        return "jag"
+
+    context = around(send_resource=send_resource)
+    server = discover_server(world, send_resource=send_resource)
+    world.run(enterprise_managed(context, fetch, PUBLIC, server, ()))
+    assert asked == [(ISSUER, SERVER)]
+    assert world.form()["assertion"] == "jag"
+    assert ("resource" in world.form()) is send_resource

@@ -1,0 +1,233 @@
+"""Extensions of authorization at work in a client: bound tokens, and tokens without a user."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
+from mcpgen_runtime import (
+    ClientCredentials,
+    EnterpriseManaged,
+    HttpStatusError,
+    MemoryStore,
+    OAuthError,
+    WorkloadIdentity,
+)
+from package.client.auth.protected import (
+    NEWEST,
+    Issuer,
+    Protected,
+    agreeing_user,
+    client_of,
+    run_issuer,
+    run_protected_server,
+    serve_script,
+    store_grant,
+)
+from requirements import requirement
+
+pytestmark = pytest.mark.anyio
+
+with_extensions = pytest.mark.parametrize("revision", revisions_holding("auth-ext.dpop-scheme"))
+
+
+class BoundServer(Protected):
+    """Takes tokens with a proof only, and gives its nonce by a challenge."""
+
+    def __init__(self, issuer: Issuer, revision: str = NEWEST) -> None:
+        super().__init__(issuer, revision)
+        self.proofs: list[dict[str, Any]] = []
+        self.nonce = "rs-1"
+        self.is_endless = False
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        proof = asked.fields.get("dpop")
+        if proof is None:
+            await super().__call__(asked, reply)
+            return
+        scheme, _, token = asked.fields["authorization"].partition(" ")
+        assert (scheme, token in self.issuer.valid) == ("DPoP", True)
+        part = proof.split(".")[1]
+        self.proofs.append(json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))))
+        if self.is_endless:
+            self.nonce = f"n-{len(self.proofs)}"
+        if self.proofs[-1].get("nonce") != self.nonce:
+            header = 'DPoP error="use_dpop_nonce"'
+            await reply.whole(401, WWW_Authenticate=header, DPoP_Nonce=self.nonce)
+            return
+        self.open = lambda asked: True
+        await super().__call__(asked, reply)
+
+
+@requirement("auth-ext.dpop-scheme", "auth-ext.dpop-rs-nonce", "auth-ext.dpop-fresh-proof")
+@with_extensions
+async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(
+    revision: str,
+) -> None:
+    store = MemoryStore()
+    async with run_issuer() as issuer:
+        issuer.token_type = "DPoP"
+        script = BoundServer(issuer, revision)
+        async with serve_script(script):
+            async with client_of(script, agreeing_user(issuer, dpop=True, store=store)) as client:
+                await client.list_tools()
+                script.nonce = "rs-2"
+                await client.call_tool("echo")
+            async with client_of(script, agreeing_user(issuer, dpop=True, store=store)) as client:
+                await client.list_tools()
+        assert len(issuer.visits) == 1
+    assert "Bearer" not in str(script.authorizations)
+    assert {claims["htu"] for claims in script.proofs} == {script.url}
+    assert len({claims["jti"] for claims in script.proofs}) == len(script.proofs)
+    nonces = [claims.get("nonce") for claims in script.proofs]
+    assert nonces[:2] == [None, "rs-1"]
+    assert "rs-2" in nonces
+
+
+@requirement("auth-ext.graceful-degradation")
+@with_extensions
+async def test_a_server_that_needs_an_extension_refuses_other_clients(revision: str) -> None:
+    async with run_protected_server(revision) as (script, _):
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            await reply.whole(401, WWW_Authenticate='DPoP algs="ES256"')
+
+        script.on = dict.fromkeys(("initialize", "server/discover", "tools/list"), refuse)
+        with pytest.raises(HttpStatusError, match="401"):
+            async with client_of(script, agreeing_user(script.issuer)) as client:
+                await client.list_tools()
+        assert len(script.issuer.visits) <= 1
+
+
+@with_extensions
+async def test_a_stored_unbound_token_is_not_sent_where_binding_is_due(
+    revision: str,
+) -> None:
+    store = MemoryStore()
+    async with run_protected_server(revision) as (script, _):
+        await store_grant(script, store)
+        script.issuer.refused = (400, {"error": "invalid_request"})
+        with pytest.raises(OAuthError):
+            async with client_of(script, agreeing_user(script.issuer, dpop=True, store=store)):
+                pass
+        assert set(script.authorizations) == {None}
+
+
+@requirement("auth-ext.off-by-default")
+@pytest.mark.parametrize("revision", revisions_holding("auth-ext.client-declares"))
+async def test_a_client_declares_no_extension_by_default(revision: str) -> None:
+    async with run_protected_server(revision) as (script, server):
+        async with client_of(script, agreeing_user(script.issuer)) as client:
+            await client.list_tools()
+        metas = [each.message["params"]["_meta"] for each in server.asked if each.target == "/mcp"]
+    assert metas
+    for meta in metas:
+        assert "extensions" not in meta["io.modelcontextprotocol/clientCapabilities"]
+    assert [form["grant_type"] for form in script.issuer.forms] == ["authorization_code"]
+    assert all("dpop" not in each.fields for each in server.asked)
+
+
+@requirement("auth-ext.client-declares")
+@pytest.mark.parametrize("revision", revisions_holding("auth-ext.client-declares"))
+async def test_a_client_declares_the_extension_it_uses_in_each_request(
+    revision: str,
+) -> None:
+    name = "io.modelcontextprotocol/oauth-client-credentials"
+    async with run_protected_server(revision) as (script, server):
+        script.issuer.machine = True
+        settings = {"extensions": {"com.example/own": {"a": 1}}}
+        auth = ClientCredentials("me", "s")
+        async with client_of(script, auth, capabilities=settings) as client:
+            await client.list_tools()
+        metas = [each.message["params"]["_meta"] for each in server.asked if each.verb == "POST"]
+        assert len(metas) > 1
+        for meta in metas:
+            declared = meta["io.modelcontextprotocol/clientCapabilities"]["extensions"]
+            assert declared == {name: {}, "com.example/own": {"a": 1}}
+        assert script.issuer.visits == []
+        assert [form["grant_type"] for form in script.issuer.forms] == ["client_credentials"]
+
+
+@with_extensions
+async def test_a_server_that_always_wants_another_nonce_is_left(revision: str) -> None:
+    async with run_issuer() as issuer:
+        issuer.token_type = "DPoP"
+        script = BoundServer(issuer, revision)
+
+        script.is_endless = True
+        async with serve_script(script):
+            with pytest.raises(HttpStatusError, match="401"):
+                async with client_of(script, agreeing_user(issuer, dpop=True)):
+                    pass
+        assert len(script.proofs) == 5
+
+
+@with_extensions
+async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) -> None:
+    store = MemoryStore()
+    async with run_issuer() as issuer:
+        issuer.token_type, issuer.machine = "DPoP", True
+        script = BoundServer(issuer, revision)
+        async with serve_script(script):
+            for _ in range(2):
+                auth = ClientCredentials("me", "s", dpop=True, store=store)
+                async with client_of(script, auth) as client:
+                    await client.list_tools()
+        assert len(issuer.forms) == 1
+
+
+@requirement("auth-ext.wif-grant", "auth-ext.wif-assertion")
+@with_extensions
+async def test_a_platform_vouches_for_a_client(revision: str) -> None:
+    async with run_protected_server(revision) as (script, _):
+        issuer = script.issuer
+
+        async def fetch(url: str, token_endpoint: str) -> str:
+            assert (url, token_endpoint) == (issuer.url, f"{issuer.url}/token")
+            return "of.the.platform"
+
+        async with client_of(script, WorkloadIdentity(fetch)) as client:
+            await client.list_tools()
+        (form,) = issuer.forms
+        assert form["grant_type"].endswith(":jwt-bearer")
+        assert form["assertion"] == "of.the.platform"
+        assert script.authorizations[-1] == "Bearer access-1"
+
+
+@requirement("auth-ext.ema-jwt-bearer")
+@with_extensions
+async def test_an_identity_provider_vouches_for_a_client(revision: str) -> None:
+    async with run_protected_server(revision) as (script, _):
+        script.issuer.machine = True
+        asked: list[tuple[str, str]] = []
+
+        def fetch(url: str, resource: str) -> str:
+            asked.append((url, resource))
+            return "of.the.provider"
+
+        async with client_of(script, EnterpriseManaged("me", "s", id_jag=fetch)) as client:
+            await client.list_tools()
+        assert asked == [(script.issuer.url, script.url)]
+        (form,) = script.issuer.forms
+        assert form["grant_type"].endswith(":jwt-bearer")
+        assert form["assertion"] == "of.the.provider"
+        assert script.authorizations[-1] == "Bearer access-1"
+
+
+@requirement("auth-ext.cc-renewal")
+@with_extensions
+async def test_a_token_without_refresh_token_is_had_anew_in_time(revision: str) -> None:
+    store = MemoryStore()
+    async with run_protected_server(revision) as (script, _):
+        script.issuer.machine = True
+        await store_grant(script, store, refresh_token=None, renew_at=1.0)
+        auth = ClientCredentials("client-x", "s", store=store)
+        async with client_of(script, auth) as client:
+            await client.list_tools()
+        assert set(script.authorizations) == {None, "Bearer access-1"}
+        assert [form["grant_type"] for form in script.issuer.forms] == ["client_credentials"]

@@ -1,0 +1,367 @@
+"""The client: how it opens a session, and the requests that it sends."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from kit.live import TEXT, App, FakeServer, live, names_back, text_of
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import (
+    ConnectionClosedError,
+    MethodNotFoundError,
+    RemoteError,
+    ResponseLostError,
+    RevisionError,
+)
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime.testing import connected
+
+every = pytest.mark.parametrize("revision", ALL)
+
+
+@pytest.mark.requirement(
+    "stdio.probe-discover", "stdio.probe-modern-result", "stdio.probe-legacy-fallback"
+)
+@every
+async def test_a_client_finds_out_what_a_server_of_any_age_speaks(revision: str) -> None:
+    async with live(App(names_back, REVISIONS.only(revision))) as (client, record):
+        assert client.revision == revision
+        assert text_of(await client.call_tool("x")) == "x"
+    first = ["server/discover"]
+    if revision in HANDSHAKE:
+        first += ["initialize", "notifications/initialized"]
+    methods = [message["method"] for message in record.sent]
+    assert methods == [*first, "tools/call"]
+    probe, *_ = record.sent
+    version_key = facts(PER_REQUEST[-1]).meta.protocol_version
+    assert probe["params"]["_meta"][version_key] == PER_REQUEST[-1]
+
+
+async def test_client_and_server_of_all_revisions_speak_the_newest() -> None:
+    async with live(App(names_back)) as (client, _):
+        assert client.revision == ALL[-1]
+
+
+@every
+async def test_a_pinned_revision_has_the_client_class_of_its_own(revision: str) -> None:
+    async with live(App(names_back), revision) as (client, _):
+        assert client.revision == revision
+        folder = "r" + revision.replace("-", "_")
+        assert type(client).__module__ == f"mcpgen_runtime.{folder}.client"
+
+
+@pytest.mark.requirement(
+    "stdio.modern-client-legacy-server-error", "stdio.probe-modern-only-client"
+)
+@pytest.mark.parametrize(
+    ("pinned", "spoken"), [(one, other) for one in ALL for other in ALL if one != other]
+)
+async def test_without_a_common_revision_the_error_names_the_pinned(
+    pinned: str, spoken: str
+) -> None:
+    with pytest.raises((RevisionError, RemoteError)) as refused:
+        async with connect(App(names_back, REVISIONS.only(spoken)), revision=pinned):
+            pytest.fail("they have nothing in common")
+    if isinstance(refused.value, RevisionError):
+        assert refused.value.supported == (pinned,)
+        assert pinned in str(refused.value)
+
+
+@pytest.mark.requirement(
+    "stdio.probe-legacy-fallback", "stdio.probe-not-one-code", revisions=PER_REQUEST
+)
+@pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, 1234, 0])
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_an_error_of_older_servers_leads_to_the_handshake(revision: str, code: int) -> None:
+    class Older(FakeServer):
+        async def _agree(self, message: Mapping[str, Any]) -> None:
+            if message["method"] == "server/discover":
+                error = {"code": code, "message": "what?"}
+                await self.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
+            else:
+                await super()._agree(message)
+
+    server = Older(revision)
+    async with connect(server) as client:
+        assert client.revision == revision
+    assert [said["method"] for said in server.opening[:2]] == ["server/discover", "initialize"]
+
+
+@pytest.mark.requirement("stdio.probe-modern-error", revisions=PER_REQUEST)
+async def test_a_modern_server_without_common_revision_ends_it() -> None:
+    class Modern(FakeServer):
+        async def _agree(self, message: Mapping[str, Any]) -> None:
+            data = {"supported": ["2099-01-01"], "requested": PER_REQUEST[-1]}
+            code = facts(PER_REQUEST[-1]).errors.unsupported_revision
+            error = {"code": code, "message": "unsupported", "data": data}
+            await self.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
+
+    server = Modern(PER_REQUEST[-1])
+    with pytest.raises(RevisionError, match="2099-01-01") as refused:
+        async with connect(server):
+            pytest.fail("they have nothing in common")
+    assert refused.value.offered == ("2099-01-01",)
+    assert refused.value.supported == ALL
+    assert [said["method"] for said in server.opening] == ["server/discover"]
+
+
+@pytest.mark.parametrize("target", ["python server.py", b"python"])
+async def test_a_command_has_to_be_a_list_of_words(target: Any) -> None:
+    with pytest.raises(TypeError, match="list of words"):
+        async with connect(target):
+            pytest.fail("that is no command")
+
+
+@every
+async def test_negotiated_values_can_be_read(revision: str) -> None:
+    server = Server("told", "3", instructions="be kind")
+    server.tool("one")(lambda: "1")
+    async with live(server, revision, name="teller", version="2") as (client, record):
+        assert client.server_info["name"] == "told"
+        assert client.instructions == "be kind"
+        assert client.supports("tools")
+        assert client.supports("tools.listChanged")
+        assert not client.supports("prompts")
+        assert client.server_capabilities["tools"] == {"listChanged": True}
+        assert client.session.revision is REVISIONS[revision]
+    assert "teller" in str(record.sent[0])
+
+
+@every
+async def test_methods_absent_from_the_revision_are_not_sent(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server) as client:
+        missing = "ping" if revision in PER_REQUEST else "server/discover"
+        with pytest.raises(MethodNotFoundError):
+            await client.request(missing)
+        with pytest.raises(MethodNotFoundError):
+            await client.notify("notifications/nothing_of_the_kind")
+    assert server.heard == []
+
+
+@every
+async def test_a_capability_that_was_not_declared_keeps_a_request_back(revision: str) -> None:
+    server = FakeServer(revision, {"tools": {}})
+    async with connect(server, revision=revision) as client:
+        with pytest.raises(Exception, match="needs the capability prompts"):
+            await client.list_prompts()
+    assert server.heard == []
+
+
+@every
+async def test_a_gateway_sends_by_wire_name_and_keeps_unknown_members(revision: str) -> None:
+    server = FakeServer(revision)
+    params = {"name": "x", "arguments": {"a": 1.0, "b": {}}, "future": [1, None], "_meta": {"k": 1}}
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+
+        async def answer() -> None:
+            await server.answer(await server.next(), TEXT)
+
+        tasks.start_soon(answer)
+        assert text_of(await client.request("tools/call", params)) == "done"
+    sent = server.heard[0]["params"]
+    assert sent["_meta"]["k"] == 1
+    assert {name: sent[name] for name in params if name != "_meta"} == {
+        name: value for name, value in params.items() if name != "_meta"
+    }
+    assert type(sent["arguments"]["a"]) is float
+
+
+@pytest.mark.parametrize(
+    ("revision", "advised"), [(None, True), (HANDSHAKE[-1], False), (PER_REQUEST[-1], False)]
+)
+async def test_a_server_that_ends_after_the_probe_is_explained(
+    revision: str | None, advised: bool
+) -> None:
+    class Ending(FakeServer):
+        async def send(self, message: OutgoingMessage) -> None:
+            await self.hang_up()
+
+    with pytest.raises(ConnectionClosedError) as ended:
+        async with connect(Ending(None), revision=revision):
+            pytest.fail("it has ended")
+    assert ("leaves out the probe" in str(ended.value)) is advised
+
+
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [
+        (ValueError("broken"), ValueError),
+        (ConnectionClosedError("broken"), ConnectionClosedError),
+        (ResponseLostError("broken"), ResponseLostError),
+    ],
+    ids=repr,
+)
+async def test_a_message_of_opening_that_cannot_be_sent_fails_it(
+    failure: Exception, raised: type[Exception]
+) -> None:
+    class Broken(FakeServer):
+        async def send(self, message: OutgoingMessage) -> None:
+            if isinstance(failure, ConnectionClosedError):
+                await self.hang_up()
+            raise failure
+
+    with anyio.fail_after(5), pytest.raises(raised) as error:
+        async with connect(Broken(None), revision=HANDSHAKE[-1]):
+            pytest.fail("nothing was sent")
+    assert (error.value is failure) is (raised is not ConnectionClosedError)
+
+
+@pytest.mark.parametrize(
+    ("info", "shown"),
+    [
+        ({"name": "a\x1b", "version": "2"}, r"a\x1b 2"),
+        ({"name": "a", "version": ""}, "a"),
+        ({"name": "", "version": ""}, "unnamed server"),
+    ],
+)
+async def test_a_client_is_shown_with_its_server(info: dict[str, str], shown: str) -> None:
+    class Named(FakeServer):
+        async def answer(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+            await super().answer(request, {**result, "serverInfo": info})
+
+    async with connect(Named(HANDSHAKE[-1]), revision=HANDSHAKE[-1]) as client:
+        assert repr(client) == f"<Client of {shown}, {HANDSHAKE[-1]} over Named>"
+
+
+async def test_an_extension_counts_if_both_sides_declare_it() -> None:
+    server = {"tools": {}, "extensions": {"a.b/c": {"x": 1}, "a.b/d": {}}}
+    revision = PER_REQUEST[-1]
+    own: dict[str, Any] = {"extensions": {"a.b/c": {}, "a.b/e": {}}}
+    target = FakeServer(revision, server)
+    async with connect(target, revision=revision, capabilities=own) as client:
+        names = ("a.b/c", "a.b/d", "a.b/e")
+        assert [client.extension(name) for name in names] == [{"x": 1}, None, None]
+
+
+async def test_an_await_of_what_is_entered_says_so() -> None:
+    server = Server("awaited")
+    opening: Any
+    for call, opening in (("connect", connect(server)), ("connected", connected(server))):
+        with pytest.raises(TypeError, match=rf"expected `async with {call}\(...\) as ...:`"):
+            await opening
+        async with opening:  # an error of its use is no end
+            pass
+
+
+FAILURES: list[Callable[[], BaseException]] = [
+    lambda: ValueError("mine"),
+    lambda: ExceptionGroup("mine", [ValueError("inner")]),
+    lambda: KeyboardInterrupt("mine"),
+    lambda: SystemExit(3),
+    lambda: BaseExceptionGroup("mine", [KeyboardInterrupt()]),
+    lambda: StopAsyncIteration("mine"),
+    lambda: ConnectionClosedError("mine"),
+]
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("target", ["server", "channel"])
+async def test_errors_of_the_body_propagate_unchanged(
+    failure: Callable[[], BaseException], target: str
+) -> None:
+    raised = failure()
+    server: Any = Server("any") if target == "server" else FakeServer(ALL[-1])
+    with pytest.raises(type(raised)) as caught:
+        async with connect(server):
+            raise raised
+    assert caught.value is raised
+
+
+@pytest.mark.parametrize("target", ["server", "channel"])
+async def test_a_body_that_is_cancelled_is_just_cancelled(target: str) -> None:
+    server: Any = Server("any") if target == "server" else FakeServer(ALL[-1])
+    with anyio.CancelScope() as scope:
+        async with connect(server) as client:
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+            pytest.fail("it was cancelled")
+    assert scope.cancelled_caught
+    with pytest.raises(ConnectionClosedError):
+        await client.list_tools()
+
+
+async def test_a_client_is_of_no_use_after_its_body() -> None:
+    async with connect(Server("any")) as client:
+        pass
+    with pytest.raises(ConnectionClosedError, match="the connection is closed"):
+        await client.list_tools()
+
+
+async def test_nothing_can_be_done_with_a_client_that_was_closed() -> None:
+    async with connect(Server("any")) as client:
+        await client.close()
+        await client.close()
+        for call in (
+            client.list_tools(),
+            client.list_tools_page(),
+            client.call_tool("any"),
+            client.request("tools/list"),
+            client.request_raw("tools/list"),
+            client.notify("notifications/progress", {"progressToken": 1, "progress": 1}),
+            client.listen(tools=True).__aenter__(),
+        ):
+            with pytest.raises(ConnectionClosedError):
+                await call
+
+
+async def test_other_tasks_may_use_and_close_a_session() -> None:
+    server = Server("shared")
+    server.tool("one")(lambda: "1")
+    async with connect(server) as client:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(client.list_tools)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.close)
+        with pytest.raises(ConnectionClosedError):
+            await client.list_tools()
+
+
+@pytest.mark.parametrize("when", ["before", "during", "after"])
+async def test_a_server_in_memory_that_crashes_gives_its_own_error(when: str) -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        if when == "before":
+            raise LookupError("no database")
+        yield
+        if when == "after":
+            raise LookupError("no database")
+
+    class Crashing(Server):
+        async def serve(self, channel: Any) -> None:
+            if when == "during":
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(super().serve, channel)
+                    await crash.wait()
+                    tasks.cancel_scope.cancel()
+                raise LookupError("no database")
+            await super().serve(channel)
+
+    crash = anyio.Event()
+    with anyio.fail_after(10), pytest.raises(LookupError, match="no database"):
+        async with connect(Crashing("any", lifespan=lifespan)) as client:
+            if when == "during":
+                crash.set()
+                await anyio.wait_all_tasks_blocked()
+                await client.request("tools/list")
+
+
+async def test_the_bodys_own_error_wins_over_the_servers() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        yield
+        raise LookupError("no database")
+
+    with pytest.raises(ValueError, match="mine"):
+        async with connect(Server("any", lifespan=lifespan)):
+            raise ValueError("mine")

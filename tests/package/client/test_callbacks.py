@@ -1,0 +1,237 @@
+"""Calls that are started and cancelled, and functions for log messages and progress."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from kit.live import live, text_of
+from kit.wire import ALL, CANCELLED, HANDSHAKE, PER_REQUEST, facts
+from mcpgen_runtime import (
+    ClientHandlers,
+    ConnectionClosedError,
+    Context,
+    LogMessage,
+    RemoteError,
+    RequestCancelledError,
+    Server,
+    connect,
+    connect_sync,
+)
+
+pytestmark = pytest.mark.anyio
+
+CALL = "tools/call"
+every = pytest.mark.parametrize("revision", ALL)
+both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+
+
+class Kitchen:
+    """A server with slow tools, and what became of them."""
+
+    def __init__(self) -> None:
+        self.server = Server("kitchen", drain=0)
+        self.stopped: list[str] = []
+
+        @self.server.tool()
+        async def cook(dish: str, ctx: Context) -> str:
+            await ctx.progress(1, 2, "peeled")
+            await ctx.info(f"{dish} is on the stove")
+            try:
+                await anyio.sleep_forever()
+            finally:
+                self.stopped.append(dish)
+            return "never"
+
+        @self.server.tool()
+        async def serve(dish: str, ctx: Context) -> str:
+            for step in (1, 2, 3):
+                await ctx.info(f"{dish} {step}")
+                await ctx.progress(step, 3)
+            return f"{dish}, served"
+
+
+@pytest.mark.requirement("cancellation.client-signals", "cancellation.stdio-notification")
+@every
+async def test_a_call_that_was_started_is_cancelled_on_the_server(revision: str) -> None:
+    kitchen, cooking = Kitchen(), anyio.Event()
+    async with live(kitchen.server, revision) as (client, record):
+        call = client.start_call(
+            client.call_tool, "cook", {"dish": "soup"}, on_progress=lambda *_: cooking.set()
+        )
+        await cooking.wait()
+        assert not call.done
+        call.cancel()
+        with pytest.raises(RequestCancelledError):
+            await call
+        assert call.done
+        assert text_of(await client.call_tool("serve", {"dish": "tea"})) == "tea, served"
+        assert kitchen.stopped == ["soup"]
+        call.cancel()  # no effect any more
+        (request,) = [each for each in record.sent if each.get("params", {}).get("name") == "cook"]
+        assert [each["requestId"] for each in record.sent_as(CANCELLED)] == [request["id"]]
+
+
+@both
+async def test_started_calls_run_at_once_and_give_results_and_errors(revision: str) -> None:
+    kitchen = Kitchen()
+    async with connect(kitchen.server, revision=revision) as client:
+        tea = client.start_call(client.call_tool, "serve", {"dish": "tea"}, returns=str)
+        pie = client.start_call(client.call_tool, "serve", {"dish": "pie"}, returns=str)
+        bad = client.start_call(client.call_tool, "burn", {"dish": "pie"})
+        never = client.start_call(client.call_tool, "serve", {"dish": "ice"})
+        never.cancel()
+        assert (await pie, await tea, await tea) == ("pie, served", "tea, served", "tea, served")
+        with pytest.raises(RemoteError):
+            await bad
+        with pytest.raises(RequestCancelledError):
+            await never
+
+
+@both
+async def test_a_call_that_is_open_at_the_end_of_the_session_fails(revision: str) -> None:
+    kitchen, cooking = Kitchen(), anyio.Event()
+    async with connect(kitchen.server, revision=revision) as client:
+        call = client.start_call(
+            client.call_tool, "cook", {"dish": "soup"}, on_progress=lambda *_: cooking.set()
+        )
+        await cooking.wait()
+        await client.close()
+        with pytest.raises(ConnectionClosedError):
+            client.start_call(client.call_tool, "serve", {"dish": "tea"})
+    with pytest.raises(ConnectionClosedError):
+        await call
+
+
+@both
+def test_a_thread_cancels_the_call_of_another(revision: str) -> None:
+    kitchen, cooking = Kitchen(), threading.Event()
+    with connect_sync(kitchen.server, revision=revision) as client:
+        soup = client.start_call(
+            client.call_tool, "cook", {"dish": "soup"}, on_progress=lambda *_: cooking.set()
+        )
+        tea = client.start_call(client.call_tool, "serve", {"dish": "tea"}, returns=str)
+        assert cooking.wait(10)
+        with pytest.raises(TimeoutError):
+            soup.result(timeout=0)
+        threading.Thread(target=soup.cancel).start()
+        with pytest.raises(RequestCancelledError):
+            soup.result(timeout=10)
+        assert tea.result() == "tea, served"
+        client.call_tool("serve", {"dish": "pie"})  # after the cancellation
+        assert (soup.done, tea.done, kitchen.stopped) == (True, True, ["soup"])
+        open_call = client.start_call(client.call_tool, "cook", {"dish": "rice"})
+        with pytest.raises(TypeError, match="a method of this client"):
+            client.start_call(print, "rice")
+    with pytest.raises(ConnectionClosedError):
+        open_call.result()
+    with pytest.raises(ConnectionClosedError):
+        client.start_call(client.list_tools)
+
+
+@pytest.mark.requirement("logging.message-shape")
+@every
+async def test_functions_get_logs_and_progress_until_they_are_removed(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Noting(ClientHandlers):
+        def __init__(self) -> None:
+            self.logged: list[str] = []
+
+        async def logging_message(self, params: Any, ctx: Any) -> None:
+            self.logged.append(params.data)
+
+    kitchen, handler = Kitchen(), Noting()
+    logged, later, steps = list[str](), list[Any](), list[float]()
+
+    async def log(message: LogMessage) -> None:
+        await anyio.lowlevel.checkpoint()
+        logged.append(f"{message.level} {message.data}")
+
+    async def failing(message: LogMessage) -> None:
+        raise ValueError(message.data)
+
+    async with live(kitchen.server, revision, handlers=handler) as (client, record):
+        client.on_log(failing)
+        client.on_log(log)
+        with client.on_log(later.append), client.on_progress(lambda value, *_: steps.append(value)):
+            own = list[float]()
+            await client.call_tool(
+                "serve", {"dish": "tea"}, on_progress=lambda value, *_: own.append(value)
+            )
+            await client.call_tool("serve", {"dish": "pie"})
+            await anyio.wait_all_tasks_blocked()  # messages in order may come after the result
+        await client.call_tool("serve", {"dish": "ice"})
+        await anyio.wait_all_tasks_blocked()
+        assert logged == [f"info {dish} {n}" for dish in ("tea", "pie", "ice") for n in (1, 2, 3)]
+        assert [f"info {each.data}" for each in later] == logged[:6]
+        assert handler.logged == [line.removeprefix("info ") for line in logged]
+        assert (own, steps) == ([1, 2, 3], [1, 2, 3] * 2)
+        tokens = ["progressToken" in params.get("_meta", {}) for params in record.sent_as(CALL)]
+        assert tokens == [True, True, False]
+    failures = [line for line in caplog.messages if line.endswith(" failed")]
+    assert len(failures) == 9
+    assert "failing" in failures[0]
+
+
+async def test_a_function_removed_while_it_runs_gets_no_more() -> None:
+    running, may_end, logged = anyio.Event(), anyio.Event(), list[Any]()
+
+    async def log(message: LogMessage) -> None:
+        logged.append(message.data)
+        running.set()
+        await may_end.wait()
+
+    async with live(Kitchen().server, HANDSHAKE[-1]) as (client, _):
+        registration = client.on_log(log)
+        await client.call_tool("serve", {"dish": "tea"})
+        await running.wait()
+        await anyio.wait_all_tasks_blocked()
+        registration.remove()
+        may_end.set()
+        await anyio.wait_all_tasks_blocked()
+    assert logged == ["tea 1"]
+
+
+async def test_requests_ask_for_logs_while_a_function_wants_them() -> None:
+    revision = PER_REQUEST[-1]
+    key = facts(revision).meta.log_level
+    async with live(Kitchen().server, revision) as (client, record):
+        registration = client.on_log(print, level="error")
+        await client.call_tool("serve", {"dish": "tea"})
+        registration.remove()
+        registration.remove()
+        await client.call_tool("serve", {"dish": "tea"})
+        client.ask_for_logs("notice")
+        with client.on_log(print):
+            await client.call_tool("serve", {"dish": "tea"})
+        await client.call_tool("serve", {"dish": "tea"})
+        client.ask_for_logs("error")  # as the first function did, which is removed
+        with client.on_log(print):
+            pass
+        await client.call_tool("serve", {"dish": "tea"})
+        levels = [params["_meta"].get(key) for params in record.sent_as(CALL)]
+    assert levels == ["error", None, "notice", "notice", "error"]
+
+
+@both
+def test_plain_functions_of_a_blocking_client_may_use_the_client(revision: str) -> None:
+    logged, done = list[str](), threading.Event()
+
+    def log(message: LogMessage) -> None:
+        logged.append(f"{message.data}, {len(client.list_tools())} tools")
+        if len(logged) == 3:
+            done.set()
+
+    with connect_sync(Kitchen().server, revision=revision) as client:
+        steps = list[float]()
+        client.on_log(log)
+        with client.on_progress(lambda value, *_: steps.append(value)):
+            client.call_tool("serve", {"dish": "tea"})
+        assert done.wait(10)
+    assert logged == [f"tea {n}, 2 tools" for n in (1, 2, 3)]
+    assert steps == [1, 2, 3]

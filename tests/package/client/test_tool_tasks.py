@@ -1,0 +1,382 @@
+"""Tasks of 2025-11-25, as a client has them: one handle, which polls while someone waits.
+
+Source: basic/utilities/tasks (2025-11-25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from kit.live import live
+from kit.requestor import ACCEPTED, RELATED, REVISION, Work
+from kit.scripted import ScriptedServer
+from mcpgen_runtime import (
+    ClientHandlers,
+    LocalProtocolError,
+    MethodNotFoundError,
+    MissingCapabilityError,
+    RemoteError,
+    RemoteProtocolError,
+    RequestCancelledError,
+    SyncClientHandlers,
+    TaskUpdate,
+    connect,
+    connect_sync,
+)
+
+pytestmark = pytest.mark.anyio
+AUGMENTED: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
+
+
+def task(status: str, **more: Any) -> dict[str, Any]:
+    """A task on the wire."""
+    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+    return {"taskId": "t", "status": status, **times, "ttl": None, "pollInterval": 50, **more}
+
+
+TOOL = {"name": "t", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}
+RESULT = {"content": [{"type": "text", "text": "done"}]}
+
+
+@asynccontextmanager
+async def connect_scripted(
+    *answers: Mapping[str, Any],
+    capabilities: Mapping[str, Any] = {"tools": {}, "tasks": {**AUGMENTED, "cancel": {}}},
+    tool: Mapping[str, Any] | None = TOOL,
+    **how: Any,
+) -> AsyncIterator[tuple[Any, ScriptedServer]]:
+    """A client, and a server that lists a tool and then answers with these results, in order."""
+    listed = () if tool is None else ({"tools": [tool]},)
+    server = ScriptedServer(REVISION, (*listed, *answers), capabilities)
+    async with connect(server, revision=REVISION, **how) as client:
+        yield client, server
+
+
+def methods(server: ScriptedServer) -> list[str]:
+    """The requests that a server got, without its tools."""
+    return [each["method"] for each in server.heard if each["method"] != "tools/list"]
+
+
+@pytest.mark.requirement(
+    "tasks.tool-optional",
+    "tasks.create-request",
+    "tasks.no-related-task-in-requests",
+    "tasks.tool-required-client",
+    revisions=(REVISION,),
+)
+async def test_a_call_is_a_task_where_one_is_wanted_or_required() -> None:
+    work = Work()
+    work.go.set()
+    async with live(work.server, REVISION) as (client, record):
+        assert (await client.call_tool("waits")).data == "done"
+        handle = await client.call_tool("waits", task={"ttl": 1000})
+        assert (await handle.result()).data == "done"
+        assert (handle.status, await handle.wait()) == ("completed", "completed")
+        await client.list_tools()
+        assert (await client.call_tool("needs_a_task")).data == "done"
+        assert await client.call_tool("needs_a_task", returns=str) == "done"
+        plain, wanted, *required = record.sent_as("tools/call")
+        assert "task" not in plain
+        assert wanted["task"] == {"ttl": 1000}
+        assert [each["task"] for each in required] == [{}, {}]
+        for method in ("tasks/get", "tasks/result"):
+            assert not any("_meta" in params for params in record.sent_as(method))
+
+
+@pytest.mark.parametrize("capabilities", [{}, {"tasks": {}}, {"tasks": {"list": {}}}])
+@pytest.mark.requirement(
+    "tasks.augment-only-if-declared",
+    "tasks.no-capability-no-tasks",
+    "tasks.requests-exhaustive",
+    "tasks.tool-no-server-capability",
+    revisions=(REVISION,),
+)
+async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> None:
+    async with connect_scripted(RESULT, capabilities={"tools": {}, **capabilities}) as (
+        client,
+        server,
+    ):
+        with pytest.raises(MissingCapabilityError, match=r"tasks\.requests\.tools\.call"):
+            await client.call_tool("t", task=True)
+        assert server.heard == []
+
+
+async def test_a_revision_without_tasks_refuses_them_locally() -> None:
+    async with live(Work().server, "2025-06-18") as (client, record):
+        with pytest.raises(MissingCapabilityError):
+            await client.call_tool("waits", task=True)
+        with pytest.raises(MissingCapabilityError):
+            client.task("t")
+        assert record.sent_as("tools/call") == []
+
+
+@pytest.mark.requirement("tasks.tool-forbidden-client", revisions=(REVISION,))
+async def test_a_tool_that_forbids_tasks_is_not_called_as_one() -> None:
+    async with live(Work().server, REVISION) as (client, record):
+        with pytest.raises(MethodNotFoundError, match="'plain' must not be called as a task"):
+            await client.call_tool("plain", task=True)
+        assert record.sent_as("tools/call") == []
+
+
+@pytest.mark.requirement(
+    "tasks.poll-until-terminal",
+    "tasks.respect-poll-interval",
+    "tasks.result-request",
+    revisions=(REVISION,),
+)
+async def test_a_task_is_polled_in_its_interval_to_its_end() -> None:
+    answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
+    async with connect_scripted(*answers) as (client, server):
+        begin = anyio.current_time()
+        handle = await client.call_tool("t", task=True)
+        assert (await handle.result()).content[0].text == "done"
+        assert anyio.current_time() - begin >= 0.1
+        assert methods(server) == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
+
+
+@pytest.mark.requirement(
+    "tasks.status-notification-not-relied-on",
+    "tasks.status-notification-keep-polling",
+    revisions=(REVISION,),
+)
+async def test_notifications_of_the_status_may_come_or_stay_away() -> None:
+    answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
+    async with connect_scripted(*answers) as (client, server):
+        handle = await client.call_tool("t", task=True)
+        await server.notify("notifications/tasks/status", task("working", statusMessage="so"))
+        updates = [each async for each in handle]
+        assert updates == [
+            TaskUpdate("working"),
+            TaskUpdate("working", "so"),
+            TaskUpdate("working"),
+            TaskUpdate("completed"),
+        ]
+    async with connect_scripted(*answers[:1], RESULT) as (client, server):
+        handle = await client.call_tool("t", task=True)
+        await server.notify("notifications/tasks/status", task("completed"))
+        assert (await handle.result()).content[0].text == "done"
+        assert methods(server) == ["tools/call", "tasks/result"]
+
+
+@pytest.mark.requirement(
+    "tasks.input-required-call-result",
+    "tasks.any-stream",
+    "tasks.poll-beside-result",
+    revisions=(REVISION,),
+)
+async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
+    class Person(ClientHandlers):
+        asked = 0
+
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            self.asked += 1
+            return {"action": "accept", "content": {"name": f"name {self.asked}"}}
+
+    handlers = Person()
+    async with live(Work().server, REVISION, handlers=handlers) as (client, record):
+        handle = await client.call_tool("asks", task=True)
+        assert (await handle.result()).data == "name 1 and name 2"
+        assert handlers.asked == 2
+        questions = record.received_as("elicitation/create")
+        assert [each["_meta"][RELATED] for each in questions] == [{"taskId": handle.task_id}] * 2
+        assert len(record.sent_as("tasks/result")) == 1
+
+
+@pytest.mark.requirement("tasks.poll-beside-result", revisions=(REVISION,))
+async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
+    may_answer = anyio.Event()
+
+    class Slow(ClientHandlers):
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            await may_answer.wait()
+            return ACCEPTED
+
+    async with live(Work().server, REVISION, handlers=Slow()) as (client, record):
+        handle = await client.call_tool("asks", task=True)
+        with anyio.move_on_after(0.3):
+            await handle.result()
+        await anyio.wait_all_tasks_blocked()
+        assert len(record.sent_as("notifications/cancelled")) == 1
+        assert (await handle.refresh()).status == "input_required"
+        handle_again = client.task(handle.task_id)
+        may_answer.set()
+        assert (await handle_again.result()).data == "Ada and Ada"
+
+
+@pytest.mark.requirement(
+    "tasks.progress-token-lifetime", "tasks.result-exact", revisions=(REVISION,)
+)
+async def test_progress_comes_after_the_call_is_answered() -> None:
+    work, reports = Work(), list[Any]()
+    async with live(work.server, REVISION) as (client, _):
+        handle = await client.call_tool(
+            "tells", task=True, on_progress=lambda *report: reports.append(report)
+        )
+        work.go.set()
+        assert (await handle.result()).data == "done"
+        assert reports == [(1, 2, "half")]
+        with pytest.raises(RemoteError, match="can't be done") as failed:
+            await (await client.call_tool("fails", task=True)).result()
+        assert (failed.value.code, failed.value.data) == (1234, {"why": 1})
+        result = await (await client.call_tool("reports_an_error", task=True)).result()
+        assert result.is_error
+
+
+async def test_the_iteration_gives_status_and_progress() -> None:
+    work = Work()
+    async with live(work.server, REVISION) as (client, _):
+        handle = await client.call_tool("tells", task=True)
+        updates: list[TaskUpdate] = []
+        async for update in handle:
+            updates.append(update)
+            work.go.set()
+        assert updates[0] == TaskUpdate("working")
+        assert TaskUpdate("working", "half", 1, 2) in updates
+        assert updates[-1] == TaskUpdate("completed", "nearly")
+
+
+@pytest.mark.requirement(
+    "tasks.cancel-not-by-notification",
+    "tasks.cancel-gated",
+    "tasks.cancel-no-retention",
+    revisions=(REVISION,),
+)
+async def test_a_handle_cancels_its_task_by_a_request() -> None:
+    work = Work()
+    async with live(work.server, REVISION) as (client, record):
+        handle = await client.call_tool("waits", task=True)
+        await handle.cancel()
+        assert handle.status == "cancelled"
+        await work.ended.wait()
+        with pytest.raises(RequestCancelledError, match="the task was cancelled"):
+            await handle.result()
+        await handle.cancel()  # it has ended: nothing is sent
+        assert len(record.sent_as("tasks/cancel")) == 1
+        assert record.sent_as("notifications/cancelled") == []
+    capabilities: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
+    async with connect_scripted({"task": task("working")}, capabilities=capabilities) as (
+        client,
+        _,
+    ):
+        handle = await client.call_tool("t", task=True)
+        with pytest.raises(MissingCapabilityError, match=r"tasks\.cancel"):
+            await handle.cancel()
+        with pytest.raises(LocalProtocolError, match="handlers answer"):
+            await handle.answer({})
+
+
+@pytest.mark.requirement("tasks.cancel-not-by-notification", revisions=(REVISION,))
+async def test_giving_up_a_call_that_needs_a_task_cancels_the_task() -> None:
+    work = Work()
+
+    @work.server.tool(runner=work.tasks.required)
+    async def long() -> str:
+        try:
+            await work.go.wait()
+        finally:
+            work.ended.set()
+        return "never"
+
+    async with live(work.server, REVISION) as (client, record):
+        await client.list_tools()
+        with anyio.move_on_after(0.1):
+            await client.call_tool("long")
+        await work.ended.wait()
+        assert len(record.sent_as("tasks/cancel")) == 1
+
+
+@pytest.mark.requirement("tasks.ttl-expiry-delete", revisions=(REVISION,))
+async def test_a_task_is_picked_up_again_by_its_id() -> None:
+    work = Work()
+    async with connect(work.server, revision=REVISION) as client:
+        task_id = (await client.call_tool("waits", task=True)).task_id
+    work.go.set()
+    async with connect(work.server, revision=REVISION) as client:
+        handle = client.task(task_id)
+        assert (handle.status, (await handle.result()).data) == (None, "done")
+        with pytest.raises(RemoteError, match="has not expired"):
+            await client.task("unknown").result()
+
+
+@pytest.mark.requirement("tasks.list-cursor-opaque", revisions=(REVISION,))
+async def test_the_cursor_of_a_list_of_tasks_is_sent_back_as_it_is() -> None:
+    cursor = "\u00e9 = ?"
+    first = {"tasks": [task("working")], "nextCursor": cursor}
+    pages: list[dict[str, Any]] = [first, {"tasks": [task("failed")]}]
+    capabilities: dict[str, Any] = {"tasks": {"list": {}}}
+    async with connect_scripted(*pages, capabilities=capabilities, tool=None) as (client, server):
+        assert [each.status for each in await client.list_tasks()] == ["working", "failed"]
+        assert server.heard[1]["params"]["cursor"] == cursor
+    async with connect_scripted(capabilities={"tasks": {}}, tool=None) as (client, server):
+        with pytest.raises(MissingCapabilityError, match=r"tasks\.list"):
+            await client.list_tasks()
+
+
+async def test_the_end_is_news_though_it_comes_while_news_are_read() -> None:
+    async with connect_scripted({"task": task("working")}) as (client, server):
+        handle = await client.call_tool("t", task=True)
+        updates = aiter(handle)
+        assert (await anext(updates)).status == "working"
+        await server.notify("notifications/tasks/status", task("completed"))
+        with anyio.fail_after(5):
+            while handle.status == "working":
+                await anyio.lowlevel.checkpoint()
+        assert [update.status async for update in updates] == ["completed"]
+
+
+async def test_a_server_that_asks_without_end_is_an_error() -> None:
+    refused = {"error": {"code": -1, "message": "no"}}
+    asking: list[dict[str, Any]] = [task("input_required"), refused] * 30
+    async with connect_scripted({"task": task("working")}, *asking) as (client, _):
+        handle = await client.call_tool("t", task=True)
+        with anyio.fail_after(5), pytest.raises(RemoteProtocolError, match="asked for input"):
+            await handle.result()
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ({"content": 5}, "tools/call: result: .*content"),
+        ({"task": task("working")}, "tools/call: expected the final result"),
+        ({**RESULT, "structuredContent": {"n": "x"}}, "n: 'x' is not of type 'integer'"),
+        ({**RESULT, "structuredContent": {"n": 1}}, None),
+    ],
+)
+async def test_the_result_of_a_task_is_checked_like_that_of_a_call(
+    result: dict[str, Any], reason: str | None
+) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    answers = [{"task": task("working")}, task("completed"), result]
+    async with connect_scripted(*answers, tool={**TOOL, "outputSchema": schema}) as (client, _):
+        handle = await client.call_tool("t", task=True)
+        if reason is None:
+            assert (await handle.result()).structured_content == {"n": 1}
+        else:
+            with pytest.raises(RemoteProtocolError, match=reason):
+                await handle.result()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_blocking_client_has_the_same_handle(anyio_backend: str) -> None:
+    class Answering(SyncClientHandlers):
+        def elicit(self, params: Any, ctx: Any) -> Any:
+            return ACCEPTED
+
+    work = Work()
+    options: dict[str, Any] = {"revision": REVISION, "handlers": Answering()}
+
+    def run() -> list[Any]:
+        with connect_sync(work.server, **options) as client:
+            handle = client.call_tool("asks", task=True)
+            statuses = [update.status for update in handle]
+            again = client.task(handle.task_id)
+            return [statuses[-1], handle.result().data, again.wait(), again.result().data]
+
+    results = await anyio.to_thread.run_sync(run)
+    assert results == ["completed", "Ada and Ada", "completed", "Ada and Ada"]

@@ -1,0 +1,447 @@
+"""A protected server: who is let in, and how the others are told what they lack."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from kit.asgi_client import SESSION, asgi, fields_of
+from kit.guarded import (
+    PRM,
+    SHARE,
+    WHOAMI,
+    WRITE,
+    Guarded,
+    challenge_in,
+    protected_settings,
+    revisions,
+    sessions,
+    text_in,
+    use_token,
+)
+from kit.issuer import IDP, RESOURCE, bearer, new_key, token_of
+from kit.wire import PER_REQUEST, SESSIONS, initialize, request
+from mcpgen_runtime import AnyOf, InvalidTokenError, JwtVerifier, Principal
+from requirements import EVERY_REVISION, requirement
+
+pytestmark = pytest.mark.anyio
+
+
+@requirement("auth-resource-server.role")
+@revisions
+async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: str) -> None:
+    guarded = Guarded()
+    async with asgi(guarded.server, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of("alice"))
+        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+        for path in ("/authorize", "/token", "/register"):
+            assert (await http.get(path)).status == 404
+            assert (await http.request("POST", None, path)).status == 404
+
+
+@requirement(
+    "auth-resource-server.401-when-unauthenticated",
+    "auth-resource-server.challenge-on-401",
+    "auth-resource-server.challenge-members",
+    "auth-resource-server.challenge-no-error-without-credentials",
+    "auth-resource-server.every-request-verified",
+    "auth-resource-server.stateless-no-bypass",
+    "auth-server-metadata.prm-header-on-401",
+    "auth-server-metadata.prm-header-or-well-known",
+    "auth-scope.challenge-has-scope",
+    "auth-security.session-not-authentication",
+    "auth-security.local-server-http-restricted",
+    "transport-security.verify-every-request",
+    "transport-security.session-not-authentication",
+)
+@revisions
+async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: str) -> None:
+    guarded = Guarded()
+    async with asgi(guarded.server, auth=protected_settings(scopes=["a", "b"])) as http:
+        first = request(revision, "tools/call", WHOAMI)
+        replies = [await http.post(first, **fields_of(revision, first))]
+        await use_token(http, revision, token_of(scope="a b"))
+        http.fields["authorization"] = None  # the session id alone lets nobody in
+        replies += [await http.request(method, None) for method in ("POST", "GET", "DELETE")]
+        replies.append(await http.ask(revision, "tools/call", WHOAMI))
+        replies.append(await http.post({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        replies.append(await http.post(initialize(revision)))
+        others = ("Basic dXNlcjpwYXNz", "Negotiate abc")
+        replies += [await http.post(first, Authorization=value) for value in others]
+    for reply in replies:
+        assert reply.status == 401
+        challenge = challenge_in(reply)
+        assert challenge.parameters == {
+            "realm": "mcp",
+            "scope": "a b",
+            "resource_metadata": f"https://h{PRM}/mcp",
+        }
+    assert guarded.calls == []
+
+
+@requirement("auth-resource-server.400-malformed", "auth-resource-server.challenge-error-codes")
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Bearer",
+        "Bearer ",
+        "Bearer a b",
+        "Bearer a, Bearer b",
+        "Bearer a,b",
+        "Bearer \xe4",
+        "DPoP a b",
+    ],
+)
+@revisions
+async def test_a_malformed_authorization_field_gets_400(value: str, revision: str) -> None:
+    guarded = Guarded()
+    first = request(revision, "tools/call", WHOAMI)
+    fields = fields_of(revision, first)
+    async with asgi(guarded.server, auth=protected_settings()) as http:
+        reply = await http.post(first, **fields, Authorization=value)
+    assert reply.status == 400
+    assert challenge_in(reply).parameters["error"] == "invalid_request"
+    assert guarded.calls == []
+
+
+@requirement("auth-resource-server.challenge-quoting")
+@revisions
+async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
+    realm, scopes = 'say "a\\b", c=d', ["a:b", "c/d"]
+    auth = protected_settings(realm=realm, scopes=scopes)
+    first = request(revision, "tools/call", WHOAMI)
+    fields = fields_of(revision, first)
+    async with asgi(Guarded().server, auth=auth) as http:
+        replies = [
+            await http.post(first, **fields),
+            await http.post(first, **fields, Authorization=bearer("garbage")),
+            await http.post(first, **fields, Authorization=bearer(token_of(scope=""))),
+        ]
+    assert [reply.status for reply in replies] == [401, 401, 403]
+    for reply in replies:
+        value = reply.fields["www-authenticate"]
+        assert value.isprintable()
+        assert 'scope="a:b c/d"' in value
+        parameters = challenge_in(reply).parameters
+        assert (parameters["realm"], parameters["scope"]) == (realm, "a:b c/d")
+
+
+@requirement(
+    "auth-resource-server.401-invalid-token",
+    "auth-resource-server.validate-before-processing",
+    "auth-resource-server.validation-failure-response",
+    "auth-resource-server.challenge-error-codes",
+)
+@revisions
+async def test_an_invalid_token_gets_401_before_anything_is_done(revision: str) -> None:
+    guarded = Guarded()
+    async with asgi(guarded.server, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of())
+        http.fields["authorization"] = bearer("garbage")
+        call = await http.ask(revision, "tools/call", WHOAMI)
+        stream = await http.get()
+    for reply in (call, stream):
+        assert reply.status == 401
+        assert challenge_in(reply).parameters["error"] == "invalid_token"
+        assert reply.fields["content-type"] == "application/json"
+        assert "result" not in reply.json
+    assert guarded.calls == []
+
+
+@requirement("auth-ext.cc-server-validates", "auth-ext.wif-server")
+@pytest.mark.parametrize(
+    ("claims", "status"),
+    [
+        ({}, 200),
+        ({"aud": "https://other"}, 401),
+        ({"exp": 1}, 401),
+        ({"key": new_key("one")}, 401),
+        ({"scope": "other"}, 403),
+    ],
+    ids=["valid", "other audience", "ended", "other key", "no scope"],
+)
+@revisions
+async def test_a_token_without_a_user_is_validated_as_any_other(
+    claims: dict[str, Any], status: int, revision: str
+) -> None:
+    guarded = Guarded()
+    async with asgi(guarded.server, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of(sub=None, client_id="robot"))
+        http.fields["authorization"] = bearer(token_of(sub=None, client_id="robot", **claims))
+        reply = await http.ask(revision, "tools/call", WHOAMI)
+        assert reply.status == status
+    assert guarded.calls == (["robot whoami"] if status == 200 else [])
+
+
+@pytest.mark.parametrize(
+    ("query", "token", "status"),
+    [
+        (f"access_token={token_of()}", None, 401),
+        (f"access_token={token_of()}", token_of(), 400),
+        ("access_token=", token_of(), 400),
+        ("a=1&access_token=b", token_of(), 400),
+        ("a=1", token_of(), 200),
+        ("xaccess_token=", token_of(), 200),
+    ],
+)
+async def test_a_token_in_the_query_lets_nobody_in(
+    query: str, token: str | None, status: int
+) -> None:
+    async with asgi(Guarded().server, auth=protected_settings()) as http:
+        http.fields["authorization"] = None if token is None else bearer(token)
+        reply = await http.post(initialize(SESSIONS[-1]), f"/mcp?{query}")
+    assert reply.status == status
+    if status == 400:
+        assert challenge_in(reply).parameters["error"] == "invalid_request"
+
+
+@requirement(
+    "auth-resource-server.403-insufficient",
+    "auth-resource-server.challenge-error-codes",
+    "auth-scope.insufficient-status",
+    "auth-scope.insufficient-challenge",
+    "auth-scope.insufficient-scope-parameter",
+    "auth-scope.insufficient-resource-metadata",
+    "auth-scope.insufficient-single-challenge",
+    "auth-scope.insufficient-description",
+    "auth-scope.insufficient-no-existing-scopes",
+    "auth-scope.min-precise-challenge",
+)
+@revisions
+async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str) -> None:
+    guarded = Guarded()
+    async with asgi(guarded.server, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of(scope="mcp:read other"))
+        reply = await http.ask(revision, "tools/call", SHARE)
+        assert (reply.status, reply.json["id"]) == (403, 1)
+        challenge = challenge_in(reply)
+        assert challenge.parameters["realm"] == "mcp"
+        assert challenge.parameters["error"] == "insufficient_scope"
+        assert challenge.parameters["resource_metadata"] == f"https://h{PRM}/mcp"
+        assert "lacks a scope" in challenge.parameters["error_description"]
+        asked = challenge.parameters["scope"].split()
+        granted = [] if revision in PER_REQUEST else ["other"]  # clients ask for these alone
+        assert sorted(asked) == sorted(["mcp:read", "files:write", "files:share", *granted])
+        assert guarded.calls == []
+        http.fields["authorization"] = bearer(token_of(scope=" ".join(asked)))
+        assert text_in(await http.ask(revision, "tools/call", SHARE)) == "a.txt"
+
+
+@requirement("auth-scope.insufficient-single-challenge")
+@revisions
+async def test_scopes_of_requests_and_tool_are_in_one_challenge(
+    revision: str,
+) -> None:
+    async with asgi(Guarded().server, auth=protected_settings(scopes=["a"])) as http:
+        await use_token(http, revision, token_of(scope="a"))
+        http.fields["authorization"] = bearer(token_of(scope=""))
+        reply = await http.ask(revision, "tools/call", WRITE)
+        assert (reply.status, challenge_in(reply).parameters["scope"]) == (403, "a files:write")
+        if revision in SESSIONS:
+            reply = await http.get()
+            assert (reply.status, challenge_in(reply).parameters["scope"]) == (403, "a")
+
+
+@revisions
+async def test_scopes_imply_others(revision: str) -> None:
+    implies = {"admin": ["mcp:read", "editor"], "editor": ["files:write"]}
+    async with asgi(Guarded().server, auth=protected_settings(implies=implies)) as http:
+        await use_token(http, revision, token_of(scope="admin"))
+        assert text_in(await http.ask(revision, "tools/call", WRITE)) == "alice wrote a.txt"
+
+
+@revisions
+async def test_a_scope_may_have_another_name_in_tokens(revision: str) -> None:
+    whole = "api://app/read"  # as Entra has it: tokens name the last part
+    auth = protected_settings(scopes=[whole], implies={"read": [whole]})
+    async with asgi(Guarded().server, auth=auth) as http:
+        refused = await http.post(initialize(revision))
+        assert challenge_in(refused).parameters["scope"] == whole
+        await use_token(http, revision, token_of(scope=None, scp="read"))
+        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+
+
+@pytest.mark.parametrize("revision", SESSIONS[:1])  # the one with batches
+async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -> None:
+    guarded = Guarded()
+    async with asgi(guarded.server, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of())
+        calls = [
+            request(revision, "tools/call", params, id=number)
+            for number, params in enumerate((WHOAMI, WRITE, SHARE))
+        ]
+        reply = await http.post(calls)
+        assert reply.status == 403
+        asked = challenge_in(reply).parameters["scope"].split()
+        assert sorted(asked) == ["files:share", "files:write", "mcp:read"]
+        assert guarded.calls == []
+        assert (await http.post(calls[:1])).status == 200
+    assert guarded.calls == ["alice whoami"]
+
+
+@requirement("auth-resource-server.generic-error-detail", revisions=EVERY_REVISION)
+async def test_a_failing_verifier_says_nothing_of_its_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def verify(token: str) -> Principal | None:
+        raise RuntimeError(f"db host x down, {token}")
+
+    async with asgi(Guarded().server, auth=protected_settings(verifier=verify)) as http:
+        reply = await http.post(initialize(SESSIONS[-1]), Authorization=bearer("secret1"))
+    assert reply.status == 503
+    assert b"db host" not in reply.body + repr(reply.fields).encode()
+    assert b"secret1" not in reply.body
+    assert "db host x down" in caplog.text
+    assert "secret1" not in caplog.text
+    incident = re.search(r"under (\w+)", reply.json["error"]["message"])
+    assert incident is not None
+    assert incident[1] in caplog.text
+
+
+@requirement("auth-resource-server.tokens-validated")
+@revisions
+async def test_a_verifier_of_the_users_own_runs_for_each_request(revision: str) -> None:
+    seen: list[str] = []
+
+    async def api_key(token: str) -> Principal | None:
+        seen.append(token)
+        if token == "revoked":
+            raise InvalidTokenError("revoked")
+        return Principal("bob", scopes={"mcp:read"}) if token == "key-1" else None
+
+    verifier = AnyOf(JwtVerifier(keys={"keys": []}), api_key)
+    async with asgi(Guarded().server, auth=protected_settings(verifier=verifier)) as http:
+        await use_token(http, revision, "key-1")
+        before = len(seen)
+        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "bob"
+        assert len(seen) == before + 1
+        for token in ("revoked", "key-2"):
+            http.fields["authorization"] = bearer(token)
+            assert (await http.ask(revision, "tools/call", WHOAMI)).status == 401
+
+
+@requirement("auth-server-metadata.prm-authorization-servers", revisions=EVERY_REVISION)
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"issuers": []}, "issuers: expected at least one"),
+        ({"issuers": ["http://idp.example"]}, "issuers: expected https"),
+        ({"resource": "http://h/mcp"}, "resource: expected https"),
+        ({"resource": "https://h/mcp#part"}, "without fragment"),
+        ({"resource": "h/mcp"}, "expected an https URL"),
+        ({"scopes": ["offline_access"]}, "offline_access"),
+        ({"scopes_supported": ["offline_access"]}, "offline_access"),
+        ({"scopes": ["a b"]}, "without spaces"),
+        ({"implies": {"admin": ["offline_access"]}}, "offline_access"),
+        (
+            {"metadata": {"authorization_servers": [], "resource": "", "resource_name": "x"}},
+            "expected no members of other settings, got authorization_servers, resource$",
+        ),
+        ({"metadata": {"scopes_supported": []}}, "settings, got scopes_supported$"),
+        ({"metadata": {"bearer_methods_supported": []}}, "got bearer_methods_supported$"),
+        ({"realm": "a\r\nSet-Cookie: b"}, "realm: expected visible ASCII"),
+        ({"realm": "\xe9"}, "realm: expected visible ASCII"),
+        ({"metadata_url": "https://h/a\nb"}, "resource_metadata: expected visible ASCII"),
+        ({"resource": "https://h/\xe9"}, "resource_metadata: expected visible ASCII"),
+        ({"session_scopes": ["offline_access"]}, "offline_access"),
+        ({"session_scopes": "files:write"}, "collection"),
+        ({"issuers": IDP}, "issuers: expected a list"),
+        ({"audiences": RESOURCE}, "audiences: expected a list"),
+    ],
+)
+@requirement(
+    "auth-scope.no-offline-access-in-challenge",
+    "auth-scope.no-offline-access-in-prm",
+    revisions=EVERY_REVISION,
+)
+def test_settings_that_protect_nothing_are_refused(settings: dict[str, Any], error: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=error):
+        protected_settings(**settings)
+
+
+@pytest.mark.parametrize(
+    ("audiences", "statuses"),
+    [(["HTTPS://API:443/x", "b"], [200, 200, 401]), ([], [401, 401, 401])],
+)
+async def test_audiences_stand_instead_of_the_resource(
+    audiences: list[str], statuses: list[int]
+) -> None:
+    async with asgi(Guarded().server, auth=protected_settings(audiences=audiences)) as http:
+        tokens = [bearer(token_of(aud=aud)) for aud in ("https://api/x", "b", RESOURCE)]
+        message = initialize(SESSIONS[-1])
+        assert [(await http.post(message, Authorization=t)).status for t in tokens] == statuses
+
+
+@requirement("auth-flow.optional")
+@revisions
+async def test_without_auth_nobody_needs_a_token(revision: str) -> None:
+    async with asgi(Guarded().server) as http:
+        if revision in SESSIONS:
+            await http.initialize(revision)
+        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == ""
+        assert (await http.get(f"{PRM}/mcp")).status == 404
+        forbidden = await http.ask(revision, "tools/call", WRITE)
+        assert "needs the scopes files:write" in forbidden.json["error"]["message"]
+
+
+@requirement(
+    "auth-security.session-user-bound",
+    "auth-security.session-id-untrusted",
+)
+@sessions
+async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> None:
+    others = [
+        token_of("mallory"),
+        token_of("alice", client_id="alice"),  # a client of that id, acting for itself
+        token_of(sub=None, client_id="alice"),
+    ]
+    guarded = Guarded()
+    async with asgi(guarded.server, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of("alice"))
+        stolen = http.fields[SESSION]
+        for token in others:
+            for name in (stolen, "unknown"):
+                http.fields |= {SESSION: name, "authorization": bearer(token)}
+                replies = [
+                    await http.ask(revision, "tools/call", WHOAMI),
+                    await http.get(),
+                    await http.get(last_event_id="1-1"),
+                    await http.delete(),
+                ]
+                assert [reply.status for reply in replies] == [404] * 4
+                if name == stolen:
+                    bodies = [reply.body for reply in replies]
+                assert [reply.body for reply in replies] == bodies
+        renewed = bearer(token_of("alice", "mcp:read more", client_id="registered-anew"))
+        http.fields |= {SESSION: stolen, "authorization": renewed}
+        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+    assert guarded.calls == ["alice whoami"]
+
+
+@requirement("auth-scope.challenge-has-scope", "auth-scope.min-precise-challenge")
+@revisions
+async def test_the_first_challenge_names_the_scopes_of_a_session(revision: str) -> None:
+    guarded = Guarded()
+    auth = protected_settings(session_scopes=["files:write", "mcp:read"])
+    async with asgi(guarded.server, auth=auth) as http:
+        refused = await http.ask(revision, "tools/call", WHOAMI)
+        assert (refused.status, challenge_in(refused).parameters["scope"]) == (
+            401,
+            "mcp:read files:write",
+        )
+        metadata = (await http.get(f"{PRM}/mcp")).json
+        assert metadata["scopes_supported"] == ["mcp:read", "files:write"]
+        await use_token(http, revision, token_of("alice", "mcp:read"))
+        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+        lacking = await http.ask(revision, "tools/call", SHARE)
+        assert lacking.status == 403
+        assert set(challenge_in(lacking).parameters["scope"].split()) == {
+            "mcp:read",
+            "files:write",
+            "files:share",
+        }
+    own = protected_settings(session_scopes=["files:write"], scopes_supported=["mcp:read"])
+    async with asgi(guarded.server, auth=own) as http:
+        assert (await http.get(f"{PRM}/mcp")).json["scopes_supported"] == ["mcp:read"]

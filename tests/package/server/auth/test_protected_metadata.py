@@ -1,0 +1,198 @@
+"""The metadata document: where it is served, and what is in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from kit.asgi_client import asgi, fields_of
+from kit.guarded import PRM, WHOAMI, Guarded, challenge_in, protected_settings
+from kit.issuer import IDP
+from kit.rules import revisions_holding
+from kit.wire import SESSIONS, initialize, request
+from mcpgen_runtime import DpopValidation, Protected, ProtectedResourceMetadata, StaticTokens
+from requirements import EVERY_REVISION, requirement
+
+pytestmark = pytest.mark.anyio
+
+
+HELLO = initialize(SESSIONS[-1])
+
+
+@requirement(
+    "auth-server-metadata.prm-implemented",
+    "auth-server-metadata.prm-authorization-servers",
+    "auth-server-metadata.prm-response-format",
+    "auth-server-metadata.prm-resource-member",
+    "auth-server-metadata.prm-header-or-well-known",
+    "auth-server-metadata.prm-well-known-place",
+    "auth-server-metadata.prm-path-insertion",
+)
+@pytest.mark.parametrize(
+    ("resource", "path", "others"),
+    [
+        ("https://h/mcp", f"{PRM}/mcp", [PRM]),
+        ("https://h", PRM, []),
+        ("https://h/", PRM, []),
+        ("https://h:8443/a/b", f"{PRM}/a/b", [PRM]),
+    ],
+)
+@pytest.mark.parametrize("revision", revisions_holding("auth-server-metadata.prm-implemented"))
+async def test_the_challenge_leads_to_the_document_of_the_resource(
+    resource: str, path: str, others: list[str], revision: str
+) -> None:
+    auth = protected_settings(resource=resource)
+    first = request(revision, "tools/call", WHOAMI)
+    async with asgi(Guarded().server, auth=auth) as http:
+        refused = await http.post(first, **fields_of(revision, first))
+        origin = resource.split("/", 3)
+        url = challenge_in(refused).parameters["resource_metadata"]
+        assert url == f"{origin[0]}//{origin[2]}{path}"
+        for each in (path, f"{path}/", *others):
+            reply = await http.get(each)
+            assert reply.status == 200
+            assert reply.fields["content-type"] == "application/json"
+            assert reply.fields["access-control-allow-origin"] == "*"
+            assert reply.json == {
+                "resource": resource,
+                "authorization_servers": [IDP],
+                "scopes_supported": ["mcp:read"],
+                "bearer_methods_supported": ["header"],
+            }
+        assert (await http.post(HELLO, path)).status == 405
+        for each in (f"{PRM}/other", f"{PRM}x", "/.well-known/oauth-authorization-server"):
+            assert (await http.get(each)).status == 404
+
+
+@requirement("auth-scope.challenge-relation-free", revisions=EVERY_REVISION)
+async def test_a_challenge_may_name_scopes_that_the_document_does_not() -> None:
+    auth = protected_settings(scopes=["a"], scopes_supported=["b"])
+    async with asgi(Guarded().server, auth=auth) as http:
+        assert challenge_in(await http.post(HELLO)).parameters["scope"] == "a"
+        assert (await http.get(PRM)).json["scopes_supported"] == ["b"]
+
+
+async def test_a_challenge_below_a_mount_has_a_url_that_is_served() -> None:
+    auth = protected_settings(resource="https://h/team/mcp")
+    app = Starlette(
+        routes=[
+            Mount("/team", Guarded().server.asgi(auth=auth)),
+            Mount(PRM, ProtectedResourceMetadata(auth)),
+        ]
+    )
+    async with asgi(app, path="/team/mcp") as http:
+        url = challenge_in(await http.post(HELLO)).parameters["resource_metadata"]
+        assert url == f"https://h/team{PRM}/mcp"
+        for path in (f"/team{PRM}/mcp", f"/team{PRM}", f"{PRM}/team/mcp", f"{PRM}/"):
+            assert (await http.get(path)).json["resource"] == "https://h/team/mcp"
+
+
+async def test_the_root_application_serves_documents_of_all_servers() -> None:
+    one, two = (protected_settings(resource=f"https://h/{name}/mcp") for name in ("one", "two"))
+    routes: list[Any] = [
+        Mount(f"/{name}", Guarded().server.asgi(auth=auth))
+        for name, auth in (("one", one), ("two", two))
+    ]
+    app = Starlette(routes=[*routes, Mount(PRM, ProtectedResourceMetadata(one, two))])
+    async with asgi(app) as http:
+        for name in ("one", "two"):
+            document = await http.get(f"{PRM}/{name}/mcp")
+            assert document.json["resource"] == f"https://h/{name}/mcp"
+        assert (await http.get(f"{PRM}/")).status == 404
+        assert (await http.post(HELLO, f"{PRM}/one/mcp")).status == 405
+
+
+def test_two_servers_need_two_paths() -> None:
+    with pytest.raises(ValueError, match="paths that differ"):
+        ProtectedResourceMetadata(
+            protected_settings(), protected_settings(resource="https://other/mcp")
+        )
+    with pytest.raises(ValueError, match="expected protected servers"):
+        ProtectedResourceMetadata()
+    with pytest.raises(ValueError, match="expected servers with issuers"):
+        ProtectedResourceMetadata(
+            protected_settings(), Protected(verifier=StaticTokens({"x": "ann"}))
+        )
+
+
+DPOP = DpopValidation(algorithms=("ES256",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "members"),
+    [
+        ({"scopes": []}, {}),
+        ({"scopes": ["a"], "session_scopes": ["b"]}, {"scopes_supported": ["a", "b"]}),
+        ({"scopes_supported": []}, {}),
+        ({"metadata": {"resource_name": "Files"}, "scopes": []}, {"resource_name": "Files"}),
+        (
+            {"scopes": [], "dpop": DPOP},
+            {
+                "dpop_signing_alg_values_supported": ["ES256"],
+                "dpop_bound_access_tokens_required": False,
+            },
+        ),
+        (
+            {"scopes": [], "dpop": replace(DPOP, required=True)},
+            {
+                "dpop_signing_alg_values_supported": ["ES256"],
+                "dpop_bound_access_tokens_required": True,
+            },
+        ),
+    ],
+)
+async def test_a_document_has_the_members_of_the_settings(
+    settings: dict[str, Any], members: dict[str, Any]
+) -> None:
+    async with asgi(Guarded().server, auth=protected_settings(**settings)) as http:
+        assert (await http.get(PRM)).json == {
+            "resource": "https://h/mcp",
+            "authorization_servers": [IDP],
+            "bearer_methods_supported": ["header"],
+            **members,
+        }
+
+
+async def test_the_documents_are_for_http_alone() -> None:
+    sent: list[Any] = []
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    app = ProtectedResourceMetadata(protected_settings())
+    await app({"type": "websocket", "path": PRM}, receive, send)
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "root", "url"),
+    [
+        ({}, "", f"https://h{PRM}/mcp"),
+        ({}, "/stripped", f"https://h{PRM}/mcp"),
+        ({"resource": "https://h/api/v1/mcp"}, "", f"https://h{PRM}/api/v1/mcp"),
+        ({"resource": "https://h/api/v1/mcp"}, "/api", f"https://h/api{PRM}/v1/mcp"),
+        ({"resource": "https://h/api/v1/mcp"}, "/v1", f"https://h{PRM}/api/v1/mcp"),
+        ({"metadata_url": "https://cdn/prm.json"}, "", "https://cdn/prm.json"),
+    ],
+)
+async def test_behind_a_gateway_urls_are_those_of_the_outside(
+    settings: dict[str, Any], root: str, url: str
+) -> None:
+    auth = protected_settings(**settings)
+    async with asgi(Guarded().server, auth=auth) as http:
+        http.scope = {"root_path": root}
+        reply = await http.post(HELLO, f"{root}/mcp")
+        assert challenge_in(reply).parameters["resource_metadata"] == url
+
+
+async def test_the_host_of_the_resource_is_served() -> None:
+    async with asgi(Guarded().server, auth=protected_settings()) as http:
+        assert (await http.get(PRM, Host="h")).status == 200
+        assert (await http.get(PRM, Host="evil")).status == 403

@@ -1,0 +1,472 @@
+"""State bound to a principal: HTTP+SSE, streams, request states, lists, and other transports."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.asgi_client import SESSION, asgi
+from kit.guarded import (
+    WHOAMI,
+    WRITE,
+    Guarded,
+    challenge_in,
+    every_revision,
+    protected_settings,
+    revisions,
+    sessions,
+    text_in,
+    use_token,
+)
+from kit.issuer import bearer, token_of
+from kit.processes import PACKAGE_ROOT
+from kit.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
+from mcpgen_runtime import CacheHint, Context, JwtVerifier, Principal, Server
+from mcpgen_runtime.testing import connected
+from requirements import EVERY_REVISION, requirement
+
+pytestmark = pytest.mark.anyio
+
+
+async def verify_expiring(token: str) -> Principal:
+    """A verifier whose principals expire soon; the token is their name."""
+    name, _, seconds = token.partition("-")
+    expires = time.time() + float(seconds or 600)
+    return Principal(name, scopes={"mcp:read"}, expires=expires)
+
+
+@requirement(
+    "auth-security.session-user-bound",
+    "auth-security.session-not-authentication",
+    "transport-security.session-not-authentication",
+    "transport-security.verify-every-request",
+)
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_posts_of_http_sse_belong_to_the_principal_of_the_stream(revision: str) -> None:
+    guarded = Guarded()
+    auth = protected_settings()
+    async with asgi(guarded.server, auth=auth, sse_path="/sse") as http:
+        assert (await http.get("/sse")).status == 401
+        http.fields["authorization"] = bearer(token_of("alice"))
+        async with http.stream("GET", path="/sse") as stream:
+            endpoint = (await stream.event()).data.decode()
+            assert (await http.post(initialize(revision), endpoint)).status == 202
+            assert (await stream.message())["result"]["protocolVersion"] == revision
+            await http.post(INITIALIZED, endpoint)
+            call = request(revision, "tools/call", WHOAMI)
+            unknown = await http.post(call, "/messages?session_id=unknown")
+            stolen = await http.post(call, endpoint, Authorization=bearer(token_of("mallory")))
+            assert (
+                (stolen.status, stolen.body) == (unknown.status, unknown.body) == (404, stolen.body)
+            )
+            assert (await http.post(call, endpoint, Authorization=None)).status == 401
+            write = request(revision, "tools/call", WRITE)
+            refused = await http.post(write, endpoint)
+            assert refused.status == 403
+            assert "files:write" in challenge_in(refused).parameters["scope"]
+            more = bearer(token_of("alice", "mcp:read files:write", client_id="registered-anew"))
+            assert (await http.post(write, endpoint, Authorization=more)).status == 202
+            message = await stream.message()
+            assert message["result"]["content"][0]["text"] == "alice wrote a.txt"
+    assert guarded.calls == ["alice write"]
+
+
+@sessions
+async def test_a_stream_ends_with_its_token_and_resumes_with_a_new_one(revision: str) -> None:
+    auth = protected_settings(verifier=verify_expiring)
+    async with asgi(Guarded().server, auth=auth) as http:
+        http.fields["authorization"] = bearer("alice")
+        await http.initialize(revision)
+        async with http.stream("GET", fields={"authorization": bearer("alice-0.05")}) as stream:
+            await stream.end()
+            await stream.finished.wait()
+        async with http.stream("GET") as stream:
+            assert stream.status == 200
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+async def test_a_subscription_ends_with_its_token(revision: str) -> None:
+    auth = protected_settings(verifier=verify_expiring)
+    async with asgi(Guarded().server, auth=auth) as http:
+        http.fields["authorization"] = bearer("alice-0.05")
+        params = {"notifications": {"toolsListChanged": True}}
+        async with http.asking(revision, "subscriptions/listen", params) as stream:
+            messages = await stream.messages()
+        assert messages[-1]["id"] == 1  # the response, which ends the subscription gracefully
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE[:1])
+async def test_a_stream_of_http_sse_ends_with_its_token(revision: str) -> None:
+    auth = protected_settings(verifier=verify_expiring)
+    async with asgi(Guarded().server, auth=auth, sse_path="/sse") as http:
+        http.fields["authorization"] = bearer("alice-0.05")
+        async with http.stream("GET", path="/sse") as stream:
+            await stream.end()
+
+
+@sessions
+async def test_events_of_a_stream_are_had_again_by_its_principal_only(revision: str) -> None:
+    guarded = Guarded()
+
+    @guarded.server.tool()
+    async def talk(ctx: Context) -> str:
+        await ctx.info("first")
+        return "of alice"
+
+    async with asgi(guarded.server, auth=protected_settings()) as http:
+        http.fields["authorization"] = bearer(token_of("alice"))
+        await http.initialize(revision)
+        call = request(revision, "tools/call", {"name": "talk", "arguments": {}})
+        reply = await http.post(call, accept="text/event-stream")
+        event = reply.body.partition(b"id: ")[2].split()[0].decode()
+        assert b"of alice" in (await http.get(last_event_id=event)).body
+        stolen = await http.get(last_event_id=event, authorization=bearer(token_of("mallory")))
+        assert stolen.status == 404
+        # A session of one's own does not help with the events of another's.
+        mallory = http.another()
+        mallory.fields["authorization"] = bearer(token_of("mallory"))
+        await mallory.initialize(revision)
+        assert (await mallory.get(last_event_id=event)).status == 400
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+async def test_a_request_state_of_another_principal_is_unknown(revision: str) -> None:
+    def asking_server(**settings: Any) -> Server:
+        @dataclass
+        class Count:
+            value: int
+
+        server = Server("asking", state_key=b"k" * 32, **settings)
+
+        @server.tool()
+        async def order(ctx: Context) -> str:
+            answer = await ctx.elicit("How many?", Count)
+            return f"{ctx.principal.subject} {answer.action}"
+
+        return server
+
+    capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
+    async with asgi(asking_server(), auth=protected_settings()) as http:
+
+        async def call(subject: str, client: str = "agent", **more: Any) -> Any:
+            http.fields["authorization"] = bearer(token_of(subject, client_id=client))
+            params = {"name": "order", "arguments": {}, **more}
+            return await http.ask(revision, "tools/call", params, capabilities=capabilities)
+
+        asked = (await call("alice")).result
+        (key,) = asked["inputRequests"]
+        answers = {key: {"action": "accept", "content": {"value": 3}}}
+        state = asked["requestState"]
+        stolen = await call("mallory", inputResponses=answers, requestState=state)
+        unknown = await call("mallory", inputResponses=answers, requestState=f"{state}x")
+        assert stolen.json["error"] == unknown.json["error"]
+        itself = await call("alice", "alice", inputResponses=answers, requestState=state)
+        assert itself.json["error"] == unknown.json["error"]
+        own = await call("alice", "registered-anew", inputResponses=answers, requestState=state)
+        assert text_in(own) == "alice accept"
+
+
+@every_revision
+async def test_a_principal_can_be_given_in_tests(revision: str) -> None:
+    guarded = Guarded()
+    alice = Principal("alice", scopes={"files:write"})
+    async with connected(guarded.server, revision=revision, principal=alice) as pair:
+        result = await pair.client.call_tool("write", {"path": "a"})
+        assert result.content[0].text == "alice wrote a"
+        with pytest.raises(Exception, match="needs the scopes files:share files:write"):
+            await pair.client.call_tool("share", {"path": "a"})
+    async with connected(guarded.server, revision=revision) as pair:
+        with pytest.raises(Exception, match="needs the scopes files:write"):
+            await pair.client.call_tool("write", {"path": "a"})
+    local = Principal.local(token="secret-1")
+    async with connected(guarded.server, revision=revision, principal=local) as pair:
+        result = await pair.client.call_tool("share", {"path": "a"})
+        assert result.content[0].text == "a"
+    assert guarded.calls == ["alice write", "share"]
+
+
+def server_with_scopes(**settings: Any) -> Server:
+    """A server with scopes on each kind of item."""
+    server = Server("everything", subscribe=True, **settings)
+
+    @server.tool()
+    def free() -> str:
+        return "free"
+
+    @server.tool(scopes=["s"])
+    def secret() -> str:
+        return "secret"
+
+    @server.resource("data://free")
+    def free_data() -> str:
+        return "free"
+
+    @server.resource("data://secret", scopes=["s"], cache=CacheHint(1000, "public"))
+    def secret_data() -> str:
+        return "secret"
+
+    @server.resource("item://{name}", scopes=["s"])
+    def items(name: str) -> str:
+        return name
+
+    @server.prompt(scopes=["s"])
+    def plan(city: str) -> str:
+        return city
+
+    @server.completion(prompt="plan", argument="city")
+    def cities(value: str) -> list[str]:
+        return ["Oslo"]
+
+    @server.completion(template="item://{name}", argument="name")
+    def names(value: str) -> list[str]:
+        return ["a"]
+
+    @server.method("acme/secret", scopes=["s"])
+    def own() -> None:
+        return None
+
+    return server
+
+
+ITEM = {"name": "name", "value": ""}
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("tools/call", {"name": "secret", "arguments": {}}),
+    ("resources/read", {"uri": "data://secret"}),
+    ("resources/read", {"uri": "item://a"}),
+    ("prompts/get", {"name": "plan", "arguments": {"city": "Oslo"}}),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "plan"}, "argument": {"name": "city", "value": ""}},
+    ),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/resource", "uri": "item://{name}"}, "argument": ITEM},
+    ),
+    ("acme/secret", {}),
+]
+
+
+@revisions
+async def test_listed_items_without_their_scopes_get_403(revision: str) -> None:
+    public = CacheHint(1000, "public")
+    server = server_with_scopes(cache={"tools": public})
+    async with asgi(server, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of(scope="mcp:read"))
+        listed = (await http.ask(revision, "tools/list")).result
+        assert [tool["name"] for tool in listed["tools"]] == ["free", "secret"]
+        assert listed.get("cacheScope", "public") == "public"
+        for method, params in CALLS:
+            reply = await http.ask(revision, method, params)
+            assert (method, reply.status) == (method, 403)
+            assert challenge_in(reply).parameters["scope"].split()[:2] == ["mcp:read", "s"]
+        http.fields["authorization"] = bearer(token_of(scope="mcp:read s"))
+        for method, params in CALLS:
+            assert "result" in (await http.ask(revision, method, params)).json
+        read = (await http.ask(revision, "resources/read", {"uri": "data://secret"})).result
+        assert read.get("cacheScope", "private") == "private"
+
+
+@revisions
+async def test_mounted_tools_and_methods_need_their_scopes(revision: str) -> None:
+    outer = Server("outer", subscribe=True)
+    outer.mount(server_with_scopes(), prefix="in")
+    async with asgi(outer, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of(scope="mcp:read"))
+        calls = [("tools/call", {"name": "in_secret"}), ("acme/secret", {})]
+        assert [(await http.ask(revision, *call)).status for call in calls] == [403, 403]
+        assert (await http.ask(revision, "tools/call", {"name": "in_free"})).status == 200
+        if revision in SESSIONS:
+            unsubscribe = await http.ask(
+                revision, "resources/unsubscribe", {"uri": "data://secret"}
+            )
+            assert unsubscribe.status == 200
+
+
+@revisions
+async def test_hidden_items_look_as_if_they_did_not_exist(revision: str) -> None:
+    server = server_with_scopes(
+        forbidden_items="hidden", cache=CacheHint(1000, "public"), page_size=1
+    )
+    async with asgi(server, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of(scope="mcp:read"))
+        first = (await http.ask(revision, "tools/list")).result
+        assert [tool["name"] for tool in first["tools"]] == ["free"]
+        assert "nextCursor" not in first
+        assert first.get("cacheScope", "private") == "private"
+        assert (await http.ask(revision, "resources/templates/list")).result[
+            "resourceTemplates"
+        ] == []
+        for method, params in CALLS:
+            reply = await http.ask(revision, method, params)
+            assert reply.status in (200, 404)
+            unknown: dict[str, Any] | None = {
+                "tools/call": {"name": "unknwn", "arguments": {}},
+                "prompts/get": {"name": "plax", "arguments": {"city": "Oslo"}},
+            }.get(method)
+            if unknown is not None:
+                other = await http.ask(revision, method, unknown)
+                assert shape(reply, params["name"]) == shape(other, unknown["name"])
+            assert "error" in reply.json
+            assert "scope" not in reply.json["error"]["message"]
+        http.fields["authorization"] = bearer(token_of(scope="mcp:read s"))
+        first = (await http.ask(revision, "tools/list")).result
+        rest = (await http.ask(revision, "tools/list", {"cursor": first["nextCursor"]})).result
+        assert [tool["name"] for tool in rest["tools"]] == ["secret"]
+        for method, params in CALLS:
+            assert "result" in (await http.ask(revision, method, params)).json
+
+
+@pytest.mark.parametrize("forbidden", ["listed", "hidden"])
+@sessions
+async def test_only_the_scopes_of_a_resource_allow_a_subscription(
+    revision: str, forbidden: str
+) -> None:
+    server = server_with_scopes(forbidden_items=forbidden)
+    async with asgi(server, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of(scope="mcp:read"))
+        assert (
+            "result"
+            in (await http.ask(revision, "resources/subscribe", {"uri": "data://free"})).json
+        )
+        for params in ({"uri": "data://secret"}, {"uri": "item://a"}):
+            refused = await http.ask(revision, "resources/subscribe", params)
+            assert "error" in refused.json
+            assert refused.status == 403 or forbidden == "hidden"
+        http.fields["authorization"] = bearer(token_of(scope="mcp:read s"))
+        assert "result" in (await http.ask(revision, "resources/subscribe", params)).json
+
+
+def shape(reply: Any, name: str) -> Any:
+    """Status and error of a response, without the name that was asked for."""
+    error = reply.json["error"]
+    return reply.status, error["code"], error["message"].replace(name, "...")
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+async def test_listening_needs_the_scopes_of_the_resources(revision: str) -> None:
+    async with asgi(server_with_scopes(), auth=protected_settings()) as http:
+        await use_token(http, revision, token_of(scope="mcp:read"))
+        params = {"notifications": {"resourceSubscriptions": ["data://free", "data://secret"]}}
+        reply = await http.ask(revision, "subscriptions/listen", params)
+        assert (reply.status, challenge_in(reply).parameters["scope"]) == (403, "mcp:read s")
+
+
+@requirement("auth-security.no-credential-logging", "auth-ext.ema-no-leaks")
+@revisions
+async def test_no_token_is_in_logs_traces_errors_and_representations(
+    revision: str,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Any,
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    monkeypatch.setenv("MCP_TRACE", str(trace))
+    caplog.set_level(logging.DEBUG)
+    guarded = Guarded()
+    held: list[str] = []
+
+    @guarded.server.tool()
+    async def show(ctx: Context) -> str:
+        held.append(
+            repr(
+                (
+                    ctx.principal,
+                    ctx.request_context.principal,
+                    {name: getattr(ctx, name) for name in Context.__slots__ if name[0] != "_"},
+                )
+            )
+        )
+        assert ctx.principal.token is None
+        raise RuntimeError("failed")
+
+    tokens = [token_of(), token_of(exp=1), "opaque-secret", token_of(scope="")]
+    auth = protected_settings(verifier=JwtVerifier(keys={"keys": []}))
+    replies: list[Any] = []
+    for settings in (auth, protected_settings()):
+        async with asgi(guarded.server, auth=settings) as http:
+            for token in tokens:
+                http.fields["authorization"] = bearer(token)
+                reply = await http.post(initialize(SESSIONS[-1]))
+                http.fields[SESSION] = reply.fields.get(SESSION)
+                replies += [reply, await http.ask(revision, "tools/call", {"name": "show"})]
+                replies.append(await http.ask(revision, "tools/call", WRITE))
+                http.fields[SESSION] = None
+        held.append(repr((settings, http.app)))
+    seen = [caplog.text, *capfd.readouterr(), *held, trace.read_text()]
+    seen += [f"{reply.body!r} {reply.fields}" for reply in replies]
+    text = "\n".join(seen)
+    for token in tokens:
+        assert token not in text
+        assert token.rpartition(".")[2] not in text
+
+
+def test_a_principal_shows_neither_token_nor_claims() -> None:
+    principal = Principal("a", scopes={"s"}, claims={"email": "x@y"}, token="secret-1", issuer="i")
+    assert repr(principal) == "Principal('a', scopes=['s'], issuer='i')"
+    assert principal.has_scopes("s")
+    assert not principal.has_scopes("s", "t")
+    assert Principal.local().has_scopes("anything")
+    assert hash(principal) != hash(Principal("b"))
+
+
+@pytest.mark.parametrize("scopes", [["a b"], ['"'], [""], ["\xe4"], "files:write"])
+def test_scopes_are_a_collection_of_words(scopes: Any) -> None:
+    for use in (lambda: Principal("a", scopes=scopes), lambda: Server("s").tool(scopes=scopes)):
+        with pytest.raises((TypeError, ValueError), match="scopes: expected"):
+            use()
+
+
+STDIO_SERVER = """
+import os
+from mcpgen_runtime import Context, Principal, Server
+
+server = Server("local")
+
+@server.tool(scopes=["files:write"])
+async def write(ctx: Context) -> str:
+    return f"{ctx.principal.subject} {ctx.principal.token}"
+
+server.run(principal=%s)
+"""
+
+
+@requirement("auth-flow.stdio-environment", revisions=EVERY_REVISION)
+@pytest.mark.parametrize(
+    ("principal", "answer"),
+    [
+        ('Principal.local(token=os.environ["ACME_TOKEN"])', "local secret-1"),
+        ('Principal("bob", scopes={"files:write"})', "bob None"),
+        ("None", "write' needs the scopes files:write"),
+    ],
+)
+def test_a_local_server_serves_on_behalf_of_its_principal(
+    tmp_path: Path, principal: str, answer: str
+) -> None:
+    (tmp_path / "server.py").write_text(STDIO_SERVER % principal)
+    call = request(SESSIONS[-1], "tools/call", {"name": "write", "arguments": {}})
+    lines = [json.dumps(each) for each in (initialize(SESSIONS[-1]), INITIALIZED, call)]
+    done = subprocess.run(
+        [sys.executable, "server.py"],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(PACKAGE_ROOT), "ACME_TOKEN": "secret-1"},
+        timeout=60,
+        check=True,
+    )
+    assert answer in done.stdout.splitlines()[-1]
+
+
+def test_over_http_each_request_is_authenticated_instead() -> None:
+    with pytest.raises(ValueError, match="principal: expected auth instead"):
+        Server("s").run(http="127.0.0.1:0", principal=Principal.local())

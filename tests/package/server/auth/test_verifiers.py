@@ -1,0 +1,208 @@
+"""Tokens that an operator writes down: who is let in, and what the others learn."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+
+from kit.asgi_client import asgi, fields_of
+from kit.guarded import (
+    PRM,
+    WHOAMI,
+    WRITE,
+    Guarded,
+    challenge_in,
+    protected_settings,
+    revisions,
+    text_in,
+    use_token,
+)
+from kit.issuer import bearer, token_of
+from kit.wire import SESSIONS, request
+from mcpgen_runtime import (
+    AnyOf,
+    DpopValidation,
+    HttpStatusError,
+    JwtVerifier,
+    Principal,
+    Protected,
+    Server,
+    StaticTokens,
+    connect,
+)
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
+
+pytestmark = pytest.mark.anyio
+
+
+TOKENS = StaticTokens({"alice-1": "alice", "bob-1": Principal("bob", scopes=["files:write"])})
+
+
+@revisions
+async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
+    async with asgi(Guarded().server, auth=TOKENS) as http:
+        await use_token(http, revision, "alice-1")
+        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+        refused = await http.ask(revision, "tools/call", WRITE)
+        assert refused.status == 403
+        assert challenge_in(refused).parameters["scope"] == "files:write"
+        assert "resource_metadata" not in challenge_in(refused).parameters
+    async with asgi(Guarded().server, auth=TOKENS) as http:
+        await use_token(http, revision, "bob-1")
+        assert text_in(await http.ask(revision, "tools/call", WRITE)) == "bob wrote a.txt"
+
+
+@pytest.mark.parametrize("token", [None, "alice-2", "alice-11", "alice", "", "\xe4"])
+@revisions
+async def test_other_tokens_get_a_plain_bearer_challenge(token: str | None, revision: str) -> None:
+    guarded = Guarded()
+    first = request(revision, "tools/call", WHOAMI)
+    async with asgi(guarded.server, auth=TOKENS) as http:
+        value = None if token is None else f"Bearer {token}"
+        reply = await http.post(first, **fields_of(revision, first), Authorization=value)
+    expected = {"realm": "mcp"}
+    if token is None:
+        assert reply.status == 401
+        assert challenge_in(reply).parameters == expected
+    else:
+        assert reply.status in (400, 401)
+        assert "resource_metadata" not in challenge_in(reply).parameters
+        assert challenge_in(reply).parameters["error"] in ("invalid_token", "invalid_request")
+    assert guarded.calls == []
+
+
+async def test_a_server_with_static_tokens_publishes_no_metadata() -> None:
+    async with asgi(Guarded().server, auth=TOKENS) as http:
+        for path in (PRM, f"{PRM}/mcp"):
+            reply = await http.get(path)
+            assert reply.status in (401, 404)
+            assert b"authorization_servers" not in reply.body
+
+
+@revisions
+async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> None:
+    async def verify(token: str) -> Principal | None:
+        return Principal("build") if token == "key-1" else None
+
+    async with asgi(Guarded().server, auth=verify) as http:
+        await use_token(http, revision, "key-1")
+        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "build"
+
+
+@revisions
+async def test_static_tokens_stand_beside_an_issuer(revision: str) -> None:
+    static = StaticTokens({"key-1": Principal("build", scopes=["mcp:read"])})
+    both = AnyOf(static, protected_settings().verifier)
+    for token, subject in (("key-1", "build"), (token_of("alice"), "alice")):
+        async with asgi(Guarded().server, auth=protected_settings(verifier=both)) as http:
+            await use_token(http, revision, token)
+            assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == subject
+
+
+@revisions
+async def test_protected_without_issuers_requires_scopes(revision: str) -> None:
+    auth = Protected(verifier=TOKENS, scopes=["files:write"])
+    first = request(revision, "tools/call", WHOAMI)
+    async with asgi(Guarded().server, auth=auth) as http:
+        reply = await http.post(first, **fields_of(revision, first), Authorization="Bearer alice-1")
+        assert reply.status == 403
+        assert challenge_in(reply).parameters["scope"] == "files:write"
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@revisions
+async def test_one_line_on_both_sides_opens_a_session(revision: str) -> None:
+    server = Guarded(drain=0.1).server
+    async with anyio.create_task_group() as tasks:
+        url = await tasks.start(partial(server.run_async, http="127.0.0.1:0", auth=TOKENS))
+        async with connect(url, auth="alice-1", revision=revision) as client:
+            assert (await client.call_tool("whoami", {})).content[0].text == "alice"
+        with pytest.raises(HttpStatusError, match="401") as refused:
+            async with connect(url, auth="alice-2", revision=revision):
+                pass
+        assert "the credentials" in str(refused.value)
+        assert "alice-2" not in str(refused.value)
+        with pytest.raises(HttpStatusError, match=r"expected an access token.*auth='\.\.\.' sends"):
+            async with connect(url, revision=revision):
+                pass
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error"),
+    [
+        ({}, "expected at least one token"),
+        ({"": "alice"}, "expected a token of the characters"),
+        ({"a b": "alice"}, "expected a token of the characters"),
+        ({"Bearer abc": "alice"}, "expected a token of the characters"),
+        ({"abc": ""}, "expected a subject"),
+        ({"abc": Principal("")}, "expected a subject"),
+        ({"abc": None}, "expected a Principal or its subject"),
+        ({"abc": {"client_id": "x"}}, "expected a Principal or its subject"),
+        ("abc", "expected a mapping"),
+    ],
+)
+def test_tokens_that_nobody_could_send_are_refused(tokens: Any, error: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=error) as refused:
+        StaticTokens(tokens)
+    assert "abc" not in str(refused.value)
+    for shown in (TOKENS, ServerHttpSettings(auth=TOKENS), Protected(verifier=TOKENS)):
+        assert "alice-1" not in repr(shown)
+
+
+@pytest.mark.parametrize(
+    "auth", [lambda token: None, "s3cret", {"t": "alice"}, Protected, JwtVerifier(), True]
+)
+def test_auth_of_another_kind_names_what_it_takes(auth: Any) -> None:
+    server = Server("guarded")
+    for make in (lambda: server.asgi(auth=auth), lambda: server.run(http="x:1", auth=auth)):
+        with pytest.raises(
+            TypeError, match=r"auth: expected StaticTokens\(\{token: subject\}\)"
+        ) as e:
+            make()
+        for name in ("Protected(", "coroutine function"):
+            assert name in str(e.value)
+        assert "s3cret" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"verifier": JwtVerifier()}, "issuers: JwtVerifier needs"),
+        ({"verifier": AnyOf(TOKENS)}, "issuers: AnyOf needs"),
+        ({"verifier": TOKENS, "issuers": ["https://idp"]}, "resource: expected"),
+        ({"verifier": TOKENS, "metadata": {"a": 1}}, "metadata: needs issuers"),
+        ({"verifier": TOKENS, "metadata_url": "https://h/a"}, "metadata_url: needs issuers"),
+        ({"verifier": TOKENS, "scopes_supported": ["a"]}, "scopes_supported: needs issuers"),
+        ({"verifier": TOKENS, "audiences": ["a"]}, "audiences: needs issuers"),
+        ({"verifier": TOKENS, "resource": "http://h/mcp"}, "resource: expected https"),
+        ({"verifier": TOKENS, "dpop": DpopValidation()}, "resource: expected an https URL"),
+    ],
+)
+def test_without_issuers_settings_of_theirs_are_refused(
+    settings: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(ValueError, match=error):
+        Protected(**settings)
+
+
+def test_several_verifiers_are_one_at_least() -> None:
+    with pytest.raises(ValueError, match="AnyOf: expected at least one verifier"):
+        AnyOf()
+
+
+async def test_the_first_verifier_that_knows_a_token_decides(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    both = AnyOf(StaticTokens({"a": "first"}), StaticTokens({"a": "second", "b": "other"}))
+    verify = both.bind(protected_settings().trusted)
+    principals = [await verify(token) for token in "abc"]
+    assert [each and each.subject for each in principals] == ["first", "other", None]
+    async with asgi(Guarded().server, auth=protected_settings(verifier=both)) as http:
+        message = request(SESSIONS[-1], "tools/call", WHOAMI)
+        assert (await http.post(message, Authorization=bearer("c"))).status == 401
+    assert "a token was refused: no verifier knows the token" in caplog.text
