@@ -367,9 +367,11 @@ async def open_page(revision: str | None = None) -> AsyncIterator[tuple[Http, In
 
 
 async def test_the_session_of_an_application_ends_with_it() -> None:
+    closed: list[bool] = []
     async with open_page() as (_, inspected):
-        assert not inspected.session.events.closed
-    assert inspected.session.events.closed
+        closed.append(inspected.session.events.closed)
+    closed.append(inspected.session.events.closed)
+    assert closed == [False, True]
     with pytest.raises(ActionError, match=NO_SESSION):
         await inspected.call("step")
     await InspectorApplication(make_session(make_server(), None)).end()  # though never started

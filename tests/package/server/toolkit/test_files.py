@@ -41,6 +41,7 @@ async def returned_content(revision: str, value: Any, annotation: Any) -> list[d
         return blocks
 
 
+OfAnyData: Any = Image
 PNG = {"type": "image", "data": base64.b64encode(b"png").decode(), "mimeType": "image/png"}
 
 
@@ -85,12 +86,12 @@ async def test_audio_and_files_are_read_from_paths(folder: Path) -> None:
         ),
         (lambda folder: File(), "expected either data or path"),
         (lambda folder: File(data=b"", path=folder / "dot.png"), "expected either data or path"),
-        (lambda folder: Image("dot.png", "image/png"), r"got str; a file is path=\.\.\.$"),
+        (lambda folder: OfAnyData("dot.png", "image/png"), r"got str; a file is path=\.\.\.$"),
         (
-            lambda folder: Image(PurePosixPath("dot.png"), "image/png"),
+            lambda folder: OfAnyData(PurePosixPath("dot.png"), "image/png"),
             r"got PurePosixPath; a file is path=\.\.\.$",
         ),
-        (lambda folder: Image(3, "image/png"), "data: expected bytes, got int$"),
+        (lambda folder: OfAnyData(3, "image/png"), "data: expected bytes, got int$"),
     ],
 )
 def test_invalid_images_and_files_are_refused_by_the_constructor(

@@ -218,12 +218,13 @@ def test_an_object_that_is_no_middleware_is_told_from_one() -> None:
     class Related(Middleware):
         async def on_call_tool(self, request: MiddlewareRequest, next: Next) -> Any: ...
 
-    for middleware, reason in (
+    wrong: list[tuple[Any, str]] = [
         (plain, "middleware: expected a coroutine function"),
         (Unrelated(), r"Unrelated, which has on_call_tool but is no Middleware"),
         (Unrelated, r"write class Unrelated\(Middleware\)"),
         (Related, r"got the class Related: pass Related\(\)"),
-    ):
+    ]
+    for middleware, reason in wrong:
         with pytest.raises(TypeError, match=reason):
             shop().middleware(middleware)
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kit.stdio_process import PATHS
 from kit.wire import ALL, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST, request, speaking_to, tag
-from mcpgen_runtime import Icon, Server, connect
+from mcpgen_runtime import Icon, RequestContext, Server, connect
 from mcpgen_runtime.server.toolkit.registry import page_bounds
 from requirements import EVERY_REVISION
 
@@ -138,7 +138,7 @@ def paged_server() -> Server:
     made = Server("paged", page_size=2)
     for number in range(5):
         made.tool(f"t{number}")(plain)
-        made.prompt(f"p{number}")(plain)
+        made.prompt(f"t{number}")(plain)  # a name of a tool, too
         made.resource(f"x://r{number}")(plain)
         made.resource(f"x://{number}/{{value}}")(plain)
     return made
@@ -330,6 +330,21 @@ async def test_lists_do_not_change_by_requests_on_any_connection(revision: str) 
                 assert await listed(end) == before, method
         async with speaking_to(server, revision) as three:
             assert await listed(three) == before
+
+
+async def test_a_subclass_sees_all_requests_first() -> None:
+    class Recorder(Server):
+        def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
+            methods.append(context.method.name)
+            return super().handle(context)
+
+    methods: list[str] = []
+    server = Recorder("recorder")
+    server.tool("t")(plain)
+    async with speaking_to(server, ALL[-1]) as end:
+        await end.ask("tools/list")
+        await end.ask("tools/call", {"name": "t"})
+    assert methods == ["tools/list", "tools/call"]
 
 
 @pytest.mark.structs("pydantic itself loads urllib.parse")

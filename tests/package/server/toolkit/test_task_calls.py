@@ -21,6 +21,7 @@ from kit.requestor import (
     Work,
     requestor,
 )
+from kit.simulation import simulate
 from kit.wire import encode_message
 from mcpgen_runtime import (
     MemoryTaskStore,
@@ -282,6 +283,17 @@ async def test_a_question_waits_for_a_request_of_the_result(transport: str) -> N
         assert statuses.count("working") == 2
 
 
+async def test_a_question_that_the_client_refuses_fails_in_the_tool() -> None:
+    async with requestor("memory", Work().server) as client:
+        task_id = (await client.start("asks"))["taskId"]
+        waiting = await client.begin("tasks/result", {"taskId": task_id})
+        question = await client.called("elicitation/create")
+        error = {"code": -1, "message": "not now"}
+        await client.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+        assert (await client.response(waiting))["result"]["isError"] is True
+        await client.reaches(task_id, "failed")
+
+
 @everywhere
 async def test_a_question_is_asked_again_by_the_next_request(transport: str) -> None:
     async with requestor(transport, Work().server) as client:
@@ -491,6 +503,32 @@ async def test_sessions_of_one_network_share_what_a_client_may_have() -> None:
             reply = await one.ask(REVISION, "tools/call", call)
             refused.append("no more of one client" in reply.body.decode())
         assert refused == [False, False, True, False, False]
+
+
+def test_a_lease_is_renewed_each_second() -> None:
+    class Counting(MemoryTaskStore):
+        renewals = 0
+
+        async def renew(self, record: TaskRecord) -> int | None:
+            self.renewals += 1
+            return await super().renew(record)
+
+    async def main() -> None:
+        work = Work(store=store)
+        async with requestor("memory", work.server) as client:
+            first = await client.start("waits")
+            await client.ask("tasks/cancel", {"taskId": first["taskId"]})
+            with anyio.move_on_after(5):  # no task is left, so none is renewed
+                await anyio.Event().wait()
+            assert store.renewals <= 1
+            work.ended = anyio.Event()
+            await client.start("waits")
+            with anyio.move_on_after(20):
+                await work.ended.wait()
+
+    store = Counting()
+    simulate("asyncio", 0, main)
+    assert 15 <= store.renewals <= 20  # it is looked at five times a second
 
 
 @pytest.mark.parametrize("method", ABOUT)

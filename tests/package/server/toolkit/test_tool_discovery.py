@@ -321,6 +321,7 @@ async def test_a_call_without_scopes_gets_the_challenge_of_the_tool(revision: st
         reply = await ask("call_tool", name="pay_bill", arguments={"amount": 3})
         assert reply.status == 403
         assert "money" in challenge_in(reply).parameters["scope"].split()
+        assert (await http.ask(revision, "tools/list")).status == 200
         # a name among the arguments of another tool, and none at all
         for name, arguments in (("openGate", {"name": "pay_bill"}), ("call_tool", {})):
             assert (await ask(name, **arguments)).status == 200

@@ -421,7 +421,7 @@ async def test_values_that_differ_between_rounds_can_be_kept(revision: str) -> N
         assert one == two
         other = await ctx.once("other", lambda: "plain")
         await ctx.elicit(f"Number {one[0]}?", City)
-        one.append("whatever a handler does with it")
+        one.append(-1)  # whatever a handler does with it
         return f"{two} {other} {await ctx.once('token', make)}"
 
     @server.tool()

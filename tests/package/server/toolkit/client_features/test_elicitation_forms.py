@@ -308,9 +308,6 @@ async def test_the_default_of_a_set_is_always_written_in_one_order(revision: str
     assert answer.content == Several()
 
 
-Letter: TypeAlias = Literal["f", "c", "a", "e", "b", "d"]
-
-
 @with_forms
 async def test_typed_dicts_structs_and_models_are_forms_as_well(revision: str) -> None:
     class Typed(TypedDict):
