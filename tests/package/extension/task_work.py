@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+
+from mcpgen.model import schema_sources
+from mcpgen.model.parts import Selection
+from mcpgen.names import Library
+from mcpgen.package import build_request, output, pipeline
+from mcpgen.package.build_request import BuildRequest
 
 REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 CORE, SPOKEN = REVISIONS[1], REVISIONS[2:]  # the extension is of the newest revision
@@ -18,6 +28,22 @@ DECLARED: dict[str, Any] = {"extensions": {TASKS: {}}}
 @dataclass
 class Name:
     name: str
+
+
+@contextmanager
+def importable_package(
+    root: Path, name: str, revisions: Sequence[str], extensions: Sequence[str], models: Library
+) -> Iterator[None]:
+    """A package with extensions, made in a folder and found there by its name."""
+    named = build_request.named_extensions([*extensions])
+    sources = schema_sources.by_name(revisions)
+    request = BuildRequest(name, sources, selection=Selection(models=models), extensions=named)
+    output.write(root / name, pipeline.build(request, form=dict))
+    sys.path.insert(0, str(root))
+    yield
+    sys.path.remove(str(root))
+    for module in [module for module in sys.modules if module.partition(".")[0] == name]:
+        del sys.modules[module]
 
 
 class Work:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,11 +17,8 @@ from typing import Any
 import pytest
 
 from mcpgen import names, schema
-from mcpgen.model import schema_sources
-from mcpgen.model.parts import Selection
 from mcpgen.names import Library
-from mcpgen.package import build_request, output, pipeline
-from mcpgen.package.build_request import BuildRequest
+from package.extension.task_work import importable_package
 
 pytestmark = [pytest.mark.costly, pytest.mark.on_asyncio]
 
@@ -36,43 +32,30 @@ PACKAGE = "painting_package"
 def package(tmp_path_factory: pytest.TempPathFactory, models: Library) -> Iterator[None]:
     """The package with the extension com.example/paint beside each revision."""
     root = tmp_path_factory.mktemp("packages")
-    extensions = build_request.named_extensions([str(PAINT)])
-    sources = schema_sources.by_name(REVISIONS)
-    chosen = Selection(models=models)
-    request = BuildRequest(PACKAGE, sources, selection=chosen, extensions=extensions)
-    output.write(root / PACKAGE, pipeline.build(request, form=dict))
-    sys.path.insert(0, str(root))
-
-    yield
-    sys.path.remove(str(root))
-    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
-        del sys.modules[name]
+    with importable_package(root, PACKAGE, REVISIONS, [str(PAINT)], models):
+        yield
 
 
 @pytest.fixture(params=REVISIONS)
 def pkg(package: None, request: pytest.FixtureRequest) -> Any:
     """The modules of the extension beside a revision, and `connect` to a server in it."""
     folder = names.folder(request.param)
+    root = importlib.import_module(PACKAGE)
 
     def module(name: str) -> ModuleType:
-        return importlib.import_module(f"{PACKAGE}{name}")
+        return importlib.import_module(f"{PACKAGE}.{folder}.{name}")
 
-    root = module("")
     return SimpleNamespace(
         root=root,
         revision=request.param,
         connect=partial(root.connect, revision=request.param),
-        paint=module(f".{folder}.paint"),
-        client=module(f".{folder}.paint.client"),
-        sync=module(f".{folder}.paint.client_sync"),
-        server=module(f".{folder}.paint.server"),
-        core=module(f".{folder}.server"),
+        paint=module("paint"),
+        client=module("paint.client"),
+        sync=module("paint.client_sync"),
+        server=module("paint.server"),
+        core=module("server"),
+        declared={"extensions": {module("paint").IDENTIFIER: {}}},
     )
-
-
-def declared_capabilities(pkg: Any) -> dict[str, Any]:
-    """The capabilities of a client that declares the extension."""
-    return {"extensions": {pkg.paint.IDENTIFIER: {}}}
 
 
 def painter(pkg: Any) -> Any:
@@ -104,9 +87,7 @@ def listener(pkg: Any) -> Any:
 async def test_a_client_calls_and_a_server_handles_typed(pkg: Any) -> None:
     handlers = listener(pkg)
     strokes = [pkg.paint.Stroke(color="red", width=2), {"color": "blue", "width": 3}]
-    async with pkg.connect(
-        painter(pkg), capabilities=declared_capabilities(pkg), handlers=handlers
-    ) as client:
+    async with pkg.connect(painter(pkg), capabilities=pkg.declared, handlers=handlers) as client:
         result = await client.seen_as(pkg.client.Client).draw(canvas="wall", strokes=strokes)
         assert type(result) is pkg.paint.DrawResult
         assert result.count == 5
@@ -116,32 +97,24 @@ async def test_a_client_calls_and_a_server_handles_typed(pkg: Any) -> None:
 
 
 async def test_params_that_do_not_fit_are_refused_before_sending(pkg: Any) -> None:
-    async with pkg.connect(painter(pkg), capabilities=declared_capabilities(pkg)) as client:
+    async with pkg.connect(painter(pkg), capabilities=pkg.declared) as client:
         with pytest.raises(pkg.root.InvalidParamsError, match="color"):
             drawing = client.seen_as(pkg.client.Client)
             await drawing.draw(canvas="wall", strokes=[{"color": "pink", "width": 1}])
-
-
-async def test_a_method_that_the_server_does_not_override_is_not_found(pkg: Any) -> None:
-    async with pkg.connect(painter(pkg), capabilities=declared_capabilities(pkg)) as client:
-        with pytest.raises(pkg.root.RemoteError) as refused:
-            await client.seen_as(pkg.client.Client).clear()
+        with pytest.raises(pkg.root.RemoteError) as refused:  # the server does not override it
+            await drawing.clear()
         assert refused.value.code == -32601
 
 
 async def test_a_server_with_handlers_declares_the_extension(pkg: Any) -> None:
     async with pkg.connect(painter(pkg)) as client:
         assert client.server_capabilities["extensions"] == {pkg.paint.IDENTIFIER: {}}
-    async with pkg.connect(
-        pkg.root.Server("plain"), capabilities=declared_capabilities(pkg)
-    ) as client:
+    async with pkg.connect(pkg.root.Server("plain"), capabilities=pkg.declared) as client:
         assert "extensions" not in client.server_capabilities
 
 
 async def test_a_server_that_lacks_the_extension_is_sent_nothing(pkg: Any) -> None:
-    async with pkg.connect(
-        pkg.root.Server("plain"), capabilities=declared_capabilities(pkg)
-    ) as client:
+    async with pkg.connect(pkg.root.Server("plain"), capabilities=pkg.declared) as client:
         with pytest.raises(
             pkg.root.MissingCapabilityError, match=r"extensions\.com\.example/paint"
         ):
@@ -158,8 +131,7 @@ async def test_a_client_that_does_not_declare_the_extension_is_refused(pkg: Any)
         with pytest.raises(pkg.root.RemoteError) as refused:
             await client.request("com.example/draw", {"canvas": "wall", "strokes": []})
         assert refused.value.code == (-32021 if pkg.revision == STATELESS else -32600)
-        required: dict[str, Any] = {"extensions": {pkg.paint.IDENTIFIER: {}}}
-        assert refused.value.data == {"requiredCapabilities": required}
+        assert refused.value.data == {"requiredCapabilities": pkg.declared}
         assert handlers.heard == []
 
 
@@ -171,13 +143,11 @@ async def test_only_clients_with_the_extension_get_its_notifications(pkg: Any) -
             await pkg.server.ServerSession(ctx).canvas_changed(canvas="wall")
             return {"tools": []}
 
-    server = pkg.root.Server("telling", handlers=[Core()], capabilities=declared_capabilities(pkg))
+    server = pkg.root.Server("telling", handlers=[Core()], capabilities=pkg.declared)
     async with pkg.connect(server, handlers=handlers) as client:
         await client.list_tools()
         assert handlers.heard == []
-    async with pkg.connect(
-        server, handlers=handlers, capabilities=declared_capabilities(pkg)
-    ) as client:
+    async with pkg.connect(server, handlers=handlers, capabilities=pkg.declared) as client:
         await client.list_tools()
         assert handlers.heard == ["wall"]
 
@@ -191,7 +161,7 @@ async def test_handlers_of_revision_and_extension_are_one_class(pkg: Any) -> Non
             return {}
 
     server = pkg.root.Server("both", handlers=[Both()])
-    async with pkg.connect(server, capabilities=declared_capabilities(pkg)) as client:
+    async with pkg.connect(server, capabilities=pkg.declared) as client:
         assert await client.list_tools() == []
         await client.seen_as(pkg.client.Client).clear()
 
@@ -217,7 +187,7 @@ async def test_declared_extensions_are_seen_by_the_other_side(pkg: Any) -> None:
 
 def test_a_blocking_client_has_the_calls_too(pkg: Any) -> None:
     with pkg.root.connect_sync(
-        painter(pkg), revision=pkg.revision, capabilities=declared_capabilities(pkg)
+        painter(pkg), revision=pkg.revision, capabilities=pkg.declared
     ) as client:
         strokes = [{"color": "blue", "width": 4}]
         result = pkg.sync.SyncClient(client).draw(canvas="wall", strokes=strokes)

@@ -25,7 +25,34 @@ from package.extension.task_work import (
     text_of,
 )
 
-pytestmark = pytest.mark.anyio
+TIMES = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+TASK = {"taskId": "t", **TIMES, "ttlMs": None, "pollIntervalMs": 1}
+
+
+def scripted_server(pkg: Any, *states: dict[str, Any]) -> tuple[Any, list[tuple[Any, float]]]:
+    """A server whose calls have these states in turn, and its requests with their times."""
+    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
+    extension: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.tasks.server")
+    left = [{**TASK, **each} for each in states]
+    requests: list[tuple[Any, float]] = []
+
+    class Scripted(core.ServerHandlers, extension.ServerHandlers):  # type: ignore[misc]  # made here
+        async def call_tool(self, params: Any, ctx: Any) -> Any:
+            requests.append(("tools/call", anyio.current_time()))
+            return msgspec.Raw(msgspec.json.encode({"resultType": "task", **left.pop(0)}))
+
+        async def get_task(self, params: Any, ctx: Any) -> Any:
+            requests.append(("tasks/get", anyio.current_time()))
+            return left.pop(0) if len(left) > 1 else left[0]
+
+        async def update_task(self, params: Any, ctx: Any) -> Any:
+            requests.append((list(params.input_responses), anyio.current_time()))
+            return {}
+
+        async def cancel_task(self, params: Any, ctx: Any) -> Any:
+            return {}
+
+    return pkg.root.Server("scripted", handlers=[Scripted()]), requests
 
 
 @pytest.mark.requirement(
@@ -37,10 +64,22 @@ pytestmark = pytest.mark.anyio
 )
 async def test_a_call_answered_by_a_task_gives_the_result_of_the_tool(pkg: Any) -> None:
     work = Work(pkg)
-    async with work.client(pkg) as client, anyio.create_task_group() as group:
-        group.start_soon(_set_soon, work.go)
-        assert text_of(await client.call_tool("waits")) == "done"
+    async with work.client(pkg) as client:
+        async with anyio.create_task_group() as group:
+            texts: list[str] = []
+
+            async def call() -> None:
+                texts.append(text_of(await client.call_tool("waits")))
+
+            group.start_soon(call)
+            while not len(work.tasks.store):
+                await anyio.lowlevel.checkpoint()
+            work.go.set()
+        assert texts == ["done"]
         assert text_of(await client.call_tool("plain")) == "plain"
+        handle = await client.call_tool("plain", task=True)  # a handle with the result
+        assert (handle.task_id, handle.status) == (None, "completed")
+        assert text_of(await handle.result()) == "plain"
 
 
 @pytest.mark.requirement(
@@ -103,40 +142,12 @@ async def test_a_task_is_resumed_by_its_id(pkg: Any) -> None:
         assert (task.status, text_of(await task.result())) == (None, "done")
 
 
-async def test_a_call_without_a_task_is_a_handle_with_the_result(pkg: Any) -> None:
-    async with Work(pkg).client(pkg) as client:
-        task = await client.call_tool("plain", task=True)
-        assert (task.task_id, task.status, text_of(await task.result())) == (
-            None,
-            "completed",
-            "plain",
-        )
-
-
 @pytest.mark.requirement(
     "tasks-ext.create-result-on-unsupported-method", "tasks-ext.supported-methods", revisions=SPOKEN
 )
 async def test_tasks_answer_no_other_requests_and_no_other_clients(pkg: Any) -> None:
-    task = {
-        "resultType": "task",
-        "taskId": "t",
-        "status": "working",
-        "createdAt": "2026-01-01T00:00:00Z",
-        "lastUpdatedAt": "2026-01-01T00:00:00Z",
-        "ttlMs": None,
-    }
-    server = pkg.root.Server("wrong", handlers=[_answering_handlers(pkg, task)])
-    for capabilities in ({}, DECLARED):
-        async with pkg.root.connect(server, capabilities=capabilities) as client:
-            with pytest.raises(pkg.root.RemoteProtocolError):
-                await client.call_tool("any")
-            with pytest.raises(pkg.root.McpError):
-                await client.read_resource("any://thing")
-
-
-def _answering_handlers(pkg: Any, task: dict[str, Any]) -> Any:
-    """Handlers that answer whatever is called or read by a task, without the extension."""
     core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
+    task = {"resultType": "task", "status": "working", **TASK}
 
     class Answering(core.ServerHandlers):  # type: ignore[misc]  # made while the test runs
         async def call_tool(self, params: Any, ctx: Any) -> Any:
@@ -145,7 +156,13 @@ def _answering_handlers(pkg: Any, task: dict[str, Any]) -> Any:
         async def read_resource(self, params: Any, ctx: Any) -> Any:
             return msgspec.Raw(msgspec.json.encode({**task, "contents": []}))
 
-    return Answering()
+    server = pkg.root.Server("wrong", handlers=[Answering()])
+    for capabilities in ({}, DECLARED):
+        async with pkg.root.connect(server, capabilities=capabilities) as client:
+            with pytest.raises(pkg.root.RemoteProtocolError):
+                await client.call_tool("any")
+            with pytest.raises(pkg.root.McpError):
+                await client.read_resource("any://thing")
 
 
 def test_a_blocking_client_waits_for_the_task_too(pkg: Any) -> None:
@@ -194,72 +211,27 @@ async def test_requests_about_a_task_have_its_header_and_the_extension(
     "tasks-ext.update-eventual",
     revisions=SPOKEN,
 )
-async def test_a_question_listed_after_its_answer_is_not_asked_again(
-    pkg: Any,
-) -> None:
-    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
-    extension: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.tasks.server")
-    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
-    task = {"taskId": "t", **times, "ttlMs": None, "pollIntervalMs": 1}
+async def test_a_question_listed_after_its_answer_is_not_asked_again(pkg: Any) -> None:
     form = {"type": "object", "properties": {"name": {"type": "string"}}}
-    question = {
-        "method": "elicitation/create",
-        "params": {"mode": "form", "message": "Who?", "requestedSchema": form},
-    }
-    updates: list[Any] = []
-
-    class Slow(core.ServerHandlers, extension.ServerHandlers):  # type: ignore[misc]  # made here
-        polls = 0
-
-        async def call_tool(self, params: Any, ctx: Any) -> Any:
-            return msgspec.Raw(
-                msgspec.json.encode({"resultType": "task", "status": "input_required", **task})
-            )
-
-        async def get_task(self, params: Any, ctx: Any) -> Any:
-            self.polls += 1
-            if self.polls < 4:
-                return {"status": "input_required", "inputRequests": {"k": question}, **task}
-            return {"status": "completed", "result": {"content": []}, **task}
-
-        async def update_task(self, params: Any, ctx: Any) -> Any:
-            updates.append(params.input_responses)
-            return {}
-
-    handlers, server = person(pkg), pkg.root.Server("slow", handlers=[Slow()])
+    params = {"mode": "form", "message": "Who?", "requestedSchema": form}
+    questions = {"k": {"method": "elicitation/create", "params": params}}
+    asking = {"status": "input_required", "inputRequests": questions}
+    server, requests = scripted_server(pkg, {"status": "input_required"}, *[asking] * 3, DONE)
+    handlers = person(pkg)
     async with pkg.root.connect(server, capabilities=DECLARED, handlers=handlers) as client:
         assert (await client.call_tool("any")).content == []
-    assert (handlers.asked, [*map(list, updates)]) == (1, [["k"]])
-
-
-def scripted_server(pkg: Any, *states: dict[str, Any]) -> tuple[Any, list[tuple[str, float]]]:
-    """A server whose calls have these states in turn, and its requests with their times."""
-    core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
-    extension: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.tasks.server")
-    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
-    left = [{"taskId": "t", **times, "ttlMs": None, "pollIntervalMs": 1, **each} for each in states]
-    requests: list[tuple[str, float]] = []
-
-    class Scripted(core.ServerHandlers, extension.ServerHandlers):  # type: ignore[misc]  # made here
-        async def call_tool(self, params: Any, ctx: Any) -> Any:
-            requests.append(("tools/call", anyio.current_time()))
-            return msgspec.Raw(msgspec.json.encode({"resultType": "task", **left.pop(0)}))
-
-        async def get_task(self, params: Any, ctx: Any) -> Any:
-            requests.append(("tasks/get", anyio.current_time()))
-            return left.pop(0) if len(left) > 1 else left[0]
-
-        async def cancel_task(self, params: Any, ctx: Any) -> Any:
-            return {}
-
-    return pkg.root.Server("scripted", handlers=[Scripted()]), requests
+    assert handlers.asked == 1
+    assert [name for name, _ in requests if not isinstance(name, str)] == [["k"]]
 
 
 DONE: dict[str, Any] = {"status": "completed", "result": {"content": []}}
 
 
 @pytest.mark.requirement(
-    "tasks-ext.respect-poll-interval", "tasks-ext.ttl-may-change", revisions=SPOKEN
+    "tasks-ext.respect-poll-interval",
+    "tasks-ext.ttl-may-change",
+    "tasks-ext.initial-status",
+    revisions=SPOKEN,
 )
 async def test_the_interval_that_came_last_is_kept_between_polls(pkg: Any) -> None:
     intervals = [60, 120, 180]
@@ -270,10 +242,7 @@ async def test_the_interval_that_came_last_is_kept_between_polls(pkg: Any) -> No
     times = [time for _, time in requests]
     for interval, begin, end in zip(intervals, times[:-1], times[1:], strict=True):
         assert end - begin >= interval / 1000
-
-
-@pytest.mark.requirement("tasks-ext.initial-status", revisions=SPOKEN)
-async def test_a_task_may_have_ended_when_it_is_created(pkg: Any) -> None:
+    # a task may have ended when it is created
     server, requests = scripted_server(pkg, {"status": "completed"}, DONE)
     async with pkg.root.connect(server, capabilities=DECLARED) as client:
         assert (await client.call_tool("any")).content == []
@@ -295,9 +264,3 @@ async def test_a_task_may_be_completed_though_it_was_cancelled(pkg: Any) -> None
         task = await client.call_tool("any", task=True)
         await task.cancel()
         assert (await task.result()).content == []
-
-
-async def _set_soon(event: anyio.Event) -> None:
-    for _ in range(20):
-        await anyio.lowlevel.checkpoint()
-    event.set()

@@ -9,7 +9,6 @@ import pytest
 
 from package.extension.task_work import DECLARED, REVISIONS, TASKS, Work, person, text_of
 
-pytestmark = pytest.mark.anyio
 every = pytest.mark.parametrize("near", REVISIONS)
 
 

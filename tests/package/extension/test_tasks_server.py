@@ -6,6 +6,8 @@ Source: ext-tasks/specification/draft/tasks.
 from __future__ import annotations
 
 import importlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -26,8 +28,6 @@ from package.extension.task_work import (
     person,
     text_of,
 )
-
-pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement(
@@ -72,9 +72,13 @@ async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
     "tasks-ext.failed-payload",
     "tasks-ext.failed-status-message",
     "tasks-ext.get-failed",
+    "tasks-ext.is-error-completed",
+    "tasks-ext.failed-only-jsonrpc",
     revisions=SPOKEN,
 )
-async def test_a_json_rpc_error_of_the_call_is_that_of_the_failed_task(pkg: Any) -> None:
+async def test_a_json_rpc_error_fails_the_task_and_an_error_of_the_tool_completes_it(
+    pkg: Any,
+) -> None:
     async with Work(pkg).client(pkg) as client:
         with pytest.raises(pkg.root.RemoteError) as failed:
             await client.call_tool("fails")
@@ -82,13 +86,6 @@ async def test_a_json_rpc_error_of_the_call_is_that_of_the_failed_task(pkg: Any)
         assert (error.code, error.message, error.data) == (1234, "can't be done", {"why": 1})
         task = await got(client, await create_task(client, "fails"), "failed")
         assert task.status_message == "can't be done"
-
-
-@pytest.mark.requirement(
-    "tasks-ext.is-error-completed", "tasks-ext.failed-only-jsonrpc", revisions=SPOKEN
-)
-async def test_a_result_that_reports_an_error_completes_the_task(pkg: Any) -> None:
-    async with Work(pkg).client(pkg) as client:
         result = await client.call_tool("reports_an_error")
         assert (result.is_error, text_of(result)) == (True, "out of order")
 
@@ -225,18 +222,6 @@ async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> No
             await near.ended.wait()
 
 
-async def test_a_malformed_answer_is_refused_and_the_question_stays(pkg: Any) -> None:
-    async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
-        task_id = await create_task(client, "asks")
-        asking = await got(client, task_id, "input_required")
-        (key,) = asking.input_requests
-        with pytest.raises(pkg.root.RemoteError) as refused:
-            params = {"taskId": task_id, "inputResponses": {key: {"action": "dance"}}}
-            await client.request("tasks/update", params)
-        assert refused.value.code == -32602
-        assert [*(await got(client, task_id, "input_required")).input_requests] == [key]
-
-
 @pytest.mark.requirement("tasks-ext.keys-no-reuse", revisions=SPOKEN)
 async def test_a_key_names_one_question_of_a_task(
     pkg: Any, caplog: pytest.LogCaptureFixture
@@ -321,8 +306,6 @@ async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
 @pytest.mark.requirement("tasks-ext.auth-each-request", revisions=SPOKEN)
 async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> None:
     work = Work(pkg)
-    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
-    near, far = memory.memory_pair()
     principal = pkg.principal.PRINCIPAL
     principal.set(pkg.root.Principal("ada"))
     async with work.client(pkg) as client:
@@ -334,12 +317,9 @@ async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> N
             with pytest.raises(pkg.root.RemoteError) as refused:
                 await client.request(method, {"taskId": task_id})
             assert refused.value.code == -32602
-    async with anyio.create_task_group() as group:
-        group.start_soon(work.server.serve, far)
-        watcher = Watcher(near, DECLARED)
+    async with watching(work.server) as watcher:
         await watcher.send(1, "subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
         assert (await watcher.receive())["params"]["notifications"] == {}
-        await near.close()
 
 
 async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
@@ -348,107 +328,6 @@ async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
         await create_task(client, "waits")
         with pytest.raises(pkg.root.RemoteError, match="at most 1 running task"):
             await client.call_tool("waits")
-
-
-class Watcher:
-    """Reads the messages of a server from a raw channel in memory."""
-
-    def __init__(self, near: Any, capabilities: dict[str, Any]) -> None:
-        self._near = near
-        self._meta = {
-            "io.modelcontextprotocol/protocolVersion": SPOKEN[0],
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        }
-
-    async def send(self, number: int, method: str, params: dict[str, Any]) -> None:
-        message = {"jsonrpc": "2.0", "id": number, "method": method}
-        data = msgspec.json.encode({**message, "params": {**params, "_meta": self._meta}})
-        channel = importlib.import_module(f"{PACKAGE}.channel")
-        await self._near.send(channel.OutgoingMessage(data, "request", number, method))
-
-    async def receive(self) -> dict[str, Any]:
-        with anyio.fail_after(10):
-            received = await self._near.receive()
-        message: dict[str, Any] = msgspec.json.decode(received)
-        return message
-
-
-@pytest.mark.requirement(
-    "tasks-ext.ack-task-ids",
-    "tasks-ext.notify",
-    "tasks-ext.notify-full-task",
-    "tasks-ext.listen-undeclared-error",
-    "tasks-ext.auth-each-request",
-    revisions=SPOKEN,
-)
-async def test_a_subscription_gets_each_state_of_its_tasks(pkg: Any) -> None:
-    work = Work(pkg)
-    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
-    near, far = memory.memory_pair()
-    async with anyio.create_task_group() as group:
-        group.start_soon(work.server.serve, far)
-        watcher = Watcher(near, DECLARED)
-        await watcher.send(1, "tools/call", {"name": "waits", "arguments": {}})
-        task_id = (await watcher.receive())["result"]["taskId"]
-        wanted = {"notifications": {"taskIds": [task_id, "unknown"], "toolsListChanged": True}}
-        await watcher.send(2, "subscriptions/listen", wanted)
-        accepted = (await watcher.receive())["params"]["notifications"]
-        assert accepted == {"taskIds": [task_id], "toolsListChanged": True}
-        work.go.set()
-        changed = await watcher.receive()
-        assert changed["method"] == "notifications/tasks"
-        await watcher.send(3, "tasks/get", {"taskId": task_id})
-        task = (await watcher.receive())["result"]
-        assert task["status"] == "completed"
-        assert {**changed["params"], "_meta": 0} == {
-            **{key: value for key, value in task.items() if key != "resultType"},
-            "_meta": 0,
-        }
-        undeclared = Watcher(near, {})
-        await undeclared.send(4, "subscriptions/listen", wanted)
-        refused = (await watcher.receive())["error"]
-        assert (refused["code"], refused["data"]) == (-32021, {"requiredCapabilities": DECLARED})
-        await near.close()
-
-
-@pytest.mark.requirement(
-    "tasks-ext.legacy-declaration-not-enough",
-    "tasks-ext.no-list",
-    "tasks-ext.result-method-removed",
-    "tasks-ext.task-param-ignored",
-    "tasks-ext.no-settings",
-    revisions=SPOKEN,
-)
-async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None:
-    work = Work(pkg)
-    work.go.set()
-    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
-    near, far = memory.memory_pair()
-    declarations: list[tuple[dict[str, Any], str]] = [
-        ({}, "complete"),
-        ({"tasks": {"requests": {"tools": {"call": {}}}}}, "complete"),
-        ({"extensions": {TASKS: {"unknown": 1}}}, "task"),
-    ]
-    call = {"name": "waits", "arguments": {}, "task": {"ttl": 60_000}}
-    async with anyio.create_task_group() as group:
-        group.start_soon(work.server.serve, far)
-        for number, method in enumerate(("tasks/list", "tasks/result")):
-            watcher = Watcher(near, DECLARED)
-            await watcher.send(number, method, {"taskId": "t"})
-            assert (await watcher.receive())["error"]["code"] == -32601
-        for number, (capabilities, kind) in enumerate(declarations, 10):
-            watcher = Watcher(near, capabilities)
-            await watcher.send(number, "tools/call", call)
-            assert (await watcher.receive())["result"]["resultType"] == kind
-        await near.close()
-
-
-@pytest.mark.requirement("tasks-ext.off-by-default", revisions=SPOKEN)
-async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
-    async with pkg.root.connect(pkg.root.Server("plain"), capabilities=DECLARED) as client:
-        assert "extensions" not in client.server_capabilities
-        with pytest.raises(pkg.root.MissingCapabilityError):
-            client.task("t")
 
 
 @pytest.mark.requirement("tasks-ext.error-internal", revisions=SPOKEN)
@@ -468,6 +347,108 @@ async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
                 await client.request(method, params)
             assert failed.value.code == -32603
             assert "fire" not in failed.value.message
+
+
+class Watcher:
+    """A client on the wire, of a server that runs in memory."""
+
+    def __init__(self, near: Any) -> None:
+        self.near = near
+
+    async def send(
+        self, number: int, method: str, params: dict[str, Any], capabilities: Any = DECLARED
+    ) -> None:
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": SPOKEN[0],
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        }
+        message = {"jsonrpc": "2.0", "id": number, "method": method}
+        data = msgspec.json.encode({**message, "params": {**params, "_meta": meta}})
+        channel = importlib.import_module(f"{PACKAGE}.channel")
+        await self.near.send(channel.OutgoingMessage(data, "request", number, method))
+
+    async def receive(self) -> dict[str, Any]:
+        with anyio.fail_after(10):
+            received = await self.near.receive()
+        message: dict[str, Any] = msgspec.json.decode(received)
+        return message
+
+
+@asynccontextmanager
+async def watching(server: Any) -> AsyncIterator[Watcher]:
+    """A client on the wire, of a server."""
+    memory = importlib.import_module(f"{PACKAGE}.transports.memory")
+    near, far = memory.memory_pair()
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.serve, far)
+        yield Watcher(near)
+        await near.close()
+
+
+@pytest.mark.requirement(
+    "tasks-ext.ack-task-ids",
+    "tasks-ext.notify",
+    "tasks-ext.notify-full-task",
+    "tasks-ext.listen-undeclared-error",
+    "tasks-ext.auth-each-request",
+    revisions=SPOKEN,
+)
+async def test_a_subscription_gets_each_state_of_its_tasks(pkg: Any) -> None:
+    work = Work(pkg)
+    async with watching(work.server) as watcher:
+        await watcher.send(1, "tools/call", {"name": "waits", "arguments": {}})
+        task_id = (await watcher.receive())["result"]["taskId"]
+        wanted = {"notifications": {"taskIds": [task_id, "unknown"], "toolsListChanged": True}}
+        await watcher.send(2, "subscriptions/listen", wanted)
+        accepted = (await watcher.receive())["params"]["notifications"]
+        assert accepted == {"taskIds": [task_id], "toolsListChanged": True}
+        work.go.set()
+        changed = await watcher.receive()
+        assert changed["method"] == "notifications/tasks"
+        await watcher.send(3, "tasks/get", {"taskId": task_id})
+        task = (await watcher.receive())["result"]
+        assert task["status"] == "completed"
+        assert {**changed["params"], "_meta": 0} == {
+            **{key: value for key, value in task.items() if key != "resultType"},
+            "_meta": 0,
+        }
+        await watcher.send(4, "subscriptions/listen", wanted, {})
+        refused = (await watcher.receive())["error"]
+        assert (refused["code"], refused["data"]) == (-32021, {"requiredCapabilities": DECLARED})
+
+
+@pytest.mark.requirement(
+    "tasks-ext.legacy-declaration-not-enough",
+    "tasks-ext.no-list",
+    "tasks-ext.result-method-removed",
+    "tasks-ext.task-param-ignored",
+    "tasks-ext.no-settings",
+    revisions=SPOKEN,
+)
+async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None:
+    work = Work(pkg)
+    work.go.set()
+    declarations: list[tuple[dict[str, Any], str]] = [
+        ({}, "complete"),
+        ({"tasks": {"requests": {"tools": {"call": {}}}}}, "complete"),
+        ({"extensions": {TASKS: {"unknown": 1}}}, "task"),
+    ]
+    call = {"name": "waits", "arguments": {}, "task": {"ttl": 60_000}}
+    async with watching(work.server) as watcher:
+        for number, method in enumerate(("tasks/list", "tasks/result")):
+            await watcher.send(number, method, {"taskId": "t"})
+            assert (await watcher.receive())["error"]["code"] == -32601
+        for number, (capabilities, kind) in enumerate(declarations, 10):
+            await watcher.send(number, "tools/call", call, capabilities)
+            assert (await watcher.receive())["result"]["resultType"] == kind
+
+
+@pytest.mark.requirement("tasks-ext.off-by-default", revisions=SPOKEN)
+async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
+    async with pkg.root.connect(pkg.root.Server("plain"), capabilities=DECLARED) as client:
+        assert "extensions" not in client.server_capabilities
+        with pytest.raises(pkg.root.MissingCapabilityError):
+            client.task("t")
 
 
 async def test_tasks_of_a_mounted_server_are_polled_through_the_mount(

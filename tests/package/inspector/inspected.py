@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -127,14 +127,9 @@ class Page:
             assert response.status == 200
             return response.read()
 
-    def ask_in_pieces(self, path: str, pieces: Iterable[bytes]) -> tuple[int, str | None]:
-        """Status and header field `Connection` of a POST whose length is not declared."""
-        with self._response("POST", path, pieces, {}) as response:
-            return response.status, response.getheader("Connection")
-
     @contextmanager
     def _response(
-        self, method: str, path: str, body: bytes | Iterable[bytes] | None, headers: dict[str, str]
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> Iterator[HTTPResponse]:
         """The response to a request with the token, unless `headers` have another."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)

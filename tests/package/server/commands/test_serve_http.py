@@ -168,15 +168,12 @@ def test_names_on_the_command_line_are_served_and_others_are_not(folder: Path) -
             assert until(server.ask(asked), b"\r\n").startswith(b"HTTP/1.1 " + status)
 
 
-def test_a_port_in_use_gets_one_readable_line(folder: Path) -> None:
+def test_a_place_that_is_taken_or_a_missing_package_gets_one_readable_line(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
         done = run(folder, "-m", "mcpgen_runtime", "serve", "web", "--http", place)
     assert done.returncode == 2
     assert done.stderr == f"error: can't listen at {place}: address already in use\n"
-
-
-def test_without_uvicorn_it_says_what_to_install(folder: Path) -> None:
     code = (
         "import sys; sys.modules['uvicorn'] = None\n"
         "from mcpgen_runtime.__main__ import main\n"
@@ -226,37 +223,18 @@ def test_it_can_listen_anywhere_and_says_where_it_is_reached(
         assert server.end()[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_an_address_has_a_host_and_a_port() -> None:
+    for text, expected in (
         ("127.0.0.1:8000", ("127.0.0.1", 8000)),
         (":8000", ("127.0.0.1", 8000)),
         ("[::1]:0", ("::1", 0)),
         ("my-host:65535", ("my-host", 65535)),
-    ],
-)
-def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
-    assert parse_address(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "8000",
-        "host",
-        "host:",
-        "host:-1",
-        "host:65536",
-        "host:000080",
-        "host:1e3",
-        "host:\u0663",
-        "::1:80",
-    ],
-)
-def test_invalid_addresses_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="expected HOST:PORT"):
-        parse_address(text)
+    ):
+        assert parse_address(text) == expected
+    wrong = ["", "8000", "host", "host:", "host:-1", "host:65536", "host:000080", "host:1e3"]
+    for text in (*wrong, "host:\u0663", "::1:80"):
+        with pytest.raises(ValueError, match="expected HOST:PORT"):
+            parse_address(text)
 
 
 def test_a_trace_has_what_comes_and_what_goes(folder: Path) -> None:

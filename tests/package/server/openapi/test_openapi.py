@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,9 +13,9 @@ import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from kit.limits import SetLimit
-from mcpgen_runtime import Server, to_builtins
+from mcpgen_runtime import MCPType, RemoteError, RouteMap, Server, to_builtins
 from mcpgen_runtime.server.openapi import http_operation
-from mcpgen_runtime.server.openapi.openapi_server import CurrentClient, OpenApiWarning
+from mcpgen_runtime.server.openapi.openapi_server import CurrentClient
 from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import (
     NEWEST,
@@ -31,13 +30,9 @@ from package.server.openapi.one_server import (
 )
 from package.server.openapi.pet_store import DOCUMENT, Api, one
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.on_asyncio,
-]
+pytestmark = pytest.mark.on_asyncio
 
 WITH_STRUCTURE = "2025-06-18"
-NULL = {"type": "null"}
 LATIN = {"content-type": "text/plain; charset=latin-1"}
 IMAGE = {"type": "image", "mimeType": "image/png", "data": "eA=="}
 PDF = {"uri": "file:///call", "mimeType": "application/pdf", "blob": "eA=="}
@@ -98,6 +93,8 @@ async def test_schemas_are_self_contained_and_fit_their_direction() -> None:
     ("declared", "value", "target"),
     [
         (parameter("a", "path"), "x y", "/x%20y"),
+        (parameter("a", "path"), "a..b", "/a..b"),
+        (parameter("a", "path"), "%25252f", "/%2525252f"),
         (parameter("a", "path", {}), ["1", "2"], "/1,2"),
         (parameter("a", "path", {}, explode=True), {"b": 1, "c": True}, "/b=1,c=true"),
         (parameter("a", "path", {}, style="label", explode=True), [1, 2], "/.1.2"),
@@ -126,10 +123,14 @@ async def test_header_fields_and_cookies_are_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["..", ".", "", "a/b", "../a", "%2e%2e", "%252e%252e", "a%2Fb", "a\\b", "\0"]
+    "value",
+    [
+        *("..", ".", "", "a/b", "../a", "%2e%2e", "%252e%252e", "a%2Fb", "a\\b", "\0", "a\\.."),
+        *("%00", "%252f", {"a": "", "..": "b"}, {"": ""}),
+    ],
 )
-async def test_no_value_leads_to_another_path(value: str) -> None:
-    spec = one("/pets/{id}", {"parameters": [parameter("id", "path")]})
+async def test_no_value_leads_to_another_path(value: Any) -> None:
+    spec = one("/pets/{id}", {"parameters": [parameter("id", "path", {})]})
     assert "argument 'id': expected" in await refusal(spec, {"id": value})
 
 
@@ -140,10 +141,11 @@ async def test_slashes_are_sent_encoded_where_the_user_allows_them() -> None:
     assert "'..'" in await refusal(spec, {"id": "a/../b"}, encoded_slashes=True)
 
 
-async def test_a_value_can_not_add_header_fields() -> None:
+async def test_a_value_can_not_add_header_fields_or_arguments() -> None:
     spec = one("/", {"parameters": [parameter("X-Id", "header")]})
     text = await refusal(spec, {"X-Id": "1\r\nAuthorization: x"})
     assert "argument 'X-Id': expected visible ASCII" in text
+    assert "'b' was unexpected" in await refusal(spec, {"X-Id": "x", "b": "y"})
 
 
 async def test_arguments_of_one_name_are_renamed_and_say_what_they_are() -> None:
@@ -181,17 +183,6 @@ async def test_a_body_that_is_no_plain_object_is_one_argument(
     assert (api.body, sent) == (body, "application/json" if kind == "*/*" else kind)
 
 
-async def test_a_body_can_be_a_form() -> None:
-    members = {"a": {"type": "array"}, "b": {"type": "object"}, "c": TEXT}
-    spec = one(
-        "/",
-        body_of({"type": "object", "properties": members}, "application/x-www-form-urlencoded"),
-        "post",
-    )
-    api = await call(spec, {"a": [1, 2], "b": {"x": 1}, "c": "d&e"})
-    assert api.body == b"a=1&a=2&b=%7B%22x%22%3A1%7D&c=d%26e"
-
-
 async def test_a_body_can_have_files() -> None:
     members = {"file": {**TEXT, "format": "binary"}, "note": TEXT}
     spec = one(
@@ -213,111 +204,12 @@ async def test_a_body_that_is_optional_is_whole_or_absent() -> None:
     assert "'a' is a dependency of 'b'" in await refusal(spec, {"b": "x"})
 
 
-async def test_an_argument_that_the_operation_lacks_is_refused() -> None:
-    spec = one("/", {"parameters": [parameter("a", "query")]})
-    assert "'b' was unexpected" in await refusal(spec, {"a": "x", "b": "y"})
-
-
 async def test_schemas_that_all_apply_are_members_side_by_side() -> None:
     base = {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}
     schema = {"allOf": [{"$ref": "#/components/schemas/Base"}, {"properties": {"b": TEXT}}]}
     spec = one("/", body_of(schema), "post", components={"schemas": {"Base": base}})
     arguments = await schema_of(spec)
     assert (arguments["properties"].keys(), arguments["required"]) == ({"a", "b"}, ["a"])
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({"type": "string", "nullable": True, "enum": ["a"]}, ["a", None]),
-        ({"type": "integer", "minimum": 1, "exclusiveMinimum": True}, 1),
-    ],
-)
-async def test_schemas_of_3_0_become_json_schemas(before: Any, after: Any) -> None:
-    spec = {**one("/", {"parameters": [parameter("a", "query", before)]}), "openapi": "3.0.4"}
-    schema = (await schema_of(spec))["properties"]["a"]
-    assert after in (schema.get("enum"), schema.get("exclusiveMinimum"))
-    assert "nullable" not in schema
-    assert "minimum" not in schema
-
-
-PARTS = {"properties": {"b": TEXT, "c": {**TEXT, "readOnly": True}}, "required": ["b", "c"]}
-
-
-@pytest.mark.parametrize(
-    ("version", "before", "after"),
-    [
-        ("3.1.0", {**TEXT, "example": "b"}, {**TEXT, "examples": ["b"]}),
-        ("3.1.0", {**TEXT, "examples": ["c"], "example": "b"}, {**TEXT, "examples": ["c"]}),
-        ("3.1.0", {**TEXT, "x-more": 1, "unknown": 2}, TEXT),
-        ("3.1.0", {**TEXT, "nullable": True}, TEXT),
-        ("3.1.0", {**TEXT, "pattern": "^a"}, {**TEXT, "pattern": "^a"}),
-        ("3.1.0", {**TEXT, "pattern": "("}, TEXT),
-        ("3.1.0", {"not": {**TEXT, "x-more": 1}}, {"not": TEXT}),
-        ("3.1.0", {"anyOf": [{**TEXT, "x-more": 1}]}, {"anyOf": [TEXT]}),
-        ("3.1.0", {"items": {"items": {**TEXT, "x-more": 1}}}, {"items": {"items": TEXT}}),
-        (
-            "3.1.0",
-            {"patternProperties": {"^a": {**TEXT, "x-more": 1}, "(": TEXT}},
-            {"patternProperties": {"^a": TEXT}},
-        ),
-        ("3.1.0", PARTS, {"properties": {"b": TEXT}, "required": ["b"]}),
-        ("3.0.4", {**TEXT, "nullable": True}, {"type": ["string", "null"]}),
-        ("3.0.4", {**TEXT, "nullable": False}, TEXT),
-        ("3.0.4", {"nullable": True, "anyOf": [TEXT]}, {"anyOf": [{"anyOf": [TEXT]}, NULL]}),
-        (
-            "3.0.4",
-            {**TEXT, "nullable": True, "enum": ["b", None]},
-            {"type": ["string", "null"], "enum": ["b", None]},
-        ),
-        (
-            "3.0.4",
-            {**TEXT, "format": "byte"},
-            {**TEXT, "format": "byte", "contentEncoding": "base64"},
-        ),
-        ("3.1.0", {**TEXT, "format": "byte"}, {**TEXT, "format": "byte"}),
-        (
-            "3.0.4",
-            {"type": "integer", "exclusiveMaximum": True, "maximum": 3},
-            {"type": "integer", "exclusiveMaximum": 3},
-        ),
-        (
-            "3.0.4",
-            {"type": "integer", "exclusiveMaximum": False, "maximum": 3},
-            {"type": "integer", "maximum": 3},
-        ),
-    ],
-)
-async def test_a_schema_keeps_what_binds_and_says_it_anew(
-    version: str, before: Any, after: Any
-) -> None:
-    spec = {**one("/", {"parameters": [parameter("a", "query", before)]}), "openapi": version}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OpenApiWarning)
-        assert (await schema_of(spec))["properties"]["a"] == after
-
-
-@pytest.mark.parametrize(
-    ("schema", "message"),
-    [
-        ({"type": "thing"}, "a schema has type 'thing'"),
-        ({"required": ["b", "b"]}, "a schema has required"),
-        ({"multipleOf": 0}, "a schema has multipleOf 0"),
-        ({"minLength": -1}, "a schema has minLength -1"),
-        ({"minLength": True}, "a schema has minLength True"),
-        ({"minimum": True}, "a schema has minimum True"),
-        ({"uniqueItems": 1}, "a schema has uniqueItems 1"),
-        ({"dependentRequired": {"b": 1}}, "a schema has dependentRequired"),
-        ({"$id": "a"}, "a schema has $id, which is not supported"),
-        ({"$schema": "https://other.test/"}, "$schema: expected"),
-        ({"$schema": 1}, "$schema: expected"),
-    ],
-)
-def test_an_operation_with_a_schema_of_no_form_is_named(schema: Any, message: str) -> None:
-    spec = one("/", {"parameters": [parameter("a", "query", schema)]})
-    with pytest.warns(OpenApiWarning) as warned:
-        Server.from_openapi(spec, base_url="https://a.test")
-    assert message in "".join(str(each.message) for each in warned)
 
 
 @pytest.mark.parametrize(
@@ -375,9 +267,10 @@ async def test_an_error_of_the_api_is_shown_in_part() -> None:
 
 async def test_a_response_without_end_is_refused(set_limit: SetLimit) -> None:
     set_limit("pkg.server.openapi.http_operation.RESPONSE_BYTES", 10)
-    async with connect_api(one("/", {}), PlainTextResponse("x" * 100)) as (client, _):
-        result = await client.call_tool("call", {})
-    assert result.content[0].text == "GET /: the response has more than 10 bytes"
+    for size, text in ((10, "x" * 10), (11, "GET /: the response has more than 10 bytes")):
+        async with connect_api(one("/", {}), PlainTextResponse("x" * size)) as (client, _):
+            result = await client.call_tool("call", {})
+        assert result.content[0].text == text
 
 
 async def test_http_client_credentials_are_no_arguments_and_stay_there() -> None:
@@ -408,16 +301,25 @@ async def test_http_client_credentials_are_no_arguments_and_stay_there() -> None
     assert len(api.requests) == 1
 
 
-async def test_an_api_that_does_not_answer_is_an_error_without_its_url() -> None:
+async def test_an_api_that_does_not_answer_is_an_error_without_its_url(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def refuse(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError(f"no way to {request.url}")
 
     transport = httpx2.MockTransport(refuse)
     base = "https://pets.test?key=hunter2"
+    spec = {**one("/", {}), "paths": {f"/{name}": {"get": {"operationId": name}} for name in "ab"}}
+    route_maps = [RouteMap(pattern="a", mcp_type=MCPType.RESOURCE)]
     http = httpx2.AsyncClient(transport=transport, base_url=base)
-    async with http, connected(Server.from_openapi(one("/", {}), http)) as pair:
-        result: Any = await pair.client.call_tool("call", {})
-    assert result.content[0].text == "GET /: no response (ConnectError)"
+    async with http, connected(Server.from_openapi(spec, http, route_maps=route_maps)) as pair:
+        result: Any = await pair.client.call_tool("b", {})
+        with pytest.raises(RemoteError, match="GET /a: ") as caught:
+            await pair.client.read_resource("resource://a")
+    assert result.content[0].text == "GET /b: no response (ConnectError)"
+    assert caught.value.code == -32603
+    assert "GET /b: no response: ConnectError" in caplog.messages
+    assert "hunter2" not in caplog.text
 
 
 async def test_a_client_of_the_user_stays_open_and_an_own_one_closes() -> None:

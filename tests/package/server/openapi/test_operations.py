@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,8 +19,7 @@ from mcpgen_runtime.server.openapi.operations import Operation, OperationReader
 from mcpgen_runtime.server.openapi.schema_conversion import SchemaConverter
 from package.server.openapi.pet_store import one
 
-pytestmark = pytest.mark.anyio
-
+pytestmark = pytest.mark.on_asyncio
 TEXT, NUMBER, OBJECT = {"type": "string"}, {"type": "integer"}, {"type": "object"}
 COMPONENTS: Mapping[str, Any] = {
     "schemas": {
@@ -322,7 +321,7 @@ def test_operations_are_read_or_refused_so(snapshot: SnapshotAssertion) -> None:
 
 
 class Http:
-    """An HTTP client whose server gives one response; keeps the request."""
+    """An HTTP client whose server gives one response in two parts; keeps the request."""
 
     base_url = "https://api.test"
     headers: Mapping[str, str] = {}
@@ -334,33 +333,28 @@ class Http:
         self.request: dict[str, Any] = {}
         self._kind = kind
 
+    def __call__(self) -> Http:
+        """Itself, as the client of an operation that runs."""
+        return self
+
     @asynccontextmanager
-    async def stream(self, method: str, url: str, **how: Any) -> AsyncIterator[Response]:
+    async def stream(self, method: str, url: str, **how: Any) -> AsyncIterator[Any]:
         """Send a request."""
         self.request = {
             "url": f"{method} {url}",
             **{key: each for key, each in how.items() if each},
         }
-        yield Response(self.status_code, self.reason_phrase, self._kind, self._body)
+        yield SimpleNamespace(
+            status_code=self.status_code,
+            reason_phrase=self.reason_phrase,
+            headers={"content-type": self._kind} if self._kind else {},
+            aiter_bytes=self._parts,
+        )
 
-
-class Response:
-    """A response whose body comes in two parts."""
-
-    def __init__(self, status: int, reason: str, kind: str, body: bytes) -> None:
-        self.status_code, self.reason_phrase, self._body = status, reason, body
-        self.headers = {"content-type": kind} if kind else {}
-
-    async def aiter_bytes(self) -> AsyncIterator[bytes]:
-        """Both parts."""
+    async def _parts(self) -> AsyncIterator[bytes]:
         half = len(self._body) // 2
         yield self._body[:half]
         yield self._body[half:]
-
-
-def same(http: Http) -> Http:
-    """The client, whichever call asks for it."""
-    return http
 
 
 VALUES: list[tuple[str, dict[str, Any]]] = [
@@ -409,12 +403,11 @@ VALUES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_arguments_become_these_requests(snapshot: SnapshotAssertion) -> None:
     rows = []
     for case, arguments in VALUES:
         http = Http(kind=JSON, body=b'{"a": "x"}')
-        tool = OperationTool(read(case), partial(same, http), slashes=False, timeout=None)
+        tool = OperationTool(read(case), http, slashes=False, timeout=None)
         text = ""
         try:
             await tool(**arguments)
@@ -445,72 +438,28 @@ RESPONSES: list[tuple[int, str, str, bytes]] = [
 ]
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def shown(response: tuple[int, str, str, bytes], call: Callable[[Any], Any]) -> str:
+    """What a response becomes, without most of it if that is long."""
+    try:
+        text = str(await call(lambda: Http(*response)))
+    except McpError as error:
+        kind = "error" if isinstance(error, ToolError) else type(error).__name__
+        text = f"{kind}: {error}"
+    text = text if len(text) < 1000 else f"{text[:100]} ... {text[-30:]} ({len(text)})"
+    return f"{response!r:.90} -> {text}"
+
+
 @pytest.mark.parametrize("case", ["no parameter", "an object as result", "a text as result"])
 async def test_responses_become_these_results(case: str, snapshot: SnapshotAssertion) -> None:
-    rows = []
-    for response in RESPONSES:
-        http = Http(*response)
-        tool = OperationTool(read(case), partial(same, http), slashes=False, timeout=None)
-        try:
-            shown = str(await tool())
-        except ToolError as error:
-            shown = f"error: {error}"
-        rows.append(f"{response!r:.90} -> {short(shown)}")
-    assert rows == snapshot
+    def call(http: Any) -> Any:
+        return OperationTool(read(case), http, slashes=False, timeout=None)()
+
+    assert [await shown(response, call) for response in RESPONSES] == snapshot
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_responses_become_these_contents(snapshot: SnapshotAssertion) -> None:
-    rows = []
-    for response in RESPONSES:
-        http = Http(*response)
-        operation = read("the path is encoded")
-        uri = "resource://call/{x}"
-        resource = OperationResource(
-            operation, partial(same, http), uri, slashes=False, timeout=None
-        )
-        try:
-            shown = str(await resource(x="a b"))
-        except McpError as error:
-            shown = f"{type(error).__name__}: {error}"
-        rows.append(f"{response!r:.90} -> {short(shown)}")
-    assert rows == snapshot
+    def call(http: Any) -> Any:
+        uri, operation = "resource://call/{x}", read("the path is encoded")
+        return OperationResource(operation, http, uri, slashes=False, timeout=None)(x="a b")
 
-
-def short(text: str) -> str:
-    """A text, without most of it if it is long."""
-    return text if len(text) < 1000 else f"{text[:100]} ... {text[-30:]} ({len(text)})"
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("params", [{"q": "own"}, {"x": "own"}])
-async def test_query_parameters_of_the_client_stay_its_own(params: dict[str, str]) -> None:
-    http = Http(kind=JSON, body=b"{}")
-    http.params = params
-    tool = OperationTool(read("each place"), lambda: http, slashes=False, timeout=None)
-    if "q" in params:
-        with pytest.raises(ToolError, match="the query parameter 'q' is the server's own"):
-            await tool(p="x", q="1")
-    else:
-        await tool(p="x", q="1")
-        assert http.request["params"] == (("q", "1"),)
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize(
-    ("case", "accept", "sent"),
-    [
-        ("an object as result", None, "application/json, */*;q=0.5"),
-        ("an object as result", "*/*", "application/json, */*;q=0.5"),
-        ("an object as result", "text/csv", None),
-        ("no parameter", None, None),
-    ],
-)
-async def test_json_is_asked_for_where_a_result_has_a_schema(
-    case: str, accept: str | None, sent: str | None
-) -> None:
-    http = Http(kind=JSON, body=b'{"a": "x"}')
-    http.headers = {} if accept is None else {"accept": accept}
-    await OperationTool(read(case), lambda: http, slashes=False, timeout=None)()
-    assert http.request.get("headers", {}).get("Accept") == sent
+    assert [await shown(response, call) for response in RESPONSES] == snapshot

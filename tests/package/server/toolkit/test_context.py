@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
+import anyio.from_thread
 import pytest
 
+from kit.respondent import connect_respondent, text_in
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
+from mcpgen_runtime import Accepted, ClientHandlers, Context, Server, connect
 from mcpgen_runtime.errors import MissingCapabilityError
-from mcpgen_runtime.server.chosen import Context, Server
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
@@ -79,32 +82,6 @@ async def test_a_context_knows_its_client_and_sends_progress_and_logs(revision: 
     ]
 
 
-class Sum(msgspec.Struct):
-    total: int
-
-
-class Numbers(msgspec.Struct):
-    numbers: list[int]
-
-
-@every
-async def test_a_method_of_ones_own_is_typed_and_validated(revision: str) -> None:
-    server = Server("own")
-
-    @server.method("my/sum", params=Numbers, result=Sum)
-    async def total(params: Numbers, ctx: Context) -> Sum:
-        return Sum(sum(params.numbers))
-
-    @server.method("my/nothing")
-    async def nothing() -> None: ...
-
-    async with speaking_to(server, revision) as end:
-        assert (await end.ask("my/sum", {"numbers": [1, 2]}))["result"]["total"] == 3
-        assert (await end.ask("my/sum", {"numbers": "x"}))["error"]["code"] == -32602
-        assert "result" in await end.ask("my/nothing")
-        assert (await end.ask("my/other"))["error"]["code"] == -32601
-
-
 def logger(**settings: Any) -> Server:
     made = Server("logs", **settings)
 
@@ -136,22 +113,16 @@ async def test_each_level_is_sent(revision: str, level: str) -> None:
     assert (await call_logging_tool(revision, level))[1] == [level]
 
 
-@pytest.mark.requirement("logging.levels")
+@pytest.mark.requirement("logging.levels", "logging.declare-capability-initialize")
 @every
-@pytest.mark.parametrize("level", ["WARN", "fatal", "verbose"])
-async def test_a_level_that_is_none_is_not_sent(revision: str, level: str) -> None:
-    answer, heard = await call_logging_tool(revision, level)
-    assert "error" in answer or answer["result"]["isError"] is True
-    assert heard == []
-
-
-@pytest.mark.requirement("logging.declare-capability-initialize")
-@every
-async def test_a_server_that_declares_no_logging_sends_none(revision: str) -> None:
+async def test_what_is_no_level_or_not_declared_is_not_sent(revision: str) -> None:
+    for level in ("WARN", "fatal", "verbose"):
+        answer, heard = await call_logging_tool(revision, level)
+        assert "error" in answer or answer["result"]["isError"] is True
+        assert heard == []
     key = facts(revision).meta.log_level
-    assert (await call_logging_tool(revision, "error", logging=False))[1] == []
-    meta = None if key is None else {key: "debug"}
-    assert (await call_logging_tool(revision, "error", meta=meta, logging=False))[1] == []
+    for meta in (None, None if key is None else {key: "debug"}):
+        assert (await call_logging_tool(revision, "error", meta=meta, logging=False))[1] == []
 
 
 @pytest.mark.requirement("logging.per-request-level", "logging.set-level-removed")
@@ -183,19 +154,6 @@ async def test_log_messages_belong_to_the_request_that_asked_for_them(revision: 
     assert "_meta" not in message["params"]
 
 
-@every
-async def test_a_context_has_no_room_for_other_attributes(revision: str) -> None:
-    server = Server("strict")
-
-    @server.tool()
-    async def has_dictionary(context: Context) -> str:
-        return str(hasattr(context, "__dict__"))
-
-    async with speaking_to(server, revision) as end:
-        answer = await end.ask("tools/call", {"name": "has_dictionary"})
-    assert answer["result"]["content"][0]["text"] == "False"
-
-
 @legacy
 async def test_the_client_is_asked_by_typed_coroutines_and_by_name(revision: str) -> None:
     server = Server("asks")
@@ -206,28 +164,92 @@ async def test_the_client_is_asked_by_typed_coroutines_and_by_name(revision: str
         named = await ctx.request("roots/list", timeout=5)
         return f"{len(typed.roots)} {named.roots[0].uri}"
 
-    params = {"name": "roots"}
-    async with speaking_to(server, revision, {"roots": {}}) as end:
-        await end.send(request(revision, "tools/call", params, id="call"))
-        for _ in range(2):
-            asked = await end.receive()
-            assert asked["method"] == "roots/list"
-            result = {"roots": [{"uri": "file:///a"}]}
-            await end.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
-        answer = await end.receive()
-    assert answer["result"]["content"][0]["text"] == "1 file:///a"
-
-
-@legacy
-async def test_a_client_that_cannot_answer_is_not_asked(revision: str) -> None:
-    server = Server("asks")
-
     @server.tool()
-    async def roots(ctx: Context) -> str:
+    async def refused(ctx: Context) -> str:
         with pytest.raises(MissingCapabilityError, match="roots"):
             await ctx.client.list_roots()
         return "not asked"
 
-    async with speaking_to(server, revision) as end:
-        answer = await end.ask("tools/call", {"name": "roots"})
-    assert answer["result"]["content"][0]["text"] == "not asked"
+    answers = {"roots/list": {"roots": [{"uri": "file:///a"}]}}
+    async with connect_respondent(server, revision, answers, {"roots": {}}) as client:
+        assert text_in(await client.call("roots")) == "1 file:///a"
+        assert [method for method, _ in client.asked] == ["roots/list"] * 2
+    async with connect_respondent(server, revision, answers, {}) as client:
+        assert text_in(await client.call("refused")) == "not asked"
+
+
+NEWEST = ALL[-1]
+two = pytest.mark.parametrize("revision", ["2025-06-18", NEWEST])
+
+
+@two
+async def test_a_plain_function_logs_reports_and_asks_without_await(revision: str) -> None:
+    class Guest(ClientHandlers):
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            return {"action": "accept", "content": {"value": 12}}
+
+        async def logging_message(self, params: Any, ctx: Any) -> None:
+            logs.append(params.data)
+
+    server, logs = Server("plain"), list[str]()
+
+    @server.tool()
+    def report(ctx: Context) -> str:
+        ctx.info("without await")
+        anyio.from_thread.run(ctx.info, "from a thread")
+        ctx.progress(1, 2, "half")
+        return ctx.revision
+
+    @server.tool()
+    def book(ctx: Context) -> int:
+        answer: Any = ctx.elicit("Which row?", int)
+        return answer.content if isinstance(answer, Accepted) else 0
+
+    @server.tool()
+    def book_two(ctx: Context) -> list[int]:
+        questions = (ctx.elicit("Which row?", int), ctx.elicit("And for your guest?", int))
+        answers: Any = ctx.ask_all(*questions)
+        return [answer.content for answer in answers if isinstance(answer, Accepted)]
+
+    @server.tool()
+    def elsewhere(ctx: Context) -> str:
+        with ThreadPoolExecutor(1) as pool:
+            error = pool.submit(ctx.info, "lost?").exception()
+        return f"raised: {isinstance(error, RuntimeError)}"
+
+    steps: list[Any] = []
+    async with connect(server, revision=revision, handlers=Guest()) as client:
+        if revision == NEWEST:
+            client.ask_for_logs("info")
+        spoken = await client.call_tool(
+            "report", returns=str, on_progress=lambda *step: steps.append(step)
+        )
+        assert spoken == revision
+        assert await client.call_tool("book", returns=int) == 12
+        assert await client.call_tool("book_two", returns=list[int]) == [12, 12]
+        assert await client.call_tool("elsewhere", returns=str) == "raised: True"
+    assert logs == ["without await", "from a thread"]
+    assert steps == [(1, 2, "half")]
+
+
+@two
+async def test_a_plain_function_runs_in_the_event_loop_if_asked_to(revision: str) -> None:
+    server = Server("loop")
+
+    @server.tool(threads=False)
+    def here(ctx: Context) -> str:
+        return f"{threading.current_thread().name} {ctx.revision}"
+
+    @server.tool()
+    def elsewhere() -> str:
+        return threading.current_thread().name
+
+    @server.tool(threads=False)
+    async def coroutine() -> str:
+        return threading.current_thread().name
+
+    name = threading.current_thread().name
+    async with connect(server, revision=revision) as client:
+        assert await client.call_tool("here", returns=str) == f"{name} {revision}"
+        assert await client.call_tool("coroutine", returns=str) == name
+        assert await client.call_tool("elsewhere", returns=str) != name

@@ -14,14 +14,12 @@ from kit.wire import ALL
 from mcpgen_runtime import Context, Depends, Server, ToolError
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
-
 NEWEST = ALL[-1]
-EVENTS: list[str] = []
+events: list[str] = []
 
 
 class Db:
-    """A database that records what becomes of it."""
+    """A database of some name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -31,56 +29,28 @@ def plain() -> Db:
     return Db("plain")
 
 
-async def coroutine() -> Db:
-    return Db("coroutine")
+async def tenant(ctx: Context) -> str:
+    events.append("tenant")
+    return f"tenant of {ctx.revision}"
 
 
-def generator() -> Generator[Db]:
-    EVENTS.append("open")
-    yield Db("generator")
-    EVENTS.append("close")
+async def open_db(tenant: Annotated[str, Depends(tenant)], size: int = 3) -> AsyncGenerator[Db]:
+    events.append("open")
+    try:
+        yield Db(f"{tenant}, {size}")
+    except RuntimeError as error:
+        events.append(f"rollback for {error}")
+        raise
+    finally:
+        events.append("close")
 
 
-async def async_generator() -> AsyncGenerator[Db]:
-    EVENTS.append("open")
-    yield Db("async_generator")
-    EVENTS.append("close")
-
-
-@contextmanager
-def manager() -> Generator[Db]:
-    yield from generator()
-
-
-@asynccontextmanager
-async def async_manager() -> AsyncGenerator[Db]:
-    EVENTS.append("open")
-    yield Db("async_manager")
-    EVENTS.append("close")
-
-
-def annotated_manager() -> AbstractContextManager[Db]:
-    return manager()
-
-
-class Connection(Db):
-    def __init__(self) -> None:
-        super().__init__("class")
-
-    async def __aenter__(self) -> Connection:
-        EVENTS.append("open")
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        EVENTS.append("close")
-
-
-OPENED = (generator, async_generator, manager, async_manager, annotated_manager, Connection)
+OpenDb = Annotated[Db, Depends(open_db)]
 
 
 @pytest.fixture(autouse=True)
 def no_events() -> None:
-    EVENTS.clear()
+    events.clear()
 
 
 async def text_of(server: Server, tool: str, **arguments: Any) -> str:
@@ -90,37 +60,65 @@ async def text_of(server: Server, tool: str, **arguments: Any) -> str:
     return text
 
 
-@pytest.mark.parametrize("provider", [plain, coroutine, *OPENED])
-async def test_each_provider_form_gives_its_value_and_is_closed_at_end(
-    provider: Callable[..., Any],
-) -> None:
+class Connection(Db):
+    """A database that is an asynchronous context manager."""
+
+    async def __aenter__(self) -> Connection:
+        events.append("open")
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        events.append("close")
+
+
+def provider_forms() -> dict[str, tuple[Callable[..., Any], bool]]:
+    """Providers by their form, each with whether it is opened and closed."""
+
+    async def coroutine() -> Db:
+        return Db("coroutine")
+
+    def generator() -> Generator[Db]:
+        events.append("open")
+        yield Db("generator")
+        events.append("close")
+
+    async def async_generator() -> AsyncGenerator[Db]:
+        async with Connection("async generator") as db:
+            yield db
+
+    manager = contextmanager(generator)
+
+    def annotated_manager() -> AbstractContextManager[Db]:
+        return manager()
+
+    class Opened(Connection):
+        def __init__(self) -> None:
+            super().__init__("class")
+
+    return {
+        "function": (plain, False),
+        "coroutine": (coroutine, False),
+        "generator": (generator, True),
+        "async generator": (async_generator, True),
+        "context manager": (manager, True),
+        "async context manager": (asynccontextmanager(async_generator), True),
+        "function of a context manager": (annotated_manager, True),
+        "class of an async context manager": (Opened, True),
+    }
+
+
+@pytest.mark.parametrize("form", provider_forms())
+async def test_each_provider_form_gives_its_value_and_is_closed_at_end(form: str) -> None:
+    provider, is_opened = provider_forms()[form]
     server = Server("forms")
 
     @server.tool()
     async def use(city: str, db: Annotated[Db, Depends(provider)]) -> str:
-        EVENTS.append("use")
+        events.append("use")
         return f"{city} {db.name}"
 
-    expected = ("open", "use", "close") if provider in OPENED else ("use",)
-    text = await text_of(server, "use", city="Oslo")
-    assert text.startswith("Oslo ")
-    assert tuple(EVENTS) == expected
-
-
-async def tenant(ctx: Context) -> str:
-    EVENTS.append("tenant")
-    return f"tenant of {ctx.revision}"
-
-
-async def open_db(tenant: Annotated[str, Depends(tenant)], size: int = 3) -> AsyncGenerator[Db]:
-    EVENTS.append("open")
-    try:
-        yield Db(f"{tenant}, {size}")
-    except RuntimeError as error:
-        EVENTS.append(f"rollback for {error}")
-        raise
-    finally:
-        EVENTS.append("close")
+    assert (await text_of(server, "use", city="Oslo")).startswith("Oslo ")
+    assert events == (["open", "use", "close"] if is_opened else ["use"])
 
 
 @pytest.mark.parametrize("revision", [ALL[0], NEWEST])
@@ -128,23 +126,23 @@ async def test_dependencies_are_no_part_of_what_a_client_sees(revision: str) -> 
     server = Server("hidden")
 
     @server.tool()
-    async def count(city: str, db: Annotated[Db, Depends(open_db)]) -> int:
+    async def count(city: str, db: OpenDb) -> int:
         return 1
 
     @server.prompt()
-    def greet(city: str, db: Annotated[Db, Depends(open_db)]) -> str:
+    def greet(city: str, db: OpenDb) -> str:
         return f"{city} in {db.name}"
 
     @server.resource("db://all")
-    def everything(db: Annotated[Db, Depends(open_db)]) -> str:
+    def everything(db: OpenDb) -> str:
         return db.name
 
     @server.resource("db://{table}")
-    def rows(table: str, db: Annotated[Db, Depends(open_db)]) -> str:
+    def rows(table: str, db: OpenDb) -> str:
         return f"{table} of {db.name}"
 
     @server.completion(prompt="greet", argument="city")
-    async def cities(value: str, db: Annotated[Db, Depends(open_db)]) -> list[str]:
+    async def cities(value: str, db: OpenDb) -> list[str]:
         return [f"{value} of {db.name}"]
 
     name = f"tenant of {revision}, 3"
@@ -159,104 +157,98 @@ async def test_dependencies_are_no_part_of_what_a_client_sees(revision: str) -> 
         assert (await client.read_resource("db://all")).contents[0].text == name
         assert (await client.read_resource("db://cars")).contents[0].text == f"cars of {name}"
         ref = {"type": "ref/prompt", "name": "greet"}
-        completed = await client.complete(ref=ref, argument={"name": "city", "value": "O"})
+        asked = {"name": "city", "value": "O"}
+        completed = await client.complete(ref=ref, argument=asked)
         assert completed.completion.values == [f"O of {name}"]
+        with server.override(open_db, lambda: Db("fake")):
+            completed = await client.complete(ref=ref, argument=asked)
+        assert completed.completion.values == ["O of fake"]
 
 
 async def test_a_provider_runs_once_a_call_and_closes_after_dependents() -> None:
     server = Server("once")
 
     @server.tool()
-    async def use(
-        *, db: Annotated[Db, Depends(open_db)], who: Annotated[str, Depends(tenant)]
-    ) -> str:
+    async def use(*, db: OpenDb, who: Annotated[str, Depends(tenant)]) -> str:
         return who
 
     async with connected(server, revision=NEWEST) as pair:
         await pair.client.call_tool("use")
-        assert EVENTS == ["tenant", "open", "close"]
+        assert events == ["tenant", "open", "close"]
         await pair.client.call_tool("use")
-    assert EVENTS == ["tenant", "open", "close"] * 2
+    assert events == ["tenant", "open", "close"] * 2
 
 
-async def test_a_provider_sees_the_error_of_the_function() -> None:
-    server = Server("failing", show_errors=True)
-
-    @server.tool()
-    async def use(db: Annotated[Db, Depends(open_db)]) -> str:
-        raise RuntimeError("no table")
-
-    assert await text_of(server, "use") == "no table"
-    assert EVENTS == ["tenant", "open", "rollback for no table", "close"]
-
-
-async def test_an_error_that_a_provider_suppresses_is_still_the_answer() -> None:
-    server = Server("suppressing", show_errors=True)
+async def test_providers_see_how_a_function_ends() -> None:
+    server = Server("ends", show_errors=True)
 
     @contextmanager
     def forgiving() -> Generator[None]:
         try:
             yield
         except RuntimeError:
-            EVENTS.append("suppressed")
+            events.append("suppressed")
+
+    class Closing:
+        def __enter__(self) -> Closing:
+            events.append("enter")
+            return self
+
+        def __exit__(self, kind: Any, error: Any, frames: Any) -> None:
+            events.append(f"leave for {error}")
+
+    class OuterClosing(Closing):
+        """Another dependency."""
 
     @server.tool()
-    async def use(nothing: Annotated[None, Depends(forgiving)]) -> str:
+    async def fails(db: OpenDb) -> str:
         raise RuntimeError("no table")
 
-    assert await text_of(server, "use") == "no table"
-    assert EVENTS == ["suppressed"]
-
-
-async def test_dependencies_are_closed_when_the_tool_times_out() -> None:
-    server = Server("slow")
+    @server.tool()
+    async def is_forgiven(nothing: Annotated[None, Depends(forgiving)]) -> str:
+        raise RuntimeError("no table")
 
     @server.tool(timeout=0.05)
-    async def use(db: Annotated[Db, Depends(open_db)]) -> str:
+    async def times_out(db: OpenDb) -> None:
         await anyio.sleep_forever()
-        return ""
 
-    assert "timed out" in await text_of(server, "use")
-    assert EVENTS == ["tenant", "open", "close"]
+    @server.tool()
+    async def refuses(
+        outer: Annotated[OuterClosing, Depends(OuterClosing)],
+        closing: Annotated[Closing, Depends(Closing)],
+    ) -> str:
+        raise ToolError(f"refused by {type(closing).__name__}")
+
+    for tool, text, expected in (
+        ("fails", "no table", ["tenant", "open", "rollback for no table", "close"]),
+        ("is_forgiven", "no table", ["suppressed"]),  # the error is the answer all the same
+        ("times_out", "timed out", ["tenant", "open", "close"]),
+        ("refuses", "refused by Closing", ["enter"] * 2 + ["leave for refused by Closing"] * 2),
+    ):
+        events.clear()
+        assert text in await text_of(server, tool)
+        assert events == expected
 
 
 async def test_a_test_can_override_a_dependency_also_a_nested_one() -> None:
     server = Server("shop")
 
     @server.tool()
-    async def use(db: Annotated[Db, Depends(open_db)]) -> str:
+    async def use(db: OpenDb) -> str:
         return db.name
-
-    def fake_tenant() -> str:
-        return "nobody"
 
     def fake_db(who: Annotated[str, Depends(tenant)]) -> Db:
         return Db(f"fake for {who}")
 
-    with server.override(tenant, fake_tenant):
+    with server.override(tenant, lambda: "nobody"):
         assert await text_of(server, "use") == "nobody, 3"
         with server.override(open_db, fake_db):
             assert await text_of(server, "use") == "fake for nobody"
         assert await text_of(server, "use") == "nobody, 3"
     assert await text_of(server, "use") == f"tenant of {NEWEST}, 3"
-
-
-async def test_a_dependency_of_a_completer_can_be_overridden() -> None:
-    server = Server("shop")
-
-    @server.prompt()
-    def greet(name: str) -> str:
-        return f"hello {name}"
-
-    @server.completion(prompt="greet", argument="name")
-    async def names(value: str, db: Annotated[Db, Depends(plain)]) -> list[str]:
-        return [value + db.name]
-
-    with server.override(plain, lambda: Db("fake")):
-        async with connected(server, revision=NEWEST) as pair:
-            prompt = {"type": "ref/prompt", "name": "greet"}
-            result: Any = await pair.client.complete({"name": "name", "value": "a"}, prompt)
-            assert result.completion.values == ["afake"]
+    unused = server.override(plain, plain)
+    with pytest.raises(LookupError, match="nothing that is registered depends on 'plain'"):
+        unused.__enter__()
 
 
 @pytest.mark.parametrize("revision", ALL)
@@ -299,13 +291,6 @@ async def test_a_provider_reads_arguments_of_the_call_converted(revision: str) -
         replaced.__enter__()
 
 
-def test_overriding_what_nothing_depends_on_is_an_error() -> None:
-    server = Server("shop")
-    replaced = server.override(plain, coroutine)
-    with pytest.raises(LookupError, match="nothing that is registered depends on 'plain'"):
-        replaced.__enter__()
-
-
 async def test_a_generator_closes_a_connection_of_the_standard_library() -> None:
     server = Server("sql")
 
@@ -321,38 +306,6 @@ async def test_a_generator_closes_a_connection_of_the_standard_library() -> None
     assert await text_of(server, "answer") == "42"
 
 
-class Closing:
-    """A context manager that records how it is left."""
-
-    def __enter__(self) -> Closing:
-        EVENTS.append("open")
-        return self
-
-    def __exit__(self, kind: Any, error: Any, frames: Any) -> None:
-        EVENTS.append(str(error))
-
-
-class OuterClosing(Closing):
-    """A context manager around another one."""
-
-
-async def test_the_error_of_a_tool_passes_its_dependencies() -> None:
-    server = Server("failing")
-
-    @server.tool
-    async def fail(
-        outer: Annotated[OuterClosing, Depends(OuterClosing)],
-        closing: Annotated[Closing, Depends(Closing)],
-    ) -> str:
-        raise ToolError(f"failed {type(closing).__name__}")
-
-    EVENTS.clear()
-    async with connected(server, revision=NEWEST) as pair:
-        result: Any = await pair.client.call_tool("fail")
-    assert (result.is_error, result.content[0].text) == (True, "failed Closing")
-    assert EVENTS == ["open", "open", "failed Closing", "failed Closing"]
-
-
 async def test_a_dependency_gets_no_values_for_further_arguments() -> None:
     server = Server("open")
 
@@ -366,61 +319,37 @@ async def test_a_dependency_gets_no_values_for_further_arguments() -> None:
     assert await text_of(server, "name") == "() {}"
 
 
-def with_contexts(ctx: Context, other: Context) -> Db:
-    raise NotImplementedError
+def test_an_impossible_dependency_names_the_alternative() -> None:
+    def with_contexts(ctx: Context, other: Context) -> Db:
+        raise NotImplementedError
 
+    def with_argument(city: str) -> Db:
+        return Db(city)
 
-def of_two_contexts(db: Annotated[Db, Depends(with_contexts)]) -> str:
-    raise NotImplementedError
+    def of_two_contexts(db: Annotated[Db, Depends(with_contexts)]) -> None: ...
 
+    def in_a_union(db: Annotated[Db, Depends(plain)] | None) -> None: ...
 
-def test_a_dependency_is_a_function() -> None:
-    provide: Any = 5
-    with pytest.raises(TypeError, match="Depends: expected a function, got 5"):
-        Depends(provide)
+    def two(db: Annotated[Db, Depends(plain), Depends(with_argument)]) -> None: ...
 
+    def with_default(db: Annotated[Db | None, Depends(plain)] = None) -> None: ...
 
-def with_argument(city: str) -> Db:
-    return Db(city)
+    def not_provided(db: Annotated[Db, Depends(with_argument)]) -> None: ...
 
+    def on_itself(db: Any) -> Db:
+        raise NotImplementedError
 
-def in_a_union(db: Annotated[Db, Depends(plain)] | None) -> str:
-    raise NotImplementedError
-
-
-def two(db: Annotated[Db, Depends(plain), Depends(coroutine)]) -> str:
-    raise NotImplementedError
-
-
-def with_default(db: Annotated[Db | None, Depends(plain)] = None) -> str:
-    raise NotImplementedError
-
-
-def not_provided(db: Annotated[Db, Depends(with_argument)]) -> str:
-    raise NotImplementedError
-
-
-@pytest.mark.parametrize(
-    ("function", "message"),
-    [
+    on_itself.__annotations__["db"] = Annotated[Db, Depends(on_itself)]
+    for function, message in (
         (in_a_union, r"parameter 'db': expected Annotated\[<type> \| None, Depends"),
         (two, "parameter 'db': expected one Depends, got 2"),
         (of_two_contexts, "expected one Context parameter, got ctx, other"),
         (with_default, "replaces its default value; place the parameter after a *"),
         (not_provided, "dependency 'with_argument': parameter 'city': expected a Context"),
-    ],
-)
-def test_an_impossible_dependency_names_the_alternative(
-    function: Callable[..., Any], message: str
-) -> None:
-    with pytest.raises(TypeError, match=message):
-        Server("wrong").tool("wrong")(function)
-
-
-def test_a_dependency_on_itself_is_refused() -> None:
-    def provide(db: Any) -> Db:
-        raise NotImplementedError
-
-    provide.__annotations__["db"] = Annotated[Db, Depends(provide)]
-    with pytest.raises(TypeError, match="dependency 'provide' depends on itself"):
-        Server("wrong").tool()(provide)
+        (on_itself, "dependency 'on_itself' depends on itself"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            Server("wrong").tool("wrong")(function)
+    provide: Any = 5
+    with pytest.raises(TypeError, match="Depends: expected a function, got 5"):
+        Depends(provide)

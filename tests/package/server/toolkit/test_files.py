@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import base64
-import logging
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 
 from kit.wire import ALL
-from mcpgen_runtime import Annotations, Audio, File, Image, Server, Text, connect, to_builtins
+from mcpgen_runtime import Audio, File, Image, Server, connect, to_builtins
 
 pytestmark = pytest.mark.on_asyncio
-
-NEWEST, OLDEST = ALL[-1], ALL[0]
-two = pytest.mark.parametrize("revision", [OLDEST, NEWEST])
 
 
 @pytest.fixture
@@ -31,68 +27,54 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def encode_base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
 async def returned_content(revision: str, value: Any, annotation: Any) -> list[dict[str, Any]]:
     """The content of the result of a tool that returns a value."""
-    server = Server("files")
 
     def tool() -> Any:
         return value
 
     tool.__annotations__["return"] = annotation
-    server.tool()(tool)
+    server = Server("files")
+    server.add_tool(tool)
     async with connect(server, revision=revision) as client:
         blocks: list[dict[str, Any]] = to_builtins((await client.call_tool("tool")).content)
         return blocks
 
 
-PNG = {"type": "image", "data": encode_base64(b"png"), "mimeType": "image/png"}
-
-
-@pytest.mark.parametrize("annotation", [Image, Any])
-@two
-async def test_an_image_is_read_from_a_path(revision: str, annotation: Any, folder: Path) -> None:
-    for path in (folder / "dot.png", str(folder / "dot.png")):
-        assert await returned_content(revision, Image(path=path), annotation) == [PNG]
+OfAnyData: Any = Image
+PNG = {"type": "image", "data": base64.b64encode(b"png").decode(), "mimeType": "image/png"}
 
 
 @pytest.mark.parametrize("annotation", [list[str | Image], tuple[str | Image, ...], list, Any])
-async def test_texts_and_images_are_mixed_in_lists_and_tuples(
-    annotation: Any, folder: Path
+@pytest.mark.parametrize("revision", [ALL[0], ALL[-1]])
+async def test_images_are_read_from_paths_and_mixed_with_texts(
+    revision: str, annotation: Any, folder: Path
 ) -> None:
-    image = Image(path=folder / "dot.png")
-    for value in (["a dot", image], ("a dot", image)):
-        content = await returned_content(NEWEST, value, annotation)
+    path = folder / "dot.png"
+    for value in (["a dot", Image(path=path)], ("a dot", Image(path=str(path)))):
+        content = await returned_content(revision, value, annotation)
         assert content == [{"type": "text", "text": "a dot"}, PNG]
-
-
-async def test_data_beside_an_image_becomes_its_json(folder: Path) -> None:
-    value = [{"a": 1}, Image(path=folder / "dot.png")]
-    content = await returned_content(NEWEST, value, Any)
-    assert content == [{"type": "text", "text": '{"a":1}'}, PNG]
+    if annotation is Any:
+        content = await returned_content(revision, [{"a": 1}, Image(path=path)], annotation)
+        assert content == [{"type": "text", "text": '{"a":1}'}, PNG]
 
 
 async def test_audio_and_files_are_read_from_paths(folder: Path) -> None:
     audio = Audio(path=folder / "hum.wav", mime_type="audio/wav")
     text, binary = File(path=folder / "a b.txt"), File(path=folder / "x.bin", name="y.bin")
     made = File(data=b"{}", mime_type="application/json", name="made.json")
-    assert await returned_content(NEWEST, [audio, text, binary, made], list[Audio | File]) == [
-        {"type": "audio", "data": encode_base64(b"wav"), "mimeType": "audio/wav"},
-        resource("a%20b.txt", text="\u00e9", mimeType="text/plain"),
-        resource("y.bin", blob=encode_base64(b"\xff"), mimeType="application/octet-stream"),
-        resource("made.json", text="{}", mimeType="application/json"),
+    values = [audio, text, binary, made]
+    sound, *files = await returned_content(ALL[-1], values, list[Audio | File])
+    assert sound == {"type": "audio", "data": "d2F2", "mimeType": "audio/wav"}
+    assert [file["resource"] for file in files] == [
+        {"uri": "file:///a%20b.txt", "text": "\u00e9", "mimeType": "text/plain"},
+        {"uri": "file:///y.bin", "blob": "/w==", "mimeType": "application/octet-stream"},
+        {"uri": "file:///made.json", "text": "{}", "mimeType": "application/json"},
     ]
 
 
-def resource(name: str, **more: str) -> dict[str, Any]:
-    return {"type": "resource", "resource": {"uri": f"file:///{name}", **more}}
-
-
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "complaint"),
     [
         (lambda folder: Image(path=folder / "a b.txt"), r"expected image/\*, got text/plain"),
         (lambda folder: Image(b"png", "image/png", path=folder / "dot.png"), "got both"),
@@ -104,25 +86,19 @@ def resource(name: str, **more: str) -> dict[str, Any]:
         ),
         (lambda folder: File(), "expected either data or path"),
         (lambda folder: File(data=b"", path=folder / "dot.png"), "expected either data or path"),
+        (lambda folder: OfAnyData("dot.png", "image/png"), r"got str; a file is path=\.\.\.$"),
+        (
+            lambda folder: OfAnyData(PurePosixPath("dot.png"), "image/png"),
+            r"got PurePosixPath; a file is path=\.\.\.$",
+        ),
+        (lambda folder: OfAnyData(3, "image/png"), "data: expected bytes, got int$"),
     ],
 )
 def test_invalid_images_and_files_are_refused_by_the_constructor(
-    make: Any, said: str, folder: Path
+    make: Any, complaint: str, folder: Path
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((TypeError, ValueError), match=complaint):
         make(folder)
-
-
-@pytest.mark.parametrize(
-    ("annotation", "said"),
-    [(Text, "content is a str, Text, Image"), (Any, "what has a JSON form is a dict, list")],
-)
-async def test_the_error_for_what_cannot_be_sent_says_what_can(
-    annotation: Any, said: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.ERROR):
-        await returned_content(NEWEST, object(), annotation)
-    assert said in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -143,19 +119,6 @@ def test_a_format_names_the_subtype_of_a_kind(
 
 
 @pytest.mark.parametrize(
-    ("data", "error"),
-    [
-        ("dot.png", r"got str; a file is path=\.\.\.$"),
-        (PurePosixPath("dot.png"), r"got PurePosixPath; a file is path=\.\.\.$"),
-        (3, "got int$"),
-    ],
-)
-def test_the_data_of_an_image_is_bytes(data: Any, error: str) -> None:
-    with pytest.raises(TypeError, match=f"data: expected bytes, {error}"):
-        Image(data, "image/png")
-
-
-@pytest.mark.parametrize(
     ("options", "mime_type", "is_text"),
     [
         ({"data": b"a", "format": "JSON"}, "application/json", True),
@@ -172,14 +135,3 @@ def test_a_file_is_text_if_its_type_and_bytes_are(
     contents = File(**options).resource
     assert (contents.mime_type, contents.text is not None) == (mime_type, is_text)
     assert (contents.blob is None) == is_text
-
-
-@pytest.mark.parametrize(
-    ("priority", "is_right"), [(0, True), (1, True), (-0.1, False), (2, False)]
-)
-def test_a_priority_lies_between_0_and_1(priority: float, is_right: bool) -> None:
-    if is_right:
-        assert Annotations(priority=priority).priority == priority
-    else:
-        with pytest.raises(ValueError, match="priority: expected a number from 0 to 1"):
-            Annotations(priority=priority)

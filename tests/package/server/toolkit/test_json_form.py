@@ -24,67 +24,8 @@ from mcpgen_runtime import Icon, InvalidParamsError, Server, Tasks, ToolError, T
 from mcpgen_runtime.errors import RemoteError
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
-
 HALF = "cut \ud83d"
 INF = math.inf
-Register = Callable[[Server], Any]
-
-
-@dataclass
-class Box:
-    width: float = INF
-
-
-class Crate(pydantic.BaseModel):
-    width: float = INF
-
-
-class Halves(enum.Enum):
-    LOW = "\ude00"
-
-
-def default(x: float = INF) -> str:
-    return ""
-
-
-def nested(x: list[float] = [1.0, math.nan]) -> str:  # noqa: B006 - what users write
-    return ""
-
-
-def of_dataclass(x: Box) -> str:
-    return ""
-
-
-def of_pydantic(x: Crate) -> str:
-    return ""
-
-
-def choice(x: Literal["\ud83d"]) -> str:
-    return ""
-
-
-def members(x: Halves) -> str:
-    return ""
-
-
-def examples(x: Annotated[float, msgspec.Meta(examples=[math.nan])]) -> str:
-    return ""
-
-
-def parameter(x: Annotated[str, HALF]) -> str:
-    return ""
-
-
-def keys(x: Any = {(1, 2): 3}) -> str:  # noqa: B006 - what users write
-    return ""
-
-
-def documented() -> str:
-    return ""
-
-
-documented.__doc__ = HALF
 
 
 def plain() -> str:
@@ -95,73 +36,114 @@ def of_variable(x: str) -> str:
     return ""
 
 
-def returns_halves() -> Literal["\ud83d"]:
-    return "\ud83d"
+def described(x: Annotated[str, HALF]) -> str:
+    return ""
 
 
 def schema(**members: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"x": members}, "required": ["x"]}
 
 
-TOOLS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
-    (default, {}, "tool 'default': inputSchema.properties.x.default: .* got inf"),
-    (nested, {}, r"inputSchema.properties.x.default\[1\]: .* got nan"),
-    (of_dataclass, {}, "inputSchema.properties.x.properties.width.default: .* got inf"),
-    (of_pydantic, {}, "inputSchema.properties.x.properties.width.default: .* got inf"),
-    (examples, {}, r"inputSchema.properties.x.examples\[0\]: .* got nan"),
-    (parameter, {}, "inputSchema.properties.x.description: .* got 'cut"),
-    (keys, {}, "inputSchema.properties.x.default: .* got {"),
-    (choice, {}, "tool 'choice': .* surrogates not allowed"),
-    (members, {}, "tool 'members': .* surrogates not allowed"),
-    (returns_halves, {}, "tool 'returns_halves': .* surrogates not allowed"),
-    (documented, {}, "tool 'documented': description: .* got 'cut"),
-    (plain, {"title": HALF}, "tool 'plain': title: expected a value that JSON can express, got"),
-    (plain, {"description": HALF}, "description: .* got 'cut"),
-    (plain, {"meta": {"a": [object()]}}, r"_meta.a\[0\]: .* got <object"),
-    (plain, {"annotations": {"title": HALF}}, "annotations.title: .* got 'cut"),
-    (plain, {"icons": [Icon(src=HALF)]}, r"icons\[0\].src: .* got 'cut"),
-    (plain, {"output_schema": schema(default=INF)}, "outputSchema.properties.x.default: .* inf"),
-    (
-        of_variable,
-        {"input_schema": schema(default=INF)},
-        "inputSchema.properties.x.default: .* inf",
-    ),
-]
+async def test_a_tool_with_a_value_that_json_lacks_is_refused() -> None:
+    @dataclass
+    class Box:
+        width: float = INF
 
+    class Crate(pydantic.BaseModel):
+        width: float = INF
 
-@pytest.mark.parametrize(("function", "options", "error"), TOOLS)
-async def test_a_tool_with_a_value_that_json_lacks_is_refused(
-    function: Callable[..., Any], options: dict[str, Any], error: str
-) -> None:
+    class Halves(enum.Enum):
+        LOW = "\ude00"
+
+    def default(x: float = INF) -> None: ...
+
+    def nested(x: list[float] = [1.0, math.nan]) -> None: ...  # noqa: B006 - what users write
+
+    def of_dataclass(x: Box) -> None: ...
+
+    def of_pydantic(x: Crate) -> None: ...
+
+    def choice(x: Literal["\ud83d"]) -> None: ...
+
+    def members(x: Halves) -> None: ...
+
+    def examples(x: Annotated[float, msgspec.Meta(examples=[math.nan])]) -> None: ...
+
+    def keys(x: Any = {(1, 2): 3}) -> None: ...  # noqa: B006 - what users write
+
+    def documented() -> None: ...
+
+    documented.__doc__ = HALF
+
+    def returns_halves() -> Literal["\ud83d"]:
+        return "\ud83d"
+
+    wide = "properties.x.properties.width.default: .* got inf"
+    infinite = schema(default=INF)
     server = Server("s")
     server.tool("good")(plain)
-    with pytest.raises((ValueError, TypeError), match=error):
-        server.tool(**options)(function)
-    async with connected(server, revision=ALL[-1]) as pair:
-        assert [tool.name for tool in await pair.client.list_tools()] == ["good"]
+    tools: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+        (default, {}, "tool 'default': inputSchema.properties.x.default: .* got inf"),
+        (nested, {}, r"inputSchema.properties.x.default\[1\]: .* got nan"),
+        (of_dataclass, {}, f"inputSchema.{wide}"),
+        (of_pydantic, {}, f"inputSchema.{wide}"),
+        (examples, {}, r"inputSchema.properties.x.examples\[0\]: .* got nan"),
+        (described, {}, "inputSchema.properties.x.description: .* got 'cut"),
+        (keys, {}, "inputSchema.properties.x.default: .* got {"),
+        (choice, {}, "tool 'choice': .* surrogates not allowed"),
+        (members, {}, "tool 'members': .* surrogates not allowed"),
+        (returns_halves, {}, "tool 'returns_halves': .* surrogates not allowed"),
+        (documented, {}, "tool 'documented': description: .* got 'cut"),
+        (plain, {"title": HALF}, "tool 'plain': title: expected a value that JSON can express"),
+        (plain, {"description": HALF}, "description: .* got 'cut"),
+        (plain, {"meta": {"a": [object()]}}, r"_meta.a\[0\]: .* got <object"),
+        (plain, {"annotations": {"title": HALF}}, "annotations.title: .* got 'cut"),
+        (plain, {"icons": [Icon(src=HALF)]}, r"icons\[0\].src: .* got 'cut"),
+        (plain, {"output_schema": infinite}, "outputSchema.properties.x.default: .* inf"),
+        (of_variable, {"input_schema": infinite}, "inputSchema.properties.x.default: .* inf"),
+    ]
+    for function, options, error in tools:
+        with pytest.raises((ValueError, TypeError), match=error):
+            server.tool(**options)(function)
+    assert [tool.name for tool in await server.list_tools()] == ["good"]
 
 
-ITEMS: list[tuple[Register, str]] = [
-    (lambda s: s.prompt("p", title=HALF)(plain), "prompt 'p': title: .* got 'cut"),
-    (lambda s: s.prompt("p\ud83d")(plain), "name: .* got 'p"),
-    (lambda s: s.prompt("p")(parameter), r"prompt 'p': arguments\[0\].description: .* got 'cut"),
-    (lambda s: s.resource("x://r", name=HALF)(plain), "resource 'x://r': name: .* got 'cut"),
-    (lambda s: s.resource("x://\ud83d")(plain), "uri: .* got 'x://"),
-    (lambda s: s.resource("x://r", mime_type="a/\ud83d")(plain), "mimeType: .* got 'a/"),
-    (lambda s: s.resource("x://{x}", meta={"a": INF})(of_variable), "template .*_meta.a: .* inf"),
-    (lambda s: s.ui("ui://a", "<html></html>", title=HALF), "resource 'ui://a': title: .* got"),
-    (lambda s: s.add_tool_variant("good", "v", title=HALF), "tool 'v': title: .* got 'cut"),
-]
-
-
-@pytest.mark.parametrize(("register", "error"), ITEMS)
-async def test_another_item_with_such_a_value_is_refused(register: Register, error: str) -> None:
+async def test_another_item_with_such_a_value_is_refused() -> None:
     server = Server("s")
     server.tool("good")(plain)
-    with pytest.raises(ValueError, match=error):
-        register(server)
-    async with connected(server, revision=ALL[-1]) as pair:
-        assert [tool.name for tool in await pair.client.list_tools()] == ["good"]
+    items: list[tuple[Callable[[], Any], str]] = [
+        (lambda: server.add_prompt(plain, "p", title=HALF), "prompt 'p': title: .* got 'cut"),
+        (lambda: server.add_prompt(plain, "p\ud83d"), "name: .* got 'p"),
+        (
+            lambda: server.add_prompt(described, "p"),
+            r"prompt 'p': arguments\[0\].description: .* got 'cut",
+        ),
+        (
+            lambda: server.add_resource(plain, "x://r", name=HALF),
+            "resource 'x://r': name: .* got 'cut",
+        ),
+        (lambda: server.add_resource(plain, "x://\ud83d"), "uri: .* got 'x://"),
+        (
+            lambda: server.add_resource(plain, "x://r", mime_type="a/\ud83d"),
+            "mimeType: .* got 'a/",
+        ),
+        (
+            lambda: server.add_resource(of_variable, "x://{x}", meta={"a": INF}),
+            "template .*_meta.a: .* inf",
+        ),
+        (
+            lambda: server.ui("ui://a", "<html></html>", title=HALF),
+            "resource 'ui://a': title: .* got",
+        ),
+        (
+            lambda: server.add_tool_variant("good", "v", title=HALF),
+            "tool 'v': title: .* got 'cut",
+        ),
+    ]
+    for register, error in items:
+        with pytest.raises(ValueError, match=error):
+            register()
+    assert [tool.name for tool in await server.list_tools()] == ["good"]
 
 
 @pytest.mark.parametrize(
@@ -199,13 +181,10 @@ def test_a_member_of_another_type_is_refused(options: dict[str, Any], error: str
             decorate("x", **options)(plain)
     with pytest.raises(TypeError, match=error):
         server.resource("x://r", **options)(plain)
-
-
-@pytest.mark.parametrize("setting", ["name", "version", "title", "instructions"])
-def test_a_text_of_a_server_is_a_text(setting: str) -> None:
-    options: dict[str, Any] = {"name": "s", setting: 5}
-    with pytest.raises(TypeError, match=f"{setting}: expected str, got int"):
-        Server(**options)
+    for setting in ("name", "version", "title", "instructions"):
+        settings: dict[str, Any] = {"name": "s", setting: 5}
+        with pytest.raises(TypeError, match=f"{setting}: expected str, got int"):
+            Server(**settings)
 
 
 async def test_a_default_that_is_no_json_data_is_not_listed() -> None:
@@ -224,11 +203,10 @@ async def test_a_default_that_is_no_json_data_is_not_listed() -> None:
         assert (await pair.client.call_tool("works")).content[0].text == "fine"
 
 
-def operation(**members: Any) -> dict[str, Any]:
-    return {"get": {"responses": {"200": {"description": "d"}}, **members}}
-
-
 async def test_operations_of_openapi_with_such_values_are_left_out() -> None:
+    def operation(**members: Any) -> dict[str, Any]:
+        return {"get": {"responses": {"200": {"description": "d"}}, **members}}
+
     limit = {"name": "limit", "in": "query", "schema": {"type": "number", "default": INF}}
     document = {
         "openapi": "3.1.0",
@@ -259,36 +237,36 @@ def test_a_skill_with_such_a_value_is_refused_by_its_file(tmp_path: Path) -> Non
         Server("s").skills(tmp_path)
 
 
-async def returns_half() -> str:
-    return HALF
+def late_functions() -> dict[str, Callable[[], Any]]:
+    """Tools whose results or errors JSON can't express."""
+
+    async def returns_half() -> str:
+        return HALF
+
+    async def raises_half() -> str:
+        raise ToolError(HALF)
+
+    async def refuses_with_half() -> str:
+        raise InvalidParamsError(HALF, data={"limit": INF})
+
+    async def returns_infinity() -> float:
+        return INF
+
+    async def returns_meta() -> ToolResult:
+        return ToolResult(content="x", meta={"a": INF})
+
+    functions = [returns_half, raises_half, refuses_with_half, returns_infinity, returns_meta]
+    return {function.__name__: function for function in functions}
 
 
-async def raises_half() -> str:
-    raise ToolError(HALF)
-
-
-async def refuses_with_half() -> str:
-    raise InvalidParamsError(HALF, data={"limit": INF})
-
-
-async def returns_infinity() -> float:
-    return INF
-
-
-async def returns_meta() -> ToolResult:
-    return ToolResult(content="x", meta={"a": INF})
-
-
-LATE = [returns_half, raises_half, refuses_with_half, returns_infinity, returns_meta]
+late = pytest.mark.parametrize("late", late_functions())
 
 
 @pytest.mark.parametrize("revision", ALL)
-@pytest.mark.parametrize("function", LATE)
-async def test_a_call_with_such_a_value_fails_alone(
-    function: Callable[..., Any], revision: str
-) -> None:
+@late
+async def test_a_call_with_such_a_value_fails_alone(late: str, revision: str) -> None:
     server = Server("s")
-    server.tool("late")(function)
+    server.tool("late")(late_functions()[late])
     server.tool("good")(plain)
     async with connected(server, revision=revision) as pair:
         with suppress(RemoteError):
@@ -316,10 +294,10 @@ async def test_other_requests_with_such_texts_fail_alone(revision: str) -> None:
         assert [prompt.name for prompt in await pair.client.list_prompts()] == ["p"]
 
 
-@pytest.mark.parametrize("function", LATE)
-async def test_a_task_whose_end_has_such_a_value_fails(function: Callable[..., Any]) -> None:
+@late
+async def test_a_task_whose_end_has_such_a_value_fails(late: str) -> None:
     server = Server("s")
-    server.tool("late", runner=Tasks(server, poll_interval=0.2))(function)
+    server.tool("late", runner=Tasks(server, poll_interval=0.2))(late_functions()[late])
     async with requestor("memory", server, "ada") as client:
         task = await client.start("late")
         await client.reaches(task["taskId"], "failed")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kit.asgi_client import asgi
+from kit.cached import Clock
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     Context,
@@ -30,17 +30,8 @@ from mcpgen_runtime._wire import replace
 from mcpgen_runtime.r2026_07_28.client import ClientHandlers
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
-
 NEWEST = ALL[-1]
 both = pytest.mark.parametrize("revision", [HANDSHAKE[0], NEWEST])
-
-
-@dataclass
-class Seat:
-    """A form that a tool asks the user to fill in."""
-
-    row: int
 
 
 def shop() -> Server:
@@ -192,7 +183,7 @@ async def test_notifications_and_lifespan_state_reach_middleware() -> None:
 async def test_a_tool_can_still_ask_through_middleware() -> None:
     class Choosing(ClientHandlers):
         async def elicit(self, params: Any, ctx: Any) -> Any:
-            return {"action": "accept", "content": {"row": 7}}
+            return {"action": "accept", "content": {"value": 7}}
 
     server = Server("booking")
 
@@ -202,12 +193,10 @@ async def test_a_tool_can_still_ask_through_middleware() -> None:
 
     @server.tool()
     async def book(ctx: Context) -> str:
-        answer = await ctx.elicit("Which?", Seat)
-        return str(answer)
+        return str(await ctx.elicit("Which row?", int))
 
     async with connected(server, revision="2026-07-28", handlers=Choosing()) as pair:
-        result = await pair.client.call_tool("book")
-    assert "row=7" in str(result.content)
+        assert "content=7" in await pair.client.call_tool("book", returns=str)
 
 
 async def test_middleware_after_the_start_is_refused() -> None:
@@ -220,32 +209,24 @@ async def test_middleware_after_the_start_is_refused() -> None:
         server.middleware(late)
 
 
-def test_middleware_that_is_no_coroutine_function_is_refused() -> None:
+def test_an_object_that_is_no_middleware_is_told_from_one() -> None:
     def plain(request: MiddlewareRequest, next: Next) -> Any: ...
 
-    with pytest.raises(TypeError, match="middleware: expected a coroutine function"):
-        shop().middleware(plain)
+    class Unrelated:
+        async def on_call_tool(self, request: MiddlewareRequest, next: Next) -> Any: ...
 
+    class Related(Middleware):
+        async def on_call_tool(self, request: MiddlewareRequest, next: Next) -> Any: ...
 
-class Unrelated:
-    async def on_call_tool(self, request: MiddlewareRequest, next: Next) -> Any: ...
-
-
-class Related(Middleware):
-    async def on_call_tool(self, request: MiddlewareRequest, next: Next) -> Any: ...
-
-
-@pytest.mark.parametrize(
-    ("middleware", "reason"),
-    [
+    wrong: list[tuple[Any, str]] = [
+        (plain, "middleware: expected a coroutine function"),
         (Unrelated(), r"Unrelated, which has on_call_tool but is no Middleware"),
         (Unrelated, r"write class Unrelated\(Middleware\)"),
         (Related, r"got the class Related: pass Related\(\)"),
-    ],
-)
-def test_an_object_that_is_no_middleware_is_told_from_one(middleware: Any, reason: str) -> None:
-    with pytest.raises(TypeError, match=reason):
-        shop().middleware(middleware)
+    ]
+    for middleware, reason in wrong:
+        with pytest.raises(TypeError, match=reason):
+            shop().middleware(middleware)
 
 
 async def test_each_request_is_logged_with_what_became_of_it(
@@ -302,15 +283,6 @@ async def test_a_log_names_a_session_without_telling_its_id(
     assert (len(name), name in identifier) == (12, False)
 
 
-class Clock:
-    """The time, as a test sets it."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_a_session_over_its_rate_is_refused_for_a_time() -> None:
     server, clock = shop(), Clock()
 
@@ -329,6 +301,13 @@ async def test_a_session_over_its_rate_is_refused_for_a_time() -> None:
             await other.client.call_tool("secret")
         clock.now += 5
         await client.call_tool("secret")
+    with pytest.raises(ValueError, match="expected positive numbers, got 0 requests"):
+        limit_rate(0)
+    with pytest.raises(ValueError, match="got 1 requests in 0 seconds"):
+        limit_rate(1, seconds=0)
+    per: Any = "tenant"
+    with pytest.raises(ValueError, match="per: expected session, principal or a function"):
+        limit_rate(1, per=per)
 
 
 @pytest.mark.parametrize("per", ["session", "principal"])
@@ -353,54 +332,30 @@ async def test_without_sessions_a_principal_or_an_address_has_the_rate(per: Any)
         await pair.client.list_tools()
 
 
-def test_rates_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ValueError, match="expected positive numbers, got 0 requests"):
-        limit_rate(0)
-    with pytest.raises(ValueError, match="got 1 requests in 0 seconds"):
-        limit_rate(1, seconds=0)
-    per: Any = "tenant"
-    with pytest.raises(ValueError, match="per: expected session, principal or a function"):
-        limit_rate(1, per=per)
-
-
-async def test_a_rate_is_of_one_second_unless_told_otherwise() -> None:
-    clock = Clock()
-    limited: Any = limit_rate(1, per=lambda request: "all", clock=clock)
-
-    async def serve(request: Any) -> str:
-        return "served"
-
-    request = SimpleNamespace(method="a", is_notification=False)
-    assert await limited(request, serve) == "served"
-    with pytest.raises(ProtocolError, match="at most 1 requests in 1 seconds; retry in 1 seconds"):
-        await limited(request, serve)
-    clock.now += 1
-    assert await limited(request, serve) == "served"
+async def served(request: Any) -> str:
+    """The rest of the middleware."""
+    return f"{request.method} is served"
 
 
 async def test_a_notification_over_the_rate_is_dropped_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    limited: Any = limit_rate(1, per=lambda request: "all", clock=Clock())
-    served: list[Any] = []
-
-    async def serve(request: Any) -> None:
-        served.append(request)
-
+    clock = Clock()
+    limited: Any = limit_rate(1, per=lambda request: "all", clock=clock)
     note = SimpleNamespace(method="notifications/a", is_notification=True)
-    for _ in range(2):
-        assert await limited(note, serve) is None
-    assert served == [note]
+    assert await limited(note, served) == "notifications/a is served"
+    assert await limited(note, served) is None
     assert caplog.messages == ["notifications/a was dropped: over the rate limit"]
+    request = SimpleNamespace(method="a", is_notification=False)
+    with pytest.raises(ProtocolError, match="at most 1 requests in 1 seconds; retry in 1 seconds"):
+        await limited(request, served)
+    clock.now += 1
+    assert await limited(request, served) == "a is served"
 
 
 @pytest.mark.parametrize("per", ["session", "principal"])
 async def test_a_rate_is_that_of_a_session_or_a_principal(per: Any) -> None:
     limited: Any = limit_rate(1, per=per, clock=Clock())
-
-    async def serve(request: Any) -> str:
-        return "served"
-
     ann, bob = Principal("ann"), Principal("bob")
     ends = []
     for session, principal in (("1", ann), ("2", ann), ("1", bob)):
@@ -408,20 +363,17 @@ async def test_a_rate_is_that_of_a_session_or_a_principal(per: Any) -> None:
             session_id=session, principal=principal, is_notification=False, method="a"
         )
         try:
-            ends.append(await limited(request, serve))
+            ends.append(await limited(request, served))
         except ProtocolError as error:
             ends.append(error.code)
-    assert ends == (["served", "served", 429] if per == "session" else ["served", 429, "served"])
+    good = "a is served"
+    assert ends == ([good, good, 429] if per == "session" else [good, 429, good])
 
 
 async def test_the_sender_silent_longest_is_forgotten() -> None:
     limited: Any = limit_rate(1, seconds=10, per=lambda request: request.method, clock=Clock())
-
-    async def serve(request: Any) -> str:
-        return f"{request.method} is served"
-
     for sender in (*range(10_001), 0):
         request = SimpleNamespace(method=sender, is_notification=False)
-        assert await limited(request, serve) == f"{sender} is served"
+        assert await limited(request, served) == f"{sender} is served"
     with pytest.raises(ProtocolError, match="at most 1 requests"):
-        await limited(SimpleNamespace(method=2, is_notification=False), serve)
+        await limited(SimpleNamespace(method=2, is_notification=False), served)

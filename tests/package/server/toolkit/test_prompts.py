@@ -1,112 +1,60 @@
-"""Prompts and completion over the wire."""
+"""Prompts and completion over the wire.
+
+Source: server/prompts, server/utilities/completion.
+"""
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import pytest
 
 from kit.wire import ALL, PER_REQUEST, facts, speaking_to
-from mcpgen_runtime.r2026_07_28.models import GetPromptResult, PromptMessage, TextContent
-from mcpgen_runtime.server.chosen import Context, Server
-from mcpgen_runtime.server.toolkit import prompts
-from mcpgen_runtime.server.toolkit.completions import Completion
-from mcpgen_runtime.server.toolkit.content import (
+from mcpgen_runtime import (
     Audio,
+    Completion,
     Contents,
+    Context,
     EmbeddedResource,
     Image,
     Message,
     ResourceLink,
+    Server,
     Text,
 )
+from mcpgen_runtime.r2026_07_28.models import GetPromptResult, PromptMessage, TextContent
 
 every = pytest.mark.parametrize("revision", ALL)
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
 
-server = Server("prompts", "1")
-reached: list[str] = []
+
+def review_server() -> Server:
+    """A server with the prompt `review` and without completions."""
+    server = Server("prompts")
+
+    @server.prompt(title="Review", meta={"com.example/k": 1})
+    async def review(code: str, level: int = 1, *, ctx: Context) -> str:
+        """Review code.
+
+        Args:
+            code: What to review.
+        """
+        return f"review {code} at {level}"
+
+    return server
 
 
-@server.prompt(title="Review", meta={"com.example/k": 1})
-async def review(code: str, level: int = 1, *, ctx: Context) -> str:
-    """Review code.
-
-    Args:
-        code: What to review.
-    """
-    reached.append(code)
-    return f"review {code} at {level}"
+def returning(value: Any) -> Server:
+    """A server whose prompt `give` returns the value."""
+    server = Server("prompts")
+    server.add_prompt(lambda: value, "give")
+    return server
 
 
-@server.prompt()
-def talk() -> list[Message | str | Text]:
-    return [
-        "first",
-        Message("assistant", "second"),
-        Message("user", Image(b"\xfb", "image/png")),
-        Text("fourth"),
-    ]
-
-
-@server.prompt()
-async def newer() -> list[Any]:
-    return [
-        Audio(b"abc", "audio/wav"),
-        Message("user", ResourceLink(uri="x://a", name="a")),
-        EmbeddedResource(Contents("x://a", blob=b"\xfb")),
-    ]
-
-
-@server.prompt()
-async def wire_form() -> Any:
-    return {"role": "assistant", "content": "as on the wire"}
-
-
-@server.prompt()
-async def wrong_role() -> Any:
-    return {"role": "system", "content": "x"}
-
-
-@server.prompt()
-async def two_blocks() -> Any:
-    return {"role": "user", "content": [Text("a"), Text("b")]}
-
-
-@server.prompt()
-async def failing() -> str:
-    raise RuntimeError("hunter2")
-
-
-@server.resource("x://{city}/{part}")
-async def city(city: str, part: str) -> str:
-    return city
-
-
-@server.completion(prompt="review", argument="code")
-async def codes(value: str) -> list[str]:
-    return [f"{value}{number}" for number in range(250)]
-
-
-@server.completion(prompt="review", argument="level")
-def levels(value: str, settled: Mapping[str, str], ctx: Context) -> Completion:
-    return Completion([settled.get("code", "-"), ctx.revision], total=9)
-
-
-@server.completion(template="x://{city}/{part}", argument="city")
-async def cities(value: str) -> Iterator[str]:
-    return (f"{value}{number}" for number in itertools.count())
-
-
-@server.completion(template="x://{city}/{part}", argument="part")
-async def parts(value: str) -> Any:
-    return {"a": 1}.keys() if value else 3
-
-
-async def get(revision: str, name: str, arguments: Any = None) -> Any:
+async def get(server: Server, revision: str, name: str = "give", arguments: Any = None) -> Any:
     params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
     async with speaking_to(server, revision) as end:
         return await end.ask("prompts/get", params)
@@ -117,15 +65,15 @@ async def get(revision: str, name: str, arguments: Any = None) -> Any:
 )
 @every
 async def test_prompts_are_listed_with_their_arguments(revision: str) -> None:
-    async with speaking_to(server, revision) as end:
+    async with speaking_to(review_server(), revision) as end:
         result = (await end.ask("prompts/list"))["result"]
-    first = result["prompts"][0]
-    assert (first["name"], first["description"]) == ("review", "Review code.")
-    assert first["arguments"] == [
+    (prompt,) = result["prompts"]
+    assert (prompt["name"], prompt["description"]) == ("review", "Review code.")
+    assert prompt["arguments"] == [
         {"name": "code", "description": "What to review.", "required": True},
         {"name": "level", "required": False},
     ]
-    assert ("title" in first) == (revision in STRUCTURED)
+    assert ("title" in prompt) == (revision in STRUCTURED)
     hints = {"resultType", "ttlMs", "cacheScope"}
     assert hints & result.keys() == (hints if revision in PER_REQUEST else set())
 
@@ -170,43 +118,27 @@ async def test_arguments_say_their_form_where_it_is_no_text() -> None:
     ("own", "expected"), [("Of the result.", "Of the result."), (None, "Own.")]
 )
 async def test_a_result_of_the_revision_has_its_description(own: Any, expected: str) -> None:
-    describing = Server("describing")
+    server = Server("describing")
 
-    @describing.prompt("p", description="Own.")
+    @server.prompt("give", description="Own.")
     async def describe() -> Any:
-        content = TextContent(text="a")
-        messages = [PromptMessage(role="user", content=content)]
+        messages = [PromptMessage(role="user", content=TextContent(text="a"))]
         return GetPromptResult(messages=messages, description=own, meta={"k": 1})
 
-    async with speaking_to(describing, ALL[-1]) as end:
-        result = (await end.ask("prompts/get", {"name": "p"}))["result"]
+    result = (await get(server, ALL[-1]))["result"]
     assert result["description"] == expected
     assert result["_meta"]["k"] == 1
     assert [each["content"]["text"] for each in result["messages"]] == ["a"]
 
 
 def test_a_prompt_has_a_name_and_arguments_with_names() -> None:
-    nameless = Server("prompts")
+    server = Server("prompts")
     with pytest.raises(ValueError, match="prompt ' ': expected a name"):
-        nameless.prompt(" ")(lambda: "text")
+        server.prompt(" ")(lambda: "text")
     with pytest.raises(TypeError, match="prompt 'open': expected arguments with names, got "):
-        nameless.prompt("open")(lambda **arguments: "text")
+        server.prompt("open")(lambda **arguments: "text")
     with pytest.raises(LookupError):
-        nameless.remove_prompt("open")
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "match"),
-    [
-        ({"role": "system", "content": "a"}, ValueError, "expected user or assistant, got 'sys"),
-        ({"content": "a"}, ValueError, "expected user or assistant, got None"),
-        (5, TypeError, "expected text or one block of content, got int"),
-        ({"role": "user", "content": ["a"]}, TypeError, "one block of content, got list"),
-    ],
-)
-def test_a_message_has_a_role_and_one_block(value: Any, kind: Any, match: str) -> None:
-    with pytest.raises(kind, match=f"prompt 'x': .*{match}"):
-        prompts._message(value, "prompt 'x'")
+        server.remove_prompt("open")
 
 
 @pytest.mark.requirement(
@@ -214,17 +146,27 @@ def test_a_message_has_a_role_and_one_block(value: Any, kind: Any, match: str) -
 )
 @every
 async def test_a_prompt_gives_messages_each_with_one_block(revision: str) -> None:
-    result = (await get(revision, "review", {"code": "x", "level": "2"}))["result"]
-    assert result["description"] == "Review code."
-    assert result["messages"] == [
+    answer = await get(review_server(), revision, "review", {"code": "x", "level": "2"})
+    assert answer["result"]["description"] == "Review code."
+    assert answer["result"]["messages"] == [
         {"role": "user", "content": {"type": "text", "text": "review x at 2"}}
     ]
-    messages = (await get(revision, "talk"))["result"]["messages"]
-    assert [message["role"] for message in messages] == ["user", "assistant", "user", "user"]
-    assert [message["content"]["type"] for message in messages] == ["text", "text", "image", "text"]
+    talk = [
+        "first",
+        Message("assistant", "second"),
+        Message("user", Image(b"\xfb", "image/png")),
+        Text("fourth"),
+        {"role": "assistant", "content": "as on the wire"},
+    ]
+    messages = (await get(returning(talk), revision))["result"]["messages"]
+    assert [(message["role"], message["content"]["type"]) for message in messages] == [
+        ("user", "text"),
+        ("assistant", "text"),
+        ("user", "image"),
+        ("user", "text"),
+        ("assistant", "text"),
+    ]
     assert messages[2]["content"]["data"] == "+w=="
-    (made,) = (await get(revision, "wire_form"))["result"]["messages"]
-    assert made["role"] == "assistant"
 
 
 @pytest.mark.requirement(
@@ -235,7 +177,12 @@ async def test_a_prompt_gives_messages_each_with_one_block(revision: str) -> Non
 )
 @every
 async def test_a_message_has_only_content_kinds_of_the_revision(revision: str) -> None:
-    messages = (await get(revision, "newer"))["result"]["messages"]
+    blocks = [
+        Audio(b"abc", "audio/wav"),
+        Message("user", ResourceLink(uri="x://a", name="a")),
+        EmbeddedResource(Contents("x://a", blob=b"\xfb")),
+    ]
+    messages = (await get(returning(blocks), revision))["result"]["messages"]
     audio, link, embedded = (message["content"] for message in messages)
     assert audio["type"] == ("text" if revision == ALL[0] else "audio")
     assert link["type"] == ("resource_link" if revision in STRUCTURED else "text")
@@ -248,14 +195,34 @@ async def test_a_message_has_only_content_kinds_of_the_revision(revision: str) -
 
 @pytest.mark.requirement("prompts.message-role", "prompts.message-single-content")
 @every
-@pytest.mark.parametrize("name", ["wrong_role", "two_blocks", "failing"])
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ({"role": "system", "content": "a"}, "expected user or assistant, got 'sys"),
+        ({"content": "a"}, "expected user or assistant, got None"),
+        (5, "expected text or one block of content, got int"),
+        ({"role": "user", "content": ["a"]}, "one block of content, got list"),
+    ],
+)
 async def test_a_prompt_that_cannot_be_sent_is_an_internal_error(
-    revision: str, name: str, caplog: pytest.LogCaptureFixture
+    revision: str, value: Any, complaint: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.CRITICAL):
-        error = (await get(revision, name))["error"]
+    error = (await get(returning(value), revision))["error"]
+    assert error["code"] == -32603
+    assert complaint in caplog.text
+
+
+async def test_an_error_of_a_prompt_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("failing")
+
+    @server.prompt()
+    async def give() -> str:
+        raise RuntimeError("hunter2")
+
+    error = (await get(server, ALL[-1]))["error"]
     assert error["code"] == -32603
     assert "hunter2" not in str(error)
+    assert "hunter2" in caplog.text
 
 
 @pytest.mark.requirement(
@@ -266,68 +233,78 @@ async def test_a_prompt_that_cannot_be_sent_is_an_internal_error(
     ("name", "arguments", "said"),
     [
         ("nope", None, "nope"),
-        ("review", None, "'code': required"),
-        ("review", {"code": "x", "speed": "3"}, "unknown argument 'speed'"),
-        ("review", {"code": "x", "level": "high"}, "'level': expected int"),
-        ("review", {"code": 3}, "arguments"),
+        ("strict", None, "'code': required"),
+        ("strict", {"code": "x", "speed": "3"}, "unknown argument 'speed'"),
+        ("strict", {"code": "x", "level": "high"}, "'level': expected int"),
+        ("strict", {"code": 3}, "arguments"),
     ],
 )
 async def test_bad_prompt_requests_never_reach_the_function(
     revision: str, name: str, arguments: Any, said: str
 ) -> None:
-    reached.clear()
-    error = (await get(revision, name, arguments))["error"]
+    server, reached = Server("prompts"), list[str]()
+
+    @server.prompt()
+    async def strict(code: str, level: int = 1) -> str:
+        reached.append(code)
+        return code
+
+    error = (await get(server, revision, name, arguments))["error"]
     assert error["code"] == -32602
     assert said in error["message"]
     assert reached == []
 
 
-async def complete(revision: str, ref: Any, name: str, value: Any, **more: Any) -> Any:
-    params = {"ref": ref, "argument": {"name": name, "value": value}, **more}
+REVIEW = {"type": "ref/prompt", "name": "review"}
+CITY = {"type": "ref/resource", "uri": "x://{city}"}
+
+
+async def complete(server: Server, revision: str, ref: Any, name: str, **more: Any) -> Any:
+    params = {"ref": ref, "argument": {"name": name, "value": "c"}, **more}
     async with speaking_to(server, revision) as end:
         return await end.ask("completion/complete", params)
 
 
-REVIEW = {"type": "ref/prompt", "name": "review"}
-CITY = {"type": "ref/resource", "uri": "x://{city}/{part}"}
-
-
 @pytest.mark.requirement("completion.max-100-values", "completion.result-shape")
 @every
-async def test_at_most_a_hundred_values_leave_and_the_rest_is_told(revision: str) -> None:
-    completion = (await complete(revision, REVIEW, "code", "c"))["result"]["completion"]
-    assert completion["values"] == [f"c{number}" for number in range(100)]
-    assert (completion["total"], completion["hasMore"]) == (250, True)
-
-
-@every
-async def test_an_endless_completion_is_read_only_as_far_as_needed(revision: str) -> None:
-    completion = (await complete(revision, CITY, "city", "c"))["result"]["completion"]
-    assert len(completion["values"]) == 100
-    assert completion["hasMore"] is True
-    assert "total" not in completion
+@pytest.mark.parametrize(
+    ("values", "count", "more"),
+    [
+        pytest.param(lambda: ["c"] * 100, 100, {"total": 100, "hasMore": False}, id="100"),
+        pytest.param(lambda: ["c"] * 101, 100, {"total": 101, "hasMore": True}, id="101"),
+        pytest.param(lambda: iter(["c"]), 1, {"hasMore": False}, id="an iterator that ends"),
+        pytest.param(lambda: itertools.repeat("c"), 100, {"hasMore": True}, id="one without end"),
+        pytest.param(lambda: {"c": 1}.keys(), 1, {"total": 1, "hasMore": False}, id="keys"),
+        pytest.param(
+            lambda: Completion(["c"], total=2), 1, {"total": 2, "hasMore": True}, id="more known"
+        ),
+        pytest.param(
+            lambda: Completion(["c"], total=1), 1, {"total": 1, "hasMore": False}, id="all known"
+        ),
+    ],
+)
+async def test_at_most_a_hundred_values_leave_and_the_rest_is_told(
+    revision: str, values: Any, count: int, more: dict[str, Any]
+) -> None:
+    server = review_server()
+    server.completion(prompt="review", argument="code")(lambda value: values())
+    completion = (await complete(server, revision, REVIEW, "code"))["result"]["completion"]
+    assert completion == {"values": ["c"] * count, **more}
 
 
 @every
 async def test_a_completion_may_know_the_other_arguments(revision: str) -> None:
+    server = review_server()
+
+    @server.completion(prompt="review", argument="level")
+    def levels(value: str, settled: Mapping[str, str], ctx: Context) -> list[str]:
+        return [settled.get("code", "-"), ctx.revision]
+
     context = {"context": {"arguments": {"code": "x"}}} if revision in STRUCTURED else {}
-    completion = (await complete(revision, REVIEW, "level", "", **context))["result"]["completion"]
-    assert completion == {
-        "values": ["x" if context else "-", revision],
-        "total": 9,
-        "hasMore": True,
-    }
-
-
-@every
-async def test_an_argument_without_completion_has_no_values(revision: str) -> None:
-    plain = Server("plain")
-    plain.prompt()(review)
-    plain.prompt("other")(review)
-    plain.completion(prompt="other", argument="code")(codes)
-    async with speaking_to(plain, revision) as end:
-        params = {"ref": REVIEW, "argument": {"name": "code", "value": ""}}
-        answer = await end.ask("completion/complete", params)
+    answer = await complete(server, revision, REVIEW, "level", **context)
+    assert answer["result"]["completion"]["values"] == ["x" if context else "-", revision]
+    # an argument without completion has no values
+    answer = await complete(server, revision, REVIEW, "code")
     assert answer["result"]["completion"] == {"values": []}
 
 
@@ -349,75 +326,41 @@ async def test_an_argument_without_completion_has_no_values(revision: str) -> No
     ],
 )
 async def test_a_completion_of_nothing_known_is_refused(revision: str, params: Any) -> None:
+    server = review_server()
+    server.completion(prompt="review", argument="code")(lambda value: [value])
     async with speaking_to(server, revision) as end:
         assert (await end.ask("completion/complete", params))["error"]["code"] == -32602
 
 
 @pytest.mark.requirement("completion.internal-error")
 @every
-async def test_a_completer_of_a_wrong_return_type_is_an_internal_error(
-    revision: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.CRITICAL):
-        assert (await complete(revision, CITY, "part", ""))["error"]["code"] == -32603
-    completion = (await complete(revision, CITY, "part", "x"))["result"]["completion"]
-    assert completion["values"] == ["a"]
-
-
-@pytest.mark.parametrize("count", [100, 101])
-def test_a_completion_has_at_most_100_values(count: int) -> None:
-    values = [str(number) for number in range(count)]
-    has_more = count > 100
-    assert Completion(values).wire() == {
-        "values": values[:100],
-        "total": count,
-        "hasMore": has_more,
-    }
-    assert Completion(iter(values)).wire() == {"values": values[:100], "hasMore": has_more}
-    assert Completion(["a"], total=2).wire()["hasMore"]
-    assert not Completion(["a"], total=1).wire()["hasMore"]
-
-
-def test_a_completion_reads_one_value_more_than_it_sends() -> None:
-    values = map(str, itertools.count())
-    Completion(values).wire()
-    assert next(values) == "101"
-    assert Completion(iter(())).wire() == {"values": [], "hasMore": False}
-    numbers: Any = ["Oslo", 3]
-    with pytest.raises(TypeError, match="completion: expected str, got int"):
-        Completion(numbers).wire()
-
-
-@pytest.mark.anyio
 @pytest.mark.parametrize("value", ["Oslo", 3, ["Oslo", 3]])
 async def test_a_completer_returns_strings_and_no_string(
-    value: Any, caplog: pytest.LogCaptureFixture
+    revision: str, value: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plain = Server("plain")
-    plain.prompt()(review)
+    server = Server("places")
+    server.resource("x://{city}")(lambda city: city)
 
-    @plain.completion(prompt="review", argument="code")
-    def codes(value: str, others: Mapping[str, str]) -> Any:
+    @server.completion(template="x://{city}", argument="city")
+    def cities(value: str, others: Mapping[str, str]) -> Any:
         return answer
 
     answer = value
-    async with speaking_to(plain, ALL[-1]) as end:
-        params = {"ref": REVIEW, "argument": {"name": "code", "value": ""}}
-        with caplog.at_level(logging.CRITICAL):
-            assert (await end.ask("completion/complete", params))["error"]["code"] == -32603
+    with caplog.at_level(logging.CRITICAL):
+        assert (await complete(server, revision, CITY, "city"))["error"]["code"] == -32603
+    answer = ["Oslo"]
+    completed = await complete(server, revision, CITY, "city")
+    assert completed["result"]["completion"]["values"] == ["Oslo"]
 
 
-def no_parameter() -> list[str]:
-    return []
+def test_a_completer_has_one_or_two_parameters() -> None:
+    def nothing() -> list[str]:
+        return []
 
+    def three(a: str, b: Mapping[str, str], c: str) -> list[str]:
+        return [a, c]
 
-def three_parameters(a: str, b: Mapping[str, str], c: str) -> list[str]:
-    return [a, c]
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"), [(no_parameter, "nothing"), (three_parameters, "a, b, c")]
-)
-def test_a_completer_has_one_or_two_parameters(function: Any, expected: str) -> None:
-    with pytest.raises(TypeError, match=f"perhaps of the other arguments, got one of {expected}$"):
-        server.completion(prompt="review", argument="fresh")(function)
+    for function, expected in ((nothing, "nothing"), (three, "a, b, c")):
+        text = f"perhaps of the other arguments, got one of {expected}$"
+        with pytest.raises(TypeError, match=text):
+            Server("s").completion(prompt="review", argument="fresh")(function)

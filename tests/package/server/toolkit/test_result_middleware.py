@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kit.cached import Clock
 from kit.requestor import Work, requestor
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
-    Accepted,
     Context,
     Image,
     Principal,
@@ -24,23 +24,9 @@ from mcpgen_runtime.r2026_07_28.client import ClientHandlers
 from mcpgen_runtime.runtime.request_context import ANONYMOUS
 from mcpgen_runtime.testing import connected
 
-pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
+pytestmark = pytest.mark.on_asyncio
 
 every = pytest.mark.parametrize("revision", ALL)
-
-
-class Clock:
-    """The time, as a test sets it."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class Seat:
-    row: int
 
 
 def shop() -> Server:
@@ -54,34 +40,19 @@ def shop() -> Server:
 
     @server.tool()
     async def price(item: str) -> str:
+        text = count(item)
         if item == "nothing":
-            count(item)
-            raise ToolError(f"failed {len(server_calls)}")
-        return count(item)
+            raise ToolError(text)
+        return text
 
-    @server.tool()
-    async def order(item: str) -> str:
-        return count(item)
-
-    @server.tool()
-    async def seat(ctx: Context) -> str:
-        answer = await ctx.elicit("Which row?", Seat, key="row")
-        return count(str(answer.content.row if isinstance(answer, Accepted) else 0))
-
-    @server.resource("shop://items")
-    async def items() -> str:
-        return count("items")
-
-    @server.prompt()
-    async def greet(name: str) -> str:
-        return count(name)
-
+    server.add_tool(lambda item: count(item), "order")
+    server.add_resource(lambda: count("items"), "shop://items", name="items")
+    server.add_prompt(lambda name: count(name), "greet")
     return server
 
 
-async def text(client: Any, tool: str, **arguments: Any) -> str:
-    result = await client.call_tool(tool, arguments)
-    value: str = result.content[0].text
+async def text(client: Any, tool: str, item: str) -> str:
+    value: str = (await client.call_tool(tool, {"item": item})).content[0].text
     return value
 
 
@@ -111,8 +82,8 @@ async def test_a_failure_is_not_kept(revision: str) -> None:
     server = shop()
     server.middleware(cache_results(60, ["price"]))
     async with connected(server, revision=revision) as pair:
-        assert await text(pair.client, "price", item="nothing") == "failed 1"
-        assert await text(pair.client, "price", item="nothing") == "failed 2"
+        assert await text(pair.client, "price", item="nothing") == "nothing 1"
+        assert await text(pair.client, "price", item="nothing") == "nothing 2"
 
 
 async def test_principals_and_revisions_share_no_results() -> None:
@@ -126,44 +97,36 @@ async def test_principals_and_revisions_share_no_results() -> None:
     assert texts == ["pear 1", "pear 2", "pear 3", "pear 1"]
 
 
-class Guest(ClientHandlers):
-    async def elicit(self, params: Any, ctx: Any) -> Any:
-        return {"action": "accept", "content": {"row": 12}}
-
-
 @pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 async def test_questions_are_asked_though_results_are_kept(revision: str) -> None:
-    server = shop()
+    class Guest(ClientHandlers):
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            return {"action": "accept", "content": {"value": 12}}
+
+    server, calls = Server("booking"), itertools.count(1)
+
+    @server.tool()
+    async def seat(ctx: Context) -> str:
+        answer = await ctx.elicit("Which row?", int, key="row")
+        return f"{answer.content} {next(calls)}"
+
     server.middleware(cache_results(60, ["seat"]))
     async with connected(server, revision=revision, handlers=Guest()) as pair:
-        assert await text(pair.client, "seat") == "12 1"
+        assert await pair.client.call_tool("seat", returns=str) == "12 1"
         if revision in PER_REQUEST:  # the answers are those of one request
-            assert await text(pair.client, "seat") == "12 2"
+            assert await pair.client.call_tool("seat", returns=str) == "12 2"
 
 
-async def test_so_many_results_are_kept() -> None:
-    server = shop()
-    server.middleware(cache_results(60, ["price"], size=2))
-    async with connected(server, revision=ALL[-1]) as pair:
-        for item in "abc":
-            await text(pair.client, "price", item=item)
-        assert await text(pair.client, "price", item="c") == "c 3"
-        assert await text(pair.client, "price", item="b") == "b 2"
-        assert await text(pair.client, "price", item="a") == "a 4"
-
-
-async def test_a_result_that_is_made_anew_is_the_newest() -> None:
+async def test_so_many_results_are_kept_the_newest_ones() -> None:
     server, clock = shop(), Clock()
     server.middleware(cache_results(60, ["price"], size=2, clock=clock))
     async with connected(server, revision=ALL[-1]) as pair:
-        assert await text(pair.client, "price", item="a") == "a 1"
-        clock.now += 30
-        assert await text(pair.client, "price", item="b") == "b 2"
-        clock.now += 30
-        assert await text(pair.client, "price", item="a") == "a 3"
-        assert await text(pair.client, "price", item="c") == "c 4"  # in place of b
-        assert await text(pair.client, "price", item="a") == "a 3"
-        assert await text(pair.client, "price", item="b") == "b 5"
+        texts: list[str] = []
+        for item, seconds in (("a", 30), ("b", 30), ("a", 0), ("c", 0), ("a", 0), ("b", 0)):
+            texts.append(await text(pair.client, "price", item))
+            clock.now += seconds
+    # a is made anew when its time is over, so that c takes the place of b
+    assert texts == ["a 1", "b 2", "a 3", "c 4", "a 3", "b 5"]
 
 
 async def test_a_thousand_results_are_kept_by_default() -> None:
@@ -237,9 +200,8 @@ async def test_a_structured_value_that_is_too_long_is_an_error(revision: str) ->
         failed = await pair.client.call_tool("count", {"upto": 90})
         assert failed.is_error
         assert "characters, more than 100: ask for less" in failed.content[0].text
-        assert (
-            len((await pair.client.call_tool("write", {"lengths": [200]})).content[0].text) == 200
-        )
+        other = await pair.client.call_tool("write", {"lengths": [200]})
+        assert len(other.content[0].text) == 200
 
 
 def test_numbers_and_names_of_middleware_are_checked() -> None:

@@ -6,19 +6,19 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
-import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kit.stdio_process import PATHS
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, initialize, request, speaking_to
-from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.content import Icon
+from kit.wire import ALL, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST, request, speaking_to, tag
+from mcpgen_runtime import Icon, RequestContext, Server, connect
+from mcpgen_runtime.server.toolkit.registry import page_bounds
+from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
@@ -39,72 +39,42 @@ def full(**settings: Any) -> Server:
     return made
 
 
-def declared_capabilities(server: Server, revision: str) -> Any:
-    return server.capabilities(REVISIONS[revision])
-
-
 @pytest.mark.requirement(
     "tools.declare-capability-initialize",
     "resources.declare-capability-initialize",
     "prompts.declare-capability-initialize",
     "completion.declare-capability-initialize",
     "logging.declare-capability-initialize",
-)
-@legacy
-async def test_a_handshake_declares_what_is_registered(revision: str) -> None:
-    async with speaking_to(full(subscribe=True), revision) as end:
-        pass
-    from mcpgen_runtime.transports.memory import memory_pair
-
-    near, far = memory_pair()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(full(subscribe=True).serve, far)
-        await near.send(OutgoingMessage(msgspec.json.encode(initialize(revision))))
-        result = msgspec.json.decode(await near.receive())["result"]
-        await near.close()
-    expected = {
-        "tools": {"listChanged": True},
-        "resources": {"subscribe": True, "listChanged": True},
-        "prompts": {"listChanged": True},
-        "logging": {},
-        "completions": {},
-    }
-    if revision == HANDSHAKE[0]:
-        del expected["completions"]
-    assert result["capabilities"] == expected
-    assert result["serverInfo"] == {"name": "full", "version": "1"}
-    assert end.revision == revision
-
-
-@pytest.mark.requirement(
     "tools.declare-capability-discover",
     "resources.declare-capability-discover",
     "prompts.declare-capability-discover",
     "completion.declare-capability-discover",
     "logging.declare-capability-discover",
 )
-@modern
-async def test_discovery_declares_what_is_registered(revision: str) -> None:
-    async with speaking_to(full(), revision) as end:
-        result = (await end.ask("server/discover"))["result"]
-    assert result["capabilities"] == {
-        "tools": {"listChanged": True},
-        "resources": {"listChanged": True},
-        "prompts": {"listChanged": True},
-        "logging": {},
-        "completions": {},
-    }
+@every
+async def test_a_server_declares_what_is_registered(revision: str) -> None:
+    async with connect(full(subscribe=True), revision=revision) as client:
+        assert client.server_capabilities == {
+            "tools": {"listChanged": True},
+            "resources": {"subscribe": True, "listChanged": True},
+            "prompts": {"listChanged": True},
+            "logging": {},
+            **({} if revision == ALL[0] else {"completions": {}}),
+        }
+        assert (client.server_info["name"], client.server_info["version"]) == ("full", "1")
 
 
 @pytest.mark.requirement(
     "tools.list-changed-flag-honest", "resources.list-changed-flag", "prompts.list-changed-flag"
 )
 @every
-def test_flags_are_declared_only_for_what_the_server_will_send(revision: str) -> None:
-    quiet = declared_capabilities(full(list_changed=False, logging=False), revision)
-    assert (quiet["tools"], quiet["resources"], quiet["prompts"]) == ({}, {}, {})
-    assert "logging" not in quiet
-    assert declared_capabilities(Server("empty", logging=False), revision) == {}
+async def test_flags_are_declared_only_for_what_the_server_will_send(revision: str) -> None:
+    async with connect(full(list_changed=False, logging=False), revision=revision) as client:
+        declared = dict(client.server_capabilities)
+        declared.pop("completions", None)
+        assert declared == {"tools": {}, "resources": {}, "prompts": {}}
+    async with connect(Server("empty", logging=False), revision=revision) as client:
+        assert client.server_capabilities == {}
 
 
 @pytest.mark.requirement(
@@ -134,27 +104,12 @@ async def test_methods_without_registered_items_are_unknown(
         assert (await end.ask(method, params))["error"]["code"] == -32601
 
 
-@pytest.mark.parametrize("revision", [ALL[0], ALL[-1]])
-def test_a_description_follows_what_is_registered(revision: str) -> None:
-    server, child = Server("late", logging=False), Server("child", logging=False)
-    server.mount(child)
-
-    def described() -> set[str]:
-        return {*server.describe(REVISIONS[revision]).capabilities}
-
-    assert described() == set()
-    server.tool("t")(plain)
-    assert described() == {"tools"}
-    child.prompt("p")(plain)
-    assert described() == {"tools", "prompts"}
-
-
-def test_more_capabilities_are_merged_in() -> None:
-    server = full(capabilities={"experimental": {"mine": {}}, "tools": {"listChanged": False}})
-    made = declared_capabilities(server, ALL[-1])
-    assert made["experimental"] == {"mine": {}}
-    assert made["tools"] == {"listChanged": False}
-    assert made["prompts"] == {"listChanged": True}
+async def test_more_capabilities_are_merged_in() -> None:
+    more: dict[str, Any] = {"experimental": {"mine": {}}, "tools": {"listChanged": False}}
+    async with connect(full(capabilities=more)) as client:
+        assert client.server_capabilities["experimental"] == {"mine": {}}
+        assert client.server_capabilities["tools"] == {"listChanged": False}
+        assert client.server_capabilities["prompts"] == {"listChanged": True}
 
 
 @every
@@ -162,7 +117,8 @@ async def test_a_server_introduces_itself_as_far_as_the_revision_goes(revision: 
     server = Server(
         "s", "2", title="S", website_url="https://s.example", icons=[Icon(src="data:,")]
     )
-    info = server.describe(REVISIONS[revision]).info
+    async with connect(server, revision=revision) as client:
+        info = client.server_info
     assert (info["name"], info["version"]) == ("s", "2")
     assert info.keys() <= {"name", "version", "title", "websiteUrl", "icons"}
     if revision == ALL[-1]:
@@ -175,26 +131,24 @@ METHODS = [
     ("resources/list", "resources", "uri"),
     ("resources/templates/list", "resourceTemplates", "uriTemplate"),
 ]
+lists = pytest.mark.parametrize(("method", "member", "key"), METHODS)
 
 
 def paged_server() -> Server:
     made = Server("paged", page_size=2)
     for number in range(5):
         made.tool(f"t{number}")(plain)
-        made.prompt(f"p{number}")(plain)
+        made.prompt(f"t{number}")(plain)  # a name of a tool, too
         made.resource(f"x://r{number}")(plain)
         made.resource(f"x://{number}/{{value}}")(plain)
     return made
 
 
 @pytest.mark.requirement(
-    "pagination.next-cursor-if-more",
-    "pagination.opaque-cursor",
-    "pagination.operations",
-    "pagination.stable-cursors",
+    "pagination.next-cursor-if-more", "pagination.opaque-cursor", "pagination.operations"
 )
 @every
-@pytest.mark.parametrize(("method", "member", "key"), METHODS)
+@lists
 async def test_lists_come_in_pages_without_gaps_or_repeats(
     revision: str, method: str, member: str, key: str
 ) -> None:
@@ -203,8 +157,7 @@ async def test_lists_come_in_pages_without_gaps_or_repeats(
         params: dict[str, Any] = {}
         while True:
             result = (await end.ask(method, params))["result"]
-            again = (await end.ask(method, params))["result"]
-            assert again == result
+            assert (await end.ask(method, params))["result"] == result
             pages.append([item[key] for item in result[member]])
             if "nextCursor" not in result:
                 break
@@ -214,86 +167,108 @@ async def test_lists_come_in_pages_without_gaps_or_repeats(
     assert len({item for page in pages for item in page}) == 5
 
 
-@pytest.mark.requirement("pagination.invalid-cursor-error", "pagination.invalid-cursor-graceful")
+@pytest.mark.requirement(
+    "pagination.stable-cursors",
+    "pagination.invalid-cursor-error",
+    "pagination.invalid-cursor-graceful",
+)
 @every
-@pytest.mark.parametrize(("method", "member", "key"), METHODS)
-async def test_a_bad_cursor_is_refused_and_the_session_goes_on(
-    revision: str, method: str, member: str, key: str
-) -> None:
-    async with speaking_to(paged_server(), revision) as end:
-        for cursor in ("", "garbage"):
-            assert (await end.ask(method, {"cursor": cursor}))["error"]["code"] == -32602
-        assert member in (await end.ask(method))["result"]
+async def test_a_cursor_keeps_its_place_and_others_are_refused(revision: str) -> None:
+    server = paged_server()
+    async with speaking_to(server, revision) as end:
+
+        async def ask(cursor: str, method: str = "tools/list") -> Any:
+            return await end.ask(method, {"cursor": cursor})
+
+        cursor = (await end.ask("tools/list"))["result"]["nextCursor"]
+        for bad in ("", "garbage", "\u00e9", "===", "////", "t1"):
+            for method, _, _ in METHODS:
+                assert (await ask(bad, method))["error"]["code"] == -32602
+        assert (await ask(cursor, "prompts/list"))["error"]["code"] == -32602
+        server.remove_tool("t0")
+        server.remove_tool("t2")
+        server.tool("t5")(plain)
+        result = (await ask(cursor))["result"]
+        assert [tool["name"] for tool in result["tools"]] == ["t3", "t4"]
+        server.remove_tool("t1")  # the place of the cursor
+        assert (await ask(cursor))["error"]["code"] == -32602
 
 
 CHANGES: dict[str, Callable[[Server], None]] = {
-    "notifications/tools/list_changed": lambda server: server.remove_tool("t"),
-    "notifications/resources/list_changed": lambda server: server.remove_resource("x://a"),
-    "notifications/prompts/list_changed": lambda server: server.remove_prompt("p"),
+    "toolsListChanged": lambda server: server.remove_tool("t"),
+    "resourcesListChanged": lambda server: server.remove_resource("x://a"),
+    "promptsListChanged": lambda server: server.remove_prompt("p"),
 }
 
 
 @pytest.mark.requirement("tools.list-changed-flag-honest")
 @legacy
-@pytest.mark.parametrize("notification", CHANGES)
-async def test_a_session_hears_of_changes(revision: str, notification: str) -> None:
+@pytest.mark.parametrize("change", CHANGES)
+async def test_a_session_hears_of_changes(revision: str, change: str) -> None:
     server = full()
     async with speaking_to(server, revision) as end:
         await end.ask("ping")
-        CHANGES[notification](server)
-        assert (await end.receive())["method"] == notification
+        CHANGES[change](server)
+        assert (await end.receive())["method"] == CHANGED[change]
         for method, member, _ in METHODS[:3]:
             listed = (await end.ask(method))["result"][member]
-            assert (listed == []) == (member in notification)
-
-
-@pytest.mark.requirement(
-    "tools.list-changed-flag-honest", "resources.list-changed-flag", "prompts.list-changed-flag"
-)
-@every
-async def test_without_the_flag_no_change_is_told(revision: str) -> None:
-    server = full(list_changed=False)
-    async with speaking_to(server, revision) as end:
-        for change in CHANGES.values():
-            change(server)
-        await end.ask("tools/list")
-        await anyio.wait_all_tasks_blocked()
-        await end.ask("tools/list")
-        assert end.heard == []
+            assert (listed == []) == change.startswith(member)
 
 
 @pytest.mark.requirement(
     "tools.list-changed-only-on-listen",
     "resources.list-changed-only-on-listen",
     "prompts.list-changed-only-on-listen",
+    "subscriptions.only-requested-types",
+    "subscriptions.no-server-memory",
+    "stdio.server-message-kinds",
 )
 @modern
-@pytest.mark.parametrize(
-    ("wanted", "notification"),
-    [
-        ("toolsListChanged", "notifications/tools/list_changed"),
-        ("resourcesListChanged", "notifications/resources/list_changed"),
-        ("promptsListChanged", "notifications/prompts/list_changed"),
-    ],
-)
+@pytest.mark.parametrize("wanted", CHANGES)
 async def test_a_stream_hears_of_the_changes_it_asked_for_and_no_other(
-    revision: str, wanted: str, notification: str
+    revision: str, wanted: str
 ) -> None:
     server = full()
-    method = facts(revision).behaviour.listen
-    assert method is not None
     async with speaking_to(server, revision) as end:
-        await end.send(request(revision, method, {"notifications": {wanted: True}}, id="s"))
+        await end.send(request(revision, LISTEN, {"notifications": {wanted: True}}, id="s"))
         assert (await end.receive())["params"]["notifications"] == {wanted: True}
         for change in CHANGES.values():
             change(server)
         heard = await end.receive()
-        assert heard["method"] == notification
-        assert heard["params"]["_meta"] == {facts(revision).meta.subscription_id: "s"}
+        assert heard["method"] == CHANGED[wanted]
+        assert heard["params"]["_meta"] == {tag(revision): "s"}
         await end.ask("tools/list")
         await anyio.wait_all_tasks_blocked()
         await end.ask("tools/list")
         assert end.heard == []
+        async with speaking_to(server, revision) as other:  # which starts without subscriptions
+            server.tool("later")(plain)
+            await other.ask("tools/list")
+            await anyio.wait_all_tasks_blocked()
+            await other.ask("tools/list")
+            assert other.heard == []
+
+
+@pytest.mark.requirement(
+    "prompts.list-answered",
+    "tools.list-answered",
+    "resources.list-answered",
+    "tools.list-changed-flag-honest",
+    "resources.list-changed-flag",
+    "prompts.list-changed-flag",
+)
+@every
+async def test_without_the_flag_no_change_is_told_and_empty_lists_are_answered(
+    revision: str,
+) -> None:
+    server = full(list_changed=False)
+    async with speaking_to(server, revision) as end:
+        for change in CHANGES.values():
+            change(server)
+        for method, member, _ in METHODS:
+            assert (await end.ask(method))["result"][member] == []
+            await anyio.wait_all_tasks_blocked()
+            assert end.heard == []
 
 
 @legacy
@@ -314,25 +289,62 @@ async def test_changes_may_be_made_in_any_thread(revision: str) -> None:
 
 @legacy
 async def test_items_registered_later_are_not_part_of_open_sessions(revision: str) -> None:
-    server = Server("late")
+    server, child = Server("late"), Server("child")
+    server.mount(child)
     server.prompt("p")(plain)
     async with speaking_to(server, revision) as end:
-        server.tool("t")(plain)
+        child.tool("t")(plain)
         assert (await end.ask("tools/list"))["error"]["code"] == -32601
         assert end.heard == []
     async with speaking_to(server, revision) as end:
         assert len((await end.ask("tools/list"))["result"]["tools"]) == 1
 
 
-@pytest.mark.requirement("prompts.list-answered", "tools.list-answered", "resources.list-answered")
+@pytest.mark.requirement(
+    "tools.list-not-per-connection",
+    "resources.list-not-per-connection",
+    "prompts.list-not-per-connection",
+)
 @every
-async def test_a_list_that_became_empty_is_still_answered(revision: str) -> None:
+async def test_lists_do_not_change_by_requests_on_any_connection(revision: str) -> None:
     server = full()
-    for change in CHANGES.values():
-        change(server)
-    async with speaking_to(server, revision) as end:
-        for method, member, _ in METHODS:
-            assert (await end.ask(method))["result"][member] == []
+    declared: dict[str, Any] = {"roots": {}, "sampling": {}}
+    async with (
+        speaking_to(server, revision) as one,
+        speaking_to(server, revision, declared) as two,
+    ):
+
+        async def listed(end: Any) -> list[Any]:
+            return [(await end.ask(method))["result"] for method, _, _ in METHODS]
+
+        before = await listed(one)
+        assert len(before[0]["tools"]) == 1
+        for method, params in (
+            ("tools/call", {"name": "t", "arguments": {"value": "y"}}),
+            ("tools/call", {"name": "none"}),
+            ("resources/read", {"uri": "x://a"}),
+            ("prompts/get", {"name": "p", "arguments": {"value": "y"}}),
+        ):
+            await one.ask(method, params)
+            for end in (one, two):
+                assert await listed(end) == before, method
+        async with speaking_to(server, revision) as three:
+            assert await listed(three) == before
+
+
+async def test_a_subclass_sees_all_requests_first() -> None:
+    class Recorder(Server):
+        def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
+            methods.append(context.method.name)
+            return super().handle(context)
+
+    methods: list[str] = []
+    server = Recorder("recorder")
+    server.tool("t")(plain)
+    async with speaking_to(server, ALL[-1]) as end:
+        await end.ask("tools/list")
+        await end.ask("tools/call", {"name": "t"})
+    assert methods == ["tools/list", "tools/call"]
 
 
 @pytest.mark.structs("pydantic itself loads urllib.parse")
@@ -352,3 +364,18 @@ print(*sorted(late & (set(sys.modules) - before)))
         env={**os.environ, **PATHS},
     )
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.requirement(
+    "pagination.next-cursor-if-more", "pagination.opaque-cursor", revisions=EVERY_REVISION
+)
+@given(keys=st.lists(st.text(), unique=True, max_size=30), size=st.integers(1, 40))
+def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> None:
+    items: list[str] = []
+    cursor: str | None = None
+    for _ in range(len(keys) + 1):
+        start, end, cursor = page_bounds("tools", keys, cursor, size)
+        items += keys[start:end]
+        if cursor is None:
+            break
+    assert items == keys

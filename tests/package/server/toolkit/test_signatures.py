@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -14,8 +13,7 @@ import msgspec
 import pydantic
 import pytest
 
-from mcpgen_runtime import Depends
-from mcpgen_runtime.server.chosen import Context
+from mcpgen_runtime import Context, Depends
 from mcpgen_runtime.server.toolkit.signatures import (
     first_paragraph,
     parameter_descriptions,
@@ -90,44 +88,29 @@ def test_parameters_become_properties_and_the_context_does_not() -> None:
 
 
 @pytest.mark.requirement("tools.no-parameter-schema", revisions=EVERY_REVISION)
-def test_a_function_without_parameters_takes_only_empty_objects() -> None:
-    def nothing() -> None: ...
-
-    empty = {"type": "object", "properties": {}}
-    assert read(nothing, "tool").schema() == empty
-
-
 def test_bound_arguments_have_their_types_and_defaults() -> None:
-    bound = read(everything, "tool").bind({"city": "Oslo", "place": {"lat": 1}, "unit": "K"})
+    signature = read(everything, "tool")
+    bound = signature.bind({"city": "Oslo", "place": {"lat": 1}, "unit": "K"})
     assert bound["city"] == "Oslo"
     assert bound["place"] == Place(1.0)
     assert bound["unit"] is Unit.KELVIN
     assert bound["days"] == 3
     assert "ctx" not in bound
-
-
-def test_a_default_list_is_not_shared_between_calls() -> None:
-    signature = read(everything, "tool")
-    signature.bind({"city": "a"})["tags"].append("x")
+    bound["tags"].append("x")  # a default list is not shared between calls
     assert signature.bind({"city": "b"})["tags"] == []
+
+    def nothing() -> None: ...
+
+    assert read(nothing, "tool").schema() == {"type": "object", "properties": {}}
 
 
 COMPLAINTS: list[tuple[dict[str, Any], str]] = [
     ({"city": 1}, "argument 'city': expected str, got int"),
-    ({}, "argument 'city': required, but missing"),
+    ({"city": None}, "argument 'city': expected str, got null"),
     ({"city": "x", "day": 1}, "unknown argument 'day'; expected: city, days"),
-    ({"city": "x", "days": "three"}, "argument 'days': expected int, got str"),
     ({"city": "x", "days": 3.5}, "argument 'days': expected int, got float"),
     ({"city": "x", "days": True}, "argument 'days': expected int, got bool"),
-    ({"city": "x", "days": 0}, "argument 'days': expected int >= 1, got 0"),
-    (
-        {"city": "x", "mode": "c"},
-        "argument 'mode': invalid enum value 'c'; expected one of 'a', 'b'",
-    ),
-    ({"city": "x", "place": {"lat": "north"}}, "argument 'place.lat': expected float, got str"),
     ({"city": "x", "place": {}}, "argument 'place.lat': required, but missing"),
-    ({"city": "x", "tags": ["a", 1]}, "argument 'tags[1]': expected str, got int"),
-    ({"city": None}, "argument 'city': expected str, got null"),
 ]
 
 
@@ -141,16 +124,6 @@ def test_a_bad_argument_is_named_with_expected_and_actual_value(
     assert str(caught.value).startswith(complaint)
 
 
-def test_arguments_that_travel_as_text_are_read_as_their_types() -> None:
-    def typed(count: int, exact: bool, ratio: float, name: str = "x") -> None: ...
-
-    signature = read(typed, "prompt")
-    bound = signature.bind({"count": "3", "exact": "true", "ratio": "0.5"})
-    assert bound == {"count": 3, "exact": True, "ratio": 0.5, "name": "x"}
-    with pytest.raises(ValueError, match="argument 'count'"):
-        signature.bind({"count": "three", "exact": "true", "ratio": "0.5"})
-
-
 def test_texts_are_converted_only_where_the_type_takes_no_text() -> None:
     def typed(
         count: int,
@@ -159,13 +132,16 @@ def test_texts_are_converted_only_where_the_type_takes_no_text() -> None:
         either: int | str,
         listed: list[int] | str,
         three: list[int] | dict[str, int] | None,
+        exact: bool = False,
+        ratio: float = 1.0,
     ) -> None: ...
 
     texts = dict.fromkeys(("count", "any_", "either"), "3")
     texts |= dict.fromkeys(("numbers", "listed", "three"), "[1]")
     signature = read(typed, "tool")
-    bound = signature.bind(texts)
-    assert bound == {**texts, "count": 3, "numbers": [1], "three": [1]}
+    bound = signature.bind({**texts, "exact": "true", "ratio": "0.5"})
+    numbers = {"count": 3, "numbers": [1], "three": [1], "exact": True, "ratio": 0.5}
+    assert bound == {**texts, **numbers}
     exact = {**texts, "count": 3, "numbers": [1], "three": None}
     assert signature.bind(exact)["either"] == "3"
     with pytest.raises(ValueError, match="argument 'count': expected int, got str"):
@@ -181,28 +157,6 @@ def test_a_number_without_a_fraction_is_an_integer_anywhere() -> None:
     for coerce in (True, False):
         bound = read(typed, "tool").bind(floats, coerce=coerce)
         assert repr(bound) == "{'count': 5, 'numbers': [1], 'named': {'a': 2}, 'ratio': 0.5}"
-
-
-async def run(function: Any, threads: bool | None = None) -> tuple[Any, bool]:
-    """The value that a registered function returns, and whether it ran in this thread."""
-    options: Any = {} if threads is None else {"threads": threads}
-    value, thread = await read(function, "tool", **options).call()
-    return value, thread == threading.get_ident()
-
-
-@pytest.mark.anyio
-async def test_plain_functions_run_in_threads_unless_told_otherwise() -> None:
-    def plain() -> tuple[str, int]:
-        return "plain", threading.get_ident()
-
-    async def coroutine() -> tuple[str, int]:
-        return "coroutine", threading.get_ident()
-
-    assert await run(plain) == ("plain", False)
-    assert await run(plain, threads=True) == ("plain", False)
-    assert await run(plain, threads=False) == ("plain", True)
-    for threads in (True, False):
-        assert read(coroutine, "tool", threads=threads).call is coroutine
 
 
 def test_further_arguments_of_an_open_function_are_kept() -> None:
@@ -234,34 +188,6 @@ def test_defaults_with_a_json_form_are_in_the_schema() -> None:
     assert read(typed, "tool").bind({})["made"] == [1]
 
 
-def test_a_function_of_this_place_may_call_its_argument_self() -> None:
-    def local(self) -> None: ...  # type: ignore[no-untyped-def] # the point of the test
-
-    assert list(read(local, "tool").parameters) == ["self"]
-
-
-def takes_starred(*names: str) -> None: ...
-
-
-def takes_positional(name: str, /) -> None: ...
-
-
-def takes_two_contexts(a: Context, b: Context) -> None: ...
-
-
-async def generates() -> AsyncIterator[int]:
-    yield 1
-
-
-def takes_unknown(value: Nowhere) -> None: ...  # type: ignore[name-defined] # noqa: F821 - the point
-
-
-def takes_a_number_as_type(value: 1) -> None: ...  # type: ignore[valid-type] # the point
-
-
-def takes_a_reserved_name(__weakref__: int = 1) -> None: ...
-
-
 class Box:
     def method(self, size: int) -> int:
         return size
@@ -270,29 +196,53 @@ class Box:
         return size
 
 
-def takes_an_object(value: object) -> None: ...
+def test_methods_callables_and_local_functions_have_signatures_too() -> None:
+    class Local(msgspec.Struct):
+        x: int
+
+    def local(self, value: Local, city: Annotated[str, "Where to look."]) -> None: ...  # type: ignore[no-untyped-def] # the point of the test
+
+    for function in (Box().method, Box(), functools.partial(lambda size: size, size=3)):
+        assert list(read(function, "tool").parameters) == ["size"]
+    signature = read(local, "tool", {"Local": Local})
+    assert list(signature.parameters) == ["self", "value", "city"]
+    assert signature.bind({"self": 1, "value": {"x": 1}, "city": ""})["value"].x == 1
+    assert signature.schema()["properties"]["city"]["description"] == "Where to look."
 
 
-@pytest.mark.parametrize(
-    ("function", "complaint"),
-    [
-        (takes_starred, r"tool 'x': expected parameters that can be given by name, got \*names"),
-        (takes_positional, "tool 'x': expected parameters that can be given by name, got name"),
-        (takes_two_contexts, "tool 'x': expected one Context parameter, got a, b"),
-        (generates, "tool 'x': expected a function that returns, got a generator"),
-        (takes_unknown, "tool 'x': annotation can't be resolved: name 'Nowhere'"),
-        (takes_an_object, "tool 'x': <class 'object'> has no JSON form; Any, a dataclass"),
-        ("text", "tool 'x': expected a function, got 'text'"),
-        (Box.method, "tool 'x': expected a bound method, got a function with 'self'; register"),
-        (takes_a_reserved_name, "tool 'x': Cannot have a struct field named '__weakref__'"),
-        (takes_a_number_as_type, "tool 'x': .*1"),
-    ],
-)
-def test_unsupported_functions_are_refused_at_registration(
-    function: Callable[..., Any], complaint: str
-) -> None:
-    with pytest.raises(TypeError, match=complaint):
-        read(function, "tool 'x'").schema()
+def test_unsupported_functions_are_refused_at_registration() -> None:
+    def starred(*names: str) -> None: ...
+
+    def positional(name: str, /) -> None: ...
+
+    def two_contexts(a: Context, b: Context) -> None: ...
+
+    async def generates() -> AsyncIterator[int]:
+        yield 1
+
+    def unknown(value: Nowhere) -> None: ...  # type: ignore[name-defined] # noqa: F821 - the point
+
+    def number_as_type(value: 1) -> None: ...  # type: ignore[valid-type] # the point
+
+    def reserved_name(__weakref__: int = 1) -> None: ...
+
+    def any_object(value: object) -> None: ...
+
+    functions: list[tuple[Any, str]] = [
+        (starred, r"expected parameters that can be given by name, got \*names"),
+        (positional, "expected parameters that can be given by name, got name"),
+        (two_contexts, "expected one Context parameter, got a, b"),
+        (generates, "expected a function that returns, got a generator"),
+        (unknown, "annotation can't be resolved: name 'Nowhere'"),
+        (any_object, "<class 'object'> has no JSON form; Any, a dataclass"),
+        ("text", "expected a function, got 'text'"),
+        (Box.method, "expected a bound method, got a function with 'self'; register"),
+        (reserved_name, "Cannot have a struct field named '__weakref__'"),
+        (number_as_type, ".*1"),
+    ]
+    for function, complaint in functions:
+        with pytest.raises(TypeError, match=f"tool 'x': {complaint}"):
+            read(function, "tool 'x'").schema()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated at once")
@@ -326,28 +276,6 @@ def test_none_as_default_makes_a_parameter_nullable() -> None:
     kinds = [{"type": "integer"}, {"type": "null"}]
     properties = read(explicit, "tool").schema()["properties"]
     assert properties == {"value": {"title": "A", "anyOf": kinds, "default": None}}
-
-
-@pytest.mark.parametrize(
-    "function", [Box().method, Box(), functools.partial(lambda size: size, size=3)]
-)
-def test_methods_callables_and_partials_have_signatures_too(function: Callable[..., Any]) -> None:
-    assert list(read(function, "tool").parameters) == ["size"]
-
-
-def test_annotations_may_name_what_is_local_where_they_stand() -> None:
-    class Local(msgspec.Struct):
-        x: int
-
-    def takes_local(value: Local) -> None: ...
-
-    assert read(takes_local, "tool", {"Local": Local}).bind({"value": {"x": 1}})["value"].x == 1
-
-
-def test_a_note_in_an_annotation_is_the_description() -> None:
-    def noted(city: Annotated[str, "Where to look."]) -> None: ...
-
-    assert read(noted, "tool").schema()["properties"]["city"]["description"] == "Where to look."
 
 
 SPHINX = """Does it.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -22,16 +21,14 @@ from kit.wire import (
     HANDSHAKE,
     LISTEN,
     PER_REQUEST,
-    UPDATED,
     ServerEnd,
     request,
     tag,
 )
+from mcpgen_runtime import Server
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.protocol.events import CloseStreams, SendNotification, SendResponse
 from mcpgen_runtime.protocol.handshake import RESOURCES, URI_CHARACTERS
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.serving import AnnouncementQueue
 from mcpgen_runtime.transports.memory import memory_pair
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
@@ -50,6 +47,9 @@ def changes(server: ServerEnd, method: str, **params: Any) -> list[dict[str, Any
     return [
         json.loads(send.data) for send in server.connection.send(SendNotification(method, params))
     ]
+
+
+EVERYTHING = {**ALL_LISTS, "resourceSubscriptions": ["memo://a"]}
 
 
 @pytest.mark.requirement(
@@ -89,62 +89,35 @@ def test_without_a_proper_filter_there_is_no_subscription(revision: str, params:
     assert changes(server, CHANGED["toolsListChanged"]) == []
 
 
-@pytest.mark.requirement("subscriptions.only-requested-types", "stdio.server-message-kinds")
-@modern
-@pytest.mark.parametrize("member", CHANGED)
-def test_a_subscription_hears_what_it_asked_for_and_nothing_else(
-    revision: str, member: str
-) -> None:
-    server, _ = open_subscription(revision, {member: True})
-    for other, method in CHANGED.items():
-        expected = {"jsonrpc": "2.0", "method": method, "params": {"_meta": {tag(revision): "s"}}}
-        assert changes(server, method) == ([expected] if other == member else [])
-    assert changes(server, UPDATED, uri="memo://a") == []
-
-
-@pytest.mark.requirement("subscriptions.only-requested-types", "subscriptions.filter-fields")
-@modern
-@pytest.mark.parametrize("wanted", [{}, dict.fromkeys(CHANGED, False)])
-def test_absent_and_false_members_are_not_subscribed_to(
-    revision: str, wanted: Mapping[str, Any]
-) -> None:
-    server, said = open_subscription(revision, wanted)
-    assert said[0]["params"]["notifications"] == {}
-    assert [changes(server, method) for method in CHANGED.values()] == [[], [], []]
-    assert tuple(server.connection.state.inbound) == ("s",)
-
-
-@pytest.mark.requirement("subscriptions.only-requested-resources")
-@modern
-def test_updates_are_sent_for_the_resources_that_were_named(revision: str) -> None:
-    server, _ = open_subscription(revision, {"resourceSubscriptions": ["memo://a"]})
-    (message,) = changes(server, UPDATED, uri="memo://a")
-    assert message["params"] == {"uri": "memo://a", "_meta": {tag(revision): "s"}}
-    assert changes(server, UPDATED, uri="memo://b") == []
-    assert changes(server, CHANGED["resourcesListChanged"]) == []
-
-
-@pytest.mark.requirement("subscriptions.ack-subset", "subscriptions.pattern-mandatory")
+@pytest.mark.requirement(
+    "subscriptions.only-requested-types",
+    "subscriptions.filter-fields",
+    "subscriptions.ack-subset",
+    "subscriptions.pattern-mandatory",
+)
 @modern
 @pytest.mark.parametrize(
-    ("capabilities", "agreed"),
+    ("wanted", "capabilities", "agreed"),
     [
-        ({"tools": {"listChanged": True}}, {"toolsListChanged": True}),
-        ({"tools": {}}, {}),
-        ({"logging": {}}, {}),
+        ({}, EVERY_SERVER_CAPABILITY, {}),
+        (dict.fromkeys(CHANGED, False), EVERY_SERVER_CAPABILITY, {}),
+        (EVERYTHING, {"tools": {"listChanged": True}}, {"toolsListChanged": True}),
+        (EVERYTHING, {"tools": {}}, {}),
+        (EVERYTHING, {"logging": {}}, {}),
         (
+            EVERYTHING,
             {"resources": {"subscribe": True}},
             {"resourceSubscriptions": ["memo://a"]},
         ),
     ],
-    ids=repr,
 )
-def test_unsupported_subscriptions_are_omitted_without_an_error(
-    revision: str, capabilities: Any, agreed: Mapping[str, Any]
+def test_what_is_not_wanted_or_not_supported_is_not_subscribed_to(
+    revision: str, wanted: Any, capabilities: Any, agreed: Any
 ) -> None:
-    wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a"]}
     server, said = open_subscription(revision, wanted, capabilities=capabilities)
     assert said[0]["params"]["notifications"] == agreed
+    if agreed == {}:
+        assert [changes(server, method) for method in CHANGED.values()] == [[], [], []]
     assert tuple(server.connection.state.inbound) == ("s",)
 
 
@@ -198,23 +171,6 @@ def test_a_server_ends_its_subscriptions_with_a_result_each(revision: str) -> No
     assert tuple(server.connection.state.inbound) == ()
     assert changes(server, CHANGED["toolsListChanged"]) == []
     assert not server.connection.send(CloseStreams())
-
-
-@pytest.mark.requirement("subscriptions.replaces-subscribe")
-@modern
-@pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
-def test_the_requests_that_subscriptions_replace_are_gone(revision: str, method: str) -> None:
-    (answer,) = ServerEnd(revision).ask(method, {"uri": "memo://a"})
-    assert answer["error"]["code"] == -32601
-
-
-@pytest.mark.requirement("subscriptions.no-server-memory")
-@modern
-def test_a_new_connection_starts_without_subscriptions(revision: str) -> None:
-    server, _ = open_subscription(revision, ALL_LISTS)
-    server.connection.closed()
-    assert changes(server, CHANGED["toolsListChanged"]) == []
-    assert changes(ServerEnd(revision), CHANGED["toolsListChanged"]) == []
 
 
 @pytest.mark.requirement("subscriptions.graceful-close", "subscriptions.graceful-result-shape")
@@ -274,24 +230,3 @@ def test_a_session_follows_only_so_many_resources(revision: str, uris: list[str]
     server.connection.send(SendResponse("again", None))
     server.connection.send(SendResponse("less", None))
     assert server.ask("resources/subscribe", {"uri": "memo://short"}, id="another") == []
-
-
-@pytest.mark.parametrize(("count", "first"), [(1000, 0), (1001, 1)])
-async def test_so_many_announcements_wait_for_a_client(count: int, first: int) -> None:
-    sent: list[str] = []
-
-    async def notify(name: str, params: Any) -> None:
-        sent.append(params["uri"])
-
-    peer: Any = SimpleNamespace(
-        connection=SimpleNamespace(has_subscriber=lambda name, params: True),
-        callers=SimpleNamespace(notify=notify),
-    )
-    queue = AnnouncementQueue(peer)
-    for number in range(count):
-        queue.announce("notifications/resources/updated", {"uri": f"x://{number}"})
-    starts: list[Any] = []
-    queue.send_by(starts.append)
-    [start] = starts
-    await start()
-    assert sent == [f"x://{number}" for number in range(first, count)]

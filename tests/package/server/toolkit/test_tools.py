@@ -1,142 +1,36 @@
-"""Tools over the wire: what is listed, what a call answers, and what each revision gets of it."""
+"""Tools over the wire: what is listed, what reaches a function, and which errors a call has.
+
+Source: server/tools.
+"""
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
 import threading
-from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
-import msgspec
+import anyio
 import pytest
 
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
-from mcpgen_runtime.server.chosen import Context, Server
-from mcpgen_runtime.server.toolkit.content import (
-    Annotations,
-    Audio,
-    Content,
-    Contents,
-    EmbeddedResource,
-    Icon,
-    Image,
-    ResourceLink,
-    Text,
-    ToolAnnotations,
-    ToolResult,
-)
+from kit.wire import ALL, PER_REQUEST, facts, speaking_to
+from mcpgen_runtime import Context, Icon, ProtocolError, Server, ToolAnnotations, ToolError
+from mcpgen_runtime.testing import connected
 
+ANY_JSON = [name for name in ALL if facts(name).behaviour.structured_content == "any"]
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
-UNSTRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content == "none"]
-OBJECTS = [name for name in ALL if facts(name).behaviour.structured_content == "object"]
-
 every = pytest.mark.parametrize("revision", ALL)
 
 
-@dataclass
-class Forecast:
-    city: str
-    degrees: float
-
-
-class Row(TypedDict):
-    name: str
-
-
-class Point(msgspec.Struct):
-    x: int
-
-
-server = Server("tools", "1")
-
-
-@server.tool(
-    title="Weather",
-    annotations=ToolAnnotations(read_only_hint=True, title="W"),
-    icons=[Icon(src="data:,x", sizes=["any"])],
-    meta={"com.example/k": 1},
-)
-async def forecast(city: str, days: int = 3, *, ctx: Context) -> Forecast:
-    """Forecast for a city.
-
-    Args:
-        city: Where.
-    """
-    return Forecast(city, days / 2)
-
-
-@server.tool()
-async def text(value: str) -> str:
-    return value
-
-
-@server.tool()
-def in_thread() -> str:
-    return threading.current_thread().name
-
-
-@server.tool()
-async def nothing() -> None: ...
-
-
-@server.tool()
-async def number() -> int:
-    return 3
-
-
-@server.tool()
-async def rows() -> list[Row]:
-    return [{"name": "a"}]
-
-
-@server.tool()
-async def point() -> Point:
-    return Point(1)
-
-
-@server.tool()
-async def wrong() -> Forecast:
-    return Forecast("Oslo", "warm")  # type: ignore[arg-type] # breaks its own schema
-
-
-@server.tool()
-async def loose(kind: str):  # type: ignore[no-untyped-def] # nothing said about the result
-    return {"dict": {"a": 1}, "list": [1, 2], "text": "t", "none": None, "block": Text("b")}[kind]
-
-
-@server.tool()
-async def blocks() -> list[Content | str]:
-    return [
-        "plain",
-        Text("noted", annotations=Annotations(audience=["user"], priority=0.9)),
-        Image(b"\xfb\xff\xfe", "image/png"),
-        EmbeddedResource(Contents("x://a", text="inside")),
-    ]
-
-
-@server.tool()
-async def newer() -> list[Audio | ResourceLink]:
-    return [
-        Audio(b"abc", "audio/wav"),
-        ResourceLink(uri="x://a", name="a", description="the a", mime_type="text/plain"),
-    ]
-
-
-@server.tool()
-async def told() -> ToolResult:
-    return ToolResult(content=["said"], structured={"a": 1}, meta={"com.example/k": 1})
-
-
-async def call(revision: str, name: str, arguments: Any = None) -> Any:
-    params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+async def call(server: Server, revision: str, **params: Any) -> Any:
     async with speaking_to(server, revision) as end:
         return await end.ask("tools/call", params)
 
 
-def texts(answer: Any) -> list[str]:
-    return [block["text"] for block in answer["result"]["content"]]
+def error_text(answer: Any) -> str:
+    """The text of an error that the model reads."""
+    assert answer["result"]["isError"] is True
+    (text,) = (block["text"] for block in answer["result"]["content"])
+    return str(text)
 
 
 @pytest.mark.requirement(
@@ -148,22 +42,31 @@ def texts(answer: Any) -> list[str]:
     "tools.list-answered",
 )
 @every
-async def test_tools_are_listed_in_the_order_of_registration(revision: str) -> None:
-    async with speaking_to(server, revision) as end:
-        first = (await end.ask("tools/list"))["result"]
-        again = (await end.ask("tools/list"))["result"]
-    assert first == again
-    assert [tool["name"] for tool in first["tools"]][:3] == ["forecast", "text", "in_thread"]
-    assert all(tool["inputSchema"]["type"] == "object" for tool in first["tools"])
-    hints = {"resultType", "ttlMs", "cacheScope"}
-    assert hints & first.keys() == (hints if revision in PER_REQUEST else set())
+async def test_tools_are_listed_in_order_with_what_the_revision_has(revision: str) -> None:
+    server = Server("tools")
 
+    @server.tool(
+        title="Weather",
+        annotations=ToolAnnotations(read_only_hint=True, title="W"),
+        icons=[Icon(src="data:,x", sizes=["any"])],
+        meta={"com.example/k": 1},
+    )
+    async def forecast(city: str, days: int = 3, *, ctx: Context) -> int:
+        """Forecast for a city.
 
-@every
-async def test_a_listed_tool_has_what_its_revision_has(revision: str) -> None:
+        Args:
+            city: Where.
+        """
+        return days
+
+    for name in ("b", "a"):
+        server.add_tool(lambda: "x", name=name)
     async with speaking_to(server, revision) as end:
-        tool = (await end.ask("tools/list"))["result"]["tools"][0]
-    assert tool["description"] == "Forecast for a city."
+        result = (await end.ask("tools/list"))["result"]
+        assert (await end.ask("tools/list"))["result"] == result
+    tool, *others = result["tools"]
+    assert [each["name"] for each in others] == ["b", "a"]
+    assert (tool["name"], tool["description"]) == ("forecast", "Forecast for a city.")
     assert tool["inputSchema"] == {
         "type": "object",
         "properties": {
@@ -172,148 +75,201 @@ async def test_a_listed_tool_has_what_its_revision_has(revision: str) -> None:
         },
         "required": ["city"],
     }
-    assert ("outputSchema" in tool) == (revision in STRUCTURED)
-    assert ("title" in tool) == (revision in STRUCTURED)
-    assert tool.get("annotations", {"title": "W", "readOnlyHint": True}) == {
-        "title": "W",
-        "readOnlyHint": True,
-    }
+    for member in ("outputSchema", "title"):
+        assert (member in tool) == (revision in STRUCTURED)
+    hinted = {"title": "W", "readOnlyHint": True}
+    assert tool.get("annotations", hinted) == hinted
+    hints = {"resultType", "ttlMs", "cacheScope"}
+    assert hints & result.keys() == (hints if revision in PER_REQUEST else set())
 
 
-@pytest.mark.requirement("tools.call-result-content-required", "content.text-shape")
+@pytest.mark.requirement("tools.unknown-tool-error", "tools.malformed-request-protocol-error")
 @every
-async def test_a_string_is_one_text_and_none_is_no_content(revision: str) -> None:
-    answer = await call(revision, "text", {"value": "h\u00e9"})
-    assert answer["result"]["content"] == [{"type": "text", "text": "h\u00e9"}]
-    assert "isError" not in answer["result"]
-    assert (await call(revision, "nothing"))["result"]["content"] == []
-
-
-@every
-async def test_a_plain_function_runs_beside_the_event_loop(revision: str) -> None:
-    assert texts(await call(revision, "in_thread")) != [threading.current_thread().name]
+@pytest.mark.parametrize(
+    "params", [{"name": "nope"}, {}, {"name": 3}, {"name": "text", "arguments": "value"}]
+)
+async def test_an_unknown_tool_or_a_malformed_call_is_a_protocol_error(
+    revision: str, params: Any
+) -> None:
+    server = Server("tools")
+    server.tool("text")(lambda value: value)
+    error = (await call(server, revision, **params))["error"]
+    assert error["code"] == -32602
+    assert ("nope" in error["message"]) == (params == {"name": "nope"})
 
 
 @pytest.mark.requirement(
-    "tools.output-conforms",
-    "tools.output-schema-root-object",
-    "content.structured-object",
-    "content.structured-conforms-if-schema",
+    "tools.invalid-arguments-protocol-error",
+    "tools.input-validation-is-execution-error",
+    "tools.server-validates-inputs",
 )
-@pytest.mark.parametrize("revision", STRUCTURED)
-@pytest.mark.parametrize(
-    ("name", "value", "shown"),
-    [
-        ("forecast", {"city": "Oslo", "degrees": 1.5}, {"city": "Oslo", "degrees": 1.5}),
-        ("point", {"x": 1}, {"x": 1}),
-        ("number", {"result": 3}, 3),
-        ("rows", {"result": [{"name": "a"}]}, [{"name": "a"}]),
-        ("told", {"a": 1}, None),
-    ],
-)
-async def test_a_typed_result_is_structured_and_readable_as_text(
-    revision: str, name: str, value: Any, shown: Any
-) -> None:
-    answer = await call(revision, name, {"city": "Oslo"} if name == "forecast" else None)
-    assert answer["result"]["structuredContent"] == value
-    if shown is not None:
-        assert [json.loads(text) for text in texts(answer)] == [shown]
-    async with speaking_to(server, revision) as end:
-        listed = (await end.ask("tools/list"))["result"]["tools"]
-    schema = next(tool for tool in listed if tool["name"] == name).get("outputSchema")
-    assert schema is None or schema["type"] == "object"
-
-
-@pytest.mark.parametrize("revision", UNSTRUCTURED)
-@pytest.mark.parametrize("name", ["point", "number", "rows", "told"])
-async def test_older_sessions_get_the_whole_result_as_text(revision: str, name: str) -> None:
-    result = (await call(revision, name))["result"]
-    assert "structuredContent" not in result
-    assert len(result["content"]) == 1
-
-
-@pytest.mark.requirement("tools.output-conforms")
 @every
-async def test_a_result_that_breaks_its_schema_does_not_leave(
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [({}, "required"), ({"count": "x"}, "expected int, got str"), ({"count": 1, "x": 2}, "'x'")],
+)
+async def test_bad_arguments_are_refused_in_the_way_of_the_revision(
+    revision: str, arguments: Any, complaint: str
+) -> None:
+    server, reached = Server("tools"), list[int]()
+
+    @server.tool()
+    async def strict(count: int) -> None:
+        reached.append(count)
+
+    answer = await call(server, revision, name="strict", arguments=arguments)
+    if facts(revision).behaviour.bad_tool_arguments == "error":
+        assert answer["error"]["code"] == -32602
+        assert complaint in answer["error"]["message"]
+    else:
+        assert complaint in error_text(answer)
+    assert reached == []
+
+
+@pytest.mark.requirement("tools.execution-error-is-error", "tools.server-error-protocol-error")
+@every
+async def test_errors_reach_the_model_the_client_or_the_log(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.ERROR):
-        result = (await call(revision, "wrong"))["result"]
-    assert result["isError"] is True
-    assert "structuredContent" not in result
-    assert result["content"] == [{"type": "text", "text": "tool 'wrong' failed"}]
-    assert "Expected `float`, got `str`" in caplog.text
+    server = Server("tools")
 
+    @server.tool()
+    async def fail(kind: str) -> None:
+        raise {
+            "tool": ToolError("no such city; try Oslo"),
+            "protocol": ProtocolError("not today", code=-31000, data={"retry": False}),
+        }.get(kind, RuntimeError("password=hunter2"))
 
-@every
-@pytest.mark.parametrize(
-    ("kind", "content"),
-    [
-        ("dict", ['{"a":1}']),
-        ("list", ["[1,2]"]),
-        ("text", ["t"]),
-        ("none", []),
-        ("block", ["b"]),
-    ],
-)
-async def test_without_an_annotation_the_value_decides(
-    revision: str, kind: str, content: list[str]
-) -> None:
-    answer = await call(revision, "loose", {"kind": kind})
-    assert texts(answer) == content
-    structured = revision in STRUCTURED and kind == "dict"
-    assert ("structuredContent" in answer["result"]) == structured
-
-
-@pytest.mark.requirement(
-    "content.image-shape",
-    "content.embedded-shape",
-    "content.base64",
-    "content.annotations-audience",
-)
-@every
-async def test_blocks_leave_in_order_with_their_bytes_in_base64(revision: str) -> None:
-    content = (await call(revision, "blocks"))["result"]["content"]
-    assert content == [
-        {"type": "text", "text": "plain"},
-        {
-            "type": "text",
-            "text": "noted",
-            "annotations": {"audience": ["user"], "priority": 0.9},
-        },
-        {"type": "image", "data": "+//+", "mimeType": "image/png"},
-        {
-            "type": "resource",
-            "resource": {"uri": "x://a", "text": "inside", "mimeType": "text/plain"},
-        },
+    tool, protocol = [
+        await call(server, revision, name="fail", arguments={"kind": kind})
+        for kind in ("tool", "protocol")
     ]
+    assert error_text(tool) == "no such city; try Oslo"
+    data = {"retry": False}
+    assert protocol["error"] == {"code": -31000, "message": "not today", "data": data}
+    with caplog.at_level(logging.ERROR):
+        other = await call(server, revision, name="fail", arguments={"kind": "other"})
+    assert error_text(other) == "tool 'fail' failed"
+    assert "hunter2" in caplog.text
+
+
+async def test_error_texts_are_shown_where_the_server_allows_it() -> None:
+    server = Server("open", show_errors=True)
+
+    @server.tool()
+    async def fail() -> None:
+        raise RuntimeError("the reason")
+
+    assert error_text(await call(server, ALL[-1], name="fail")) == "the reason"
+
+
+LIST = {"type": "array", "items": {"type": "integer"}}
 
 
 @pytest.mark.requirement(
-    "content.no-audio-2024",
-    "content.no-resource-link-before-2025-06",
-    "content.audio-shape",
-    "content.resource-link-shape",
-    "content.block-type-discriminates",
+    "tools.schema-default-dialect", "tools.output-schema-root-object", "content.structured-object"
 )
 @every
-async def test_a_block_unknown_to_the_revision_becomes_a_line_of_text(revision: str) -> None:
-    audio, link = (await call(revision, "newer"))["result"]["content"]
-    if audio["type"] == "audio":
-        assert base64.b64decode(audio["data"]) == b"abc"
-    else:
-        assert audio == {"type": "text", "text": "[audio: audio/wav, 3 bytes]"}
-        assert revision == HANDSHAKE[0]
-    if link["type"] == "resource_link":
-        assert (link["uri"], link["name"]) == ("x://a", "a")
-        assert revision in STRUCTURED
-    else:
-        assert link == {"type": "text", "text": "a: x://a (the a)"}
-        assert revision in UNSTRUCTURED
+async def test_schemas_of_ones_own_are_listed_and_kept(revision: str) -> None:
+    server = Server("schemas")
+
+    @server.tool(
+        input_schema={
+            "type": "object",
+            "properties": {"pair": {"type": "array", "prefixItems": [{"type": "string"}]}},
+            "required": ["pair"],
+        },
+        output_schema=LIST,
+    )
+    async def listed(**arguments: Any) -> Any:
+        return [len(arguments["pair"])] if arguments["pair"] != ["bad"] else ["bad"]
+
+    @server.tool(
+        input_schema={
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {"n": {"type": "integer", "exclusiveMinimum": 0}},
+        },
+        output_schema=None,
+    )
+    async def older(n: int = 1) -> int:
+        return n
+
+    async with speaking_to(server, revision) as end:
+        tools = (await end.ask("tools/list"))["result"]["tools"]
+    good, refused, broken = [
+        await call(server, revision, name="listed", arguments={"pair": pair})
+        for pair in (["a", 1], [1], ["bad"])
+    ]
+    below = await call(server, revision, name="older", arguments={"n": 0})
+    assert tools[0].get("outputSchema") == (LIST if revision in ANY_JSON else None)
+    assert good["result"].get("structuredContent") == ([2] if revision in ANY_JSON else None)
+    assert [block["text"] for block in good["result"]["content"]] == ["[2]"]
+    for answer, complaint in ((refused, "1 is not of type 'string'"), (below, "minimum of 0")):
+        text = answer["error"]["message"] if "error" in answer else error_text(answer)
+        assert complaint in text
+    assert broken["result"]["isError"] is True
 
 
-@pytest.mark.requirement("content.structured-object")
-@pytest.mark.parametrize("revision", OBJECTS)
-async def test_a_bare_list_is_not_structured_where_objects_are_wanted(revision: str) -> None:
-    result = (await call(revision, "rows"))["result"]
-    assert isinstance(result["structuredContent"], dict)
+async def test_a_tool_that_takes_too_long_is_cancelled_with_an_error() -> None:
+    server = Server("slow")
+    ends: list[str] = []
+
+    @server.tool(timeout=0.05)
+    async def wait() -> str:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ends.append("cancelled")
+        return "never"
+
+    async with connected(server, revision=ALL[-1]) as pair:
+        result = await pair.client.call_tool("wait")
+    assert result.is_error
+    assert result.content[0].text == "tool 'wait' timed out after 0.05 seconds"
+    assert ends == ["cancelled"]
+
+
+async def test_a_plain_function_is_answered_in_time_as_its_thread_runs() -> None:
+    server = Server("slow")
+    release, ended = threading.Event(), threading.Event()
+
+    @server.tool(timeout=0.05)
+    def wait() -> str:
+        release.wait(30)
+        ended.set()
+        return "late"
+
+    async with connected(server, revision=ALL[-1]) as pair:
+        result = await pair.client.call_tool("wait")
+        assert result.is_error
+        assert not ended.is_set()
+        release.set()
+        assert await anyio.to_thread.run_sync(ended.wait, 30)
+
+
+async def test_a_timeout_error_of_the_function_is_no_tool_timeout() -> None:
+    server = Server("own", show_errors=True)
+
+    @server.tool(timeout=30)
+    async def fetch() -> str:
+        raise TimeoutError("the upstream was silent")
+
+    @server.tool(timeout=30)
+    async def quick() -> str:
+        return "in time"
+
+    async with connected(server, revision=ALL[-1]) as pair:
+        failed = await pair.client.call_tool("fetch")
+        answered = await pair.client.call_tool("quick")
+    assert failed.content[0].text == "the upstream was silent"
+    assert answered.content[0].text == "in time"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_a_limit_that_is_not_positive_is_refused(seconds: float) -> None:
+    server = Server("wrong")
+    with pytest.raises(ValueError, match="tool 'wait': timeout: expected more than 0 seconds"):
+
+        @server.tool(timeout=seconds)
+        async def wait() -> None: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +12,21 @@ import anyio
 import anyio.from_thread
 import pytest
 
+from kit.requestor import Work, requestor
 from kit.respondent import (
     EVERYTHING,
     ROOTS,
     SAMPLED,
     Answer,
-    Respondent,
     accept_result,
     connect_respondent,
     refusal_code,
     text_in,
 )
 from kit.rules import revisions_holding
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 from mcpgen_runtime import Accepted, Context, InputRequired, Server
-from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
+from mcpgen_runtime.errors import MissingCapabilityError, RemoteError, RequestTimeoutError
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
@@ -150,8 +150,8 @@ async def test_undeclared_capabilities_are_not_requested(revision: str, how: str
         assert answer["error"]["data"]["requiredCapabilities"] == {"elicitation": {}}
 
 
-def several() -> Server:
-    """A server with tools that ask for several things at once."""
+@with_forms
+async def test_several_things_can_be_asked_at_once(revision: str) -> None:
     server = Server("several")
 
     @server.tool()
@@ -163,37 +163,7 @@ def several() -> Server:
         )
         return f"{name.content} {model.text} {roots[0].uri}"
 
-    @server.tool()
-    async def same(ctx: Context) -> str:
-        both = await ctx.ask_all(*(ctx.elicit("Who?", City) for _ in range(2)))
-        return " ".join(str(answer.content) for answer in both)
-
-    @server.tool()
-    async def failing(ctx: Context) -> str:
-        async def fails() -> None:
-            raise LookupError("mine")
-
-        try:
-            await ctx.ask_all(ctx.elicit("Who?", City), fails())
-        except LookupError as error:
-            return str(error)
-        return "not raised"
-
-    @server.tool()
-    async def twice(ctx: Context) -> str:
-        await ctx.elicit("Who?", City, key="k")
-        try:
-            await ctx.elicit("Who else?", City, key="k")
-        except ValueError as error:
-            return str(error)
-        return "not raised"
-
-    return server
-
-
-@with_forms
-async def test_several_things_can_be_asked_at_once(revision: str) -> None:
-    async with connect_respondent(several(), revision, ANSWERS) as client:
+    async with connect_respondent(server, revision, ANSWERS) as client:
         assert text_in(await client.call("at_once")) == "City(name='WHO?') Paris file:///top"
         assert sorted(method for method, _ in client.asked) == sorted(ANSWERS)
         if revision in PER_REQUEST:
@@ -201,68 +171,62 @@ async def test_several_things_can_be_asked_at_once(revision: str) -> None:
             assert len(client.rounds) == 1
 
 
-@with_forms
-async def test_a_question_asked_twice_has_two_answers(revision: str) -> None:
-    answers = itertools.count()
-    counting = {"elicitation/create": lambda params: accept_result(name=str(next(answers)))}
-    async with connect_respondent(several(), revision, counting) as client:
-        assert text_in(await client.call("same")) in (
-            "City(name='0') City(name='1')",
-            "City(name='1') City(name='0')",
-        )
-        assert len(client.asked) == 2
-
-
-@with_forms
-async def test_an_error_in_one_of_several_requests_propagates(revision: str) -> None:
-    async with connect_respondent(several(), revision, ANSWERS) as client:
-        assert text_in(await client.call("failing")) == "mine"
-
-
 @pytest.mark.requirement("mrtr.input-request-keys-unique")
 @with_forms
-async def test_a_key_is_for_one_question_of_a_request(revision: str) -> None:
-    async with connect_respondent(several(), revision, ANSWERS) as client:
-        assert "'k' is in use" in text_in(await client.call("twice"))
-
-
-def changing_server(questions: Any) -> Server:
-    """A server that asks the next question each time its tool runs, always under one key."""
-    server = Server("changing")
+async def test_a_question_asked_twice_has_two_answers_and_no_common_key(revision: str) -> None:
+    server = Server("twice")
 
     @server.tool()
-    async def ask(ctx: Context) -> str:
-        answer = await ctx.elicit(next(questions), City, key="k")
-        return str(answer.content)
+    async def same(ctx: Context) -> str:
+        both = await ctx.ask_all(*(ctx.elicit("Who?", City) for _ in range(2)))
+        return " ".join(sorted(str(answer.content) for answer in both))
 
-    return server
+    @server.tool()
+    async def same_key(ctx: Context) -> str:
+        await ctx.elicit("Who?", City, key="k")
+        with pytest.raises(ValueError, match="'k' is in use"):
+            await ctx.elicit("Who else?", City, key="k")
+        return "refused"
+
+    @server.tool()
+    async def failing(ctx: Context) -> str:
+        async def fails() -> None:
+            raise LookupError("mine")
+
+        with pytest.raises(LookupError, match="mine"):
+            await ctx.ask_all(ctx.elicit("Who?", City), fails())
+        return "raised"
+
+    answers = itertools.count()
+    counting = {"elicitation/create": lambda params: accept_result(name=str(next(answers)))}
+    async with connect_respondent(server, revision, counting) as client:
+        assert text_in(await client.call("same")) == "City(name='0') City(name='1')"
+        assert len(client.asked) == 2
+        assert text_in(await client.call("same_key")) == "refused"
+        assert text_in(await client.call("failing")) == "raised"
 
 
 @modern
 async def test_a_question_that_changed_does_not_get_the_old_answer(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = changing_server(iter(["first", "second", "second"]))
-    async with connect_respondent(server, revision, ANSWERS) as client:
-        assert text_in(await client.call("ask")) == "City(name='SECOND')"
-        assert [params["message"] for _, params in client.asked] == ["first", "second"]
-    assert "has changed" in caplog.text
-
-
-@modern
-async def test_a_question_that_always_changes_is_warned_of(
-    revision: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    server = Server("restless")
+    server, questions = Server("changing"), iter(["first", "second", "second"])
     numbers = itertools.count()
 
     @server.tool()
     async def ask(ctx: Context) -> str:
+        return str((await ctx.elicit(next(questions), City, key="k")).content)
+
+    @server.tool()
+    async def restless(ctx: Context) -> str:
         await ctx.elicit(f"Number {next(numbers)}?", City)
         return "never"
 
     async with connect_respondent(server, revision, ANSWERS) as client:
-        params = {"name": "ask", "arguments": {}}
+        assert text_in(await client.call("ask")) == "City(name='SECOND')"
+        assert [params["message"] for _, params in client.asked] == ["first", "second"]
+        assert "has changed" in caplog.text
+        params = {"name": "restless", "arguments": {}}
         again: dict[str, Any] = {}
         for _ in range(3):
             answer = await client.end.ask(
@@ -310,35 +274,39 @@ async def test_a_refusal_by_the_client_reaches_the_tool(revision: str) -> None:
         assert text_in(await client.call("ask")) == "-1 rejected"
 
 
-@pytest.mark.requirement("mrtr.unsupported-methods")
-@modern
+@pytest.mark.requirement("mrtr.unsupported-methods", "completion.no-input-required")
+@every
 async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
     server = Server("unable")
-
-    @server.prompt()
-    def greeting(who: str) -> str:
-        return who
+    server.add_prompt(lambda who, why: who, "greeting")
 
     @server.completion(prompt="greeting", argument="who")
     async def complete(value: str, ctx: Context) -> list[str]:
         await ctx.elicit("Who?", City)
         return []
 
+    @server.completion(prompt="greeting", argument="why")
+    async def returns_a_question(value: str) -> Any:
+        return InputRequired(state="c")
+
     @server.method("x/ask")
     async def ask(ctx: Context) -> None:
         await ctx.list_roots()
 
-    params = {
-        "ref": {"type": "ref/prompt", "name": "greeting"},
-        "argument": {"name": "who", "value": ""},
-    }
     async with connect_respondent(server, revision, ANSWERS) as client:
-        completed = await client.ask("completion/complete", params)
-        custom = await client.ask("x/ask", {})
-        listed = await client.ask("prompts/list", {})
-    assert completed["error"]["code"] == custom["error"]["code"] == -32603
-    assert "can't ask for input" in completed["error"]["message"]
-    assert listed["result"]["resultType"] == "complete"
+
+        async def completed(name: str) -> Any:
+            argument = {"name": name, "value": ""}
+            ref = {"type": "ref/prompt", "name": "greeting"}
+            return await client.ask("completion/complete", {"ref": ref, "argument": argument})
+
+        assert (await completed("why"))["error"]["code"] == -32603
+        if revision in PER_REQUEST:
+            refused = [await completed("who"), await client.ask("x/ask", {})]
+            assert [each["error"]["code"] for each in refused] == [-32603, -32603]
+            assert "can't ask for input" in refused[0]["error"]["message"]
+            listed = await client.ask("prompts/list", {})
+            assert listed["result"]["resultType"] == "complete"
 
 
 @with_forms
@@ -352,14 +320,116 @@ async def test_the_asking_can_be_given_up(revision: str) -> None:
         return "gave up"
 
     async with connect_respondent(server, revision, ANSWERS) as client:
-        answer: Any = await _first_answer(client)
+        params = {"name": "ask", "arguments": {}}
+        answer = await client.end.ask("tools/call", params, capabilities=EVERYTHING)
     if revision in HANDSHAKE:
         assert answer["result"]["content"][0]["text"] == "gave up"
     else:
         assert answer["result"]["resultType"] == "input_required"
 
 
-async def _first_answer(client: Respondent) -> Any:
-    return await client.end.ask(
-        "tools/call", {"name": "ask", "arguments": {}}, capabilities=EVERYTHING
-    )
+SECONDS = 0.01
+
+Ask = Callable[[Context], Awaitable[Any]]
+ASKS: list[tuple[str, str, Ask]] = [
+    ("roots.list-request", "roots/list", lambda ctx: ctx.list_roots(timeout=SECONDS)),
+    (
+        "sampling.standalone-request",
+        "sampling/createMessage",
+        lambda ctx: ctx.sample("hi", max_tokens=1, timeout=SECONDS),
+    ),
+    (
+        "elicitation.standalone-request",
+        "elicitation/create",
+        lambda ctx: ctx.elicit("Who?", City, timeout=SECONDS),
+    ),
+    (
+        "elicitation.url-params-2025-11",
+        "elicitation/create",
+        lambda ctx: ctx.elicit_url("Go", "https://x.example/", timeout=SECONDS),
+    ),
+]
+CASES = [
+    pytest.param(revision, method, ask, id=f"{revision}-{rule}")
+    for rule, method, ask in ASKS
+    for revision in revisions_holding(rule)
+    if revision in HANDSHAKE
+]
+
+
+@pytest.mark.parametrize(("revision", "method", "ask"), CASES)
+async def test_a_question_that_nobody_answers_is_cancelled_in_time(
+    revision: str, method: str, ask: Ask
+) -> None:
+    server = Server("patient")
+
+    @server.tool()
+    async def wonder(ctx: Context) -> str:
+        try:
+            return str(await ask(ctx))
+        except RequestTimeoutError:
+            return "nobody answers"
+
+    async with speaking_to(server, revision, EVERYTHING) as end:
+        call = {"name": "wonder", "arguments": {}}
+        await end.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        question = await end.receive()
+        taken_back = await end.receive()
+        answer = await end.receive()
+    assert question["method"] == method
+    assert taken_back["method"] == "notifications/cancelled"
+    assert taken_back["params"]["requestId"] == question["id"]
+    assert text_in(answer) == "nobody answers"
+
+
+async def test_a_task_whose_question_nobody_answers_works_on() -> None:
+    work = Work()
+    gave_up = anyio.Event()
+
+    @work.server.tool(runner=work.tasks)
+    async def wonder(ctx: Context) -> str:
+        try:
+            return str(await ctx.elicit("Who?", City, timeout=SECONDS))
+        except RequestTimeoutError as error:
+            gave_up.set()
+            await work.go.wait()
+            return str(error)
+
+    async with requestor("memory", work.server) as client:
+        task_id = (await client.start("wonder"))["taskId"]
+        await gave_up.wait()
+        assert (await client.result("tasks/get", {"taskId": task_id}))["status"] == "working"
+        work.go.set()
+        result = await client.result("tasks/result", {"taskId": task_id})
+    assert result["content"][0]["text"] == "elicitation/create: no answer within 0.01 s"
+
+
+@with_forms
+async def test_values_that_differ_between_rounds_can_be_kept(revision: str) -> None:
+    server = Server("keeping")
+    made = itertools.count()
+
+    async def make() -> list[int]:
+        value = [next(made)]
+        for _ in range(5):  # so that another task begins meanwhile
+            await anyio.sleep(0)
+        return value
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        one, two = await ctx.ask_all(ctx.once("token", make), ctx.once("token", make))
+        assert one == two
+        other = await ctx.once("other", lambda: "plain")
+        await ctx.elicit(f"Number {one[0]}?", City)
+        one.append(-1)  # whatever a handler does with it
+        return f"{two} {other} {await ctx.once('token', make)}"
+
+    @server.tool()
+    async def odd(ctx: Context) -> str:
+        return str(await ctx.once("odd", lambda: {1, 2}))
+
+    async with connect_respondent(server, revision, ANSWERS) as client:
+        assert text_in(await client.call("ask")) == "[0] plain [0]"
+        again = text_in(await client.call("ask"))
+        assert again in ("[1] plain [1]", "[2] plain [2]")
+        assert (await client.call("odd"))["result"]["isError"]

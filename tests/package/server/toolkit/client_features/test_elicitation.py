@@ -14,17 +14,13 @@ from msgspec import Meta
 
 from kit.respondent import accept_result, connect_respondent, refusal_code, text_in
 from kit.rules import revisions_holding
-from kit.wire import HANDSHAKE, PER_REQUEST, speaking_to
-from mcpgen_runtime import Accepted, Cancelled, Context, Declined, InputRequired, Server
+from kit.wire import HANDSHAKE, PER_REQUEST
+from mcpgen_runtime import Accepted, Cancelled, Context, Declined, Server
 from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.server.toolkit.client_features.elicitation import Answer
 
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
 with_modes = pytest.mark.parametrize("revision", revisions_holding("elicitation.mode-values"))
-in_sessions = pytest.mark.parametrize(
-    "revision", revisions_holding("elicitation.standalone-request")
-)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 @dataclass
@@ -68,84 +64,81 @@ def asking_server(form: Any = Person) -> Server:
     "elicitation.request-shape-2025-06",
     "elicitation.message-required",
     "elicitation.form-params",
+    "elicitation.via-mrtr",
 )
-@in_sessions
-async def test_in_a_session_the_question_is_a_request(revision: str) -> None:
+@with_forms
+async def test_the_question_is_a_request_in_a_session_or_part_of_a_result(revision: str) -> None:
     form = {"type": "object", "properties": {"name": {"type": "string"}}}
-    async with speaking_to(asking_server(form), revision, {"elicitation": {}}) as end:
-        params = {"name": "ask", "arguments": {}}
-        await end.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-        question = await end.receive()
-        assert question["method"] == "elicitation/create"
-        assert question["params"] == {"message": "Who are you?", "requestedSchema": form}
-        await end.send(
-            {"jsonrpc": "2.0", "id": question["id"], "result": accept_result(name="Ada")}
-        )
-        assert text_in(await end.receive()) == "{'name': 'Ada'}"
-
-
-@pytest.mark.requirement("elicitation.via-mrtr", "elicitation.form-params")
-@modern
-async def test_without_sessions_the_question_is_part_of_a_result(revision: str) -> None:
-    form = {"type": "object", "properties": {"name": {"type": "string"}}}
-    async with connect_respondent(
-        asking_server(form), revision, {"elicitation/create": accept_result(name="Ada")}
-    ) as client:
+    asked = {"message": "Who are you?", "requestedSchema": form}
+    answers = {"elicitation/create": accept_result(name="Ada")}
+    async with connect_respondent(asking_server(form), revision, answers) as client:
         assert text_in(await client.call("ask")) == "{'name': 'Ada'}"
-        (round,) = client.rounds
-    assert round["inputRequests"]["who"] == {
-        "method": "elicitation/create",
-        "params": {"message": "Who are you?", "requestedSchema": form},
-    }
+        assert client.asked == [("elicitation/create", asked)]
+        assert [round["inputRequests"] for round in client.rounds] == (
+            [{"who": {"method": "elicitation/create", "params": asked}}]
+            if revision in PER_REQUEST
+            else []
+        )
 
 
-@pytest.mark.requirement("elicitation.empty-capability-is-form", "elicitation.no-undeclared-mode")
+@pytest.mark.requirement(
+    "elicitation.empty-capability-is-form",
+    "elicitation.no-undeclared-mode",
+    "elicitation.mode-values",
+)
 @with_modes
 @pytest.mark.parametrize(
-    ("declared", "can"),
+    ("declared", "forms", "pages"),
     [
-        ({}, True),
-        ({"form": {}}, True),
-        ({"form": {}, "url": {}}, True),
-        ({"url": {}}, False),
-        (None, False),
+        ({}, True, False),
+        ({"form": {}}, True, False),
+        ({"form": {}, "url": {}}, True, True),
+        ({"url": {}}, False, True),
+        (None, False, False),
     ],
 )
-async def test_a_form_is_sent_to_clients_that_show_forms(
-    revision: str, declared: Any, can: bool
+async def test_a_question_is_sent_to_clients_that_show_its_mode(
+    revision: str, declared: Any, forms: bool, pages: bool
 ) -> None:
+    server = asking_server()
+
+    @server.tool()
+    async def go(ctx: Context) -> str:
+        return f"{(await ctx.elicit_url('Please connect', 'https://x.example')).action}d"
+
+    @server.tool()
+    async def go_by_request(ctx: Context) -> str:  # of the low-level kind
+        page = {"message": "Go", "url": "https://x.example"}
+        params = {"mode": "url", **page, "elicitationId": "1"}
+        result = await ctx.request("elicitation/create", params)
+        return f"{result.action}d"
+
     capabilities = {} if declared is None else {"elicitation": declared}
     answers = {"elicitation/create": {"action": "decline"}}
-    async with connect_respondent(asking_server(), revision, answers, capabilities) as client:
-        answer = await client.call("ask")
-        assert len(client.asked) == can
-    if can:
-        assert text_in(answer) == "declined"
-    else:
-        assert answer["error"]["code"] == refusal_code(revision)
-        assert "elicitation" in answer["error"]["data"]["requiredCapabilities"]
+    tools = [("ask", "form", forms), ("go", "url", pages)]
+    if revision in HANDSHAKE:
+        tools.append(("go_by_request", "url", pages))
+    async with connect_respondent(server, revision, answers, capabilities) as client:
+        for tool, mode, can in tools:
+            answer = await client.call(tool)
+            modes = [params.get("mode", "form") for _, params in client.asked]
+            client.asked.clear()
+            assert modes == ([mode] if can else [])
+            if can:
+                assert text_in(answer) == "declined"
+            else:
+                assert answer["error"]["code"] == refusal_code(revision)
+                assert "elicitation" in answer["error"]["data"]["requiredCapabilities"]
 
 
-@pytest.mark.requirement("elicitation.no-undeclared-mode")
-@with_modes
-async def test_the_low_level_ways_refuse_undeclared_modes_as_well(revision: str) -> None:
-    server = Server("low")
-    params = {"mode": "url", "message": "Go", "url": "https://x.example", "elicitationId": "1"}
-
-    @server.tool()
-    async def request(ctx: Context) -> str:
-        return str(await ctx.request("elicitation/create", params))
-
-    @server.tool()
-    async def result() -> InputRequired:
-        return InputRequired({"a": {"method": "elicitation/create", "params": params}})
-
-    way = "request" if revision in HANDSHAKE else "result"
-    async with connect_respondent(server, revision, {}, {"elicitation": {}}) as client:
-        answer = await client.call(way)
-        assert client.asked == []
-    assert answer["error"]["code"] == refusal_code(revision)
-    assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {"url": {}}}}
+GOOD: dict[str, Any] = {"name": "Ada", "age": 36}
+TASK = {
+    "taskId": "1",
+    "status": "working",
+    "ttl": None,
+    "createdAt": "2025-01-01T00:00:00Z",
+    "lastUpdatedAt": "2025-01-01T00:00:00Z",
+}
 
 
 @pytest.mark.requirement("elicitation.server-handles-refusal")
@@ -156,16 +149,20 @@ async def test_the_low_level_ways_refuse_undeclared_modes_as_well(revision: str)
         ({"action": "decline"}, "declined"),
         ({"action": "cancel"}, "cancelled"),
         ({"action": "decline", "content": {"name": 5}}, "declined"),
+        ({"action": "accept"}, "name: expected a value, got none"),
+        (accept_result(age=36), "name: expected a value, got none"),
+        ({"task": TASK}, "-326"),
+        ({"action": "reject"}, "-326"),
+        ({}, "-326"),
     ],
 )
-async def test_a_refusal_is_an_answer_too(revision: str, answer: Any, text: str) -> None:
-    async with connect_respondent(
-        asking_server(), revision, {"elicitation/create": answer}
-    ) as client:
-        assert text_in(await client.call("ask")) == text
-
-
-GOOD: dict[str, Any] = {"name": "Ada", "age": 36}
+async def test_refusals_are_answers_and_other_answers_are_the_clients_fault(
+    revision: str, answer: Any, text: str
+) -> None:
+    answers = {"elicitation/create": answer}
+    async with connect_respondent(asking_server(), revision, answers) as client:
+        told = await client.call("ask")
+    assert text in (text_in(told) if "result" in told else str(told["error"]["code"]))
 
 
 @with_forms
@@ -209,7 +206,6 @@ async def test_content_becomes_an_instance_of_the_type(
         ({"age": True}, "age: expected a number, got True"),
         ({"mail": "nowhere"}, "mail: expected text of the format email, got 'nowhere'"),
         ({"site": "no where"}, "site: expected text of the format uri, got 'no where'"),
-        ({"born": "10.12.1815"}, "born: expected text of the format date, got '10.12.1815'"),
         ({"born": "1815-13-10"}, "born: expected text of the format date, got '1815-13-10'"),
         ({"seen": "1815-12-10"}, "seen: expected text of the format date-time"),
         ({"sure": "yes"}, "sure: expected true or false, got 'yes'"),
@@ -224,15 +220,6 @@ async def test_content_that_does_not_fit_is_an_error_that_says_why(
         text = text_in(await client.call("ask"))
     assert text.startswith("-32602 ")
     assert reason in text
-
-
-@with_forms
-async def test_a_value_that_is_missing_is_named(revision: str) -> None:
-    for answer in ({"action": "accept"}, accept_result(age=36)):
-        async with connect_respondent(
-            asking_server(), revision, {"elicitation/create": answer}
-        ) as client:
-            assert "name: expected a value, got none" in text_in(await client.call("ask"))
 
 
 CHOICES: dict[str, Any] = {
@@ -282,61 +269,3 @@ async def test_a_choice_is_one_of_the_values(revision: str, content: Any, reason
         assert reason in text
     else:
         assert text == str(content)
-
-
-@pytest.mark.requirement("elicitation.mode-values", "elicitation.message-required")
-@modern
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"mode": "popup", "message": "Who?", "requestedSchema": {"type": "object"}},
-        {"message": "Who?"},
-        {"requestedSchema": {"type": "object", "properties": {}}},
-        {"mode": "url", "message": "Go"},
-        {"mode": "form", "message": "Go", "url": "https://x.example"},
-    ],
-)
-async def test_a_question_of_the_users_own_making_is_checked(revision: str, params: Any) -> None:
-    server = Server("own")
-    wanted = {"a": {"method": "elicitation/create", "params": params}}
-    server.tool(name="ask")(lambda: InputRequired(wanted))
-    async with connect_respondent(server, revision) as client:
-        answer = await client.call("ask")
-        assert client.asked == []
-    assert answer["error"]["code"] == -32603
-
-
-@in_sessions
-async def test_an_answer_of_another_kind_is_the_clients_fault(revision: str) -> None:
-    task = {
-        "task": {
-            "taskId": "1",
-            "status": "working",
-            "ttl": None,
-            "createdAt": "2025-01-01T00:00:00Z",
-            "lastUpdatedAt": "2025-01-01T00:00:00Z",
-        }
-    }
-    for answer in (task, {"action": "reject"}, {}):
-        async with connect_respondent(
-            asking_server(), revision, {"elicitation/create": answer}
-        ) as client:
-            text = text_in(await client.call("ask"))
-        assert text.startswith(("-32602", "-32600"))
-
-
-@pytest.mark.requirement("elicitation.mode-values")
-@with_modes
-async def test_the_modes_of_questions_are_form_and_url(revision: str) -> None:
-    server = asking_server()
-
-    @server.tool()
-    async def go(ctx: Context) -> str:
-        return str((await ctx.elicit_url("Please connect", "https://x.example")).action)
-
-    answers = {"elicitation/create": {"action": "decline"}}
-    async with connect_respondent(server, revision, answers) as client:
-        assert text_in(await client.call("ask")) == "declined"
-        assert text_in(await client.call("go")) == "decline"
-        asked = client.asked
-    assert [params.get("mode", "form") for _, params in asked] == ["form", "url"]

@@ -46,37 +46,34 @@ def asking_server(**settings: Any) -> Server:
     "elicitation.url-params-2025-11",
     "elicitation.url-params-2026",
     "elicitation.url-accept-is-consent",
+    "elicitation.no-complete-notification-2026",
 )
 @with_urls
 async def test_a_page_is_asked_for_in_the_shape_of_the_revision(revision: str) -> None:
-    async with connect_respondent(asking_server(), revision, ACCEPT) as client:
+    server = asking_server()
+    async with connect_respondent(server, revision, ACCEPT) as client:
         assert text_in(await client.call("go", {"id": "mine"})) == "accept None"
         ((_, params),) = client.asked
-    expected = {"mode": "url", "message": "Please connect", "url": URL}
-    if revision not in PER_REQUEST:
-        expected["elicitationId"] = "mine"
+        expected = {"mode": "url", "message": "Please connect", "url": URL}
+        if revision in PER_REQUEST:
+            assert not await server.elicitation_complete("mine")
+            await client.end.ask("tools/list")
+            assert client.end.heard == []
+        else:
+            expected["elicitationId"] = "mine"
     assert params == expected
 
 
 @pytest.mark.requirement("elicitation.no-undeclared-mode", "elicitation.empty-capability-is-form")
 @pytest.mark.parametrize("revision", ALL)
-@pytest.mark.parametrize("declared", [None, {}, {"form": {}}])
+@pytest.mark.parametrize("declared", [None, {}, {"form": {}}, {"form": {}, "url": {}}])
 @pytest.mark.parametrize("tool", ["go", "require"])
-async def test_a_client_that_opens_no_pages_is_not_asked_to(
+async def test_a_client_or_revision_that_opens_no_pages_is_not_asked_to(
     revision: str, declared: Any, tool: str
 ) -> None:
+    if declared == {"form": {}, "url": {}} and revision in WITH_URLS:
+        declared = {}
     capabilities = {} if declared is None else {"elicitation": declared}
-    async with connect_respondent(asking_server(), revision, ACCEPT, capabilities) as client:
-        answer = await client.call(tool)
-        assert (client.asked, client.rounds) == ([], [])
-    assert answer["error"]["code"] == refusal_code(revision)
-    assert "elicitation" in answer["error"]["data"]["requiredCapabilities"]
-
-
-@pytest.mark.parametrize("revision", [each for each in ALL if each not in WITH_URLS])
-@pytest.mark.parametrize("tool", ["go", "require"])
-async def test_a_revision_without_pages_refuses_as_others_do(revision: str, tool: str) -> None:
-    capabilities: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}}
     async with connect_respondent(asking_server(), revision, ACCEPT, capabilities) as client:
         error = (await client.call(tool))["error"]
         assert (client.asked, client.rounds) == ([], [])
@@ -129,7 +126,9 @@ async def test_each_elicitation_has_an_id_of_its_own(revision: str) -> None:
     async with connect_respondent(server, revision, ACCEPT) as one:
         for _ in range(100):
             await one.call("go")
-        assert len({params["elicitationId"] for _, params in one.asked}) == 100
+        ids = {params["elicitationId"] for _, params in one.asked}
+        assert len(ids) == 100
+        assert all(re.fullmatch("[0-9a-f]{32}", each) for each in ids)  # nobody can guess them
         await one.call("go", {"id": "mine"})
         assert text_in(await one.call("go", {"id": "mine"})) == "accept None"
         other = await one.call("go", {"id": "mine", "url": f"{URL}2"})
@@ -159,15 +158,9 @@ async def test_the_client_that_was_asked_hears_that_it_is_done(revision: str) ->
         assert not await server.elicitation_complete("unknown")
         await two.end.ask("ping")
         assert two.end.heard == []
-
-
-@with_ids
-async def test_completing_a_page_of_a_closed_client_is_no_error(revision: str) -> None:
-    server = asking_server()
-    async with connect_respondent(server, revision, ACCEPT) as client:
-        await client.call("go", {"id": "mine"})
-    await server.elicitation_complete("mine")
-    assert not await server.elicitation_complete("mine")
+        await one.call("go", {"id": "late"})
+    await server.elicitation_complete("late")  # its client is gone, which is no error
+    assert not await server.elicitation_complete("late")
 
 
 @with_ids
@@ -186,50 +179,20 @@ async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) 
         assert await server.elicitation_complete("id1")
 
 
-@with_ids
-async def test_an_elicitation_gets_an_id_that_nobody_can_guess(revision: str) -> None:
-    [own, new] = URLElicitationRequiredError(
-        URLElicitation("Go", URL, "mine"), URLElicitation("Go", URL)
-    ).elicitations
-    server = Server("go")
-
-    @server.tool()
-    async def go(ctx: Context) -> str:
-        return (await ctx.elicit_url("Go", URL)).action
-
-    async with connect_respondent(server, revision, ACCEPT) as client:
-        await client.call("go")
-        [(_, params)] = client.asked
-    assert own.elicitation_id == "mine"
-    for identifier in (new.elicitation_id, params["elicitationId"]):
-        assert re.fullmatch("[0-9a-f]{32}", str(identifier))
-
-
-@modern
-async def test_required_pages_are_asked_for_by_their_numbers(revision: str) -> None:
-    server = Server("pages")
-
-    @server.tool()
-    async def require() -> str:
-        raise URLElicitationRequiredError(*(URLElicitation(text, URL) for text in "ab"))
-
-    able: dict[str, Any] = {"elicitation": {"url": {}}}
-    async with speaking_to(server, revision) as end:
-        answer = await end.ask("tools/call", {"name": "require"}, capabilities=able)
-        questions = answer["result"]["inputRequests"]
-    messages = {key: each["params"]["message"] for key, each in questions.items()}
-    assert messages == {"elicitation-1": "a", "elicitation-2": "b"}
-
-
-@pytest.mark.requirement("elicitation.no-complete-notification-2026")
-@modern
-async def test_without_completion_notifications_a_page_has_no_id(revision: str) -> None:
-    server = asking_server()
-    async with connect_respondent(server, revision, ACCEPT) as client:
-        await client.call("go", {"id": "mine"})
-        assert not await server.elicitation_complete("mine")
-        await client.end.ask("tools/list")
-        assert client.end.heard == []
+@pytest.mark.requirement(
+    "elicitation.required-error-data",
+    "elicitation.required-error-url-mode",
+    revisions=EVERY_REVISION,
+)
+def test_the_error_names_at_least_one_page_and_gives_each_an_id() -> None:
+    with pytest.raises(ValueError, match="expected a URL elicitation"):
+        URLElicitationRequiredError()
+    pages = [URLElicitation("Go", URL, "mine"), *(URLElicitation("Go", URL) for _ in range(2))]
+    error = URLElicitationRequiredError(*pages)
+    own, one, two = (each["elicitationId"] for each in error.data["elicitations"])
+    assert own == "mine"
+    assert one != two
+    assert re.fullmatch("[0-9a-f]{32}", one)
 
 
 @pytest.mark.requirement(
@@ -252,19 +215,6 @@ async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: 
 
 
 @pytest.mark.requirement(
-    "elicitation.required-error-data",
-    "elicitation.required-error-url-mode",
-    revisions=EVERY_REVISION,
-)
-def test_the_error_names_at_least_one_page_and_gives_each_an_id() -> None:
-    with pytest.raises(ValueError, match="expected a URL elicitation"):
-        URLElicitationRequiredError()
-    error = URLElicitationRequiredError(URLElicitation("Go", URL), URLElicitation("Go", URL))
-    ids = [each["elicitationId"] for each in error.data["elicitations"]]
-    assert len(set(ids)) == 2
-
-
-@pytest.mark.requirement(
     "elicitation.required-error-only-url", "elicitation.no-required-error-2026"
 )
 @pytest.mark.parametrize("revision", ALL)
@@ -282,63 +232,59 @@ async def test_nothing_else_is_refused_with_the_code_for_pages(revision: str) ->
 
 @pytest.mark.requirement("elicitation.no-required-error-2026", "elicitation.url-outcome-by-retry")
 @modern
-async def test_the_error_for_a_required_page_becomes_an_input_request(revision: str) -> None:
+async def test_the_error_for_required_pages_becomes_input_requests(revision: str) -> None:
     server = Server("pages")
     done: list[bool] = []
 
     @server.tool()
     async def work() -> str:
         if not done:
-            raise URLElicitationRequiredError(URLElicitation("Go", URL, "mine"))
+            raise URLElicitationRequiredError(*(URLElicitation(text, URL) for text in "ab"))
         return "worked"
 
     params = {"name": "work", "arguments": {}}
+    can: dict[str, Any] = {"elicitation": {"url": {}}}
     async with speaking_to(server, revision) as end:
-        can: dict[str, Any] = {"elicitation": {"url": {}}}
         first = (await end.ask("tools/call", params, capabilities=can))["result"]
         assert first["inputRequests"] == {
-            "elicitation-1": {
+            f"elicitation-{number}": {
                 "method": "elicitation/create",
-                "params": {"mode": "url", "message": "Go", "url": URL},
+                "params": {"mode": "url", "message": text, "url": URL},
             }
+            for number, text in ((1, "a"), (2, "b"))
         }
-        again = {**params, "inputResponses": {"elicitation-1": {"action": "accept"}}}
+        accepted = {key: {"action": "accept"} for key in first["inputRequests"]}
+        again = {**params, "inputResponses": accepted}
         second = await end.ask("tools/call", again, capabilities=can)
         assert second["result"]["resultType"] == "input_required"
         done.append(True)
         assert text_in(await end.ask("tools/call", again, capabilities=can)) == "worked"
 
 
-COMPLETION: tuple[str, dict[str, Any]] = (
-    "completion/complete",
-    {
-        "ref": {"type": "ref/prompt", "name": "travel"},
-        "argument": {"name": "city", "value": ""},
-    },
-)
-
-
 @pytest.mark.requirement("elicitation.required-error", "elicitation.no-required-error-2026")
 @with_urls
-@pytest.mark.parametrize(("method", "params"), [COMPLETION, ("x/own", {})])
+@pytest.mark.parametrize("method", ["completion/complete", "x/own"])
 @pytest.mark.parametrize("declared", [{"url": {}}, {"form": {}}])
 async def test_other_methods_can_be_refused_with_required_urls(
-    revision: str, method: str, params: dict[str, Any], declared: dict[str, Any]
+    revision: str, method: str, declared: dict[str, Any]
 ) -> None:
     server = Server("others")
 
-    async def refuse() -> None:
+    async def refuse() -> Any:
         raise URLElicitationRequiredError(URLElicitation("Go", URL, "mine"))
 
     @server.completion(prompt="travel", argument="city")
-    async def complete(value: str) -> list[str]:
+    async def complete(value: str) -> Any:
         await refuse()
-        return []
 
-    server.prompt(name="travel")(lambda city: city)
+    server.add_prompt(lambda city: city, "travel")
     server.method("x/own")(refuse)
+    params: dict[str, Any] = {
+        "ref": {"type": "ref/prompt", "name": "travel"},
+        "argument": {"name": "city", "value": ""},
+    }
     async with connect_respondent(server, revision, {}, {"elicitation": declared}) as client:
-        error = (await client.ask(method, params))["error"]
+        error = (await client.ask(method, {} if method == "x/own" else params))["error"]
         begun = await server.elicitation_complete("mine")
     if "form" in declared:
         assert error["code"] == refusal_code(revision)

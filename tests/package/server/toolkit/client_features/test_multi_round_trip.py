@@ -5,13 +5,10 @@ Source: basic/patterns/mrtr (2026-07-28).
 
 from __future__ import annotations
 
-import inspect
+import json
 import re
-import time
-from typing import Any
+from typing import Any, TypedDict
 
-import anyio
-import anyio.lowlevel
 import pytest
 
 from kit.respondent import (
@@ -24,10 +21,8 @@ from kit.respondent import (
 )
 from kit.rules import revisions_holding
 from kit.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
-from mcpgen_runtime import Accepted, Context, InputRequired, Server
+from mcpgen_runtime import Accepted, Context, InputRequired, Server, Text
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.toolkit.client_features.input_required import InputPending
-from mcpgen_runtime.server.toolkit.client_features.multi_round_trip import gather
 
 IN = revisions_holding("mrtr.result-type-present")
 modern = pytest.mark.parametrize("revision", IN)
@@ -35,6 +30,14 @@ modern = pytest.mark.parametrize("revision", IN)
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 KEY = b"a key that all workers of the server share"
 CALL: dict[str, Any] = {"name": "greet", "arguments": {"greeting": "Hello"}}
+
+
+FORM = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
+PAGE = {"mode": "url", "message": "go", "url": "https://x.example"}
+
+
+class Numbers(TypedDict):
+    n: int
 
 
 def greeter(key: Any = None, **settings: Any) -> Server:
@@ -123,34 +126,31 @@ async def test_every_final_result_is_said_to_be_complete(revision: str) -> None:
     assert set(result_types) == {"complete" if revision in IN else None}
 
 
-@pytest.mark.requirement("mrtr.state-reject-invalid", "mrtr.state-untrusted")
+@pytest.mark.requirement(
+    "mrtr.state-reject-invalid", "mrtr.state-untrusted", "mrtr.protocol-errors"
+)
 @modern
 @pytest.mark.parametrize("tool", ["greet", "plain"])
-@pytest.mark.parametrize("alter", [lambda s: s + "x", lambda s: s[1:], lambda s: "", str.swapcase])
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda s: {"requestState": s + "x"},
+        lambda s: {"requestState": s[1:]},
+        lambda s: {"requestState": ""},
+        lambda s: {"requestState": s.swapcase()},
+        lambda s: {"requestState": 5},
+        lambda s: {"requestState": "x" * 2**20},
+        lambda s: {"requestState": s, "inputResponses": []},
+    ],
+    ids=["longer", "cut", "empty", "another", "a number", "huge", "answers in a list"],
+)
 async def test_a_state_that_was_altered_is_refused(revision: str, tool: str, alter: Any) -> None:
     params = {**CALL, "name": tool, "arguments": {} if tool == "plain" else CALL["arguments"]}
     async with speaking_to(greeter(), revision) as end:
         state = (await call(end))["result"]["requestState"]
-        answer = await call(
-            end, params, inputResponses=answers(user_name="Ada"), requestState=alter(state)
-        )
+        more = {"inputResponses": answers(user_name="Ada"), **alter(state)}
+        answer = await call(end, params, **more)
         assert answer["error"]["code"] == -32602
-        assert "requestState" in answer["error"]["message"]
-
-
-@pytest.mark.requirement("mrtr.state-untrusted", "mrtr.protocol-errors")
-@modern
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"requestState": 5},
-        {"requestState": "x" * 2**20},
-        {"inputResponses": []},
-    ],
-)
-async def test_a_state_or_answers_of_another_type_are_refused(revision: str, more: Any) -> None:
-    async with speaking_to(greeter(), revision) as end:
-        assert (await call(end, **more))["error"]["code"] == -32602
 
 
 @pytest.mark.requirement("mrtr.state-bound-to-request")
@@ -174,106 +174,57 @@ async def test_a_state_is_of_no_use_to_another_request(revision: str) -> None:
 
 @pytest.mark.requirement("mrtr.state-expiry")
 @modern
-async def test_a_state_is_good_for_a_while(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with speaking_to(greeter(state_seconds=60), revision) as end:
+async def test_a_state_is_good_for_a_while(revision: str) -> None:
+    async with speaking_to(greeter(state_seconds=1e-6), revision) as end:
         more = {"requestState": (await call(end))["result"]["requestState"]}
-        now = time.time()
-        monkeypatch.setattr(time, "time", lambda: now + 61)
         answer = await call(end, inputResponses=answers(user_name="Ada"), **more)
     assert answer["error"]["code"] == -32602
     assert "expired" in answer["error"]["message"]
 
 
 @modern
-async def test_without_a_shared_key_workers_refuse_foreign_states(revision: str) -> None:
-    async with speaking_to(greeter(), revision) as one, speaking_to(greeter(), revision) as two:
-        more = {"requestState": (await call(one))["result"]["requestState"]}
-        assert (await call(two, **more))["error"]["code"] == -32602
-        assert list((await call(one, **more))["result"]["inputRequests"]) == ["user_name"]
-
-
-@modern
-async def test_keys_can_be_rotated(revision: str) -> None:
+async def test_keys_are_shared_by_workers_and_can_be_rotated(revision: str) -> None:
     old, new = greeter(KEY), greeter([bytes(range(32)), KEY])
-    async with speaking_to(old, revision) as one, speaking_to(new, revision) as two:
+    async with (
+        speaking_to(old, revision) as one,
+        speaking_to(new, revision) as two,
+        speaking_to(greeter(), revision) as own,
+    ):
         more = {"requestState": (await call(one))["result"]["requestState"]}
         again = (await call(two, **more, inputResponses=answers(user_name="Ada")))["result"]
         assert list(again["inputRequests"]) == ["city"]
         assert (await call(one, requestState=again["requestState"]))["error"]["code"] == -32602
+        refused = (await call(own, **more))["error"]
+        assert (refused["code"], "state_key" in refused["message"]) == (-32602, True)
+        more = {"requestState": (await call(own))["result"]["requestState"]}
+        assert list((await call(own, **more))["result"]["inputRequests"]) == ["user_name"]
 
 
 @pytest.mark.requirement("mrtr.missing-response-rerequested")
 @modern
 async def test_missing_responses_are_requested_again(revision: str) -> None:
-    server = Server("both")
+    server = Server("several")
 
     @server.tool()
-    async def both(ctx: Context) -> str:
-        one, two = await ctx.ask_all(
-            ctx.elicit("One?", NAME, key="one"), ctx.elicit("Two?", NAME, key="two")
+    async def ask(ctx: Context) -> str:
+        told = await ctx.ask_all(
+            ctx.elicit("One?", NAME, key="one"), *(ctx.elicit("Who?", NAME) for _ in range(3))
         )
-        return f"{one.content} {two.content}"
+        return " ".join(each.content["name"] for each in told if each.content)
 
     async with speaking_to(server, revision) as end:
-        params = {"name": "both"}
+        params = {"name": "ask"}
         wrong = (await call(end, params, inputResponses=answers(other="x")))["result"]
-        assert list(wrong["inputRequests"]) == ["one", "two"]
-        more = {"inputResponses": answers(two="B"), "requestState": wrong["requestState"]}
-        part = (await call(end, params, **more))["result"]
-        assert list(part["inputRequests"]) == ["one"]
-        more = {"inputResponses": answers(one="A"), "requestState": part["requestState"]}
-        last = await call(end, params, **more)
-    assert text_in(last) == "{'name': 'A'} {'name': 'B'}"
-
-
-@modern
-async def test_equal_questions_have_keys_of_their_own(revision: str) -> None:
-    server = Server("same")
-
-    @server.tool()
-    async def thrice(ctx: Context) -> str:
-        answers = await ctx.ask_all(*(ctx.elicit("Who?", NAME) for _ in range(3)))
-        return " ".join(each.content["name"] for each in answers if each.content)
-
-    async with speaking_to(server, revision) as end:
-        result = (await call(end, {"name": "thrice"}))["result"]
-        first, *others = keys = list(result["inputRequests"])
+        one, first, *others = wrong["inputRequests"]
+        assert one == "one"
         assert re.fullmatch("elicitation-[0-9a-f]{16}", first)
         assert others == [f"{first}-2", f"{first}-3"]
-        named = dict(zip(keys, "ABC", strict=True))
-        more = {"inputResponses": answers(**named), "requestState": result["requestState"]}
-        assert text_in(await call(end, {"name": "thrice"}, **more)) == "A B C"
-
-
-@pytest.mark.anyio
-async def test_of_questions_asked_together_the_first_failure_counts() -> None:
-    cancelled: list[str] = []
-
-    async def answer(value: str) -> str:
-        await anyio.lowlevel.checkpoint()
-        return value
-
-    async def pend() -> None:
-        raise InputPending
-
-    async def fail(text: str) -> None:
-        raise ValueError(text)
-
-    async def wait() -> None:
-        try:
-            await anyio.sleep_forever()
-        except anyio.get_cancelled_exc_class():
-            cancelled.append("wait")
-            raise
-
-    assert await gather((answer("a"), answer("b"))) == ["a", "b"]
-    with pytest.raises(InputPending):
-        await gather((answer("a"), pend(), answer("b")))
-    late = answer("late")
-    with pytest.raises(ValueError, match="one"):
-        await gather((wait(), pend(), fail("one"), late))
-    assert cancelled == ["wait"]
-    assert inspect.getcoroutinestate(late) == inspect.CORO_CLOSED
+        named = dict(zip((first, *others), "ABC", strict=True))
+        more = {"inputResponses": answers(**named), "requestState": wrong["requestState"]}
+        part = (await call(end, params, **more))["result"]
+        assert list(part["inputRequests"]) == ["one"]
+        more = {"inputResponses": answers(one="1"), "requestState": part["requestState"]}
+        assert text_in(await call(end, params, **more)) == "1 A B C"
 
 
 @pytest.mark.requirement("mrtr.extra-responses-ignored")
@@ -311,55 +262,134 @@ async def test_an_answer_that_is_none_is_refused(revision: str, wrong: Any) -> N
             assert answer["error"]["code"] == -32602
 
 
-@pytest.mark.requirement("mrtr.input-request-kinds", "mrtr.at-least-one-field")
+@pytest.mark.requirement(
+    "mrtr.at-least-one-field",
+    "mrtr.input-requests-optional",
+    "resources.read-input-required",
+    "prompts.get-input-required",
+)
+@modern
+async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
+    class Pause(InputRequired):
+        """A class of the user's own."""
+
+    server = Server("busy")
+
+    async def busy(ctx: Context) -> str | InputRequired:
+        return f"after {ctx.request_state}" if ctx.is_retry else Pause(state="a w\u00e9it\n")
+
+    server.add_tool(busy)
+    server.add_prompt(busy)
+    server.add_resource(busy, "x://busy", name="busy")
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("tools/call", {"name": "busy", "arguments": {}}),
+        ("prompts/get", {"name": "busy"}),
+        ("resources/read", {"uri": "x://busy"}),
+    ]
+    async with connect_respondent(server, revision) as client:
+        for method, params in requests:
+            answer = await client.ask(method, params)
+            assert "after a w\\u00e9it\\n" in json.dumps(answer["result"])
+        assert [round.keys() - {"_meta"} for round in client.rounds] == [
+            {"resultType", "requestState"}
+        ] * 3
+
+
+INTEGER = {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (InputRequired, None),
+        (Text | None | InputRequired, None),
+        (int | InputRequired, {"result": INTEGER}),
+        (InputRequired | Numbers, {"n": INTEGER}),
+    ],
+)
+async def test_a_return_type_may_say_that_input_is_asked_for(annotation: Any, schema: Any) -> None:
+    async def tool(ctx: Context) -> Any: ...
+
+    tool.__annotations__["return"] = annotation
+    server = Server("typed")
+    server.add_tool(tool)
+    async with speaking_to(server, IN[-1]) as end:
+        (listed,) = (await end.ask("tools/list"))["result"]["tools"]
+    assert listed.get("outputSchema", {"properties": None})["properties"] == schema
+
+
+@pytest.mark.requirement(
+    "mrtr.input-request-kinds",
+    "mrtr.at-least-one-field",
+    "elicitation.mode-values",
+    "elicitation.message-required",
+)
 @modern
 @pytest.mark.parametrize(
-    ("made", "reason"),
+    ("method", "params"),
     [
-        (lambda: InputRequired({"a": {"method": "x/custom"}}), "no input request"),
-        (lambda: InputRequired({"a": {"method": "ping"}}), "no input request"),
-        (lambda: InputRequired({"a": {"method": "sampling/createMessage"}}), "result"),
-        (lambda: InputRequired({"a": {"method": "elicitation/create", "params": {}}}), "result"),
+        ("x/custom", None),
+        ("ping", None),
+        ("sampling/createMessage", None),
+        ("elicitation/create", {}),
+        (
+            "elicitation/create",
+            {"mode": "popup", "message": "Who?", "requestedSchema": {"type": "object"}},
+        ),
+        ("elicitation/create", {"message": "Who?"}),
+        ("elicitation/create", {"requestedSchema": {"type": "object", "properties": {}}}),
+        ("elicitation/create", {"mode": "url", "message": "Go"}),
+        ("elicitation/create", {"mode": "form", "message": "Go", "url": "https://x.example"}),
     ],
 )
 async def test_only_what_a_client_can_be_asked_leaves(
-    revision: str, made: Any, reason: str
+    revision: str, method: str, params: Any
 ) -> None:
+    wanted = {"method": method, **({} if params is None else {"params": params})}
     server = Server("odd")
-    server.tool(name="odd")(lambda: made())
+    server.add_tool(lambda: InputRequired({"a": wanted}), name="odd")
     async with speaking_to(server, revision) as end:
         answer = await call(end, {"name": "odd"})
     assert answer["error"]["code"] == -32603
-    assert reason in answer["error"]["message"]
 
 
-@pytest.mark.requirement("mrtr.at-least-one-field", "mrtr.input-requests-optional")
-@modern
-async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
-    server = Server("busy")
-
-    @server.tool()
-    async def busy(ctx: Context) -> str | InputRequired:
-        return (
-            f"after {ctx.request_state}" if ctx.is_retry else InputRequired(state="a w\u00e9it\n")
-        )
-
-    @server.tool()
-    async def nothing() -> InputRequired:
-        return InputRequired()
-
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_where_servers_send_requests_no_result_asks_for_input(revision: str) -> None:
+    server = Server("own")
+    server.add_tool(lambda: InputRequired(state="s"), name="ask")
     async with connect_respondent(server, revision) as client:
-        assert text_in(await client.call("busy")) == "after a w\u00e9it\n"
-        assert [round.keys() - {"_meta"} for round in client.rounds] == [
-            {"resultType", "requestState"}
-        ]
-        assert (await client.call("nothing"))["result"]["isError"]
+        answer = await client.call("ask")
+    assert answer["error"]["code"] == -32603
 
 
-@pytest.mark.requirement("mrtr.capability-gate")
+@pytest.mark.parametrize(
+    "requests", [None, {"a": {"params": {}}}, {"a": {"method": "roots/list", "id": 1}}]
+)
+def test_an_input_request_is_a_method_and_its_params(requests: Any) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        InputRequired(requests)
+
+
+@pytest.mark.requirement("mrtr.capability-gate", "tools.call-input-required-needs-capability")
 @modern
-async def test_only_what_the_client_declared_is_asked(revision: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "params", "capabilities", "required"),
+    [
+        ("elicitation/create", FORM, {}, {"elicitation": {}}),
+        ("elicitation/create", FORM, {"elicitation": {"url": {}}}, {"elicitation": {"form": {}}}),
+        ("elicitation/create", PAGE, {"elicitation": {}}, {"elicitation": {"url": {}}}),
+        ("sampling/createMessage", {}, {"elicitation": {}}, {"sampling": {}}),
+        ("roots/list", {}, {}, {"roots": {}}),
+    ],
+)
+async def test_only_what_the_client_declared_is_asked(
+    revision: str, method: str, params: Any, capabilities: Any, required: Any
+) -> None:
     server = Server("careful")
+
+    @server.tool()
+    async def insist() -> InputRequired:
+        return InputRequired({"who": {"method": method, "params": params}})
 
     @server.tool()
     async def ask(ctx: Context) -> str:
@@ -367,21 +397,14 @@ async def test_only_what_the_client_declared_is_asked(revision: str) -> None:
             await ctx.elicit("Who?", NAME)
         return (await ctx.sample("hi", max_tokens=1)).text
 
-    @server.tool()
-    async def insist(ctx: Context) -> str:
-        told = await ctx.ask_all(ctx.sample("hi", max_tokens=1), ctx.elicit("Who?", NAME))
-        return str(told)
-
-    can: dict[str, Any] = {"sampling": {}}
-    async with connect_respondent(
-        server, revision, {"sampling/createMessage": SAMPLED}, can
-    ) as client:
+    async with connect_respondent(server, revision, {}, capabilities) as client:
+        error = (await client.call("insist"))["error"]
+    assert error["code"] == REVISIONS[revision].facts.errors.missing_capability
+    assert error["data"] == {"requiredCapabilities": required}
+    sampled = {"sampling/createMessage": SAMPLED}
+    async with connect_respondent(server, revision, sampled, {"sampling": {}}) as client:
         assert text_in(await client.call("ask")) == "Paris"
         assert [method for method, _ in client.asked] == ["sampling/createMessage"]
-        answer = await client.call("insist")
-    error = REVISIONS[revision].facts.errors.missing_capability
-    assert answer["error"]["code"] == error
-    assert answer["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
 
 
 @pytest.mark.requirement("mrtr.state-integrity", "mrtr.request-state-format")
@@ -411,12 +434,3 @@ async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: s
         assert asked["params"]["message"] == "Sure?"
         forged = await call(client.end, params, requestState=own)
     assert forged["error"]["code"] == -32602
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_where_servers_send_requests_no_result_asks_for_input(revision: str) -> None:
-    server = Server("own")
-    server.tool(name="ask")(lambda: InputRequired(state="s"))
-    async with connect_respondent(server, revision) as client:
-        answer = await client.call("ask")
-    assert answer["error"]["code"] == -32603

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from kit.wire import ALL, PER_REQUEST, speaking_to
+from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime import Context, ProtocolError, Server, connect, connect_sync
 from mcpgen_runtime.errors import METHOD_NOT_FOUND, MethodNotFoundError, RemoteError
 from mcpgen_runtime.protocol.requests import METHOD_CHARACTERS
@@ -51,23 +51,26 @@ def members(result: Any) -> dict[str, Any]:
     return {name: each for name, each in result.items() if name not in ("_meta", "resultType")}
 
 
-async def untyped_handler(params, ctx):  # type: ignore[no-untyped-def] # as users write it
-    return {"params": params, "revision": ctx.revision}
+def handlers() -> dict[str, Any]:
+    """Functions that return their params and the revision."""
 
+    async def untyped(params, ctx):  # type: ignore[no-untyped-def] # as users write it
+        return {"params": params, "revision": ctx.revision}
 
-def in_thread(params, ctx):  # type: ignore[no-untyped-def] # as users write it
-    ctx.progress(1)
-    return {"params": params, "revision": ctx.revision}
+    def in_thread(params, ctx):  # type: ignore[no-untyped-def] # as users write it
+        ctx.progress(1)
+        return {"params": params, "revision": ctx.revision}
 
+    async def typed(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        return {"params": params, "revision": ctx.revision}
 
-async def typed_handler(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
-    return {"params": params, "revision": ctx.revision}
+    return {"untyped": untyped, "in a thread": in_thread, "typed": typed}
 
 
 @every
-@pytest.mark.parametrize("function", [untyped_handler, in_thread, typed_handler])
-async def test_a_custom_method_takes_params_and_context(revision: str, function: Any) -> None:
-    async with connect(server_with_method(function), revision=revision) as client:
+@pytest.mark.parametrize("form", handlers())
+async def test_a_custom_method_takes_params_and_context(revision: str, form: str) -> None:
+    async with connect(server_with_method(handlers()[form]), revision=revision) as client:
         for params in ({"a": [1]}, {}, None):
             result = await client.request("acme/thing", params)
             assert members(result) == {"params": params or {}, "revision": revision}
@@ -93,33 +96,29 @@ async def test_a_result_says_its_type_where_results_do(revision: str, result: An
 
 @pytest.mark.parametrize("revision", [ALL[0], NEWEST])
 def test_the_blocking_client_calls_custom_methods(revision: str) -> None:
-    with connect_sync(server_with_method(untyped_handler), revision=revision) as client:
+    with connect_sync(server_with_method(handlers()["untyped"]), revision=revision) as client:
         result = client.request("acme/thing", {"a": 1})
         assert members(result) == {"params": {"a": 1}, "revision": revision}
         with pytest.raises(RemoteError):
             client.request("acme/other")
 
 
-def of_params(params):  # type: ignore[no-untyped-def] # as users write it
-    return {"got": params}
+async def test_a_custom_method_takes_what_it_names() -> None:
+    def of_params(params):  # type: ignore[no-untyped-def] # as users write it
+        return {"got": params}
 
+    def of_context(ctx):  # type: ignore[no-untyped-def] # as users write it
+        return {"got": ctx.meta.get("k")}
 
-def of_context(ctx):  # type: ignore[no-untyped-def] # as users write it
-    return {"got": ctx.meta.get("k")}
+    def of_nothing() -> dict[str, Any]:
+        return {"got": None}
 
-
-def of_nothing() -> dict[str, Any]:
-    return {"got": None}
-
-
-@pytest.mark.parametrize(
-    ("function", "got"),
-    [(of_params, {"a": 1}), (of_context, "v"), (of_nothing, None)],
-)
-async def test_a_custom_method_takes_what_it_names(function: Any, got: Any) -> None:
-    async with connect(server_with_method(function)) as client:
-        result = await client.request("acme/thing", {"a": 1}, meta={"k": "v"})
-        assert members(result) == {"got": got}
+    for function, got in ((of_params, {"a": 1}), (of_context, "v"), (of_nothing, None)):
+        async with connect(server_with_method(function)) as client:
+            result = await client.request("acme/thing", {"a": 1}, meta={"k": "v"})
+            assert members(result) == {"got": got}
+    with pytest.raises(TypeError, match="or of params and ctx, got none"):
+        Server("ours").method("acme/thing", params=Order)(of_nothing)
 
 
 @every
@@ -157,19 +156,17 @@ async def test_the_annotation_types_and_checks_the_params(
         (Order("fig"), {"name": "fig", "count": 1}),
         (OrderStruct("fig"), {"name": "fig", "count": 1}),
         (OrderModel(name="fig"), {"name": "fig", "count": 1}),
+        *((value, None) for value in ("text", 5, [1], object())),
     ],
 )
 async def test_results_are_objects_of_any_kind(revision: str, value: Any, result: Any) -> None:
     async with connect(server_with_method(lambda: value), revision=revision) as client:
-        assert members(await client.request("acme/thing")) == result
-
-
-@pytest.mark.parametrize("value", ["text", 5, [1], object()])
-async def test_any_other_result_is_an_error_that_says_so(value: Any) -> None:
-    async with connect(server_with_method(lambda: value)) as client:
-        with pytest.raises(RemoteError, match=r"method 'acme/thing': .*result") as info:
-            await client.request("acme/thing")
-        assert info.value.code == -32603
+        if result is not None:
+            assert members(await client.request("acme/thing")) == result
+        else:
+            with pytest.raises(RemoteError, match=r"method 'acme/thing': .*result") as info:
+                await client.request("acme/thing")
+            assert info.value.code == -32603
 
 
 @every
@@ -185,7 +182,7 @@ async def test_an_error_of_the_function_reaches_the_client(revision: str) -> Non
 
 @every
 async def test_unknown_methods_are_errors_of_the_protocol(revision: str) -> None:
-    async with connect(server_with_method(untyped_handler), revision=revision) as client:
+    async with connect(server_with_method(handlers()["untyped"]), revision=revision) as client:
         with pytest.raises(RemoteError) as info:
             await client.request("acme/other", {"a": 1})
         assert info.value.code == METHOD_NOT_FOUND
@@ -197,34 +194,11 @@ async def test_unknown_methods_are_errors_of_the_protocol(revision: str) -> None
         assert members(result)["revision"] == revision
 
 
-@every
-async def test_params_that_are_no_object_are_refused(revision: str) -> None:
-    async with speaking_to(server_with_method(untyped_handler), revision) as end:
-        answer = await end.ask("acme/thing", {"a": 1})
-        assert members(answer["result"])["params"] == {"a": 1}
-        assert (await end.ask("acme/nothing"))["error"]["code"] == METHOD_NOT_FOUND
+def test_a_function_of_other_parameters_is_refused() -> None:
+    def two(first: int, second: int) -> None: ...
 
+    def two_and_context(first: int, second: int, ctx: Context) -> None: ...
 
-def takes_two_params(first: int, second: int) -> None: ...
-
-
-def takes_two_params_and_context(first: int, second: int, ctx: Context) -> None: ...
-
-
-def test_a_function_without_params_has_none_with_a_type() -> None:
-    with pytest.raises(TypeError, match="or of params and ctx, got none"):
-        Server("ours").method("acme/thing", params=Order)(of_nothing)
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda params, ctx, more: None,
-        takes_two_params,
-        takes_two_params_and_context,
-        lambda *params: None,
-    ],
-)
-def test_a_function_of_other_parameters_is_refused(function: Any) -> None:
-    with pytest.raises(TypeError, match="method 'acme/thing': expected"):
-        server_with_method(function)
+    for function in (lambda params, ctx, more: None, two, two_and_context, lambda *params: None):
+        with pytest.raises(TypeError, match="method 'acme/thing': expected"):
+            server_with_method(function)

@@ -14,8 +14,6 @@ from kit.wire import ALL, HANDSHAKE
 from mcpgen_runtime import Context, MiddlewareRequest, Next, RemoteError, Server
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
-
 NEWEST = ALL[-1]
 TOOLS_CHANGED = "notifications/tools/list_changed"
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from pydantic import SecretStr
 
@@ -27,8 +23,6 @@ from mcpgen_runtime import (
     ToolSearch,
     connect,
 )
-from mcpgen_runtime.protocol import jsonrpc
-from mcpgen_runtime.server.toolkit import tool_discovery
 from mcpgen_runtime.server.toolkit.tool_discovery import (
     KEPT_INDEXES,
     QUERY_CHARACTERS,
@@ -37,7 +31,7 @@ from mcpgen_runtime.server.toolkit.tool_discovery import (
 )
 from mcpgen_runtime.testing import connected
 
-pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
+pytestmark = pytest.mark.on_asyncio
 
 every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", PER_REQUEST[-1:])
@@ -94,6 +88,15 @@ async def test_a_client_lists_two_tools_and_calls_what_it_finds(revision: str) -
         assert called.content[0].text == "Oslo: 2 x sun"
 
 
+async def test_the_two_tools_read_and_others_may_be_listed_beside() -> None:
+    async with connect(city(ToolSearch(listed=["weather", "openGate"]))) as client:
+        find, call, *others = await client.list_tools()
+        assert [find.name, call.name] == ["search_tools", "call_tool"]
+        assert [tool.name for tool in others] == ["get_forecast", "openGate"]
+    assert (find.annotations.read_only_hint, find.annotations.open_world_hint) == (True, False)
+    assert (find.output_schema, call.output_schema, call.annotations) == (None, None, None)
+
+
 QUERIES = {
     "forecasts": ["get_forecast"],
     "get-forecast": ["get_forecast"],
@@ -118,14 +121,16 @@ async def test_tools_are_found_by_name_description_and_arguments(revision: str, 
 
 @newest
 async def test_the_best_tool_comes_first_and_few_are_returned(revision: str) -> None:
-    server = Server("many", discovery=ToolSearch(results=3))
-    for number in range(40):
-        server.add_tool(lambda: "", name=f"t{number}", description="Reads one of many files.")
-    server.add_tool(lambda: "", name="file_reader", description="Reads.")
-    async with connect(server, revision=revision) as client:
-        assert await search(client, "file") == ["file_reader", "t0", "t1"]
-        assert await search(client, "file", limit=1) == ["file_reader"]
-        assert len(await search(client, "file", limit=30)) == 3
+    for results in (1, 3, 5):
+        server = Server("many", discovery=ToolSearch(results=results) if results != 5 else "search")
+        for number in range(40):
+            server.add_tool(lambda: "", name=f"t{number}", description="Reads one of many files.")
+        server.add_tool(lambda: "", name="file_reader", description="Reads.")
+        async with connect(server, revision=revision) as client:
+            found = await search(client, "file")
+            assert found == ["file_reader", "t0", "t1", "t2", "t3"][:results]
+            assert await search(client, "file", limit=1) == ["file_reader"]
+            assert len(await search(client, "file", limit=30)) == results
 
 
 @newest
@@ -156,24 +161,6 @@ async def test_a_search_beyond_its_bounds_is_an_error_of_few_words(
 
 
 @newest
-async def test_a_search_returns_five_tools_unless_told_otherwise(revision: str) -> None:
-    server = city()
-    for number in range(3):
-        server.add_tool(lambda: "", name=f"t{number}")
-    async with connect(server, revision=revision) as client:
-        assert len(await search(client, "")) == 5
-    assert ToolSearch(results=1).results == 1
-
-
-@newest
-async def test_the_two_tools_read_and_have_no_schema_of_results(revision: str) -> None:
-    async with connect(city(), revision=revision) as client:
-        find, call = await client.list_tools()
-    assert (find.annotations.read_only_hint, find.annotations.open_world_hint) == (True, False)
-    assert (find.output_schema, call.output_schema, call.annotations) == (None, None, None)
-
-
-@newest
 async def test_a_search_may_be_limited_to_tags(revision: str) -> None:
     async with connect(city(), revision=revision) as client:
         assert await search(client, "", tags=["outdoor"]) == ["get_forecast", "openGate"]
@@ -181,22 +168,6 @@ async def test_a_search_may_be_limited_to_tags(revision: str) -> None:
         assert await search(client, "gate", tags=["weather"]) == []
         refused = await client.call_tool("search_tools", {"query": "", "tags": ["rail"]})
     assert refused.content[0].text == "no tool has the tags rail; tags: outdoor, weather"
-
-
-@newest
-async def test_tools_may_be_listed_beside_by_name_and_tag(revision: str) -> None:
-    async with connect(city(ToolSearch(listed=["weather", "openGate"])), revision=revision) as one:
-        assert await names(one) == ["search_tools", "call_tool", "get_forecast", "openGate"]
-
-
-async def outcome(client: Any, name: str, arguments: dict[str, Any], *, directly: bool) -> Any:
-    """The outcome of a call: a result, or the text of an error."""
-    try:
-        if directly:
-            return await client.call_tool(name, arguments)
-        return await call(client, name, **arguments)
-    except RemoteError as error:
-        return error.code, str(error)
 
 
 @every
@@ -213,10 +184,19 @@ async def outcome(client: Any, name: str, arguments: dict[str, Any], *, directly
 async def test_a_call_is_checked_as_one_by_the_name_of_the_tool(
     revision: str, name: str, arguments: dict[str, Any]
 ) -> None:
+    ends: list[Any] = []
     async with connect(city(), revision=revision) as client:
-        ends = [await outcome(client, name, arguments, directly=each) for each in (True, False)]
+        for tool, given in (
+            (name, arguments),
+            ("call_tool", {"name": name, "arguments": arguments}),
+        ):
+            try:
+                result: Any = await client.call_tool(tool, given)
+                ends.append((result.is_error, result.content[0].text))
+            except RemoteError as error:
+                ends.append((error.code, str(error)))
     assert ends[0] == ends[1]
-    assert isinstance(ends[0], tuple) or ends[0].is_error
+    assert ends[0][0]
 
 
 @newest
@@ -329,16 +309,24 @@ async def test_a_called_tool_asks_its_client(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", [SESSIONS[-1], PER_REQUEST[-1]])
 async def test_a_call_without_scopes_gets_the_challenge_of_the_tool(revision: str) -> None:
-    params = {"name": "call_tool", "arguments": {"name": "pay_bill", "arguments": {"amount": 3}}}
     async with asgi(city(), auth=protected_settings()) as http:
+
+        async def ask(tool: str, **arguments: Any) -> Any:
+            params = {"name": tool, "arguments": arguments}
+            return await http.ask(revision, "tools/call", params)
+
         http.fields["authorization"] = bearer(token_of(scope="mcp:read"))
         if revision in SESSIONS:
             await http.initialize(revision)
-        reply = await http.ask(revision, "tools/call", params)
+        reply = await ask("call_tool", name="pay_bill", arguments={"amount": 3})
         assert reply.status == 403
         assert "money" in challenge_in(reply).parameters["scope"].split()
+        assert (await http.ask(revision, "tools/list")).status == 200
+        # a name among the arguments of another tool, and none at all
+        for name, arguments in (("openGate", {"name": "pay_bill"}), ("call_tool", {})):
+            assert (await ask(name, **arguments)).status == 200
         http.fields["authorization"] = bearer(token_of(scope="mcp:read money"))
-        reply = await http.ask(revision, "tools/call", params)
+        reply = await ask("call_tool", name="pay_bill", arguments={"amount": 3})
         assert reply.status == 200
 
 
@@ -372,40 +360,3 @@ def test_a_search_is_declared_as_it_can_be() -> None:
         ToolSearch(listed="weather")
     with pytest.raises(ValueError, match="tool 'search_tools' is registered already"):
         city().add_tool(lambda: "", name="search_tools")
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "name"),
-    [
-        ("tools/call", {"name": "call_tool", "arguments": {"name": "pay_bill"}}, "pay_bill"),
-        ("tools/call", {"name": "openGate", "arguments": {"name": "pay_bill"}}, "openGate"),
-        ("tools/call", {"name": "call_tool", "arguments": {}}, "call_tool"),
-        ("prompts/get", {"name": "call_tool", "arguments": {"name": "pay_bill"}}, "call_tool"),
-    ],
-)
-def test_scopes_of_a_call_are_those_of_the_tool_within(
-    method: str, params: dict[str, Any], name: str
-) -> None:
-    def name_in(message: Any) -> list[str]:
-        return [json.loads(bytes(message.params))["name"]]
-
-    scopes_of = tool_discovery.with_inner_calls(name_in)
-    assert scopes_of(jsonrpc.Request(1, method, msgspec.Raw(json.dumps(params).encode()))) == [name]
-
-
-def test_an_index_is_read_by_any_thread() -> None:
-    index = tool_discovery._index((("a", "b", "c"),))
-    with ThreadPoolExecutor(1) as threads:
-        assert threads.submit(lambda: [*index.search("b")]).result() == [0]
-
-
-def test_an_index_that_is_forgotten_closes_its_database() -> None:
-    tool_discovery._index.cache_clear()
-    index = tool_discovery._index((("a", "b", "c"),))
-    database = index._database
-    assert [*index.search("b")] == [0]
-    tool_discovery._index.cache_clear()
-    del index
-    gc.collect()
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        database.execute("SELECT 1")

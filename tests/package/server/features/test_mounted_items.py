@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import anyio
@@ -12,6 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import asgi
+from kit.live import text_of
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     Context,
@@ -29,15 +29,11 @@ from mcpgen_runtime._wire import replace
 from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.r2026_07_28.server import ServerHandlers
 from mcpgen_runtime.server.toolkit.content import Contents
-from mcpgen_runtime.server.toolkit.mounted_items import Mount
 from mcpgen_runtime.testing import connected
-
-pytestmark = pytest.mark.anyio
 
 NEWEST = ALL[-1]
 both = pytest.mark.parametrize("revision", [HANDSHAKE[0], NEWEST])
 TOOLS_CHANGED = "notifications/tools/list_changed"
-UPDATED = "notifications/resources/updated"
 
 
 def git(**settings: Any) -> Server:
@@ -62,14 +58,6 @@ def git(**settings: Any) -> Server:
     def review(branch: str) -> str:
         return f"review {branch}"
 
-    @server.completion(prompt="review", argument="branch")
-    def branches(text: str) -> list[str]:
-        return [name for name in ("main", "next") if name.startswith(text)]
-
-    @server.completion(template="repo://{branch}/tip", argument="branch")
-    def more_branches(text: str) -> list[str]:
-        return ["dev"]
-
     return server
 
 
@@ -81,11 +69,6 @@ def main(**settings: Any) -> Server:
         return "pong"
 
     return server
-
-
-def text_of(result: Any) -> str:
-    text: str = result.content[0].text
-    return text
 
 
 async def names(client: Any) -> list[str]:
@@ -121,44 +104,32 @@ async def test_everything_of_a_mounted_server_has_the_prefix_and_works(revision:
 
 @both
 async def test_completions_come_along(revision: str) -> None:
-    server = main()
-    server.mount(git(), prefix="git")
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
-        prompt = {"type": "ref/prompt", "name": "git_review"}
-        template = {"type": "ref/resource", "uri": "repo://git/{branch}/tip"}
-        for ref, expected in ((prompt, ["main"]), (template, ["dev"])):
-            params = {"ref": ref, "argument": {"name": "branch", "value": "m"}}
-            assert (
-                await client.request("completion/complete", params)
-            ).completion.values == expected
-
-
-async def test_a_mounted_prompt_without_completions_has_no_suggestions() -> None:
-    server, child = main(), Server("child")
+    server, child = main(), git()
+    server.mount(child, prefix="git")
+    child.add_prompt(lambda branch: branch, "plain")
     server.completion(prompt="own", argument="text")(lambda text: ["x"])
 
-    @child.prompt()
-    def review(branch: str) -> str:
-        return f"review {branch}"
+    @child.completion(prompt="review", argument="branch")
+    def branches(text: str) -> list[str]:
+        return [name for name in ("main", "next") if name.startswith(text)]
 
-    server.mount(child, prefix="child")
-    async with connected(server, revision=NEWEST) as pair:
+    child.completion(template="repo://{branch}/tip", argument="branch")(lambda text: ["dev"])
+    async with connected(server, revision=revision) as pair:
         client: Any = pair.client
-        ref = {"type": "ref/prompt", "name": "child_review"}
-        params: Any = {"ref": ref, "argument": {"name": "branch", "value": "m"}}
-        assert (await client.request("completion/complete", params)).completion.values == []
-        params["argument"]["name"] = "other"
-        with pytest.raises(RemoteError, match="'child_review' has no argument 'other'"):
-            await client.request("completion/complete", params)
 
+        async def complete(ref: dict[str, str], name: str = "branch") -> list[str]:
+            params = {"ref": ref, "argument": {"name": name, "value": "m"}}
+            values: list[str] = (
+                await client.request("completion/complete", params)
+            ).completion.values
+            return values
 
-async def test_without_prefix_names_stay_as_they_are() -> None:
-    server = main()
-    server.mount(git())
-    assert [tool.name for tool in await server.list_tools()] == ["ping", "status"]
-    contents: Any = (await server.read_resource("repo://main/tip")).contents
-    assert contents[0].uri == "repo://main/tip"
+        plain = {"type": "ref/prompt", "name": "git_plain"}
+        assert await complete({"type": "ref/prompt", "name": "git_review"}) == ["main"]
+        assert await complete({"type": "ref/resource", "uri": "repo://git/{branch}/tip"}) == ["dev"]
+        assert await complete(plain) == []
+        with pytest.raises(RemoteError, match="prompt 'plain' has no argument 'other'"):
+            await complete(plain, "other")
 
 
 async def test_a_mount_is_live_both_ways_and_clients_are_notified() -> None:
@@ -189,7 +160,7 @@ async def test_mounts_nest_and_a_server_may_be_mounted_twice() -> None:
     server, middle, child = main(), Server("middle"), git()
     server.mount(middle, prefix="dev")
     middle.mount(child, prefix="git")
-    server.mount(child)
+    server.mount(child)  # without a prefix, names stay as they are
     child.add_tool(lambda: "logged", name="log")
     tools = {tool.name for tool in await server.list_tools()}
     assert tools == {"ping", "dev_git_status", "dev_git_log", "status", "log"}
@@ -224,50 +195,23 @@ async def test_uris_in_results_are_those_that_a_client_can_read() -> None:
         assert message.content.resource.uri == "repo://git/head"
 
 
-@pytest.mark.parametrize(
-    ("prefix", "inner", "outer"),
-    [
-        ("sub", "x://a/{b}", "x://sub/a/{b}"),
-        ("sub", "x:a//b", "x:sub/a//b"),
-        ("sub", "x:/a", "x:sub//a"),
-        (None, "x://a", "x://a"),
-        (None, "{x}", "{x}"),
-    ],
-)
-def test_an_outer_uri_leads_back_to_the_inner_one(
-    prefix: str | None, inner: str, outer: str
-) -> None:
-    mount = Mount(Server("inner")._dispatcher, prefix)
-    assert mount.outer_uri(inner) == outer
-    assert mount.inner_uri(outer) == inner
-
-
-def test_a_uri_that_is_of_no_mount_has_no_inner_form() -> None:
-    mount = Mount(Server("inner")._dispatcher, "sub")
-    for uri in ("x://other/a", "x://sub", "x:sub", "sub/a", "{x}"):
-        assert mount.inner_uri(uri) is None
-    with pytest.raises(ValueError, match=r"resource '\{x\}': expected a scheme before the first"):
-        mount.outer_uri("{x}")
-    names = {"a": "sub_a", "sub_a": "sub_sub_a"}
-    assert {name: mount.outer_name(name) for name in names} == names
-    assert [mount.inner_name(name) for name in ("sub_a", "a", "sub")] == ["a", None, None]
-
-
-async def test_uris_without_authority_have_the_prefix_after_the_scheme() -> None:
+async def test_a_prefix_stands_after_the_scheme_of_a_uri() -> None:
     server, child = main(), Server("child")
-
-    @child.resource("urn:isbn:{number}")
-    def book(number: str) -> str:
-        return number
-
-    @child.resource("file:///etc/motd")
-    def motd() -> str:
-        return "hello"
-
+    uris = {
+        "urn:isbn:{number}": "urn:a.b/isbn:12",
+        "file:///etc/motd": "file://a.b//etc/motd",
+        "x:a//b": "x:a.b/a//b",
+        "x:/a": "x:a.b//a",
+    }
+    for inner in uris:
+        child.add_resource(lambda number="": f"read {number}", inner, name=inner)
     server.mount(child, prefix="a.b")
-    for uri, expected in (("urn:a.b/isbn:12", "12"), ("file://a.b//etc/motd", "hello")):
-        contents: Any = (await server.read_resource(uri)).contents
-        assert (contents[0].uri, contents[0].text) == (uri, expected)
+    for inner, outer in uris.items():
+        contents: Any = (await server.read_resource(outer)).contents
+        assert (contents[0].uri, contents[0].text) == (outer, f"read {'12' * ('{' in inner)}")
+    for other in ("x:a//b", "x://other/a", "x:a.b", "urn:isbn:12"):
+        with pytest.raises(RemoteError, match="resource not found"):
+            await server.read_resource(other)
 
 
 @pytest.mark.parametrize(
@@ -289,30 +233,26 @@ async def test_a_mount_that_is_refused_changes_nothing(prefix: str, text: str) -
     assert [tool.name for tool in await server.list_tools()] == ["ping", "ping_status"]
 
 
-async def test_a_name_that_a_mounted_server_gave_up_is_free() -> None:
-    server, child = main(), git()
-    server.mount(child, prefix="git")
-    child.remove_tool("status")
-    server.add_tool(lambda: "own", name="git_status")
-    server.remove_tool("git_status")
-    assert [tool.name for tool in await server.list_tools()] == ["ping"]
-
-
 async def test_names_stay_unique_after_mounting() -> None:
     server, middle, child = main(), Server("middle"), git()
     server.mount(middle, prefix="a")
     middle.mount(child, prefix="b")
     with pytest.raises(ValueError, match="'a_b_status' is registered already"):
         server.add_tool(lambda: "x", name="a_b_status")
-    server.add_tool(lambda: "x", name="a_b_log")
-    with pytest.raises(ValueError, match="'a_b_log' is registered already"):
-        child.add_tool(lambda: "x", name="log")
+    child.remove_tool("status")
+    server.add_tool(lambda: "x", name="a_b_status")  # given up by the mounted server
+    with pytest.raises(ValueError, match="'a_b_status' is registered already"):
+        child.add_tool(lambda: "x", name="status")
     child.method("acme/find")(lambda: None)
     with pytest.raises(ValueError, match="acme/find"):
         server.method("acme/find")(lambda: None)
 
 
-def test_a_server_can_not_contain_itself() -> None:
+def test_some_servers_can_not_be_mounted() -> None:
+    class Handlers(ServerHandlers):
+        async def list_tools(self, params: Any, ctx: Any) -> Any:
+            return {"tools": []}
+
     outer, inner = Server("outer"), Server("inner")
     outer.mount(inner, prefix="inner")
     for target in (outer, inner):
@@ -322,20 +262,8 @@ def test_a_server_can_not_contain_itself() -> None:
         outer.mount(inner, prefix="inner")
     with pytest.raises(TypeError, match="mount: expected"):
         outer.mount("https://example.com/mcp")  # type: ignore[arg-type]  # what the test is about
-
-
-@dataclass
-class Seat:
-    """A form that a tool asks the user to fill in."""
-
-    row: int
-
-
-class Choosing(ClientHandlers):
-    """Answers questions."""
-
-    async def elicit(self, params: Any, ctx: Any) -> Any:
-        return {"action": "accept", "content": {"row": 7}}
+    with pytest.raises(ValueError, match="handles tools/list by a low-level handler"):
+        outer.mount(Server("low", handlers=[Handlers()]), prefix="low")
 
 
 def asking_server() -> Server:
@@ -345,30 +273,30 @@ def asking_server() -> Server:
     async def book(ctx: Context) -> str:
         await ctx.progress(1, 2)
         await ctx.warning("booking")
-        reply: Any = await ctx.elicit("Which row?", Seat)
-        return f"row {reply.content.row}"
+        reply: Any = await ctx.elicit("Which row?", int)
+        return f"row {reply.content}"
 
     return server
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE[-1], NEWEST])
-async def test_progress_logs_and_questions_of_a_mounted_tool_arrive(
-    revision: str,
-) -> None:
+async def test_progress_logs_and_questions_of_a_mounted_tool_arrive(revision: str) -> None:
+    class Choosing(ClientHandlers):
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            return {"action": "accept", "content": {"value": 7}}
+
     server = main()
     server.mount(asking_server(), prefix="seat")
-    reports: list[tuple[float, float | None]] = []
-
-    def report(progress: float, total: float | None, message: str | None) -> None:
-        reports.append((progress, total))
-
+    reports: list[Any] = []
     async with connected(server, revision=revision, handlers=Choosing()) as pair:
         client: Any = pair.client
         if revision in PER_REQUEST:
             client.ask_for_logs("info")
-        result = await client.call_tool("seat_book", on_progress=report)
+        result = await client.call_tool(
+            "seat_book", on_progress=lambda *report: reports.append(report)
+        )
         assert text_of(result) == "row 7"
-        assert reports[:1] == [(1, 2)]
+        assert reports[0][:2] == (1, 2)
         assert "booking" in [
             message["params"]["data"]
             for message in pair.received
@@ -388,7 +316,7 @@ async def test_the_state_of_a_call_is_signed_by_the_outer_server() -> None:
     async with asgi(process()) as one, asgi(process()) as two:
         asked = await one.ask(NEWEST, "tools/call", call, capabilities=capabilities)
         [key] = asked.result["inputRequests"]
-        reply = {key: {"action": "accept", "content": {"row": 7}}}
+        reply = {key: {"action": "accept", "content": {"value": 7}}}
         retry = call | {"inputResponses": reply, "requestState": asked.result["requestState"]}
         done = await two.ask(NEWEST, "tools/call", retry, capabilities=capabilities)
     assert done.result["content"][0]["text"] == "row 7"
@@ -465,23 +393,6 @@ async def test_lifespans_are_entered_once_and_each_server_has_state(
     outer.mount(git(), prefix="git")
 
 
-async def test_dependencies_of_a_mounted_server_can_be_overridden() -> None:
-    server, child = main(), Server("child")
-
-    def open_db() -> str:
-        return "real"
-
-    @child.tool()
-    async def read(db: Annotated[str, Depends(open_db)]) -> str:
-        return db
-
-    server.mount(child, prefix="db")
-    assert text_of(await server.call_tool("db_read")) == "real"
-    with server.override(open_db, lambda: "empty"):
-        assert text_of(await server.call_tool("db_read")) == "empty"
-    assert text_of(await server.call_tool("db_read")) == "real"
-
-
 @both
 async def test_updates_of_a_mounted_resource_have_its_outer_uri(revision: str) -> None:
     server, child = main(), git(subscribe=True)
@@ -501,16 +412,28 @@ async def test_updates_of_a_mounted_resource_have_its_outer_uri(revision: str) -
                 await client.subscribe("repo://git/none")
 
 
-async def test_custom_methods_come_along_without_prefix() -> None:
+async def test_methods_and_dependencies_come_along_without_prefix() -> None:
+    def open_db() -> str:
+        return "real"
+
     server, child = main(), Server("child")
     server.mount(child, prefix="x")
 
-    @child.method("acme/find", params=Seat, result=Seat)
-    async def find(params: Seat) -> Seat:
-        return Seat(params.row + 1)
+    @child.method("acme/find")
+    async def find(params: dict[str, int]) -> dict[str, int]:
+        return {"row": params["row"] + 1}
 
-    async with asgi(server) as http:
-        assert (await http.ask(NEWEST, "acme/find", {"row": 1})).result["row"] == 2
+    @child.tool()
+    async def read(db: Annotated[str, Depends(open_db)]) -> str:
+        return db
+
+    async with connected(server, revision=NEWEST) as pair:
+        client: Any = pair.client
+        assert (await client.request("acme/find", {"row": 1}))["row"] == 2
+        assert text_of(await client.call_tool("x_read")) == "real"
+        with server.override(open_db, lambda: "empty"):
+            assert text_of(await client.call_tool("x_read")) == "empty"
+        assert text_of(await client.call_tool("x_read")) == "real"
 
 
 @pytest.mark.parametrize("forbidden", ["listed", "hidden"])
@@ -535,18 +458,9 @@ async def test_scopes_of_mounted_tools_are_kept_by_the_outer_server(forbidden: A
         assert text_of(await client.call_tool("db_drop")) == "dropped"
 
 
-def test_a_server_that_lists_by_a_low_level_handler_is_refused() -> None:
-    class Handlers(ServerHandlers):
-        async def list_tools(self, params: Any, ctx: Any) -> Any:
-            return {"tools": []}
-
-    with pytest.raises(ValueError, match="handles tools/list by a low-level handler"):
-        main().mount(Server("low", handlers=[Handlers()]), prefix="low")
-
-
-def locked_server(**settings: Any) -> Server:
+def locked_server() -> Server:
     """A server whose tools change what their session shows."""
-    server = Server("locked", **settings)
+    server = Server("locked")
 
     @server.tool()
     async def unlock(ctx: Context) -> None:
@@ -560,14 +474,8 @@ def locked_server(**settings: Any) -> Server:
     async def reset(ctx: Context) -> None:
         await ctx.reset_visibility()
 
-    @server.tool()
-    async def gold() -> str:
-        return "gold"
-
-    @server.resource("gold://bar")
-    def bar() -> str:
-        return "bar"
-
+    server.add_tool(lambda: "gold", "gold")
+    server.add_resource(lambda: "bar", "gold://bar", name="bar")
     server.disable("gold", "gold://bar")
     return server
 
@@ -606,15 +514,3 @@ async def test_a_mounted_tool_shows_and_hides_in_its_session_alone(
         assert [tool.name for tool in await others.list_tools()] == names
         await client.call_tool("a_b_reset")
         assert [tool.name for tool in await client.list_tools()] == names
-
-
-async def test_a_mounted_tool_shows_nothing_the_outer_server_hides() -> None:
-    main, inner = Server("main"), locked_server()
-    main.mount(inner)
-    inner.enable("gold")
-    main.disable("gold")
-    inner.disable("gold")
-    async with connected(main, revision=HANDSHAKE[-1]) as pair:
-        client: Any = pair.client
-        await client.call_tool("unlock")
-        assert "gold" not in [tool.name for tool in await client.list_tools()]

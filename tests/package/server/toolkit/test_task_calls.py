@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from kit.asgi_client import asgi
+from kit.cached import Clock
 from kit.requestor import (
     ACCEPTED,
     RELATED,
@@ -35,9 +36,7 @@ from mcpgen_runtime import (
 from mcpgen_runtime.r2025_11_25.models import ListTasksResult, Task
 from mcpgen_runtime.runtime.task_store import LEASE_SECONDS
 
-pytestmark = pytest.mark.anyio
 everywhere = pytest.mark.parametrize("transport", ["memory", "http"])
-FAILURE = {"code": -32603, "message": "out of order"}
 ABOUT = ("tasks/get", "tasks/result", "tasks/cancel")
 
 
@@ -177,6 +176,7 @@ async def test_a_task_is_created_at_once_and_has_its_result(transport: str) -> N
     "tasks.ttl-override",
     "tasks.ttl-actual",
     "tasks.limit-ttl",
+    "tasks.task-id-param-wins",
     revisions=(REVISION,),
 )
 async def test_a_client_may_ask_for_less_time_to_live(
@@ -184,8 +184,12 @@ async def test_a_client_may_ask_for_less_time_to_live(
 ) -> None:
     async with requestor("memory", Work(ttl=own).server) as client:
         task = await client.start("waits", asked)
+        other = await client.start("waits", asked)
         assert task["ttl"] == actual
-        assert (await client.result("tasks/get", {"taskId": task["taskId"]}))["ttl"] == actual
+        about = {"taskId": task["taskId"], "_meta": {RELATED: {"taskId": other["taskId"]}}}
+        assert await client.result("tasks/get", about) == task
+        assert (await client.result("tasks/cancel", about))["taskId"] == task["taskId"]
+        assert (await client.result("tasks/get", {"taskId": other["taskId"]})) == other
 
 
 @pytest.mark.requirement("tasks.id-unique", "tasks.secure-ids", revisions=(REVISION,))
@@ -197,6 +201,14 @@ async def test_ids_of_tasks_are_unique_and_nobody_can_guess_them() -> None:
         ids = {(await client.start("quick"))["taskId"] for _ in range(200)}
     assert len(ids) == 200
     assert all(len(each) >= 22 for each in ids)  # of 64 characters: more than 128 bits
+    for name in ("ttl", "poll_interval", "limit"):
+        options: dict[str, Any] = {name: 0}
+        with pytest.raises(ValueError, match=f"{name}: expected more than 0, got 0"):
+            Tasks(server, **options)
+    short = Work(ttl=0.0001, poll_interval=0.0001)
+    async with requestor("memory", short.server) as client:
+        task = await client.start("waits")
+        assert (task["ttl"], task["pollInterval"]) == (1, 1)
 
 
 @everywhere
@@ -271,6 +283,17 @@ async def test_a_question_waits_for_a_request_of_the_result(transport: str) -> N
         assert statuses.count("working") == 2
 
 
+async def test_a_question_that_the_client_refuses_fails_in_the_tool() -> None:
+    async with requestor("memory", Work().server) as client:
+        task_id = (await client.start("asks"))["taskId"]
+        waiting = await client.begin("tasks/result", {"taskId": task_id})
+        question = await client.called("elicitation/create")
+        error = {"code": -1, "message": "not now"}
+        await client.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+        assert (await client.response(waiting))["result"]["isError"] is True
+        await client.reaches(task_id, "failed")
+
+
 @everywhere
 async def test_a_question_is_asked_again_by_the_next_request(transport: str) -> None:
     async with requestor(transport, Work().server) as client:
@@ -286,17 +309,6 @@ async def test_a_question_is_asked_again_by_the_next_request(transport: str) -> 
         await client.answer(again, ACCEPTED)
         await client.answer(await client.called("elicitation/create"), ACCEPTED)
         assert "result" in await client.response(waiting)
-
-
-async def test_a_question_that_the_client_refuses_fails_in_the_tool() -> None:
-    async with requestor("memory", Work().server) as client:
-        task_id = (await client.start("asks"))["taskId"]
-        waiting = await client.begin("tasks/result", {"taskId": task_id})
-        question = await client.called("elicitation/create")
-        error = {"code": -1, "message": "not now"}
-        await client.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
-        assert (await client.response(waiting))["result"]["isError"] is True
-        await client.reaches(task_id, "failed")
 
 
 @everywhere
@@ -341,15 +353,22 @@ async def test_messages_of_a_task_name_it_and_have_its_token(transport: str) -> 
     "tasks.cancel-stops",
     "tasks.cancel-transitions-first",
     "tasks.cancel-may-delete",
+    "tasks.cancel-not-by-notification",
     "tasks.terminal-is-final",
     "tasks.transitions-from-working",
+    "cancellation.tasks-use-own-method",
     revisions=(REVISION,),
 )
 async def test_a_cancelled_task_is_stopped_and_stays_cancelled(transport: str) -> None:
     work = Work()
     async with requestor(transport, work.server) as client:
-        task_id = (await client.start("waits"))["taskId"]
+        params = {"name": "waits", "arguments": {}, "task": {}}
+        call = await client.begin("tools/call", params)
+        task_id = (await client.response(call))["result"]["task"]["taskId"]
+        await client.notify("notifications/cancelled", {"requestId": call})
+        assert (await client.result("tasks/get", {"taskId": task_id}))["status"] == "working"
         waiting = await client.begin("tasks/result", {"taskId": task_id})
+        assert not work.ended.is_set()
         cancelled = await client.result("tasks/cancel", {"taskId": task_id})
         assert (cancelled["taskId"], cancelled["status"]) == (task_id, "cancelled")
         assert "_meta" not in cancelled
@@ -375,28 +394,27 @@ async def test_a_task_that_ends_after_its_cancellation_stays_so(transport: str) 
 
 
 @everywhere
-@pytest.mark.requirement("tasks.cancel-not-by-notification", revisions=(REVISION,))
-@pytest.mark.requirement("cancellation.tasks-use-own-method", revisions=(REVISION,))
-async def test_a_notification_does_not_cancel_a_task(transport: str) -> None:
-    work = Work()
-    async with requestor(transport, work.server) as client:
-        params = {"name": "waits", "arguments": {}, "task": {}}
-        call = await client.begin("tools/call", params)
-        task_id = (await client.response(call))["result"]["task"]["taskId"]
-        await client.notify("notifications/cancelled", {"requestId": call})
-        assert (await client.result("tasks/get", {"taskId": task_id}))["status"] == "working"
-        work.go.set()
-        await client.reaches(task_id, "completed")
+@pytest.mark.requirement(
+    "tasks.error-unknown-id",
+    "tasks.error-informative",
+    "tasks.error-internal",
+    revisions=(REVISION,),
+)
+async def test_an_unknown_task_or_a_broken_store_is_an_error(transport: str) -> None:
+    class Broken(MemoryTaskStore):
+        async def load(self, task_id: str, before: Any = None) -> TaskRecord | None:
+            raise OSError("disk on fire")
 
-
-@everywhere
-@pytest.mark.requirement("tasks.error-unknown-id", "tasks.error-informative", revisions=(REVISION,))
-async def test_an_unknown_task_is_an_error(transport: str) -> None:
-    async with requestor(transport, Work().server) as client:
-        for method in ABOUT:
-            response = await client.ask(method, {"taskId": "x"})
-            assert response["error"]["code"] == -32602
-            assert "task that has not expired, got 'x'" in response["error"]["message"]
+    for store, code, text in (
+        (MemoryTaskStore(), -32602, "task that has not expired, got 'x'"),
+        (Broken(), -32603, ""),
+    ):
+        async with requestor(transport, Work(store=store).server) as client:
+            for method in ABOUT:
+                error = (await client.ask(method, {"taskId": "x"}))["error"]
+                assert error["code"] == code
+                assert text in error["message"]
+                assert "fire" not in error["message"]
 
 
 @pytest.mark.requirement(
@@ -414,18 +432,6 @@ async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
         assert len(store) == 0
         for method in ABOUT:
             assert await client.code(method, {"taskId": task_id}) == -32602
-
-
-@pytest.mark.requirement("tasks.task-id-param-wins", revisions=(REVISION,))
-async def test_the_id_in_the_params_names_the_task() -> None:
-    work = Work()
-    async with requestor("memory", work.server) as client:
-        own, other = [(await client.start("waits"))["taskId"] for _ in range(2)]
-        meta = {RELATED: {"taskId": other}}
-        for method in ("tasks/get", "tasks/cancel"):
-            task = await client.result(method, {"taskId": own, "_meta": meta})
-            assert task["taskId"] == own
-        assert (await client.result("tasks/get", {"taskId": other}))["status"] == "working"
 
 
 @everywhere
@@ -477,20 +483,6 @@ async def test_a_long_list_of_tasks_has_pages() -> None:
             assert code == -32602, garbage
 
 
-@pytest.mark.requirement("tasks.error-internal", revisions=(REVISION,))
-async def test_a_store_that_fails_is_an_internal_error() -> None:
-    class Broken(MemoryTaskStore):
-        async def load(self, task_id: str, before: Any = None) -> TaskRecord | None:
-            raise OSError("disk on fire")
-
-    async with requestor("memory", Work(store=Broken()).server) as client:
-        task_id = (await client.start("waits"))["taskId"]
-        for method in ABOUT:
-            response = await client.ask(method, {"taskId": task_id})
-            assert response["error"]["code"] == -32603
-            assert "fire" not in response["error"]["message"]
-
-
 @pytest.mark.requirement("tasks.limit-concurrent", revisions=(REVISION,))
 async def test_more_tasks_than_the_limit_are_refused() -> None:
     async with requestor("memory", Work(limit=2).server) as client:
@@ -511,24 +503,6 @@ async def test_sessions_of_one_network_share_what_a_client_may_have() -> None:
             reply = await one.ask(REVISION, "tools/call", call)
             refused.append("no more of one client" in reply.body.decode())
         assert refused == [False, False, True, False, False]
-
-
-async def test_a_result_waits_for_a_store_that_can_not_be_reached() -> None:
-    class Unreachable(MemoryTaskStore):
-        failures = 2
-
-        async def change(self, record: TaskRecord) -> bool:
-            if self.failures:
-                self.failures -= 1
-                raise TransportError("not now")
-            return await super().change(record)
-
-    work = Work(store=Unreachable())
-    async with requestor("memory", work.server) as client:
-        task_id = (await client.start("waits"))["taskId"]
-        work.go.set()
-        response = await client.ask("tasks/result", {"taskId": task_id})
-        assert response["result"]["content"][0]["text"] == "done"
 
 
 def test_a_lease_is_renewed_each_second() -> None:
@@ -572,18 +546,9 @@ async def test_a_request_finds_a_task_whose_process_is_gone(method: str) -> None
         assert (await client.reaches(task_id, "failed"))["status"] == "failed"
 
 
-class Clock:
-    """The time, as a test sets it."""
-
-    now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def repeating(**options: Any) -> Work:
+def repeating(store: MemoryTaskStore, **options: Any) -> Work:
     """A server whose tool `repeats` runs again if its process is gone."""
-    work = Work(**options)
+    work = Work(store=store, **options)
 
     @work.server.tool(runner=work.tasks.runner(restart="again"))
     async def repeats() -> str:
@@ -597,7 +562,7 @@ def repeating(**options: Any) -> Work:
 async def test_a_task_runs_four_times_at_most(earlier: int, status: str) -> None:
     clock = Clock()
     store = MemoryTaskStore(clock=clock)
-    gone, other = repeating(store=store), repeating(store=store)
+    gone, other = repeating(store), repeating(store)
     other.go.set()
     async with requestor("memory", gone.server) as client:
         task_id = (await client.start("repeats"))["taskId"]
@@ -612,7 +577,7 @@ async def test_a_task_runs_four_times_at_most(earlier: int, status: str) -> None
 async def test_a_lost_task_waits_for_a_process_with_room() -> None:
     clock = Clock()
     store = MemoryTaskStore(clock=clock)
-    gone, other = repeating(store=store), repeating(store=store, limit=1)
+    gone, other = repeating(store), repeating(store, limit=1)
     async with requestor("memory", gone.server) as client:
         task_id = (await client.start("repeats"))["taskId"]
     async with requestor("memory", other.server) as client:
@@ -620,54 +585,35 @@ async def test_a_lost_task_waits_for_a_process_with_room() -> None:
         clock.now += LEASE_SECONDS + 1
         lost = await client.result("tasks/get", {"taskId": task_id})
         assert lost["status"] == "working"
-        assert (await store.load(task_id)).fence == 1
         other.go.set()
         await client.reaches(first, "completed")
         await client.reaches(task_id, "completed")
 
 
-async def test_numbers_of_tasks_have_defaults_and_are_checked() -> None:
-    server = Server("defaults")
-    for name in ("ttl", "poll_interval", "limit"):
-        options: dict[str, Any] = {name: 0}
-        with pytest.raises(ValueError, match=f"{name}: expected more than 0, got 0"):
-            Tasks(server, **options)
-    server.tool("quick", runner=Tasks(server))(lambda: "")
-    async with requestor("memory", server) as client:
-        task = await client.start("quick")
-        assert (task["ttl"], task["pollInterval"]) == (3_600_000, 1000)
-        assert len(task["taskId"]) == 32
-    short = Work(ttl=0.0001, poll_interval=0.0001)
-    async with requestor("memory", short.server) as client:
-        task = await client.start("waits")
-        assert (task["ttl"], task["pollInterval"]) == (1, 1)
-
-
-async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
-    store = MemoryTaskStore()
-    work = Work(store=store)
-    async with requestor("memory", work.server) as client:
-        task_id = (await client.start("waits"))["taskId"]
-        record = await store.load(task_id)
-        assert record is not None
-        await store.change(record.next_version(status="cancelled"))
-        work.go.set()
-        await work.ended.wait()
-        assert (await client.reaches(task_id, "cancelled"))["status"] == "cancelled"
-
-
 async def test_a_task_that_ends_before_its_cancellation_has_ended() -> None:
     class Overtaken(MemoryTaskStore):
+        failures = 2
+
         async def change(self, record: TaskRecord) -> bool:
+            if record.status == "completed" and self.failures:
+                self.failures -= 1
+                raise TransportError("not now")
             stored = await self.load(record.task_id)
             if record.status == "cancelled" and stored is not None:
-                await super().change(stored.next_version(status="failed", error=FAILURE))
+                error = {"code": -32603, "message": "out of order"}
+                await super().change(stored.next_version(status="failed", error=error))
             return await super().change(record)
 
-    async with requestor("memory", Work(store=Overtaken()).server) as client:
+    work = Work(store=Overtaken())
+    async with requestor("memory", work.server) as client:
         task_id = (await client.start("waits"))["taskId"]
         assert await client.code("tasks/cancel", {"taskId": task_id}) == -32602
         assert (await client.reaches(task_id, "failed"))["status"] == "failed"
+        # a result waits for a store that can not be reached
+        task_id = (await client.start("waits"))["taskId"]
+        work.go.set()
+        response = await client.ask("tasks/result", {"taskId": task_id})
+        assert response["result"]["content"][0]["text"] == "done"
 
 
 @pytest.mark.requirement("tasks.rate-limit", revisions=(REVISION,))
