@@ -19,8 +19,6 @@ from kit.wire import ALL
 from mcpgen_runtime import ClientHandlers, RemoteError, connect
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
-
 COMING_FROM = ROOT / "docs" / "coming-from.md"
 FEATURES = ROOT / "docs" / "features.md"
 LIBRARY = ("tools", "resources", "prompts", "context", "middleware", "composition")

@@ -23,10 +23,8 @@ from mcpgen_runtime.errors import (
     RequestTimeoutError,
     ResourceNotFoundError,
     RevisionError,
-    ServerStartError,
     ToolFailedError,
     ToolResultError,
-    last_lines,
 )
 from mcpgen_runtime.protocol.server_connection import UnsupportedRevisionError
 
@@ -161,40 +159,6 @@ def test_further_text_follows_where_there_is_any(
     assert vars(error) == kept
 
 
-START: dict[str, Any] = {"command": "a b", "argv": ["a", "b"]}
-
-
-@pytest.mark.parametrize(
-    ("members", "text"),
-    [
-        ({"exit_code": None}, "server 'a b' could not be started"),
-        ({"exit_code": 0}, "server 'a b' ended with exit code 0"),
-        ({"exit_code": 1, "reason": "w\n"}, r"server 'a b' ended with exit code 1; w\n"),
-        (
-            {"exit_code": 1, "reason": "why", "stderr_tail": ["x", "y\t"], "more": "more"},
-            "server 'a b' ended with exit code 1; why; last lines on stderr:\n  x\n  y\\t; more",
-        ),
-    ],
-)
-def test_a_server_that_ended_is_shown_with_its_last_lines(
-    members: dict[str, Any], text: str
-) -> None:
-    error = ServerStartError(**{"stderr_tail": [], **START, **members})
-    assert str(error) == text
-    assert (error.command, error.argv) == ("a b", ("a", "b"))
-    assert error.exit_code == members["exit_code"]
-    assert error.stderr_tail == tuple(members.get("stderr_tail", ()))
-    more = error.with_more("again")
-    assert str(more) == text.removesuffix("; more") + "; again"
-    assert more.reason == error.reason == members.get("reason", "")
-
-
-@pytest.mark.parametrize("size", [500, 501])
-def test_a_line_on_standard_error_is_cut(size: int) -> None:
-    assert last_lines(["x" * size]) == [f"last lines on stderr:\n  {cut('x' * size, 500)}"]
-    assert last_lines([]) == []
-
-
 @pytest.mark.parametrize(
     ("body", "excerpt"),
     [
@@ -212,13 +176,6 @@ def test_the_beginning_of_the_body_of_a_refusal_is_shown(body: bytes, excerpt: s
     assert str(error) == f"{URL} answered HTTP 404 Not Found{excerpt}"
     assert error.body == body
     assert str(HttpStatusError(URL, 404, "", body)) == f"{URL} answered HTTP 404{excerpt}"
-
-
-def test_texts_are_appended_to_a_refusal_in_order() -> None:
-    error = HttpStatusError(URL, 404, "", b"x", "one")
-    assert str(error) == f"{URL} answered HTTP 404: x; one"
-    assert str(error.with_more("two")) == f"{URL} answered HTTP 404: x; one; two"
-    assert str(HttpStatusError(URL, 404, "").with_more("two")) == f"{URL} answered HTTP 404; two"
 
 
 @pytest.mark.parametrize(

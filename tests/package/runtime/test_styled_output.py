@@ -144,13 +144,6 @@ def test_a_styled_table_has_columns_whose_cells_wrap() -> None:
     assert max(map(len, lines)) == 24
 
 
-def test_a_long_heading_of_a_table_wraps() -> None:
-    heading = "Tools of a server with a long name"
-    styled = print_styled(lambda output: output.table(heading, ["name", "use"], ROWS))
-    first, second, *_ = remove_styles(styled).splitlines()
-    assert (first.rstrip(), second.rstrip()) == ("Tools of a server with a", "long name")
-
-
 @pytest.mark.parametrize(
     ("name", "value", "kind"),
     [
