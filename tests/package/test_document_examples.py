@@ -425,6 +425,11 @@ def test_documents_that_need_a_sign_in_have_uncalled_functions() -> None:
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
 def test_a_page_names_the_file_that_its_block_imports(block: Block) -> None:
+    def imported_modules(source: str) -> set[str]:
+        """The modules that a block imports names of."""
+        nodes = ast.walk(ast.parse(source))
+        return {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+
     files = {f"{name}.py" for name in imported_modules(block.text)} & examples().keys()
     prose = prose_of(ROOT / block.document)
     assert [file for file in sorted(files) if f"`{file}`" not in prose] == []
@@ -437,9 +442,3 @@ def uncalled_functions(source: str) -> list[str]:
     defined = [f.name for f in tree.body if isinstance(f, functions) and not f.decorator_list]
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return [name for name in defined if name not in used]
-
-
-def imported_modules(source: str) -> set[str]:
-    """The modules that a block imports names of."""
-    nodes = ast.walk(ast.parse(source))
-    return {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}

@@ -89,6 +89,10 @@ def verdict(schema: dict[str, Any], value: Any) -> str | None:
     "number", range(len(SCHEMAS)), ids=lambda number: str(SCHEMAS[number])[:40]
 )
 def test_a_keyword_gives_the_verdicts_of_the_library(number: int) -> None:
+    def words(text: str | None) -> set[str]:
+        """The words of an error, which names properties in their order, and the library sorted."""
+        return {*re.findall(r"[\w'.]+", text or "")}
+
     schema = SCHEMAS[number]
     complaint = validator(schema, "tests")
     for value in VALUES:
@@ -106,11 +110,6 @@ def test_a_keyword_gives_the_verdicts_of_the_library(number: int) -> None:
 def test_a_multiple_is_one_in_decimals() -> None:
     assert validator({"multipleOf": 0.1}, "tests")(0.3) is None
     assert validator({"multipleOf": 0.1}, "tests")(0.35) is not None
-
-
-def words(text: str | None) -> set[str]:
-    """The words of an error, which names properties in their order, and the library sorted."""
-    return {*re.findall(r"[\w'.]+", text or "")}
 
 
 @pytest.mark.parametrize("keyword", ["const", "enum"])

@@ -260,18 +260,17 @@ def nested_schema(levels: int) -> dict[str, Any]:
     ids=["exponential", "in a dialect of its own", "nested", "circle"],
 )
 async def test_a_schema_that_asks_for_too_much_is_given_up(revision: str, schema: Any) -> None:
+    def validator_says(schema: Any, value: Any) -> str:
+        """The error of a schema, or of the value; `"None"` if the value is valid."""
+        try:
+            return str(validator(schema, "testing")(value))
+        except ValueError as error:
+            return str(error)
+
     said = validator_says(schema, {"a": 1})
     assert any(why in said for why in ("more work", "nested too deep", "in circles"))
     if "nested" not in said:
         assert said in str(await client_says(revision, schema, {"a": 1}))
-
-
-def validator_says(schema: Any, value: Any) -> str:
-    """The error of a schema, or of the value; `"None"` if the value is valid."""
-    try:
-        return str(validator(schema, "testing")(value))
-    except ValueError as error:
-        return str(error)
 
 
 def test_errors_are_counted_up_to_a_bound() -> None:

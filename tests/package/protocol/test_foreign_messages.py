@@ -81,17 +81,16 @@ def depths() -> range:
 
     Before Python 3.12 the calls under way count too, so that each depth matters.
     """
+    def is_too_deep(depth: int) -> bool:
+        """Whether JSON of this depth can't be decoded."""
+        try:
+            msgspec.json.decode(next(nested_texts(depth)))
+        except RecursionError:
+            return True
+        return False
+
     deepest = bisect_left(range(100_000), True, key=is_too_deep)
     return range(deepest - 100, deepest + 101, 1 if sys.version_info < (3, 12) else 10)
-
-
-def is_too_deep(depth: int) -> bool:
-    """Whether JSON of this depth can't be decoded."""
-    try:
-        msgspec.json.decode(next(nested_texts(depth)))
-    except RecursionError:
-        return True
-    return False
 
 
 def with_deep(message: Mapping[str, Any], deep: str) -> bytes:
@@ -149,18 +148,17 @@ def others_of(value: Any = "DEEP") -> Iterator[dict[str, Any]]:
     yield {"jsonrpc": "2.0", "id": 99, "error": {"code": value, "message": value}}
 
 
-def is_usable(end: End) -> bool:
-    """Whether an end answers a ping, and serves nothing that it did not hand on."""
-    assert end.revision is not None
-    if end.connection.state.role == "client" and not REVISIONS[end.revision].server_requests:
-        return True
-    (pong,) = end.say(request(end.revision, "ping", id="after"))
-    has_ping = "ping" in REVISIONS[end.revision].client_requests
-    return ("result" in pong) == has_ping and "after" not in tuple(end.connection.state.inbound)
-
-
 @pytest.mark.parametrize(("revision", "role"), BOTH)
 def test_a_message_nested_to_the_recursion_limit_fails_alone(revision: str, role: Role) -> None:
+    def is_usable(end: End) -> bool:
+        """Whether an end answers a ping, and serves nothing that it did not hand on."""
+        assert end.revision is not None
+        if end.connection.state.role == "client" and not REVISIONS[end.revision].server_requests:
+            return True
+        (pong,) = end.say(request(end.revision, "ping", id="after"))
+        has_ping = "ping" in REVISIONS[end.revision].client_requests
+        return ("result" in pong) == has_ping and "after" not in tuple(end.connection.state.inbound)
+
     end = end_of(revision, role)
     for message in (*requests_of(revision), *others_of()):
         for depth in depths():
@@ -217,27 +215,25 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
     assert kinds & {"OpenFailed", "UnmatchedResponse"}
 
 
-class Mirror(ClientHandlers):
-    """Answers with what it was asked."""
-
-    async def create_message(self, params: Any, ctx: Any) -> Any:
-        return {
-            "role": "assistant",
-            "content": {"type": "text", "text": "x"},
-            "model": "m",
-            "_meta": {"a/b": params.meta["a/b"]},
-        }
-
-
-class BytesServer(FakeServer):
-    """Does not look into answers: they may be nested too deep for that."""
-
-    async def send(self, message: OutgoingMessage) -> None:
-        if b'"assistant"' not in message.data:
-            await super().send(message)
-
-
 async def test_a_client_outlives_every_depth_that_it_answers_with() -> None:
+    class BytesServer(FakeServer):
+        """Does not look into answers: they may be nested too deep for that."""
+
+        async def send(self, message: OutgoingMessage) -> None:
+            if b'"assistant"' not in message.data:
+                await super().send(message)
+
+    class Mirror(ClientHandlers):
+        """Answers with what it was asked."""
+
+        async def create_message(self, params: Any, ctx: Any) -> Any:
+            return {
+                "role": "assistant",
+                "content": {"type": "text", "text": "x"},
+                "model": "m",
+                "_meta": {"a/b": params.meta["a/b"]},
+            }
+
     server = BytesServer(SESSION)
     params = {"messages": [], "maxTokens": 1, "_meta": {"a/b": "DEEP"}}
     asked = request(SESSION, "sampling/createMessage", params, id="deep")

@@ -192,15 +192,6 @@ async def test_a_notification_that_json_has_not_is_refused(make: Callable[[], An
     assert failures[0].startswith("notifications/message: params: no JSON form")
 
 
-async def failure_of(call: Call) -> Exception | None:
-    """The exception that a call raises; `None` if it returns."""
-    try:
-        await call()
-    except Exception as error:
-        return error
-    return None
-
-
 HOSTILE: dict[str, Any] = {
     "number": 5,
     "nothing": None,
@@ -216,6 +207,14 @@ HOSTILE: dict[str, Any] = {
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("revision", [HANDSHAKE[-1], ALL[-1]])
 async def test_a_call_with_an_argument_of_another_kind_says_so(revision: str, value: Any) -> None:
+    async def failure_of(call: Call) -> Exception | None:
+        """The exception that a call raises; `None` if it returns."""
+        try:
+            await call()
+        except Exception as error:
+            return error
+        return None
+
     async with live(App(names_back), revision) as (client, _):
         calls: list[Call] = [
             lambda: client.call_tool(value),

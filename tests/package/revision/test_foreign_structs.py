@@ -21,21 +21,20 @@ every = pytest.mark.parametrize("revision", ALL)
 mixed = pytest.mark.parametrize(("revision", "other"), [*permutations(ALL, 2)])
 
 
-def constant_server(revision: str, result: Any) -> Server:
-    """A server whose low-level handlers give this for every call and every list of tools."""
-
-    class Handlers(module_of(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
-        async def call_tool(self, params: Any, ctx: RequestContext) -> Any:
-            return result
-
-        async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
-            return result
-
-    return Server("gives", handlers=[Handlers()])
-
-
 async def answer(revision: str, result: Any, method: str = "tools/call") -> dict[str, Any]:
     """The message by which a server answers with this."""
+    def constant_server(revision: str, result: Any) -> Server:
+        """A server whose low-level handlers give this for every call and every list of tools."""
+
+        class Handlers(module_of(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
+            async def call_tool(self, params: Any, ctx: RequestContext) -> Any:
+                return result
+
+            async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
+                return result
+
+        return Server("gives", handlers=[Handlers()])
+
     params = {"name": "any"} if method == "tools/call" else None
     async with connected(constant_server(revision, result), revision=revision) as pair:
         with suppress(RemoteError):

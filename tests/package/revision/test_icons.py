@@ -39,13 +39,16 @@ BARE = Icon(src="https://a.example/i.png")
 @pytest.mark.requirement("icons.shape", "icons.attach-points")
 @having
 async def test_icons_pass_unchanged_on_everything_that_has_them(revision: str) -> None:
+    def text() -> str:
+        return "text"
+
     icons = [PNG, SVG]
     server = Server("iconic", icons=icons)
-    server.tool(icons=icons)(lambda: "text")
-    server.prompt("text", icons=icons)(lambda: "text")
-    server.resource("memo://one", name="one", icons=icons)(lambda: "text")
+    server.tool(icons=icons)(text)
+    server.prompt("text", icons=icons)(text)
+    server.resource("memo://one", name="one", icons=icons)(text)
     server.resource("memo://{name}", name="any", icons=icons)(lambda name: name)
-    server.tool("bare", icons=[BARE])(lambda: "text")
+    server.tool("bare", icons=[BARE])(text)
     async with live(server, revision) as (client, _):
         assert client.server_info["icons"] == ON_THE_WIRE
         for listed in (

@@ -114,30 +114,6 @@ async def test_a_client_passes_merged_objects_and_wire_objects_in(revision: str)
     assert typed.completion.values == wire.completion.values == ["Oslo"]
 
 
-class Answering(ClientHandlers):
-    """Answers with merged objects, some in a list, one of a revision without such requests."""
-
-    async def create_message(
-        self, params: models.CreateMessageRequestParams, ctx: RequestContext
-    ) -> models.CreateMessageResult:
-        first = params.messages[0].content
-        assert isinstance(first, models.TextContent)
-        assert params.tools is None or len(params.tools) == 1
-        content = models.TextContent(text=first.text + "?")
-        return models.CreateMessageResult(role="assistant", model="echo", content=content)
-
-    async def list_roots(self, params: Any, ctx: RequestContext) -> models.ListRootsResult:
-        return models.ListRootsResult(
-            roots=[models.Root(uri="file:///a"), models.Root(uri="file:///b")]
-        )
-
-    async def elicit(
-        self, params: models.ElicitRequestParams, ctx: RequestContext
-    ) -> models.ElicitResult:
-        assert isinstance(params, models.ElicitRequestFormParams)
-        return models.ElicitResult(action="accept", content={"city": params.message})
-
-
 def asker() -> Server:
     """A server that asks by merged objects and lists of them."""
     server = Server("asker")
@@ -170,6 +146,29 @@ def asker() -> Server:
 
 @pytest.mark.parametrize("revision", ASKING)
 async def test_handlers_and_sessions_pass_merged_objects_in(revision: str) -> None:
+    class Answering(ClientHandlers):
+        """Answers with merged objects, some in a list, one of a revision without such requests."""
+
+        async def create_message(
+            self, params: models.CreateMessageRequestParams, ctx: RequestContext
+        ) -> models.CreateMessageResult:
+            first = params.messages[0].content
+            assert isinstance(first, models.TextContent)
+            assert params.tools is None or len(params.tools) == 1
+            content = models.TextContent(text=first.text + "?")
+            return models.CreateMessageResult(role="assistant", model="echo", content=content)
+
+        async def list_roots(self, params: Any, ctx: RequestContext) -> models.ListRootsResult:
+            return models.ListRootsResult(
+                roots=[models.Root(uri="file:///a"), models.Root(uri="file:///b")]
+            )
+
+        async def elicit(
+            self, params: models.ElicitRequestParams, ctx: RequestContext
+        ) -> models.ElicitResult:
+            assert isinstance(params, models.ElicitRequestFormParams)
+            return models.ElicitResult(action="accept", content={"city": params.message})
+
     async with connect(asker(), revision=revision, handlers=Answering()) as client:
         result = await client.call_tool("ask")
         assert result.content[0].text == "Oslo? file:///a file:///b"

@@ -378,24 +378,6 @@ async def test_a_malformed_context_makes_the_span_a_root(spans: Spans) -> None:
     assert spans.named(CALL, SpanKind.SERVER).parent is None
 
 
-class SeenFields(TextMapPropagator):
-    """A propagator that records the fields that it is given."""
-
-    def __init__(self) -> None:
-        self.seen: dict[str, str] = {}
-
-    def extract(self, carrier: Any, context: Any = None, getter: Any = None) -> Context:
-        self.seen |= carrier
-        return context or Context()
-
-    def inject(self, carrier: Any, context: Any = None, setter: Any = None) -> None:
-        pass
-
-    @property
-    def fields(self) -> set[str]:
-        return {*self.seen}
-
-
 @pytest.mark.parametrize(
     ("field", "limit"),
     [
@@ -406,6 +388,23 @@ class SeenFields(TextMapPropagator):
     ],
 )
 async def test_long_trace_fields_are_not_read(spans: Spans, field: str, limit: int) -> None:
+    class SeenFields(TextMapPropagator):
+        """A propagator that records the fields that it is given."""
+
+        def __init__(self) -> None:
+            self.seen: dict[str, str] = {}
+
+        def extract(self, carrier: Any, context: Any = None, getter: Any = None) -> Context:
+            self.seen |= carrier
+            return context or Context()
+
+        def inject(self, carrier: Any, context: Any = None, setter: Any = None) -> None:
+            pass
+
+        @property
+        def fields(self) -> set[str]:
+            return {*self.seen}
+
     propagator, before = SeenFields(), propagate.get_global_textmap()
     propagate.set_global_textmap(propagator)
     try:

@@ -222,18 +222,17 @@ async def test_any_error_of_a_handler_is_one_answer_and_no_end(
         assert answer["result"]["content"][0]["text"] == "fine"
 
 
-class DeafApp(App):
-    """An application whose handlers of notifications fail."""
-
-    async def notified(self, ctx: RequestContext) -> None:
-        raise LookupError("the secret of /home/user/server.py")
-
-
 @pytest.mark.requirement("jsonrpc.notification-no-response", "jsonrpc.code-internal-error")
 @every
 async def test_a_failing_handler_answers_requests_and_no_notifications(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    class DeafApp(App):
+        """An application whose handlers of notifications fail."""
+
+        async def notified(self, ctx: RequestContext) -> None:
+            raise LookupError("the secret of /home/user/server.py")
+
     async def fail(ctx: RequestContext) -> Any:
         raise LookupError("the secret of /home/user/server.py")
 

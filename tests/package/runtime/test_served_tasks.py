@@ -69,13 +69,6 @@ class Person(ClientHandlers):
         return answer
 
 
-class Elicits(ClientHandlers):
-    """Has forms alone."""
-
-    async def elicit(self, params: Any, ctx: Any) -> Any:
-        return ACCEPTED
-
-
 async def begin(server: Requestor, method: str = ELICIT, task: Any = None, **meta: Any) -> Any:
     """The new task of a request."""
     params = {**PARAMS[method], "task": task or {}}
@@ -87,6 +80,12 @@ async def begin(server: Requestor, method: str = ELICIT, task: Any = None, **met
     "tasks.client-capability-shape", "tasks.declare-capability", revisions=(REVISION,)
 )
 async def test_a_client_declares_the_requests_that_may_be_tasks() -> None:
+    class Elicits(ClientHandlers):
+        """Has forms alone."""
+
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            return ACCEPTED
+
     flags: dict[str, Any] = {"list": {}, "cancel": {}}
     both: dict[str, Any] = {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}}
     async with asking_server(Person(), tasks=True) as server:

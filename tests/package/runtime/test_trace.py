@@ -317,20 +317,6 @@ async def test_an_error_about_a_secret_argument_does_not_show_it() -> None:
     assert "fish" not in str(info.value)
 
 
-class Records:
-    """A sink that keeps its records."""
-
-    def __init__(self) -> None:
-        self.closed = False
-        self.records: list[dict[str, Any]] = []
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        self.records.append(dict(record))
-
-    def close(self) -> None:
-        self.closed = True
-
-
 @pytest.mark.parametrize(
     ("message", "masked"),
     [
@@ -350,6 +336,19 @@ class Records:
     ],
 )
 def test_declared_secrets_are_masked_in_each_call(message: Any, masked: Any) -> None:
+    class Records:
+        """A sink that keeps its records."""
+
+        def __init__(self) -> None:
+            self.closed = False
+            self.records: list[dict[str, Any]] = []
+
+        def write(self, record: Mapping[str, Any]) -> None:
+            self.records.append(dict(record))
+
+        def close(self) -> None:
+            self.closed = True
+
     sink = Records()
     trace = Trace("name", sink, lambda tool: {"pin", "code"} if tool == "t" else ())
     trace.record_sent(json.dumps(message).encode())
