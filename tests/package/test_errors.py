@@ -26,7 +26,6 @@ from mcpgen_runtime.errors import (
     ToolFailedError,
     ToolResultError,
 )
-from mcpgen_runtime.protocol.server_connection import UnsupportedRevisionError
 
 URL = "https://a.example/mcp"
 
@@ -81,16 +80,6 @@ def test_a_capability_that_is_missing_is_named_with_its_path() -> None:
     assert str(error) == "asking needs the capability elicitation.url; it was not declared"
     assert error.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
     assert (error.code, error.path) == (-32600, ("elicitation", "url"))
-
-
-@pytest.mark.parametrize("size", [200, 201])
-def test_a_name_of_a_revision_is_repeated_within_bounds(size: int) -> None:
-    error = UnsupportedRevisionError("x" * size, ["b", "a"], -32004)
-    shown = "'" + "x" * 200 + "'" + ("" if size == 200 else "... (201 characters)")
-    assert str(error) == f"unsupported protocol version {shown}; supported: b, a"
-    assert error.data == {"supported": ["b", "a"], "requested": "x" * 200}
-    assert (error.code, error.supported) == (-32004, ("b", "a"))
-    assert error.requested == "x" * size
 
 
 @pytest.mark.parametrize("size", [1000, 1001])

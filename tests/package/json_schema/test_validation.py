@@ -139,9 +139,7 @@ async def test_a_schema_is_of_2020_12_unless_it_says_otherwise(
 
 @pytest.mark.requirement("json-schema.dialect-unstated")
 @pytest.mark.parametrize("revision", [name for name in ALL if name not in DIALECTS])
-async def test_plain_schemas_are_read_though_no_dialect_is_stated(
-    revision: str,
-) -> None:
+async def test_plain_schemas_are_read_though_no_dialect_is_stated(revision: str) -> None:
     schema = {**of(a={"type": "integer"}), "required": ["a"]}
     assert await server_says(revision, schema, {"a": 1}) is None
     assert await server_says(revision, schema, {"a": "1"}) is not None
@@ -185,9 +183,7 @@ def accept(**arguments: Any) -> str:
 
 @pytest.mark.requirement("json-schema.unsupported-dialect")
 @dialects
-async def test_an_unknown_dialect_is_named_and_concerns_one_tool(
-    revision: str,
-) -> None:
+async def test_an_unknown_dialect_is_named_and_concerns_one_tool(revision: str) -> None:
     mine = "https://example.com/my-dialect"
     server = Server("judge")
     server.tool("good")(text)

@@ -330,9 +330,7 @@ async def test_an_answer_that_crosses_the_cancellation_disturbs_nobody(revision:
 
 @pytest.mark.requirement("cancellation.races")
 @every
-async def test_an_answer_before_the_cancellation_needs_none(
-    revision: str,
-) -> None:
+async def test_an_answer_before_the_cancellation_needs_none(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client:
         with anyio.CancelScope() as scope:
@@ -380,9 +378,7 @@ async def test_a_server_that_is_cancelled_cancels_its_own_request(revision: str)
 
 @every
 @pytest.mark.on_asyncio  # trio's can't be raised by hand
-async def test_a_tool_that_raises_a_cancelled_error_is_answered(
-    revision: str,
-) -> None:
+async def test_a_tool_that_raises_a_cancelled_error_is_answered(revision: str) -> None:
     server = Server("fails")
 
     @server.tool()

@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 
-from kit.ends import both, end_of
 from kit.pair import Pair
 from kit.rules import revisions_holding
-from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS, URI
+from kit.samples import PARAMS, URI
 from kit.wire import (
     ALL_LISTS,
     UPDATED,
     ClientEnd,
     ServerEnd,
-    describe_as,
     facts,
     initialize,
     meta_of,
@@ -29,7 +27,7 @@ from kit.wire import (
 )
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
-from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError
+from mcpgen_runtime.errors import MissingCapabilityError
 from mcpgen_runtime.facts import Revision
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
@@ -39,7 +37,6 @@ from mcpgen_runtime.protocol.events import (
     SendError,
     SendLog,
     SendNotification,
-    SendRequest,
     SendResponse,
 )
 from mcpgen_runtime.protocol.lifecycle import Description, is_declared, missing_capability
@@ -404,12 +401,3 @@ def test_every_client_request_states_revision_and_capabilities(
         for params in (fitting, {**fitting, "_meta": {"x": 1}}):
             meta = client.ask(method, params, meta={"com.example/y": 2})["params"]["_meta"]
             assert meta.items() >= expected.items()
-
-
-@pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
-def test_nothing_is_asked_before_anything_is_agreed(revision: str, role: Any) -> None:
-    side = {"client": ClientConnection, "server": ServerConnection}[role]
-    fresh = side(REVISIONS, describe_as(EVERY_SERVER_CAPABILITY, "x"))
-    with pytest.raises(LocalProtocolError, match="nothing was agreed"):
-        fresh.send(SendRequest("ping"))
-    assert end_of(revision, role).connection.session or role == "server"

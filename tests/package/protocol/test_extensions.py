@@ -119,9 +119,7 @@ async def test_an_identifier_of_the_prescribed_form_is_declared(
 
 
 @pytest.mark.requirement("extensions.reserved-namespace", revisions=EVERY_REVISION)
-def test_an_unknown_official_identifier_gives_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_unknown_official_identifier_gives_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     Server("private", capabilities={"extensions": {"io.modelcontextprotocol/mine": {}}})
     assert "io.modelcontextprotocol/mine" in caplog.text
 
@@ -152,9 +150,7 @@ async def test_settings_that_are_no_object_are_refused_or_ignored(
 
 @pytest.mark.requirement("extensions.one-sided")
 @having
-async def test_without_the_other_side_one_uses_the_core_or_fails(
-    revision: str,
-) -> None:
+async def test_without_the_other_side_one_uses_the_core_or_fails(revision: str) -> None:
     server = extended_server()
     async with live(server, revision) as (client, _):
         assert text_of(await client.call_tool("level")) == "core"
@@ -214,9 +210,7 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 @pytest.mark.requirement("extensions.legacy-channel")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_in_a_session_extensions_need_both_sides(
-    revision: str,
-) -> None:
+async def test_in_a_session_extensions_need_both_sides(revision: str) -> None:
     client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
     async with speaking_to(extended_server(), revision, client) as end:
         answer = await end.ask("tools/call", {"name": "level"})

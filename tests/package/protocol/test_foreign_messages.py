@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from kit.ends import End, end_of
-from kit.live import App, FakeServer, live
+from kit.live import App, live
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.wire import (
@@ -30,9 +30,7 @@ from kit.wire import (
     sole,
     speaking_to,
 )
-from mcpgen_runtime import ClientHandlers, Server
-from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime import Server
 from mcpgen_runtime.errors import ProtocolError, RemoteError, ToolError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
@@ -81,6 +79,7 @@ def depths() -> range:
 
     Before Python 3.12 the calls under way count too, so that each depth matters.
     """
+
     def is_too_deep(depth: int) -> bool:
         """Whether JSON of this depth can't be decoded."""
         try:
@@ -186,9 +185,7 @@ def test_an_answer_of_maximal_depth_fails_its_call_alone(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
-def test_an_opening_answered_at_maximal_depth_ends_cleanly(
-    revision: str,
-) -> None:
+def test_an_opening_answered_at_maximal_depth_ends_cleanly(revision: str) -> None:
     result = {
         "protocolVersion": revision,
         "supportedVersions": [revision],
@@ -213,38 +210,6 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
     assert "Opened" in kinds
     # From Python 3.12 on, all that is decoded can be checked.
     assert kinds & {"OpenFailed", "UnmatchedResponse"}
-
-
-async def test_a_client_outlives_every_depth_that_it_answers_with() -> None:
-    class BytesServer(FakeServer):
-        """Does not look into answers: they may be nested too deep for that."""
-
-        async def send(self, message: OutgoingMessage) -> None:
-            if b'"assistant"' not in message.data:
-                await super().send(message)
-
-    class Mirror(ClientHandlers):
-        """Answers with what it was asked."""
-
-        async def create_message(self, params: Any, ctx: Any) -> Any:
-            return {
-                "role": "assistant",
-                "content": {"type": "text", "text": "x"},
-                "model": "m",
-                "_meta": {"a/b": params.meta["a/b"]},
-            }
-
-    server = BytesServer(SESSION)
-    params = {"messages": [], "maxTokens": 1, "_meta": {"a/b": "DEEP"}}
-    asked = request(SESSION, "sampling/createMessage", params, id="deep")
-    async with connect(server, revision=SESSION, handlers=Mirror()):
-        for depth in depths():
-            for deep in nested_texts(depth):
-                await server.say(with_deep(asked, deep))
-                await server.say(request(SESSION, "ping", id=depth))
-                while (answer := await server.next())["id"] != depth:
-                    pass
-                assert answer["result"] == {}
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])

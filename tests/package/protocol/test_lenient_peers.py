@@ -257,9 +257,7 @@ def test_any_stop_reason_is_passed_on(revision: str, reason: str) -> None:
 @pytest.mark.requirement("seed-compat.undeclared-capability-calls")
 @pytest.mark.requirement("seed-compat.tools-not-mandatory")
 @pytest.mark.parametrize("revision", revisions_holding("seed-compat.tools-not-mandatory"))
-def test_a_client_refuses_what_it_did_not_declare(
-    revision: str,
-) -> None:
+def test_a_client_refuses_what_it_did_not_declare(revision: str) -> None:
     pair = Pair(revision, server={"resources": {}})
     methods = [message.get("method") for message in pair.sent("client")]
     assert set(methods) <= {"server/discover", "initialize", "notifications/initialized"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import anyio
 import pytest
 
 from kit.ends import ASKED, answering_ends, begin_request, both, end_of
@@ -27,7 +26,6 @@ from kit.wire import (
     request,
     sent_messages,
     sent_request,
-    speaking_to,
 )
 from mcpgen_runtime.errors import (
     FrameError,
@@ -54,7 +52,6 @@ from mcpgen_runtime.protocol.events import (
 from mcpgen_runtime.protocol.handshake import handshake_connection
 from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, Session, State, Trigger
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.chosen import Server
 from requirements import EVERY_REVISION
 
 
@@ -257,24 +254,6 @@ def test_ping_is_answered_with_an_empty_result(revision: str, role: Role, params
         del message["params"]
     assert end.say(message) == [{"jsonrpc": "2.0", "id": "p", "result": {}}]
     assert not any(isinstance(event, RequestReceived) for event in end.events)
-
-
-@pytest.mark.requirement("ping.answered")
-@pytest.mark.parametrize("revision", revisions_holding("ping.answered"))
-async def test_ping_is_answered_while_a_tool_works(revision: str) -> None:
-    server, finish = Server("slow"), anyio.Event()
-
-    @server.tool()
-    async def work() -> str:
-        await finish.wait()
-        return "done"
-
-    async with speaking_to(server, revision) as end:
-        await end.send(request(revision, "tools/call", {"name": "work"}, id="work"))
-        assert (await end.ask("ping"))["result"] == {}
-        assert end.heard == []
-        finish.set()
-        assert (await end.receive())["id"] == "work"
 
 
 # Gateways exist that initialize by themselves and then forward the initialize of their client, and

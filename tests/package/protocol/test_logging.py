@@ -131,9 +131,7 @@ def test_a_level_that_can_not_be_set_leaves_the_former(revision: str, level: Any
 
 
 @by_session
-def test_a_log_message_may_come_before_the_confirmation(
-    revision: str,
-) -> None:
+def test_a_log_message_may_come_before_the_confirmation(revision: str) -> None:
     server = ServerEnd(None)
     assert server.send(SendLog(None, "error", "nobody there")) == []
     server.say(initialize(revision))
@@ -279,9 +277,7 @@ async def test_a_client_asks_for_messages_by_level_and_then_no_more(revision: st
 
 @pytest.mark.requirement("logging.rate-limit")
 @every
-async def test_a_client_flooded_with_logs_still_gets_its_answer(
-    revision: str,
-) -> None:
+async def test_a_client_flooded_with_logs_still_gets_its_answer(revision: str) -> None:
     server = FakeServer(revision)
     listener = Listener()
 

@@ -1,18 +1,17 @@
-"""Null for an optional member is absence: in every message that an end receives, at any depth.
+"""Null for an optional member is absence: in envelopes, in `_meta`, and in params of requests.
 
 `tests/decoding/test_null_members.py` has the types by themselves.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from kit.asgi_client import asgi, fields_of
-from kit.ends import end_of
+from kit.ends import SENT, asking_ends, begin_request, end_of
 from kit.samples import CALL, PARAMS, RESULTS, URI
 from kit.wire import (
     ALL,
@@ -24,51 +23,13 @@ from kit.wire import (
     facts,
     initialize,
     request,
-    sent_request,
     speaking_to,
 )
 from mcpgen_runtime import Server
-from mcpgen_runtime._wire import STRUCTS, UNSET, decoder, fields, is_many, is_object, tag_of
 from mcpgen_runtime.errors import RemoteError
-from mcpgen_runtime.facts import Method, Role, other
-from mcpgen_runtime.protocol.events import (
-    Event,
-    Ignored,
-    NotificationReceived,
-    ProgressReceived,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    SendRequest,
-)
+from mcpgen_runtime.facts import Role
+from mcpgen_runtime.protocol.events import ProgressReceived, RequestFailed, ResponseReceived
 from mcpgen_runtime.revisions import REVISIONS
-
-ENDS: list[tuple[str, Role]] = [(each, role) for each in ALL for role in ("server", "client")]
-
-
-def with_null(value: Any) -> Any:
-    """The JSON of a typed value, with null for each optional member that it does not have."""
-    if isinstance(value, STRUCTS):
-        tag = tag_of(type(value))
-        members = {} if tag is None else dict([tag])
-        for field in fields(type(value)):
-            member = getattr(value, field.name)
-            if member is not UNSET:
-                members[field.encode_name] = with_null(member)
-        return members
-    if is_object(value):
-        return {name: with_null(member) for name, member in value.items()}
-    return [with_null(each) for each in value] if is_many(value) else value
-
-
-def null_params(method: Method, revision: str, params: Any) -> Any:
-    """Params with null for each optional member that they do not have, `_meta` among them."""
-    if method.params is None:
-        return {"_meta": None}
-    wire = with_null(decoder(method.params)(json.dumps(params).encode()))
-    if wire.get("_meta"):
-        wire["_meta"] = null_meta(revision, wire["_meta"])
-    return wire
 
 
 def null_meta(revision: str, meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -80,84 +41,19 @@ def null_meta(revision: str, meta: Mapping[str, Any] | None) -> dict[str, Any] |
     return {**{key: None for key in named if key is not None}, **meta}
 
 
-def outcome(event: Event) -> Any:
-    """What an event says, apart from null in `_meta`, which is data."""
-    kind = type(event).__name__
-    match event:
-        case RequestReceived() | NotificationReceived():
-            meta = {key: each for key, each in event.meta.items() if each is not None}
-            return kind, event.method.name, without_null(with_null(event.params)), meta
-        case ProgressReceived():
-            return kind, event.id, event.progress, event.total, event.message
-        case ResponseReceived():
-            return kind, event.id, without_null(with_null(event.result))
-        case _:
-            return kind, event
-
-
-def without_null(value: Any) -> Any:
-    """JSON without members that are null."""
-    if isinstance(value, dict):
-        return {key: without_null(each) for key, each in value.items() if each is not None}
-    return [without_null(each) for each in value] if isinstance(value, list) else value
-
-
-@pytest.mark.parametrize(("revision", "role"), ENDS)
-def test_each_received_request_and_notification_may_have_null(revision: str, role: Role) -> None:
-    rows = REVISIONS[revision]
-    every = {**rows.requests_from(other(role)), **rows.notifications_from(other(role))}
-    methods = [method for name, method in every.items() if name in PARAMS]
-    assert methods
-    for method in methods:
-        seen = []
-        for is_null in (False, True):
-            end = end_of(revision, role)
-            end.events.clear()
-            message = request(revision, method.name, PARAMS[method.name], id=1)
-            if is_null:
-                wire = message.get("params") or {}
-                message["params"] = null_params(method, revision, wire)
-            if method.kind == "notification":
-                del message["id"]
-            seen.append((end.say(message), [outcome(event) for event in end.events]))
-        assert seen[1] == seen[0], method.name
-        assert not any(isinstance(each, Ignored) for each in end.events), method.name
-
-
-@pytest.mark.parametrize(("revision", "role"), ENDS)
-def test_each_received_result_may_have_null(revision: str, role: Role) -> None:
-    methods = REVISIONS[revision].requests_from(role)
-    names = [name for name in methods if name in PARAMS and RESULTS.get(name) is not None]
-    names = [name for name in names if name != "tasks/result"]  # of any request's type
-    assert names or not methods
-    for name in names:
-        seen = []
-        for is_null in (False, True):
-            end = end_of(revision, role)
-            identifier, _ = sent_request(end.connection.send(SendRequest(name, PARAMS[name])))
-            result = {**(RESULTS[name] or {})}
-            typed = end.connection.state.result_decoder(methods[name])(json.dumps(result).encode())
-            response: dict[str, Any] = {"jsonrpc": "2.0", "id": identifier, "result": result}
-            if is_null:
-                response |= {"result": with_null(typed), "error": None, "method": None}
-            end.events.clear()
-            seen.append((end.say(response), [outcome(event) for event in end.events]))
-        assert seen[1] == seen[0], name
-        assert [kind for kind, *_ in seen[0][1]] == ["ResponseReceived"], name
-
-
-@pytest.mark.parametrize(("revision", "role"), ENDS)
-def test_an_error_response_may_have_null(revision: str, role: Role) -> None:
+@pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.response-exactly-one"))
+def test_a_response_may_have_null_for_what_it_lacks(revision: str, role: Role) -> None:
     end = end_of(revision, role)
-    methods = [name for name in REVISIONS[revision].requests_from(role) if name in PARAMS]
-    for name in methods:
-        identifier, _ = sent_request(end.connection.send(SendRequest(name, PARAMS[name])))
-        error = {"code": -32602, "message": "no", "data": None}
-        end.say({"jsonrpc": "2.0", "id": identifier, "result": None, "error": error})
-        (event,) = end.events[-1:]
-        assert isinstance(event, RequestFailed)
-        assert isinstance(event.error, RemoteError)
-        assert (event.error.code, event.error.message) == (-32602, "no")
+    response: dict[str, Any] = {"jsonrpc": "2.0", "id": begin_request(end)["id"], "method": None}
+    assert end.say({**response, "result": RESULTS[SENT[role]], "error": None}) == []
+    assert isinstance(end.events[-1], ResponseReceived)
+    error = {"code": -32602, "message": "no", "data": None}
+    response["id"] = begin_request(end)["id"]
+    assert end.say({**response, "result": None, "error": error}) == []
+    failed = end.events[-1]
+    assert isinstance(failed, RequestFailed)
+    assert isinstance(failed.error, RemoteError)
+    assert (failed.error.code, failed.error.message) == (-32602, "no")
 
 
 @pytest.mark.parametrize("revision", ALL)

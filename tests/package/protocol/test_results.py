@@ -97,9 +97,7 @@ async def test_an_item_of_any_other_shape_costs_itself(revision: str, item: Any)
 
 
 @every
-async def test_an_unreadable_number_or_byte_drops_only_its_item(
-    revision: str,
-) -> None:
+async def test_an_unreadable_number_or_byte_drops_only_its_item(revision: str) -> None:
     row = REVISIONS[revision].client_requests["tools/list"]
     whole = json.dumps({"resultType": "complete", "tools": [tool("a"), "HERE", tool("b")]})
     for item in (b'{"name": 1e999}', b'{"name": "\xff"}', b'{"name": 1' + b"0" * 5000 + b"}"):
@@ -147,21 +145,6 @@ async def test_a_page_names_its_first_bad_items_and_counts_the_others(
     *named, counted = warnings_of(caplog)
     assert len(named) == NAMED_ITEMS
     assert counted == "tools/list: tools: 7 more are left out"
-
-
-@pytest.mark.parametrize("revision", revisions_holding("caching.ttl-positive-fresh"))
-async def test_a_list_without_its_bad_item_is_given_from_the_cache(
-    revision: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    hints = {"ttlMs": 60_000, "cacheScope": "public"}
-    async with connect_scripted(revision, {"tools": [BAD_TOOL, tool("a")], **hints}) as (
-        client,
-        server,
-    ):
-        for _ in range(2):
-            assert [each.name for each in await client.list_tools()] == ["a"]
-    assert len(server.asked()) == 1
-    assert len(warnings_of(caplog)) == 1
 
 
 @pytest.mark.parametrize("revision", revisions_holding("tools.output-client-validates"))

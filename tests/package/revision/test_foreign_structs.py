@@ -23,20 +23,16 @@ mixed = pytest.mark.parametrize(("revision", "other"), [*permutations(ALL, 2)])
 
 async def answer(revision: str, result: Any, method: str = "tools/call") -> dict[str, Any]:
     """The message by which a server answers with this."""
-    def constant_server(revision: str, result: Any) -> Server:
-        """A server whose low-level handlers give this for every call and every list of tools."""
 
-        class Handlers(module_of(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
-            async def call_tool(self, params: Any, ctx: RequestContext) -> Any:
-                return result
+    class Handlers(module_of(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
+        async def call_tool(self, params: Any, ctx: RequestContext) -> Any:
+            return result
 
-            async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
-                return result
-
-        return Server("gives", handlers=[Handlers()])
+        async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
+            return result
 
     params = {"name": "any"} if method == "tools/call" else None
-    async with connected(constant_server(revision, result), revision=revision) as pair:
+    async with connected(Server("gives", handlers=[Handlers()]), revision=revision) as pair:
         with suppress(RemoteError):
             await pair.client.request(method, params)
         message: dict[str, Any] = pair.received[-1]
@@ -87,9 +83,7 @@ async def test_a_member_that_the_revision_lacks_is_not_sent(revision: str, membe
 
 
 @every
-async def test_merged_objects_are_converted_for_the_session(
-    revision: str,
-) -> None:
+async def test_merged_objects_are_converted_for_the_session(revision: str) -> None:
     annotations = models.Annotations(audience=["user"], last_modified="2025-01-12T15:00:58Z")
     block = models.TextContent(text="a", annotations=annotations)
     for made in (

@@ -161,9 +161,7 @@ async def test_a_handler_has_ended_when_its_connection_has(ends: str) -> None:
     assert waiting.seen == ["cleaned up"]
 
 
-async def test_a_handler_that_goes_on_is_cancelled_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_handler_that_goes_on_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager_tasks, "AGAIN_SECONDS", 0.01)
     waiting = Waiting()
     with anyio.fail_after(10):
@@ -211,3 +209,4 @@ async def test_an_earlier_cancellation_is_a_failure_of_the_handler() -> None:
             caught.append(error)
             raise
     await check_own_failure(caught[0])  # it returns
+    assert scope.cancelled_caught

@@ -32,7 +32,6 @@ from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
 
 every = pytest.mark.parametrize("revision", ALL)
-legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 
 
 @pytest.mark.requirement("stdio.shared-channel-correlation")
@@ -151,30 +150,6 @@ async def test_a_raw_result_keeps_what_no_type_knows(revision: str) -> None:
         raw = await client.request_raw("tools/call", {"name": "any", "arguments": {"b": 1.0}})
     assert json.loads(bytes(raw)).items() >= unknown.items()
     assert server.heard[0]["params"]["arguments"] == {"b": 1.0}
-
-
-@legacy
-async def test_both_sides_ask_each_other_at_once(revision: str) -> None:
-    class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
-            assert ctx.revision.name == revision
-            return {"roots": [{"uri": "file:///a"}]}
-
-    async def ask_back(ctx: RequestContext) -> Any:
-        roots = (await ctx.request("roots/list")).roots
-        return {"content": [{"type": "text", "text": roots[0].uri}]}
-
-    async with (
-        live(App(ask_back), revision, handlers=Roots()) as (client, _),
-        anyio.create_task_group() as tasks,
-    ):
-
-        async def calls() -> None:
-            for _ in range(5):
-                assert text_of(await client.call_tool("roots")) == "file:///a"
-
-        for _ in range(20):
-            tasks.start_soon(calls)
 
 
 class Strange(BaseException):

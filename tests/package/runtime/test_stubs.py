@@ -61,15 +61,6 @@ async def test_a_server_asks_by_typed_methods_and_gets_typed_results(revision: s
     assert result.content[0].text == "Oslo? 10"
 
 
-async def test_a_message_that_the_revision_does_not_have_is_not_sent() -> None:
-    async with connect(Server("plain")) as client:
-        assert client.revision == NEWEST
-        with pytest.raises(MethodNotFoundError, match="resources/subscribe"):
-            await client.subscribe("file:///a")
-        with pytest.raises(MethodNotFoundError, match="notifications/roots/list_changed"):
-            await client.roots_list_changed()
-
-
 @pytest.mark.parametrize(
     ("revision", "method", "fields", "error"),
     [

@@ -113,13 +113,6 @@ def test_markdown_is_recognized_or_stated(text: str, options: Any, shown: str) -
         assert max(map(len, lines)) == 24
 
 
-@pytest.mark.parametrize(("more", "indented"), [(0, True), (1, False)])
-def test_a_long_text_is_not_examined(more: int, indented: bool) -> None:
-    text = "[" + " " * (99_998 + more) + "]"
-    styled = print_styled(lambda output: output.text(text))
-    assert remove_styles(styled) == ("[]\n" if indented else f"{text}\n")
-
-
 ROWS = [TableRow(("a", "b " * 20), "line a\x1b", "note\x1b"), TableRow(("c\x1b", "d"), "line c")]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import msgspec
@@ -102,16 +101,6 @@ def test_a_record_expires_after_its_time_to_live() -> None:
     assert (made.wire()["ttlMs"], made.core_wire()["ttl"]) == (1500, 1500)
 
 
-def test_each_change_of_a_record_is_a_further_version() -> None:
-    first = record()
-    assert (first.version, first.fence, first.status, first.worker) == (1, 1, "working", "")
-    assert (first.client, first.message, first.call, first.is_terminal) == ("", None, None, False)
-    before = time.time()
-    second = first.next_version(status="failed")
-    assert (second.version, second.fence, second.is_terminal) == (2, 1, True)
-    assert before <= second.updated <= time.time()
-
-
 def test_a_client_takes_as_much_as_it_leaves_free() -> None:
     shares = Shares(4)
     assert shares.has("a", 2)
@@ -130,22 +119,6 @@ def test_a_client_takes_as_much_as_it_leaves_free() -> None:
     shares.take("b")
     assert shares.has("c")
     assert not shares.has("c", 2)
-
-
-def sized(task_id: str, size: int, **members: Any) -> TaskRecord:
-    """A record of so many bytes."""
-    rest = size - len(msgspec.json.encode(record(task_id, message="", **members)))
-    return record(task_id, message="x" * rest, **members)
-
-
-@pytest.mark.parametrize(("size", "fits"), [(5000, True), (5001, False)])
-async def test_a_large_record_has_at_most_the_bytes_of_a_store(size: int, fits: bool) -> None:
-    store = MemoryTaskStore(20, Clock(), size=5000)
-    if fits:
-        await store.create(sized("t", size))
-    else:
-        with pytest.raises(InternalError):
-            await store.create(sized("t", size))
 
 
 async def test_a_record_that_shrinks_frees_its_bytes() -> None:

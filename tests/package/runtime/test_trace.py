@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import anyio
@@ -336,21 +337,9 @@ async def test_an_error_about_a_secret_argument_does_not_show_it() -> None:
     ],
 )
 def test_declared_secrets_are_masked_in_each_call(message: Any, masked: Any) -> None:
-    class Records:
-        """A sink that keeps its records."""
-
-        def __init__(self) -> None:
-            self.closed = False
-            self.records: list[dict[str, Any]] = []
-
-        def write(self, record: Mapping[str, Any]) -> None:
-            self.records.append(dict(record))
-
-        def close(self) -> None:
-            self.closed = True
-
-    sink = Records()
+    records: list[Mapping[str, Any]] = []
+    sink: Any = SimpleNamespace(write=lambda record: records.append(dict(record)))
     trace = Trace("name", sink, lambda tool: {"pin", "code"} if tool == "t" else ())
     trace.record_sent(json.dumps(message).encode())
-    (record,) = sink.records
+    (record,) = records
     assert record["message"] == (message if masked is None else masked)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, Optional, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Optional, TypeVar, TypedDict
 
 import annotated_types
 import attrs
@@ -28,7 +28,7 @@ from kit.wire import ALL, facts, speaking_to
 from mcpgen_runtime import Context, Server, testing
 from mcpgen_runtime.server.toolkit.content import ToolResult
 from mcpgen_runtime.server.toolkit.signatures import read
-from mcpgen_runtime.values.value_types import custom_schema, schema_of, to_json, value_type
+from mcpgen_runtime.values.value_types import custom_schema, schema_of, value_type
 from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -530,12 +530,6 @@ class Holder(msgspec.Struct):
     a: Aliased
 
 
-class Odd(msgspec.Struct):
-    """A Struct with a member that has no form in JSON."""
-
-    a: types.ModuleType
-
-
 Item = TypeVar("Item")
 
 
@@ -547,19 +541,6 @@ class Box(Generic[Item]):
 
 
 Ranged = Annotated[int, msgspec.Meta(ge=1), msgspec.Meta(le=3)]
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [(object(), "object"), ({"a": {1, object()}}, "object"), (float("nan"), "")],
-)
-def test_a_value_without_a_json_form_is_refused(value: Any, reason: str) -> None:
-    if reason:
-        with pytest.raises(TypeError, match=reason):
-            to_json(value)
-    else:
-        with pytest.raises((TypeError, ValueError)):
-            value_type(int).write(value)
 
 
 @pytest.mark.parametrize(
@@ -622,18 +603,6 @@ def test_a_model_is_written_by_its_own_rules() -> None:
         value_type(Ranged).write(0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "error"),
-    [
-        (Odd, "expected a type with a JSON form, got <class 'module'>"),
-        (list[int] | set[str], "more than one array-like"),
-    ],
-)
-def test_a_type_that_cannot_be_read_is_an_error(kind: Any, error: str) -> None:
-    with pytest.raises((TypeError, msgspec.ValidationError), match=error):
-        value_type(kind).read({"a": 1} if kind is Odd else [1])
-
-
 def test_a_type_that_pydantic_refuses_is_an_error_of_one_line() -> None:
     class Calling(BaseModel):
         call: Callable[[], int]
@@ -644,23 +613,6 @@ def test_a_type_that_pydantic_refuses_is_an_error_of_one_line() -> None:
     with pytest.raises(TypeError) as caught:
         schema_of(value_type(Calling).kind)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, "; and 1 more"), (8, "; and 3 more")])
-def test_five_reasons_are_shown(count: int, more: str) -> None:
-    members: Any = {f"m{number}": (int, ...) for number in range(count)}
-    model = pydantic.create_model("Model", **members)
-    with pytest.raises(msgspec.ValidationError) as caught:
-        value_type(model).read({})
-    assert str(caught.value) == "; ".join(f"m{n}: field required" for n in range(5)) + more
-
-
-def test_a_type_beside_a_foreign_constraint_is_refused() -> None:
-    class Own(msgspec.Struct):
-        a: Annotated[int, annotated_types.Gt(1)]
-
-    with pytest.raises(TypeError, match=r"Gt\(gt=1\) can't be checked beside <class .*Own'>: exp"):
-        value_type(Own)
 
 
 class Computed(BaseModel):
