@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, TypeAlias
 
 from kit.rules import revisions_holding
 from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
-from kit.wire import ClientEnd, ServerEnd, request, sole
+from kit.wire import ClientEnd, ServerEnd, request
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.events import SendResponse
+from mcpgen_runtime.protocol.events import SendRequest, SendResponse
 from mcpgen_runtime.revisions import REVISIONS
 
 End: TypeAlias = ServerEnd | ClientEnd
 
 ASKED: dict[Role, str] = {"server": "tools/list", "client": "roots/list"}
 """A request without params that the application of an end answers."""
+
+SENT: dict[Role, str] = {"client": "tools/list", "server": "roots/list"}
+"""A request without params that the application of an end sends."""
 
 
 def end_of(revision: str, role: Role) -> End:
@@ -56,11 +58,15 @@ def ask(end: End, method: str, **how: Any) -> list[dict[str, Any]]:
     return end.say(request(end.revision, method, **how))
 
 
+def begin_request(end: End, **how: Any) -> dict[str, Any]:
+    """Have the application of an end send such a request; gives the message."""
+    (message,) = end.send(SendRequest(SENT[end.connection.state.role], **how))
+    return message
+
+
 def answer_request(end: End, id: RequestId) -> dict[str, Any]:
     """Send an end a request that its application answers, and return the response."""
     method = ASKED[end.connection.state.role]
     assert ask(end, method, id=id) == []
-    message = sole(end.connection.send(SendResponse(id, RESULTS[method])))
-    assert message is not None
-    decoded: dict[str, Any] = json.loads(message.data)
-    return decoded
+    (message,) = end.send(SendResponse(id, RESULTS[method]))
+    return message

@@ -154,6 +154,10 @@ class FakeServer(Channel):
             result = {"resultType": "complete", **result}
         await self.say({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
+    async def answer_next(self, result: Mapping[str, Any]) -> None:
+        """Wait for the next request, and send its result."""
+        await self.answer(await self.next(), result)
+
     async def next(self) -> dict[str, Any]:
         """Wait for what the client says next."""
         with anyio.fail_after(self.wait_seconds):

@@ -1,12 +1,14 @@
-"""Sets of revisions: those that a ledger entry holds in, and those of next year."""
+"""Sets of revisions: those that a ledger entry holds in, and those of next year; their modules."""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from mcpgen_runtime.facts import Lifecycle, Revisions
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.revisions import FOLDERS, REVISIONS
 from requirements.entries import ledger
 
 
@@ -26,3 +28,8 @@ def with_another(name: str) -> Revisions:
     another = replace(known.newest(), name=name)
     rows = {each: (Lifecycle.PER_REQUEST, partial(known.__getitem__, each)) for each in known}
     return Revisions({**rows, name: (Lifecycle.PER_REQUEST, lambda: another)})
+
+
+def module_of(revision: str, name: str = "models") -> Any:
+    """A module of one revision, such as that of its types."""
+    return importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}.{name}")

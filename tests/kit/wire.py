@@ -17,7 +17,14 @@ from mcpgen_runtime.channel import Channel, MessageKind, OutgoingMessage, Reques
 from mcpgen_runtime.facts import Lifecycle, Method, Revision
 from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.events import Event, OpenSession, RequestReceived, Send, SendRequest
+from mcpgen_runtime.protocol.events import (
+    Command,
+    Event,
+    OpenSession,
+    RequestReceived,
+    Send,
+    SendRequest,
+)
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revision_facts import Facts
@@ -212,6 +219,10 @@ class ServerEnd:
         how.setdefault("capabilities", self.client)
         return self.say(request(self.revision, method, params, **how))
 
+    def send(self, command: Command) -> list[dict[str, Any]]:
+        """Have the application send something; gives the messages."""
+        return [json.loads(message.data) for message in self.connection.send(command)]
+
     def requests(self) -> Iterator[RequestReceived]:
         """The requests that reached the application so far."""
         return (event for event in self.events if isinstance(event, RequestReceived))
@@ -260,6 +271,16 @@ class ClientEnd:
         """Have the server send something; gives what the connection answers by itself."""
         self.events = self.connection.receive(encode_message(message))
         return sent_messages(self.events)
+
+    def send(self, command: Command) -> list[dict[str, Any]]:
+        """Have the application send something; gives the messages."""
+        return [json.loads(message.data) for message in self.connection.send(command)]
+
+    def respond(self, request: Mapping[str, Any], **body: Any) -> Event:
+        """Have the server respond to a request; gives the only event."""
+        assert self.say({"jsonrpc": "2.0", "id": request["id"], **body}) == []
+        (event,) = self.events
+        return event
 
     def ask(self, method: str, params: Any = None, **how: Any) -> dict[str, Any]:
         """Begin a request; gives the message."""

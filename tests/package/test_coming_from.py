@@ -19,8 +19,6 @@ from kit.wire import ALL
 from mcpgen_runtime import ClientHandlers, RemoteError, connect
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
-
 COMING_FROM = ROOT / "docs" / "coming-from.md"
 FEATURES = ROOT / "docs" / "features.md"
 LIBRARY = ("tools", "resources", "prompts", "context", "middleware", "composition")
@@ -148,20 +146,19 @@ async def test_the_prompts_are_written(library: Any) -> None:
     }
 
 
-class Reader(ClientHandlers):
-    """Says who asks for a card."""
-
-    async def elicit(self, params: Any, ctx: Any) -> Any:
-        one = "value" in params.requested_schema.properties
-        return {
-            "action": "accept",
-            "content": {"value": "Ann"} if one else {"name": "Ann", "age": 30},
-        }
-
-
 @of("context")
 @pytest.mark.parametrize("revision", [ALL[2], ALL[-1]])
 async def test_the_context_has_what_a_tool_wants(library: Any, revision: str) -> None:
+    class Reader(ClientHandlers):
+        """Says who asks for a card."""
+
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            one = "value" in params.requested_schema.properties
+            return {
+                "action": "accept",
+                "content": {"value": "Ann"} if one else {"name": "Ann", "age": 30},
+            }
+
     async with connected(library.server, handlers=Reader(), revision=revision) as pair:
         client: Any = pair.client
         for name, arguments, expected in CONTEXT:
@@ -216,19 +213,18 @@ async def test_servers_are_made_of_others(library: Any) -> None:
         assert branches.contents[0].text == '["Oslo","Bergen"]'
 
 
-def count_lines(source: str) -> int:
-    """Lines of code, without imports and docstrings."""
-    left_out: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            left_out |= set(range(node.lineno, (node.end_lineno or 0) + 1))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
-            left_out |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    lines = enumerate(source.splitlines(), 1)
-    return sum(at not in left_out and not NOT_COUNTED.fullmatch(line) for at, line in lines)
-
-
 def test_examples_have_the_counted_lines_and_no_more_than_theirs() -> None:
+    def count_lines(source: str) -> int:
+        """Lines of code, without imports and docstrings."""
+        left_out: set[int] = set()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                left_out |= set(range(node.lineno, (node.end_lineno or 0) + 1))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+                left_out |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+        lines = enumerate(source.splitlines(), 1)
+        return sum(at not in left_out and not NOT_COUNTED.fullmatch(line) for at, line in lines)
+
     here: list[list[str]] = []
     for name in LIBRARY:
         parts = re.split(r"^# (.+)$", examples()[f"library_{name}.py"], flags=re.MULTILINE)

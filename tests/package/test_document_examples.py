@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,13 @@ from kit.rules import revisions_holding
 from kit.wire import ALL
 from mcpgen.model import choice
 from mcpgen.render import tree
-from mcpgen_runtime import ClientHandlers, Server, connect, testing
+from mcpgen_runtime import ClientHandlers, connect, testing
 from mcpgen_runtime.errors import HttpStatusError, RemoteError
 from mcpgen_runtime.testing import connected
 from package.forks import SESSION, Forks, forks
 from package_single import BOOKED, FORECAST, NO_FORMS, serve_module
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes, pytest.mark.costly]
+pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
 FORMS = revisions_holding("elicitation.message-required")
 NO_SEAT = {"action": "decline"}
@@ -50,23 +51,11 @@ def example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-@pytest.fixture
-def city(monkeypatch: pytest.MonkeyPatch) -> Server:
-    """The server of many kinds of things."""
-    server: Server = example("city", monkeypatch).server
-    return server
-
-
-@pytest.fixture
-def booking_server(monkeypatch: pytest.MonkeyPatch) -> Server:
-    """The server that asks its client."""
-    server: Server = example("booking", monkeypatch).server
-    return server
-
-
 @pytest.mark.parametrize("revision", ALL)
-async def test_the_server_of_many_things_serves(city: Server, revision: str) -> None:
-    async with connected(city, revision=revision) as pair:
+async def test_the_server_of_many_things_serves(
+    monkeypatch: pytest.MonkeyPatch, revision: str
+) -> None:
+    async with connected(example("city", monkeypatch).server, revision=revision) as pair:
         client: Any = pair.client
         population = await client.call_tool("population", {"city": "Oslo"})
         assert population.content[0].text == "400000"
@@ -123,10 +112,10 @@ class Guest(ClientHandlers):
     ],
 )
 async def test_the_booking_asks_its_client(
-    booking_server: Server, revision: str, answer: Any, said: str
+    monkeypatch: pytest.MonkeyPatch, revision: str, answer: Any, said: str
 ) -> None:
-    guest = Guest(answer)
-    async with connected(booking_server, revision=revision, handlers=guest) as pair:
+    guest, server = Guest(answer), example("booking", monkeypatch).server
+    async with connected(server, revision=revision, handlers=guest) as pair:
         client: Any = pair.client
         result = await client.call_tool("book", {"flight": "SK 4035"})
     assert result.content[0].text == said
@@ -135,10 +124,11 @@ async def test_the_booking_asks_its_client(
 
 @pytest.mark.parametrize("revision", ALL)
 async def test_the_booking_asks_nobody_who_can_not_be_asked(
-    booking_server: Server, revision: str
+    monkeypatch: pytest.MonkeyPatch, revision: str
 ) -> None:
+    server = example("booking", monkeypatch).server
     handlers = ClientHandlers() if revision in FORMS else Guest(AISLE)
-    async with connected(booking_server, revision=revision, handlers=handlers) as pair:
+    async with connected(server, revision=revision, handlers=handlers) as pair:
         client: Any = pair.client
         with pytest.raises(RemoteError) as refused:
             await client.call_tool("book", {"flight": "SK 4035"})
@@ -252,19 +242,23 @@ def test_the_tests_of_the_documents_pass(folder: Path) -> None:
 
 
 async def test_a_server_in_another_application_has_the_documented_path(
-    monkeypatch: pytest.MonkeyPatch, city: Server
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    example("city", monkeypatch)
     app = example("mounted", monkeypatch).app
-    names = {tool.name for tool in await tools_at("/team/mcp", app)}
+    async with client_at("/team/mcp", app) as client:
+        names = {tool.name for tool in await client.list_tools()}
     assert names == {"forecast", "population"}
     with pytest.raises(HttpStatusError):
-        await tools_at("/mcp", app)
+        async with client_at("/mcp", app):
+            pass
 
 
 async def test_a_protected_server_asks_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     app = example("protected", monkeypatch).app
     with pytest.raises(HttpStatusError) as refused:
-        await tools_at("/mcp", app)
+        async with client_at("/mcp", app):
+            pass
     assert refused.value.status == 401
 
 
@@ -274,9 +268,11 @@ async def test_fixed_tokens_open_a_server(monkeypatch: pytest.MonkeyPatch) -> No
     module = example("tokens", monkeypatch)
     app = module.server.asgi(auth=module.auth)
     for token in ("a-1", "c-1"):
-        assert await name_at("/mcp", app, token) == "files"
+        async with client_at("/mcp", app, auth=token) as client:
+            assert client.server_info["name"] == "files"
     with pytest.raises(HttpStatusError, match="401"):
-        await name_at("/mcp", app, "x-1")
+        async with client_at("/mcp", app, auth="x-1"):
+            pass
 
 
 async def test_a_route_beside_the_endpoint_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,24 +290,15 @@ async def test_servers_run_in_an_event_loop_of_the_program(
     assert capsys.readouterr().out.startswith("at http://127.0.0.1:")
 
 
-async def tools_at(path: str, app: Any) -> list[Any]:
-    """The tools that a client finds at a path of an ASGI application."""
+@asynccontextmanager
+async def client_at(path: str, app: Any, **options: Any) -> AsyncIterator[Any]:
+    """A client of an ASGI application, at a path of it."""
     transport = httpx2.ASGITransport(app=app)
     async with (
         httpx2.AsyncClient(transport=transport) as http,
-        connect(f"http://127.0.0.1{path}", http_client=http) as client,
+        connect(f"http://127.0.0.1{path}", http_client=http, **options) as client,
     ):
-        return list(await client.list_tools())
-
-
-async def name_at(path: str, app: Any, token: str) -> Any:
-    """The name of a server that needs a token."""
-    transport = httpx2.ASGITransport(app=app)
-    async with (
-        httpx2.AsyncClient(transport=transport) as http,
-        connect(f"http://127.0.0.1{path}", http_client=http, auth=token) as client,
-    ):
-        return (client.server_info or {})["name"]
+        yield client
 
 
 async def test_models_of_pydantic_are_arguments_and_results(
@@ -334,7 +321,7 @@ async def test_a_custom_method_is_called_by_its_name(monkeypatch: pytest.MonkeyP
 async def test_operations_of_openapi_are_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     module = example("pets", monkeypatch)
     api = httpx2.MockTransport(lambda request: httpx2.Response(200, json={"url": str(request.url)}))
-    monkeypatch.setattr(module.client, "_transport", api)
+    monkeypatch.setattr(module.client, "_transport", api)  # the example has no server to reach
     async with module.client, connected(module.server) as pair:
         assert [tool.name for tool in await pair.client.list_tools()] == ["getPet"]
         result = await pair.client.call_tool("getPet", {"id": 7})
@@ -438,6 +425,11 @@ def test_documents_that_need_a_sign_in_have_uncalled_functions() -> None:
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
 def test_a_page_names_the_file_that_its_block_imports(block: Block) -> None:
+    def imported_modules(source: str) -> set[str]:
+        """The modules that a block imports names of."""
+        nodes = ast.walk(ast.parse(source))
+        return {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+
     files = {f"{name}.py" for name in imported_modules(block.text)} & examples().keys()
     prose = prose_of(ROOT / block.document)
     assert [file for file in sorted(files) if f"`{file}`" not in prose] == []
@@ -450,22 +442,3 @@ def uncalled_functions(source: str) -> list[str]:
     defined = [f.name for f in tree.body if isinstance(f, functions) and not f.decorator_list]
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return [name for name in defined if name not in used]
-
-
-def imported_modules(source: str) -> set[str]:
-    """The modules that a block imports names of."""
-    nodes = ast.walk(ast.parse(source))
-    return {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
-
-
-@pytest.mark.parametrize(
-    ("source", "uncalled"),
-    [
-        ("def f(): ...", ["f"]),
-        ("def f(): ...\nf()", []),
-        ("@server.tool\ndef f(): ...", []),
-        ("async def f(): ...\nanyio.run(f)", []),
-    ],
-)
-def test_a_function_is_called_registered_or_passed_on(source: str, uncalled: list[str]) -> None:
-    assert uncalled_functions(source) == uncalled

@@ -23,12 +23,9 @@ from mcpgen_runtime.errors import (
     RequestTimeoutError,
     ResourceNotFoundError,
     RevisionError,
-    ServerStartError,
     ToolFailedError,
     ToolResultError,
-    last_lines,
 )
-from mcpgen_runtime.protocol.server_connection import UnsupportedRevisionError
 
 URL = "https://a.example/mcp"
 
@@ -83,16 +80,6 @@ def test_a_capability_that_is_missing_is_named_with_its_path() -> None:
     assert str(error) == "asking needs the capability elicitation.url; it was not declared"
     assert error.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
     assert (error.code, error.path) == (-32600, ("elicitation", "url"))
-
-
-@pytest.mark.parametrize("size", [200, 201])
-def test_a_name_of_a_revision_is_repeated_within_bounds(size: int) -> None:
-    error = UnsupportedRevisionError("x" * size, ["b", "a"], -32004)
-    shown = "'" + "x" * 200 + "'" + ("" if size == 200 else "... (201 characters)")
-    assert str(error) == f"unsupported protocol version {shown}; supported: b, a"
-    assert error.data == {"supported": ["b", "a"], "requested": "x" * 200}
-    assert (error.code, error.supported) == (-32004, ("b", "a"))
-    assert error.requested == "x" * size
 
 
 @pytest.mark.parametrize("size", [1000, 1001])
@@ -161,40 +148,6 @@ def test_further_text_follows_where_there_is_any(
     assert vars(error) == kept
 
 
-START: dict[str, Any] = {"command": "a b", "argv": ["a", "b"]}
-
-
-@pytest.mark.parametrize(
-    ("members", "text"),
-    [
-        ({"exit_code": None}, "server 'a b' could not be started"),
-        ({"exit_code": 0}, "server 'a b' ended with exit code 0"),
-        ({"exit_code": 1, "reason": "w\n"}, r"server 'a b' ended with exit code 1; w\n"),
-        (
-            {"exit_code": 1, "reason": "why", "stderr_tail": ["x", "y\t"], "more": "more"},
-            "server 'a b' ended with exit code 1; why; last lines on stderr:\n  x\n  y\\t; more",
-        ),
-    ],
-)
-def test_a_server_that_ended_is_shown_with_its_last_lines(
-    members: dict[str, Any], text: str
-) -> None:
-    error = ServerStartError(**{"stderr_tail": [], **START, **members})
-    assert str(error) == text
-    assert (error.command, error.argv) == ("a b", ("a", "b"))
-    assert error.exit_code == members["exit_code"]
-    assert error.stderr_tail == tuple(members.get("stderr_tail", ()))
-    more = error.with_more("again")
-    assert str(more) == text.removesuffix("; more") + "; again"
-    assert more.reason == error.reason == members.get("reason", "")
-
-
-@pytest.mark.parametrize("size", [500, 501])
-def test_a_line_on_standard_error_is_cut(size: int) -> None:
-    assert last_lines(["x" * size]) == [f"last lines on stderr:\n  {cut('x' * size, 500)}"]
-    assert last_lines([]) == []
-
-
 @pytest.mark.parametrize(
     ("body", "excerpt"),
     [
@@ -212,13 +165,6 @@ def test_the_beginning_of_the_body_of_a_refusal_is_shown(body: bytes, excerpt: s
     assert str(error) == f"{URL} answered HTTP 404 Not Found{excerpt}"
     assert error.body == body
     assert str(HttpStatusError(URL, 404, "", body)) == f"{URL} answered HTTP 404{excerpt}"
-
-
-def test_texts_are_appended_to_a_refusal_in_order() -> None:
-    error = HttpStatusError(URL, 404, "", b"x", "one")
-    assert str(error) == f"{URL} answered HTTP 404: x; one"
-    assert str(error.with_more("two")) == f"{URL} answered HTTP 404: x; one; two"
-    assert str(HttpStatusError(URL, 404, "").with_more("two")) == f"{URL} answered HTTP 404; two"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import httpx2
 import pytest
 
 import mcpgen_runtime
+from kit.rules import module_of
 from kit.wire import ALL
 from mcpgen_runtime import (
     Accepted,
@@ -35,13 +35,9 @@ from mcpgen_runtime import (
     models,
 )
 from mcpgen_runtime._wire import to_builtins
-from mcpgen_runtime.revisions import FOLDERS
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
-
 HANDSHAKE = ALL[-2]
-models_of_a_revision = importlib.import_module(f"mcpgen_runtime.{FOLDERS[ALL[-1]]}.models")
 
 
 @dataclass
@@ -49,12 +45,8 @@ class Report:
     late: int
 
 
-def answer() -> int:
-    return 42
-
-
-async def test_decorators_without_parentheses_register() -> None:
-    server = Server("bare")
+async def test_decorators_without_parentheses_or_called_with_a_function_register() -> None:
+    server: Any = Server("bare")
 
     @server.tool
     def double(number: int) -> int:
@@ -65,20 +57,15 @@ async def test_decorators_without_parentheses_register() -> None:
     def ask(topic: str) -> str:
         return f"What is {topic}?"
 
+    assert server.tool(ask, title="The question") is ask
     assert double(2) == 4
     assert ask("rain") == "What is rain?"
-    (tool,) = await server.list_tools()
+    tool, second = await server.list_tools()
     assert (tool.name, tool.description) == ("double", "Twice a number.")
+    assert (second.name, second.title) == ("ask", "The question")
     assert (await server.call_tool("double", {"number": 4})).structured_content == {"result": 8}
-    result: Any = await server.get_prompt("ask", {"topic": "snow"})
+    result = await server.get_prompt("ask", {"topic": "snow"})
     assert result.messages[0].content.text == "What is snow?"
-
-
-async def test_a_decorator_is_called_with_a_function_and_options() -> None:
-    server: Any = Server("called")
-    assert server.tool(answer, title="The answer") is answer
-    (tool,) = await server.list_tools()
-    assert (tool.name, tool.title) == ("answer", "The answer")
 
 
 def test_a_resource_without_parentheses_is_asked_for_its_uri() -> None:
@@ -175,18 +162,15 @@ async def test_a_path_of_a_script_is_run(script: Path) -> None:
     async with connect(script) as client:
         assert isinstance(client, Client)
         result = await client.call_tool("double", {"number": 4})
-    assert result.structured_content == {"result": 8}
+        assert result.structured_content == {"result": 8}
+    async with connect({"mcpServers": {"weather": script}}) as client:
+        assert list(client.servers) == ["weather"]
+        assert [tool.name for tool in await client.list_tools()] == ["double"]
 
 
 def test_a_path_of_a_script_is_run_for_the_blocking_client(script: Path) -> None:
     with connect_sync(script) as client:
         assert [tool.name for tool in client.list_tools()] == ["double"]
-
-
-async def test_a_script_may_be_an_entry_of_a_configuration(script: Path) -> None:
-    async with connect({"mcpServers": {"weather": script}}) as client:
-        assert list(client.servers) == ["weather"]
-        assert [tool.name for tool in await client.list_tools()] == ["double"]
 
 
 async def test_a_script_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -209,7 +193,9 @@ class SyncAnswers(SyncClientHandlers):
         return {"action": "accept", "content": {"value": "12a"}}
 
 
+@pytest.fixture
 def asking_server() -> Server:
+    """A server that asks its client for a form and for a message of a model."""
     server = Server("asking")
 
     @server.tool
@@ -226,16 +212,22 @@ def asking_server() -> Server:
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, ALL[-1]])
-async def test_handlers_may_be_a_class_and_an_answer_has_data(revision: str) -> None:
-    async with connect(asking_server(), handlers=Answers, revision=revision) as client:
+async def test_handlers_may_be_a_class_and_an_answer_has_data(
+    asking_server: Server, revision: str
+) -> None:
+    async with connect(asking_server, handlers=Answers, revision=revision) as client:
         seat: Any = await client.call_tool("seat")
         said: Any = await client.call_tool("say")
     assert (seat.content[0].text, said.content[0].text) == ("12a", "1024 tokens")
 
 
-async def test_servers_of_a_configuration_share_a_handler_class(
-    script: Path,
-) -> None:
+def test_handlers_of_the_blocking_client_may_be_a_class(asking_server: Server) -> None:
+    with connect_sync(asking_server, handlers=SyncAnswers) as client:
+        seat: Any = client.call_tool("seat")
+    assert seat.content[0].text == "12a"
+
+
+async def test_servers_of_a_configuration_share_a_handler_class(script: Path) -> None:
     made: list[ClientHandlers] = []
 
     class Counted(ClientHandlers):
@@ -246,12 +238,6 @@ async def test_servers_of_a_configuration_share_a_handler_class(
     async with connect({"mcpServers": {"a": entry, "b": entry}}, handlers=Counted) as client:
         assert sorted(client.servers) == ["a", "b"]
     assert len(made) == 1
-
-
-def test_handlers_of_the_blocking_client_may_be_a_class() -> None:
-    with connect_sync(asking_server(), handlers=SyncAnswers) as client:
-        seat: Any = client.call_tool("seat")
-    assert seat.content[0].text == "12a"
 
 
 SPEC: dict[str, Any] = {
@@ -270,18 +256,8 @@ async def test_an_openapi_document_has_the_keywords_of_fastmcp() -> None:
             untyped.from_openapi(client=http)
 
 
-@pytest.mark.parametrize("constant", [{}, {"type": "text"}])
-async def test_message_types_are_made_with_their_constant_or_without(
-    constant: dict[str, Any],
-) -> None:
-    assert TextContent is models.TextContent
-    server = Server("types")
-    server.add_tool(lambda: TextContent(text="rain", **constant), "weather")
-    result: Any = await server.call_tool("weather")
-    assert (result.content[0].text, result.content[0].type) == ("rain", "text")
-
-
 MADE_AS_ELSEWHERE = [
+    ("TextContent", {"text": "rain"}),
     ("TextContent", {"type": "text", "text": "rain"}),
     ("ImageContent", {"type": "image", "data": "aQ==", "mimeType": "image/png"}),
     ("ResourceLink", {"type": "resource_link", "uri": "data://a", "name": "a"}),
@@ -303,8 +279,7 @@ def test_message_types_take_constants_and_names_of_the_wire(
 ) -> None:
     module: Any = mcpgen_runtime
     if revision is not None:
-        folder = FOLDERS[revision]
-        module = importlib.import_module(f"mcpgen_runtime.{folder}.models")
+        module = module_of(revision)
         if "resource" in members:
             members = {**members, "resource": module.TextResourceContents(uri="data://a", text="a")}
         if not hasattr(module, name):
@@ -314,7 +289,7 @@ def test_message_types_take_constants_and_names_of_the_wire(
         assert wire[wire_name] == members[wire_name]
 
 
-@pytest.mark.parametrize("module", [mcpgen_runtime, models_of_a_revision])
+@pytest.mark.parametrize("module", [mcpgen_runtime, module_of(ALL[-1])])
 def test_a_constant_of_another_value_is_refused(module: Any) -> None:
     with pytest.raises((TypeError, ValueError)):  # models of pydantic raise ValueError
         module.TextContent(text="rain", type="image")
@@ -390,13 +365,6 @@ async def test_a_tool_result_may_report_a_failure(revision: str) -> None:
         result = await untyped.call_tool("report")
         assert result.is_error
         assert [block.text for block in result.content] == ["late", "very"]
-
-
-async def test_a_tool_result_has_its_structured_content() -> None:
-    server = Server("results")
-    server.add_tool(lambda: ToolResult(content="late", structured_content={"books": 3}), "report")
-    result: Any = await server.call_tool("report")
-    assert (result.content[0].text, result.structured_content) == ("late", {"books": 3})
 
 
 class Recorder(Middleware):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from typing import Any
 
 import pytest
 
+from kit.rules import module_of
 from mcpgen_runtime import DecodeError, ErrorResponse, MessageError, Notification, Request, Response
 from mcpgen_runtime.messages import BATCH_MESSAGES, ID_CHARACTERS
-from mcpgen_runtime.revisions import FOLDERS, REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 
 every = pytest.mark.parametrize("revision", REVISIONS)
 META = {
@@ -20,12 +20,8 @@ META = {
 }
 
 
-def methods_of(revision: str) -> Any:
-    return importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}.methods")
-
-
 def read(revision: str, message: Any, *answered: Any) -> Any:
-    return methods_of(revision).read_message(json.dumps(message).encode(), *answered)
+    return module_of(revision, "methods").read_message(json.dumps(message).encode(), *answered)
 
 
 def line(**members: Any) -> dict[str, Any]:
@@ -34,7 +30,7 @@ def line(**members: Any) -> dict[str, Any]:
 
 @every
 def test_a_request_has_params_of_the_type_of_its_method(revision: str) -> None:
-    methods = methods_of(revision)
+    methods = module_of(revision, "methods")
     params = {"name": "forecast", "_meta": META}
     message = read(revision, line(id=1, method="tools/call", params=params))
     assert isinstance(message, Request)
@@ -44,7 +40,7 @@ def test_a_request_has_params_of_the_type_of_its_method(revision: str) -> None:
 
 @every
 def test_a_notification_has_no_id(revision: str) -> None:
-    methods = methods_of(revision)
+    methods = module_of(revision, "methods")
     params = {"progressToken": 1, "progress": 0.5}
     message = read(revision, line(method="notifications/progress", params=params))
     assert isinstance(message, Notification)
@@ -53,7 +49,7 @@ def test_a_notification_has_no_id(revision: str) -> None:
 
 @every
 def test_a_result_has_the_type_of_the_method_that_was_called(revision: str) -> None:
-    methods = methods_of(revision)
+    methods = module_of(revision, "methods")
     response = line(id="a", result={"content": [], "resultType": "complete"})
     for answered in (methods.CALL_TOOL, {"a": methods.CALL_TOOL}):
         message = read(revision, response, answered)
@@ -75,17 +71,6 @@ def test_an_error_response_has_code_message_and_data(revision: str, identifier: 
 def test_params_of_a_method_that_the_revision_lacks_stay_json(revision: str) -> None:
     message = read(revision, line(id=1, method="acme/paint", params={"colour": "red"}))
     assert message == Request(1, "acme/paint", {"colour": "red"})
-
-
-@every
-def test_methods_of_both_sides_have_the_same_params(revision: str) -> None:
-    methods = methods_of(revision)
-    for ours, theirs in (
-        (methods.CLIENT_REQUESTS, methods.SERVER_REQUESTS),
-        (methods.CLIENT_NOTIFICATIONS, methods.SERVER_NOTIFICATIONS),
-    ):
-        for name in ours.keys() & theirs.keys():
-            assert ours[name].params is theirs[name].params
 
 
 @every
@@ -145,7 +130,7 @@ def test_an_error_says_what_was_expected_and_what_came(
     revision: str, data: bytes, code: int, text: str
 ) -> None:
     with pytest.raises(MessageError) as caught:
-        methods_of(revision).read_message(data)
+        module_of(revision, "methods").read_message(data)
     assert text in str(caught.value)
     assert caught.value.code == code
     assert isinstance(caught.value, DecodeError)
@@ -160,7 +145,7 @@ def test_an_error_has_the_id_to_answer_with(revision: str) -> None:
 
 @every
 def test_all_that_a_peer_can_make_grow_is_bounded(revision: str) -> None:
-    read_message = methods_of(revision).read_message
+    read_message = module_of(revision, "methods").read_message
     for data in (
         b'{"jsonrpc": "2.0", "method": "a", "params": ' + b"[" * 100_000,
         json.dumps(line(id="a" * (ID_CHARACTERS + 1), result={})).encode(),
@@ -173,7 +158,7 @@ def test_all_that_a_peer_can_make_grow_is_bounded(revision: str) -> None:
 
 @every
 def test_a_batch_is_read_where_the_revision_has_batches(revision: str) -> None:
-    methods = methods_of(revision)
+    methods = module_of(revision, "methods")
     batch = [line(id=1, result={}), line(method="notifications/initialized")]
     data = json.dumps(batch).encode()
     with pytest.raises(MessageError, match="expected one message, got an array"):
@@ -194,4 +179,4 @@ def test_a_batch_is_read_where_the_revision_has_batches(revision: str) -> None:
 @every
 def test_a_line_of_one_message_is_a_list_of_one(revision: str) -> None:
     data = json.dumps(line(id=1, result={})).encode()
-    assert methods_of(revision).read_messages(data) == [Response(1, {})]
+    assert module_of(revision, "methods").read_messages(data) == [Response(1, {})]

@@ -37,8 +37,6 @@ from mcpgen_runtime.server.chosen import ServerOptions, ToolOptions
 from mcpgen_runtime.server.toolkit.tools import _warn_of_hidden_text
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
-
 NO_TYPES: Any = Server("untyped")
 """As a program without types uses a server."""
 CLIENT: Any = mcpgen_runtime.Client
@@ -130,25 +128,22 @@ async def test_a_context_suggests_the_right_attribute_in_any_function() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("use", "alternative"),
-    [
-        (lambda ctx: ctx.elicit("Seat?", response_type=str), "ctx.elicit: .*: use form=$"),
-        (lambda ctx: ctx.elicit("Seat?", schema=str), "use form=$"),
-    ],
-)
-async def test_a_method_of_a_context_names_another_keyword(use: Any, alternative: str) -> None:
+async def test_a_context_and_its_request_name_other_words() -> None:
     server = Server("names")
     refused: list[str] = []
 
     @server.tool()
     async def asks(ctx: Context) -> None:
-        with pytest.raises(TypeError, match=alternative) as error:
-            await use(ctx)
+        untyped: Any = ctx
+        for keyword in ("response_type", "schema"):
+            with pytest.raises(TypeError, match=r"ctx.elicit: .*: use form=$"):
+                await untyped.elicit("Seat?", **{keyword: str})
+        with pytest.raises(AttributeError) as error:
+            _ = untyped.request_context.lifespan_context
         refused.append(str(error.value))
 
     assert not (await server.call_tool("asks")).is_error
-    assert len(refused) == 1
+    assert refused == ["'RequestContext' object has no attribute 'lifespan_context': use ctx.state"]
 
 
 async def test_a_client_names_another_attribute() -> None:
@@ -159,49 +154,21 @@ async def test_a_client_names_another_attribute() -> None:
             assert str(error.value).endswith(f"no attribute {name!r}: use {alternative}")
 
 
-async def test_a_request_context_names_another_attribute() -> None:
-    server = Server("names")
-    refused: list[str] = []
-
-    @server.tool
-    async def look(ctx: Context) -> None:
-        untyped: Any = ctx.request_context
-        with pytest.raises(AttributeError) as error:
-            _ = untyped.lifespan_context
-        refused.append(str(error.value))
-
-    assert not (await server.call_tool("look")).is_error
-    assert refused == ["'RequestContext' object has no attribute 'lifespan_context': use ctx.state"]
-
-
-def test_an_import_of_a_name_of_another_sdk_says_what_to_import() -> None:
-    other = "FastMCP"
-    with pytest.raises(ImportError, match=r"^mcpgen_runtime has no FastMCP: use Server$"):
-        exec(f"from mcpgen_runtime import {other}")
-    with pytest.raises(ImportError, match=r"use connect\(url\)$"):
-        exec("from mcpgen_runtime import streamable_http_client")
-    with pytest.raises(ImportError, match=r"has no FastMCP: use Server$"):
-        getattr(mcpgen_runtime, other)
-    assert not hasattr(mcpgen_runtime, "nothing")
-
-
 @pytest.mark.parametrize(
-    ("name", "alternative"),
+    ("module", "name", "text"),
     [
-        ("types", "types: use models, a module$"),
-        ("METHOD_NOT_FOUND", "FOUND: use errors, a module$"),
+        ("", "FastMCP", r"^mcpgen_runtime has no FastMCP: use Server$"),
+        ("", "streamable_http_client", r"use connect\(url\)$"),
+        ("", "types", "^mcpgen_runtime has no types: use models, a module$"),
+        ("", "METHOD_NOT_FOUND", "^mcpgen_runtime has no .*FOUND: use errors, a module$"),
+        (".server", "nothing", r"^cannot import name 'nothing' from 'mcpgen_runtime\.server"),
     ],
 )
-def test_an_import_of_a_module_of_another_sdk_names_one(name: str, alternative: str) -> None:
-    with pytest.raises(ImportError, match=f"^mcpgen_runtime has no .*{alternative}"):
-        exec(f"from mcpgen_runtime import {name}")
-
-
-def test_any_other_name_of_a_subpackage_is_not_there() -> None:
-    with pytest.raises(
-        ImportError, match=r"^cannot import name 'nothing' from 'mcpgen_runtime\.ser"
-    ):
-        exec("from mcpgen_runtime.server import nothing")
+def test_an_import_of_a_name_of_another_sdk_says_what_to_import(
+    module: str, name: str, text: str
+) -> None:
+    with pytest.raises(ImportError, match=text):
+        exec(f"from mcpgen_runtime{module} import {name}")
 
 
 def test_any_other_module_is_not_there() -> None:

@@ -27,8 +27,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.apps import DOMAINS_CHARACTERS, MIME_TYPE, resource_ui, tool_ui, ui_wire
 from mcpgen_runtime.client.sync_client import connect_sync
 
-pytestmark = pytest.mark.anyio
-
 HAVING = tuple(name for name in ALL if name >= "2025-06-18")
 """The revisions whose tools have `_meta`."""
 having = pytest.mark.parametrize("revision", HAVING)
@@ -161,15 +159,6 @@ async def test_models_get_no_tool_that_is_for_apps_alone(revision: str, api: Any
         assert "plain" in text
         assert "refresh" not in text
         assert (await client.call_tool("refresh")).content[0].text == "fresh"
-
-
-@having
-async def test_a_model_that_names_such_a_tool_calls_nothing(revision: str) -> None:
-    async with connect(weather(), revision=revision, **SHOWS) as client:
-        call = {"type": "tool_use", "id": "1", "name": "refresh", "input": {}}
-        answer = await client.call_from(call)
-        assert answer["is_error"]
-        assert "unknown tool: 'refresh'" in str(answer)
 
 
 async def test_other_errors_of_a_read_are_those_of_the_server() -> None:

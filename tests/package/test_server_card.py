@@ -45,10 +45,6 @@ def weather() -> Server:
     return server
 
 
-def client_of(server: Server) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=server.asgi()))
-
-
 def card_client(body: Any, kind: str = CARD_TYPE) -> httpx2.AsyncClient:
     """A client of a server whose card has this body."""
 
@@ -61,6 +57,9 @@ def card_client(body: Any, kind: str = CARD_TYPE) -> httpx2.AsyncClient:
 
 
 async def test_a_card_says_what_the_server_declares() -> None:
+    def client_of(server: Server) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=server.asgi()))
+
     async with client_of(weather()) as http:
         assert await read_server_card(URL, http_client=http) == CARD
 

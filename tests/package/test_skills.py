@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,8 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.client.sync_client import connect_sync
-from mcpgen_runtime.server.toolkit.skill_directories import read_skills
 from mcpgen_runtime.skills import FILES, GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
 from mcpgen_runtime.testing import connected
-
-pytestmark = pytest.mark.anyio
 
 every = pytest.mark.parametrize("revision", ALL)
 
@@ -44,11 +41,17 @@ TEXT = "---\nname: {}\ndescription: Gives money back\nlicense: MIT\nsince: 2026-
 PICTURE = b"\x89PNG\0\xff"
 
 
-def put(folder: Path, files: Mapping[str, bytes | str]) -> Path:
+def put(folder: Path, files: Mapping[str, bytes | str | Path | None]) -> Path:
+    """Write files below a folder; a path is a link to it, and `None` a pipe."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if content is None:
+            os.mkfifo(path)
+        elif isinstance(content, Path):
+            path.symlink_to(content)
+        else:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return folder
 
 
@@ -174,22 +177,6 @@ async def test_mounts_and_proxies_rewrite_the_uris_of_skills(revision: str, fold
             await client.get_skill("skill://c/review/SKILL.md")
 
 
-async def test_skills_of_a_nested_mount_have_both_prefixes(folder: Path) -> None:
-    outer, middle = Server("outer"), Server("middle")
-    middle.mount(skills_server(folder), prefix="b")
-    outer.mount(middle, prefix="a")
-    async with connect(outer) as client:
-        uris = [each.uri for each in await client.list_skills()]
-        assert uris == [f"skill://a/b/{name}/SKILL.md" for name in ("acme/refunds", "review")]
-        assert (await client.get_skill(uris[1])).name == "review"
-
-
-async def test_a_proxy_passes_skills_on_as_they_are(folder: Path) -> None:
-    async with connect(Server.proxy(skills_server(folder))) as client:
-        assert [each.name for each in await client.list_skills()] == ["refunds", "review"]
-        assert await client.read_skill(await client.get_skill(REFUNDS), "logo.png") == PICTURE
-
-
 async def test_a_skill_that_is_disabled_is_not_listed(folder: Path) -> None:
     inner, outer = Server("inner"), Server("outer")
     inner.skills(folder / "acme", tags=["money"])
@@ -226,90 +213,69 @@ async def test_a_nested_skill_is_itself_and_part_of_its_outer_one(tmp_path: Path
         assert await client.read_skill(outer, "inner/x.txt")
 
 
-def link(folder: Path) -> None:
-    (folder / "secret").symlink_to("/etc/hostname")
-
-
-def linked_directory(folder: Path) -> None:
-    (folder / "up").symlink_to(folder.parent)
-
-
-def pipe(folder: Path) -> None:
-    os.mkfifo(folder / "pipe")
-
-
-def name_that_climbs(folder: Path) -> None:
-    put(folder, {"a%2f..%2f..%2fsecret": "x"})
-
-
-def name_with_backslash(folder: Path) -> None:
-    put(folder, {"a\\..\\secret": "x"})
-
-
-def name_that_is_no_text(folder: Path) -> None:
-    (folder / os.fsdecode(b"\xff")).write_text("x")
-
-
-def huge_file(folder: Path) -> None:
-    with (folder / "huge").open("wb") as file:
-        file.truncate(SKILL_BYTES + 1)
-
-
-def many_files(folder: Path) -> None:
-    put(folder, {f"{number}.txt": "" for number in range(FILES)})
-
-
-def other_name(folder: Path) -> None:
-    put(folder, {"SKILL.md": TEXT.format("other")})
-
-
-def name_in_capitals(folder: Path) -> None:
-    put(folder.parent, {"Bad/SKILL.md": TEXT.format("Bad")})
-
-
-def no_frontmatter(folder: Path) -> None:
-    put(folder, {"SKILL.md": "# Do\n"})
-
-
-def no_description(folder: Path) -> None:
-    put(folder, {"SKILL.md": "---\nname: refunds\n---\n"})
-
-
-def frontmatter_that_grows(folder: Path) -> None:
-    lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]
-    put(folder, {"SKILL.md": "---\nname: refunds\n" + "\n".join(lines) + "\n---\n"})
-
-
-def frontmatter_with_code(folder: Path) -> None:
-    code = "!!python/object/apply:os.system ['true']"
-    put(folder, {"SKILL.md": f"---\nname: refunds\ndescription: {code}\n---\n"})
-
-
-HOSTILE: Mapping[Callable[[Path], None], str] = {
-    link: "'acme/refunds/secret': expected a file or directory, got another kind",
-    linked_directory: "'acme/refunds/up': expected a file or directory, got another kind",
-    pipe: "'acme/refunds/pipe': expected a file or directory, got another kind",
-    name_that_climbs: "expected a name that can be part of a URI, got 'acme/refunds/a%2f..",
-    name_with_backslash: "expected a name that can be part of a URI, got 'acme/refunds/a",
-    name_that_is_no_text: "expected a name that can be part of a URI, got 'acme/refunds/",
-    huge_file: "skill acme/refunds: expected at most 16777216 bytes in all files together",
-    many_files: "skill acme/refunds: expected at most 512 files, got 515",
-    other_name: "skill acme/refunds: name: expected 'refunds', as its directory, got 'other'",
-    name_in_capitals: "skill acme/Bad: name: expected at most 64 characters a-z",
-    no_frontmatter: "SKILL.md: expected a frontmatter between two lines '---'",
-    no_description: "SKILL.md: description: expected a text, got None",
-    frontmatter_that_grows: "expected at most 65536 characters with a copy for each alias",
-    frontmatter_with_code: "SKILL.md: not YAML: could not determine a constructor",
+ALIASES = "\n".join(
+    ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]
+)
+CODE = "!!python/object/apply:os.system ['true']"
+OTHER_KIND = "expected a file or directory, got another kind"
+NO_URI = "expected a name that can be part of a URI, got 'acme/refunds/"
+HOSTILE: Mapping[str, tuple[Mapping[str, bytes | str | Path | None], str]] = {
+    "a link": ({"secret": Path("/etc/hostname")}, f"'acme/refunds/secret': {OTHER_KIND}"),
+    "a linked directory": ({"up": Path("..")}, f"'acme/refunds/up': {OTHER_KIND}"),
+    "a pipe": ({"pipe": None}, f"'acme/refunds/pipe': {OTHER_KIND}"),
+    "a name that climbs": ({"a%2f..%2f..%2fsecret": "x"}, f"{NO_URI}a%2f.."),
+    "a name with backslash": ({"a\\..\\secret": "x"}, f"{NO_URI}a"),
+    "a name that is no text": ({os.fsdecode(b"\xff"): "x"}, NO_URI),
+    "a huge file": (
+        {"huge": bytes(SKILL_BYTES + 1)},
+        "skill acme/refunds: expected at most 16777216 bytes in all files together",
+    ),
+    "many files": (
+        {f"{number}.txt": "" for number in range(FILES)},
+        "skill acme/refunds: expected at most 512 files, got 515",
+    ),
+    "another name": (
+        {"SKILL.md": TEXT.format("other")},
+        "skill acme/refunds: name: expected 'refunds', as its directory, got 'other'",
+    ),
+    "a name in capitals": (
+        {"../Bad/SKILL.md": TEXT.format("Bad")},
+        "skill acme/Bad: name: expected at most 64 characters a-z",
+    ),
+    "a long name": (
+        {f"../{'a' * 65}/SKILL.md": TEXT.format("a" * 65)},
+        "name: expected at most 64 characters a-z",
+    ),
+    "a long description": (
+        {"SKILL.md": f"---\nname: refunds\ndescription: {'d' * 1025}\n---\n"},
+        "expected at most 1024 characters",
+    ),
+    "no UTF-8": ({"SKILL.md": b"\xff"}, "SKILL.md: expected UTF-8: "),
+    "no frontmatter": (
+        {"SKILL.md": "# Do\n"},
+        "SKILL.md: expected a frontmatter between two lines '---'",
+    ),
+    "no description": (
+        {"SKILL.md": "---\nname: refunds\n---\n"},
+        "SKILL.md: description: expected a text, got None",
+    ),
+    "frontmatter that grows": (
+        {"SKILL.md": f"---\nname: refunds\n{ALIASES}\n---\n"},
+        "expected at most 65536 characters with a copy for each alias",
+    ),
+    "frontmatter with code": (
+        {"SKILL.md": f"---\nname: refunds\ndescription: {CODE}\n---\n"},
+        "SKILL.md: not YAML: could not determine a constructor",
+    ),
 }
 
 
-@pytest.mark.parametrize("spoil", HOSTILE, ids=lambda each: each.__name__)
-async def test_a_hostile_directory_gives_nothing(
-    spoil: Callable[[Path], None], folder: Path
-) -> None:
-    spoil(folder / "acme/refunds")
+@pytest.mark.parametrize("case", HOSTILE)
+async def test_a_hostile_directory_gives_nothing(case: str, folder: Path) -> None:
+    files, expected = HOSTILE[case]
+    put(folder / "acme/refunds", files)
     server = Server("shop")
-    with pytest.raises(ValueError, match=re.escape(HOSTILE[spoil])):
+    with pytest.raises(ValueError, match=re.escape(expected)):
         server.skills(folder)
     async with connect(server) as client:
         assert not client.supports("resources")
@@ -433,44 +399,6 @@ def test_a_blocking_client_reads_skills_too(folder: Path) -> None:
         assert client.get_skill(REFUNDS) == refunds
         assert client.read_skill(refunds, "logo.png") == PICTURE
         assert len(client.read_directory(refunds.root)) == 3
-
-
-@pytest.mark.parametrize(("name", "description"), [(64, 1024), (65, 1024), (64, 1025)])
-def test_a_name_and_a_description_have_so_many_characters(
-    tmp_path: Path, name: int, description: int
-) -> None:
-    text = f"---\nname: {'a' * name}\ndescription: {'d' * description}\n---\n"
-    put(tmp_path, {f"{'a' * name}/SKILL.md": text})
-    if (name, description) == (64, 1024):
-        skills_server(tmp_path)
-        return
-    with pytest.raises(ValueError, match=r"expected at most (64|1024) characters"):
-        skills_server(tmp_path)
-
-
-@pytest.mark.parametrize("too_many", [False, True])
-@pytest.mark.parametrize("unit", ["files", "bytes"])
-def test_a_skill_has_so_many_files_and_bytes(tmp_path: Path, unit: str, too_many: bool) -> None:
-    top = put(tmp_path / "one", {"SKILL.md": TEXT.format("one")})
-    size = (top / "SKILL.md").stat().st_size
-    if unit == "files":
-        count, expected = FILES + too_many, f"expected at most {FILES} files, got {FILES + 1}"
-        put(top, {f"{number}.txt": "" for number in range(count - 1)})
-    else:
-        count, expected = 3, f"expected at most {SKILL_BYTES} bytes in all files together"
-        put(top, {"a.bin": b"", "b.bin": b"\0"})
-        os.truncate(top / "a.bin", SKILL_BYTES - size - 1 + too_many)
-    if too_many:
-        with pytest.raises(ValueError, match=f"skill one: {expected}"):
-            read_skills(top, {})
-    else:
-        assert len(read_skills(top, {})) == count
-
-
-def test_an_entry_of_a_skill_is_utf_8(folder: Path) -> None:
-    put(folder, {"review/SKILL.md": b"\xff"})
-    with pytest.raises(ValueError, match=r"^skill review: SKILL\.md: expected UTF-8: "):
-        read_skills(folder, {})
 
 
 @pytest.mark.parametrize(("data", "is_text"), [(b"a\0b", False), (b"\xff", False), (b"ab", True)])

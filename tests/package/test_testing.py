@@ -14,7 +14,7 @@ from mcpgen_runtime import RemoteError, RevisionError, Server
 from mcpgen_runtime.r2025_06_18 import client as r2025_06_18
 from mcpgen_runtime.testing import Pair, connected, contract, pair_fixture
 
-pytestmark = [pytest.mark.anyio, pytest.mark.costly]
+pytestmark = pytest.mark.costly
 
 
 def weather_server() -> Server:

@@ -9,14 +9,7 @@ import pytest
 from mcpgen_runtime import models
 from mcpgen_runtime._wire import UNSET
 from mcpgen_runtime.r2025_06_18.models import CallToolResult as ObjectResult
-from mcpgen_runtime.tool_results import (
-    Hints,
-    hints_of,
-    only_text,
-    plain_value,
-    states_value,
-    structured_value,
-)
+from mcpgen_runtime.tool_results import Hints, hints_of, plain_value, structured_value
 
 IMAGE = models.ImageContent(data="", mime_type="image/png")
 
@@ -84,16 +77,6 @@ def test_null_counts_as_absent_where_a_value_is_an_object() -> None:
     assert structured_value(result) is UNSET
     assert structured_value(result_of(structured_content=None)) is None
     assert plain_value(result) is None
-
-
-def test_a_text_that_is_no_json_states_no_number() -> None:
-    assert [states_value(text, 5) for text in ("5", "5.0", "6", "{")] == [True, True, False, False]
-
-
-def test_only_a_text_alone_is_the_text_of_a_result() -> None:
-    results = [result_of("a"), result_of("a", "b"), result_of("a", IMAGE), result_of(IMAGE)]
-    assert [only_text(each) for each in results] == ["a", None, None, None]
-    assert only_text(models.ListRootsResult(roots=[])) is None
 
 
 @pytest.mark.parametrize(

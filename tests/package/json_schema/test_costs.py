@@ -419,24 +419,6 @@ async def test_a_result_that_cannot_be_judged_in_time_fails_its_call(
             await client.call_tool("t", timeout=timeout)
 
 
-async def test_the_validation_time_is_set_with_the_other_timeouts() -> None:
-    async with connect(Server("s"), timeouts=Timeouts(validation=7.5)) as client:
-        assert client._application.server_state.output_schemas.seconds == 7.5
-
-
-@pytest.mark.parametrize("revision", VALIDATING)
-async def test_a_schema_that_is_never_used_costs_nothing(revision: str) -> None:
-    deep: dict[str, Any] = {}
-    for _ in range(150):
-        deep = {"properties": {"a": deep}}
-    schema = {"type": "object", "enum": [1, 1], **deep}
-    async with connect_scripted(revision, *[tool_list(schema)] * 2, TEXT) as (client, _):
-        await client.list_tools()
-        await client.list_tools()
-        schemas = client._application.server_state.output_schemas._tools
-        assert [stored.complaint for stored in schemas.values()] == [None]
-
-
 @pytest.mark.slow
 async def test_arguments_that_cannot_be_judged_in_time_are_refused() -> None:
     server = Server("slow", validation_seconds=0.2)

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from itertools import permutations
 from typing import Any
 
-import jsonschema
 import pytest
 
 from kit.live import TEXT
@@ -22,7 +20,6 @@ from kit.scripted import connect_scripted
 from kit.wire import ALL, speaking_to
 from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.json_schema import CheckedSchema
 from mcpgen_runtime.json_schema.validation import validator
 from mcpgen_runtime.server.chosen import Server
 
@@ -142,9 +139,7 @@ async def test_a_schema_is_of_2020_12_unless_it_says_otherwise(
 
 @pytest.mark.requirement("json-schema.dialect-unstated")
 @pytest.mark.parametrize("revision", [name for name in ALL if name not in DIALECTS])
-async def test_plain_schemas_are_read_though_no_dialect_is_stated(
-    revision: str,
-) -> None:
+async def test_plain_schemas_are_read_though_no_dialect_is_stated(revision: str) -> None:
     schema = {**of(a={"type": "integer"}), "required": ["a"]}
     assert await server_says(revision, schema, {"a": 1}) is None
     assert await server_says(revision, schema, {"a": "1"}) is not None
@@ -188,9 +183,7 @@ def accept(**arguments: Any) -> str:
 
 @pytest.mark.requirement("json-schema.unsupported-dialect")
 @dialects
-async def test_an_unknown_dialect_is_named_and_concerns_one_tool(
-    revision: str,
-) -> None:
+async def test_an_unknown_dialect_is_named_and_concerns_one_tool(revision: str) -> None:
     mine = "https://example.com/my-dialect"
     server = Server("judge")
     server.tool("good")(text)
@@ -263,73 +256,26 @@ def nested_schema(levels: int) -> dict[str, Any]:
     ids=["exponential", "in a dialect of its own", "nested", "circle"],
 )
 async def test_a_schema_that_asks_for_too_much_is_given_up(revision: str, schema: Any) -> None:
+    def validator_says(schema: Any, value: Any) -> str:
+        """The error of a schema, or of the value; `"None"` if the value is valid."""
+        try:
+            return str(validator(schema, "testing")(value))
+        except ValueError as error:
+            return str(error)
+
     said = validator_says(schema, {"a": 1})
     assert any(why in said for why in ("more work", "nested too deep", "in circles"))
     if "nested" not in said:
         assert said in str(await client_says(revision, schema, {"a": 1}))
 
 
-def validator_says(schema: Any, value: Any) -> str:
-    """The error of a schema, or of the value; `"None"` if the value is valid."""
-    try:
-        return str(validator(schema, "testing")(value))
-    except ValueError as error:
-        return str(error)
-
-
-def test_a_large_value_may_take_as_much_work_as_it_is_large() -> None:
-    row = {**of(a={"type": "integer"}, b={"type": "string"}), "required": ["a"]}
-    judge = validator({"type": "array", "items": row}, "testing")
-    rows: list[dict[str, Any]] = [{"a": 1, "b": "x"} for _ in range(10_000)]
-    assert judge(rows) is None
-    rows[-1] = {"b": "x"}
-    assert "'a' is a required property" in str(judge(rows))
-    assert judge([{"a": 1}]) is None
-
-
-SCALAR_ITEMS = [
-    *({"type": name} for name in ("boolean", "integer", "null", "number", "string")),
-    {"type": "integer", "title": "Size", "minimum": 0},
-    {"type": "integer", "minimum": 0, "maximum": 3},
-    {"type": "number", "maximum": 1.5},
-    {"type": "string", "maxLength": 1},
-    {"type": ["null", "string"]},
-    {"type": "array"},
-    {"enum": [0, "a"]},
-]
-SCALARS: tuple[Any, ...] = (-1, 0, 1.0, 1.5, 3, 4, True, None, "", "ab", [], {})
-
-
-@pytest.mark.parametrize("first", [None, {"type": "string"}], ids=["items", "after prefixItems"])
-@pytest.mark.parametrize("dialect", [DRAFT_7, DRAFT_2020])
-@pytest.mark.parametrize("items", SCALAR_ITEMS, ids=str)
-def test_each_item_of_scalars_is_judged_as_by_the_library(
-    items: Any, dialect: str, first: Any
-) -> None:
-    schema = {"$schema": dialect, "items": items}
-    schema |= {} if first is None else {"prefixItems": [first]}
-    ours = validator(schema, "testing")
-    library = jsonschema.validators.validator_for(schema)(schema)
-    for value in ([], 1, *([one] for one in SCALARS), *permutations(SCALARS, 2)):
-        array: Any = list(value) if isinstance(value, tuple) else value
-        complaint = str(ours(array))
-        errors = list(library.iter_errors(array))
-        assert (complaint == "None") is (not errors), array
-        assert all(f"{error.json_path[1:]}: " in complaint for error in errors), array
-
-
-def test_a_checked_schema_is_compiled_for_its_first_value() -> None:
-    wrong = {"type": "thing"}
-    with pytest.raises(ValueError, match="not a JSON Schema"):
-        validator(wrong, "a test")
-    complain = validator(CheckedSchema(wrong), "a test")
-    assert str(complain(1)).startswith("not a JSON Schema")
-    text = validator(CheckedSchema({"type": "string"}), "a test")
-    assert (text("a"), bool(text(1))) == (None, True)
-
-
-@pytest.mark.parametrize(
-    "items", [{"enum": [str(n) for n in range(300)]}, {"const": [str(n) for n in range(300)]}]
-)
-def test_a_constant_is_read_once_for_all_items(items: dict[str, Any]) -> None:
-    assert validator({"items": {"anyOf": [items, True]}}, "testing")(["x"] * 1000) is None
+def test_errors_are_counted_up_to_a_bound() -> None:
+    complain = validator({"items": {"type": "string"}}, "a test")
+    for count, rest in (
+        (10, ""),
+        (11, "; and 1 more"),
+        (32, "; and 22 more"),
+        (40, "; and 22 more"),
+    ):
+        shown = "; ".join(f"[{at}]: 0 is not of type 'string'" for at in range(min(count, 10)))
+        assert complain([0] * count) == shown + rest

@@ -8,25 +8,24 @@ from typing import Any
 
 import pytest
 
-from kit.ends import both, end_of
-from kit.pair import Pair
 from kit.rules import revisions_holding
-from kit.samples import PARAMS, RESULTS
-from kit.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request, sole
-from mcpgen_runtime.errors import ProtocolError
-from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.batch_parsing import BATCH_MESSAGES, parse_array
+from kit.samples import RESULTS
+from kit.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request
+from mcpgen_runtime.protocol.batch_parsing import BATCH_MESSAGES, parse_array, parse_batch
 from mcpgen_runtime.protocol.events import NotificationReceived, ResponseReceived, SendResponse
+from mcpgen_runtime.protocol.jsonrpc import Failure, ParsedMessage
 from mcpgen_runtime.revisions import REVISIONS
 
 BATCHED = revisions_holding("jsonrpc.batch-receive")
 UNBATCHED = [revision for revision in REVISIONS if revision not in BATCHED]
 ROOTS_CHANGED = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+batched = pytest.mark.parametrize("revision", BATCHED)
+unbatched = pytest.mark.parametrize("revision", UNBATCHED)
 
 
 @pytest.mark.requirement("jsonrpc.batch-receive", "jsonrpc.batch-response")
 @pytest.mark.requirement("seed-compat.batch-in-2025-03-26")
-@pytest.mark.parametrize("revision", BATCHED)
+@batched
 def test_each_request_of_a_batch_is_served_without_notifications(revision: str) -> None:
     server = ServerEnd(revision)
     ping, listing = request(revision, "ping", id=1), request(revision, "tools/list", id="two")
@@ -34,9 +33,8 @@ def test_each_request_of_a_batch_is_served_without_notifications(revision: str) 
     assert answers == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     assert [event.id for event in server.requests()] == ["two"]
     assert len([event for event in server.events if isinstance(event, NotificationReceived)]) == 1
-    message = sole(server.connection.send(SendResponse("two", RESULTS["tools/list"])))
-    assert message is not None
-    assert json.loads(message.data)["result"]["tools"][0]["name"] == "echo"
+    (message,) = server.send(SendResponse("two", RESULTS["tools/list"]))
+    assert message["result"]["tools"][0]["name"] == "echo"
 
 
 @pytest.mark.requirement("jsonrpc.batch-response")
@@ -54,7 +52,7 @@ def test_each_request_of_a_batch_is_served_without_notifications(revision: str) 
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("revision", BATCHED)
+@batched
 def test_each_bad_part_of_a_batch_has_an_error_of_its_own(
     revision: str, batch: list[Any], codes: list[int]
 ) -> None:
@@ -68,7 +66,7 @@ def test_each_bad_part_of_a_batch_has_an_error_of_its_own(
 
 
 @pytest.mark.requirement("jsonrpc.batch-response")
-@pytest.mark.parametrize("revision", BATCHED)
+@batched
 def test_an_array_that_is_no_json_is_answered_once(revision: str) -> None:
     server = ServerEnd(revision)
     whole = json.dumps([request(revision, "ping")] * 2).encode()
@@ -79,21 +77,19 @@ def test_an_array_that_is_no_json_is_answered_once(revision: str) -> None:
 
 
 @pytest.mark.requirement("jsonrpc.batch-receive")
-@pytest.mark.parametrize("revision", BATCHED)
+@batched
 def test_a_client_takes_a_batch_of_responses_and_of_requests(revision: str) -> None:
     client = ClientEnd(revision)
     ids = [client.ask("tools/list")["id"] for _ in range(2)]
     results = [{"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]} for id in ids]
     assert client.say(results) == []
     assert [event.id for event in client.events if isinstance(event, ResponseReceived)] == ids
-    assert [a["id"] for a in client.say([request(revision, "ping", id=n) for n in (1, 2)])] == [
-        1,
-        2,
-    ]
+    answers = client.say([request(revision, "ping", id=id) for id in (1, 2)])
+    assert [answer["id"] for answer in answers] == [1, 2]
 
 
 @pytest.mark.requirement("jsonrpc.batch-no-initialize")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.batch-no-initialize"))
+@batched
 def test_initialize_is_refused_inside_a_batch_and_served_outside(revision: str) -> None:
     for batch in ([initialize(revision)], [initialize(revision), INITIALIZED]):
         server = ServerEnd(None)
@@ -102,20 +98,14 @@ def test_initialize_is_refused_inside_a_batch_and_served_outside(revision: str) 
         assert server.connection.session is None
         (answer,) = server.say(initialize(revision))
         assert answer["result"]["protocolVersion"] == revision
-
-
-@pytest.mark.requirement("jsonrpc.batch-no-initialize")
-@pytest.mark.parametrize("revision", BATCHED)
-def test_initialize_is_refused_inside_a_later_batch_too(revision: str) -> None:
-    server = ServerEnd(revision)
-    refused, pong = server.say([initialize(revision, id=1), request(revision, "ping", id=2)])
-    assert (refused["id"], refused["error"]["code"]) == (1, -32600)
-    assert pong == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        refused, pong = server.say([initialize(revision, id=1), request(revision, "ping", id=2)])
+        assert (refused["id"], refused["error"]["code"]) == (1, -32600)
+        assert pong == {"jsonrpc": "2.0", "id": 2, "result": {}}
 
 
 @pytest.mark.requirement("jsonrpc.batch-removed", "jsonrpc.batch-undefined")
 @pytest.mark.requirement("seed-compat.batch-outside-2025-03-26")
-@pytest.mark.parametrize("revision", UNBATCHED)
+@unbatched
 def test_other_revisions_refuse_an_array_whole_and_go_on(revision: str) -> None:
     server = ServerEnd(revision)
     batch = [request(revision, method, id=id) for id, method in ((1, "tools/list"), (2, "ping"))]
@@ -128,7 +118,7 @@ def test_other_revisions_refuse_an_array_whole_and_go_on(revision: str) -> None:
 
 
 @pytest.mark.requirement("jsonrpc.batch-removed")
-@pytest.mark.parametrize("revision", UNBATCHED)
+@unbatched
 def test_a_client_of_another_revision_takes_no_answer_in_a_batch(revision: str) -> None:
     client = ClientEnd(revision)
     id = client.ask("tools/list")["id"]
@@ -139,19 +129,7 @@ def test_a_client_of_another_revision_takes_no_answer_in_a_batch(revision: str) 
     assert len(client.connection.state.outbound) == 0
 
 
-@pytest.mark.requirement("jsonrpc.batch-no-initialize", "jsonrpc.batch-removed")
-@pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
-def test_no_array_is_ever_sent(revision: str, role: Role) -> None:
-    pair = Pair(revision)
-    pair.ask("client", "tools/call", PARAMS["tools/call"])
-    pair.answer("server", ProtocolError("no"))
-    assert {type(message) for message in pair.sent(role)} == {dict}
-    end = end_of(revision, role)
-    replies = end.say([request(revision, "ping", id=n) for n in (1, 2)])
-    assert all(type(reply) is dict for reply in replies)
-
-
-@pytest.mark.parametrize("revision", BATCHED)
+@batched
 @pytest.mark.parametrize("part", [{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, 1, []])
 def test_a_batch_of_too_many_messages_is_refused_as_a_whole(revision: str, part: Any) -> None:
     server = ServerEnd(revision)
@@ -175,3 +153,22 @@ def test_an_array_of_a_million_parts_takes_no_memory(revision: str) -> None:
     finally:
         tracemalloc.stop()
     assert refused["error"]["code"] == -32600
+
+
+def test_a_parsed_batch_gives_the_results_by_request() -> None:
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "result": {"a": 1}},
+        {"id": "2", "error": {"code": 1, "message": "x"}},
+        {"id": 3, "result": []},
+        {"error": {"code": 1, "message": "of the connection"}},
+        {"id": 5, "method": "m"},
+        {"id": 6},
+    ]
+    data = b" \n" + json.dumps([{"jsonrpc": "2.0", **each} for each in messages]).encode()
+    parsed = ParsedMessage.of(data, parse_batch)
+    assert parsed.is_batch
+    assert parsed.results() == {1: b'{"a": 1}', "2": None, 3: None, 6: None}
+    assert parsed.error_response() is None
+    alone = ParsedMessage.of(b'{"jsonrpc":"2.0","error":{"code":1,"message":"x"}}', parse_batch)
+    assert alone.error_response() == Failure(None, 1, "x", None)
+    assert not ParsedMessage.of(data).is_batch

@@ -5,15 +5,16 @@ Source: basic/utilities/cancellation; 2026-07-28: basic/patterns/cancellation.
 
 from __future__ import annotations
 
-import json
+import logging
 from typing import Any
 
 import anyio
 import pytest
 
-from kit.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
-from kit.live import TEXT, FakeServer, live
+from kit.ends import ASKED, End, answering_ends, ask, asking_ends, begin_request, both, end_of
+from kit.live import TEXT, FakeServer, live, text_of
 from kit.pair import Pair
+from kit.respondent import text_in
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.wire import (
@@ -28,40 +29,35 @@ from kit.wire import (
     request,
     sent_request,
     sole,
+    speaking_to,
 )
-from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import InternalError, RequestCancelledError
+from mcpgen_runtime.errors import InternalError, RemoteError, RequestCancelledError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     CancelReceived,
     CancelRequest,
-    CloseStreams,
     Ignored,
     OpenSession,
     ReportProgress,
     RequestFailed,
     SendError,
     SendLog,
-    SendRequest,
     SendResponse,
 )
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.chosen import Server
-from package.protocol.traffic import whole_session
+from mcpgen_runtime.server.chosen import Context, Server
 
-every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
+every = pytest.mark.parametrize("revision", ALL)
 IN_PROGRESS = "cancellation.in-progress-only"  # holds in every revision
 
 
-def begin_request(revision: str, role: Role) -> tuple[Any, RequestId]:
+def open_request(revision: str, role: Role) -> tuple[End, int]:
     """An end and the id of a request that it has open."""
     end = end_of(revision, role)
-    method = "tools/list" if role == "client" else "roots/list"
-    identifier, _ = sent_request(end.connection.send(SendRequest(method)))
-    return end, identifier
+    return end, begin_request(end)["id"]
 
 
 @pytest.mark.requirement(
@@ -72,25 +68,20 @@ def begin_request(revision: str, role: Role) -> tuple[Any, RequestId]:
 def test_a_cancellation_has_the_request_id_and_any_reason(
     revision: str, role: Role, reason: str | None
 ) -> None:
-    end, id = begin_request(revision, role)
-    message = sole(end.connection.send(CancelRequest(id, reason)))
-    assert message is not None
+    end, id = open_request(revision, role)
     given = {} if reason is None else {"reason": reason}
-    assert json.loads(message.data) == cancelled_notification(id, **given)
+    assert end.send(CancelRequest(id, reason)) == [cancelled_notification(id, **given)]
 
 
 @pytest.mark.requirement("cancellation.in-progress-only", "cancellation.client-issued")
 @pytest.mark.parametrize(("revision", "role"), asking_ends(IN_PROGRESS))
 def test_only_an_open_request_of_ours_is_cancelled_and_only_once(revision: str, role: Role) -> None:
-    end, id = begin_request(revision, role)
-    assert isinstance(id, int)
-    assert sole(end.connection.send(CancelRequest(id + 1))) is None
-    assert sole(end.connection.send(CancelRequest(str(id)))) is None
-    assert sole(end.connection.send(CancelRequest(id))) is not None
-    assert sole(end.connection.send(CancelRequest(id))) is None
-    end, id = begin_request(revision, role)
+    end, id = open_request(revision, role)
+    sent = [len(end.send(CancelRequest(each))) for each in (id + 1, str(id), id, id)]
+    assert sent == [0, 0, 1, 0]
+    end, id = open_request(revision, role)
     end.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
-    assert sole(end.connection.send(CancelRequest(id))) is None
+    assert end.send(CancelRequest(id)) == []
 
 
 @pytest.mark.requirement("cancellation.client-issued")
@@ -106,10 +97,8 @@ async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision:
 @pytest.mark.parametrize("revision", revisions_holding("cancellation.not-initialize"))
 async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
     client = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
-    assert (
-        sole(client.send(CancelRequest(json.loads(sole(client.send(OpenSession())).data)["id"])))
-        is None
-    )
+    identifier, _ = sent_request(client.send(OpenSession()))
+    assert not client.send(CancelRequest(identifier))
     silent = FakeServer(None)
     with anyio.move_on_after(0.05) as scope:
         async with connect(silent, revision=revision):
@@ -136,10 +125,10 @@ def test_a_server_goes_on_with_initialize_though_it_is_cancelled(revision: str) 
     [pair for pair in asking_ends(IN_PROGRESS) if pair[0] in HANDSHAKE],
 )
 def test_the_peer_can_not_cancel_a_request_that_we_sent(revision: str, role: Role) -> None:
-    end, id = begin_request(revision, role)
+    end, id = open_request(revision, role)
     assert end.say(cancelled_notification(id)) == []
     assert len(end.connection.state.outbound) == 1
-    assert sole(end.connection.send(CancelRequest(id))) is not None
+    assert len(end.send(CancelRequest(id))) == 1
 
 
 @pytest.mark.requirement("cancellation.no-response", "cancellation.stops-processing")
@@ -155,9 +144,9 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     assert end.say(cancelled_notification(id, reason="late")) == []
     assert list(end.events) == [CancelReceived(id, "late")]
     assert tuple(end.connection.state.inbound) == ("other",)
-    assert sole(end.connection.send(SendResponse(id, RESULTS[ASKED[role]]))) is None
-    assert sole(end.connection.send(SendError(id, InternalError("too late")))) is None
-    assert sole(end.connection.send(SendResponse("other", RESULTS[ASKED[role]]))) is not None
+    assert end.send(SendResponse(id, RESULTS[ASKED[role]])) == []
+    assert end.send(SendError(id, InternalError("too late"))) == []
+    assert len(end.send(SendResponse("other", RESULTS[ASKED[role]]))) == 1
 
 
 @pytest.mark.requirement("cancellation.nothing-further", "stdio.cancel-server-silent")
@@ -167,12 +156,12 @@ def test_nothing_more_is_said_about_a_cancelled_request(revision: str) -> None:
     key = pair.revision.facts.meta.log_level
     meta = None if key is None else {key: "debug"}
     id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True, meta=meta)
-    assert sole(pair.server.send(ReportProgress(id, 1))) is not None
-    assert sole(pair.server.send(SendLog(id, "error", "on"))) is not None
+    assert pair.server.send(ReportProgress(id, 1))
+    assert pair.server.send(SendLog(id, "error", "on"))
     pair.deliver("client", sole(pair.client.send(CancelRequest(id))))
-    assert sole(pair.server.send(ReportProgress(id, 2))) is None
-    assert sole(pair.server.send(SendLog(id, "error", "on"))) is None
-    assert sole(pair.server.send(SendResponse(id, TEXT))) is None
+    assert not pair.server.send(ReportProgress(id, 2))
+    assert not pair.server.send(SendLog(id, "error", "on"))
+    assert not pair.server.send(SendResponse(id, TEXT))
 
 
 @pytest.mark.requirement("cancellation.invalid-ignored", "cancellation.may-be-ignored")
@@ -180,16 +169,8 @@ def test_nothing_more_is_said_about_a_cancelled_request(revision: str) -> None:
 @pytest.mark.parametrize(
     "params",
     [
-        None,
-        {},
-        [],
-        {"requestId": None},
-        {"requestId": {}},
-        {"requestId": 1.5},
-        {"requestId": True},
-        {"requestId": 999},
-        {"requestId": "7"},
-        {"requestId": 7, "reason": 5},
+        *(None, {}, [], {"requestId": 7, "reason": 5}),
+        *({"requestId": id} for id in (None, {}, 1.5, True, 999, "7")),
     ],
     ids=repr,
 )
@@ -207,16 +188,19 @@ def test_a_cancellation_that_fits_nothing_is_ignored(
     assert tuple(end.connection.state.inbound) == served
 
 
-@pytest.mark.requirement("cancellation.late-response-ignored")
+@pytest.mark.requirement("cancellation.late-response-ignored", "seed-compat.code-32800")
+@pytest.mark.requirement("seed-compat.cancel-unimplemented")
 @pytest.mark.parametrize(("revision", "role"), asking_ends(IN_PROGRESS))
 @pytest.mark.parametrize(
-    "answer", [{"result": {}}, {"error": {"code": 1, "message": "no"}}, {"result": 5}], ids=repr
+    "answer",
+    [{"result": {}}, {"error": {"code": -32800, "message": "no"}}, {"result": 5}],
+    ids=repr,
 )
 def test_an_answer_that_comes_after_the_cancellation_is_ignored(
     revision: str, role: Role, answer: dict[str, Any]
 ) -> None:
-    end, id = begin_request(revision, role)
-    end.connection.send(CancelRequest(id))
+    end, id = open_request(revision, role)
+    end.send(CancelRequest(id))
     end.events.clear()
     assert end.say({"jsonrpc": "2.0", "id": id, **answer}) == []
     assert [type(event) for event in end.events] == [Ignored]
@@ -238,13 +222,171 @@ def test_a_server_can_end_a_subscription_and_no_other_request(revision: str) -> 
     assert len(client.connection.state.outbound) == 1
 
 
-@pytest.mark.requirement("cancellation.server-only-for-listen")
-@modern
-def test_a_server_cancels_nothing_but_subscriptions(revision: str) -> None:
-    pair = whole_session(revision)
-    for send in pair.server.send(CloseStreams()):
-        pair.deliver("server", send)
-    listened = [m["id"] for m in pair.sent("client") if m["method"] == "subscriptions/listen"]
-    ended = [m["params"]["requestId"] for m in pair.sent("server") if m.get("method") == CANCELLED]
-    assert ended == listened
-    assert ended
+class Stubborn:
+    """A server whose one tool shows when it is stopped, and does not let that be its end."""
+
+    def __init__(self) -> None:
+        self.started = anyio.Event()
+        self.stopped = anyio.Event()
+        self.server = Server("stubborn", drain=0)
+
+        @self.server.tool()
+        async def work(ctx: Context, then: str) -> str:
+            self.started.set()
+            try:
+                await anyio.sleep_forever()
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):
+                    await ctx.progress(1)
+                    await ctx.error("stopped")
+                self.stopped.set()
+                if then == "go":
+                    raise
+                if then == "raise":
+                    raise ValueError("anyway") from None
+            return "anyway"
+
+
+@pytest.mark.requirement(
+    "cancellation.client-signals",
+    "cancellation.stdio-notification",
+    "cancellation.stops-processing",
+    "cancellation.nothing-further",
+    "custom-transport.cancellation-defined",
+    "stdio.cancel-by-notification",
+    "stdio.cancel-server-stops",
+    "stdio.cancel-server-silent",
+)
+@every
+@pytest.mark.parametrize("then", ["go", "return", "raise"])
+async def test_a_cancelled_caller_stops_the_tool_and_gets_no_more(revision: str, then: str) -> None:
+    stubborn = Stubborn()
+    async with live(stubborn.server, revision) as (client, record):
+        client.ask_for_logs("debug")
+        heard: list[float] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                await client.call_tool(
+                    "work", {"then": then}, on_progress=lambda value, *_: heard.append(value)
+                )
+
+            tasks.start_soon(call)
+            with anyio.fail_after(10):
+                await stubborn.started.wait()
+                tasks.cancel_scope.cancel()
+        with anyio.fail_after(10):
+            await stubborn.stopped.wait()
+        before = len(record.received)
+        await client.list_tools()
+    (call_id,) = [m["id"] for m in record.sent if m.get("method") == "tools/call"]
+    assert record.sent_as(CANCELLED) == [{"requestId": call_id}]
+    assert len(record.received) == before + 1
+    assert heard == []
+
+
+@pytest.mark.requirement("cancellation.reason-logged")
+@every
+async def test_the_reason_is_logged_and_the_id_may_be_used_again(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "mcpgen_runtime")
+    stubborn = Stubborn()
+
+    @stubborn.server.tool()
+    async def fresh() -> str:
+        await stubborn.stopped.wait()
+        await anyio.lowlevel.checkpoint()
+        return "fresh"
+
+    async with speaking_to(stubborn.server, revision) as end:
+        params = {"name": "work", "arguments": {"then": "return"}}
+        await end.send(request(revision, "tools/call", params, id="x"))
+        with anyio.fail_after(10):
+            await stubborn.started.wait()
+        await end.send(cancelled_notification("x", reason="coffee is ready"))
+        assert text_in(await end.ask("tools/call", {"name": "fresh"}, id="x")) == "fresh"
+    assert "coffee is ready" in caplog.text
+
+
+@pytest.mark.requirement("cancellation.races", "cancellation.late-response-ignored")
+@every
+async def test_an_answer_that_crosses_the_cancellation_disturbs_nobody(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "slow")
+            asked = await server.next()
+            tasks.cancel_scope.cancel()
+        assert (await server.next())["params"] == {"requestId": asked["id"]}
+        await server.answer(asked, TEXT)
+        await server.say(
+            {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1, "message": "no"}}
+        )
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.answer_next, TEXT)
+            assert text_of(await client.call_tool("quick")) == "done"
+
+
+@pytest.mark.requirement("cancellation.races")
+@every
+async def test_an_answer_before_the_cancellation_needs_none(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client:
+        with anyio.CancelScope() as scope:
+
+            async def stop(*news: Any) -> None:
+                await server.answer(asked, TEXT)
+                await anyio.wait_all_tasks_blocked()  # the answer is taken by now
+                scope.cancel()
+                await anyio.lowlevel.checkpoint()
+
+            async with anyio.create_task_group() as tasks:
+
+                async def call() -> None:
+                    await client.call_tool("slow", on_progress=stop)
+
+                tasks.start_soon(call)
+                asked = await server.next()
+                token = asked["params"]["_meta"]["progressToken"]
+                await server.notify(
+                    "notifications/progress", {"progressToken": token, "progress": 1}
+                )
+        assert scope.cancel_called
+    assert [said.get("method") for said in server.heard] == ["tools/call"]
+
+
+@pytest.mark.requirement("cancellation.either-side")
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_a_server_that_is_cancelled_cancels_its_own_request(revision: str) -> None:
+    server = Server("asks")
+
+    @server.tool()
+    async def ask_back(ctx: Context) -> str:
+        await ctx.request("roots/list")
+        return "answered"
+
+    async with speaking_to(server, revision, {"roots": {}}) as end:
+        await end.send(request(revision, "tools/call", {"name": "ask_back"}, id="x"))
+        asked = await end.receive()
+        assert asked["method"] == "roots/list"
+        await end.send(cancelled_notification("x"))
+        assert await end.receive() == cancelled_notification(asked["id"])
+        await end.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
+        assert (await end.ask("ping"))["result"] == {}
+
+
+@every
+@pytest.mark.on_asyncio  # trio's can't be raised by hand
+async def test_a_tool_that_raises_a_cancelled_error_is_answered(revision: str) -> None:
+    server = Server("fails")
+
+    @server.tool()
+    async def wait_for_another() -> str:
+        raise anyio.get_cancelled_exc_class()
+
+    async with live(server, revision) as (client, _):
+        with anyio.fail_after(10), pytest.raises(RemoteError) as failed:
+            await client.call_tool("wait_for_another")
+        assert failed.value.code == -32603
+        assert await client.list_tools()

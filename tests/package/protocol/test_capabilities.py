@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kit.ends import both, end_of
 from kit.pair import Pair
 from kit.rules import revisions_holding
-from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS, URI
+from kit.samples import PARAMS, URI
 from kit.wire import (
+    ALL_LISTS,
+    UPDATED,
     ClientEnd,
     ServerEnd,
-    describe_as,
     facts,
     initialize,
     meta_of,
     request,
     sole,
     speaking_to,
+    tag,
 )
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
-from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError
-from mcpgen_runtime.facts import Method, Revision
+from mcpgen_runtime.errors import MissingCapabilityError
+from mcpgen_runtime.facts import Revision
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     OpenSession,
@@ -35,7 +37,6 @@ from mcpgen_runtime.protocol.events import (
     SendError,
     SendLog,
     SendNotification,
-    SendRequest,
     SendResponse,
 )
 from mcpgen_runtime.protocol.lifecycle import Description, is_declared, missing_capability
@@ -57,16 +58,12 @@ EVERYTHING: Mapping[str, Any] = {
 }
 
 
-class Willing:
-    """Handlers for whatever a server may ask."""
+WILLING: Any = SimpleNamespace(mcp_handler=lambda method: keep_nothing)
+"""Handlers for whatever a server may ask."""
 
-    def mcp_handler(self, method: Method) -> Any:
-        """The same coroutine function for each method."""
 
-        async def answer(params: Any, ctx: RequestContext) -> Any:
-            return None
-
-        return answer
+async def keep_nothing(params: Any, ctx: RequestContext) -> None:
+    """Handle anything."""
 
 
 def client_declares(revision: str, handlers: Any, more: Mapping[str, Any]) -> Any:
@@ -78,9 +75,13 @@ def client_declares(revision: str, handlers: Any, more: Mapping[str, Any]) -> An
     return params["capabilities"] if key is None else params["_meta"][key]
 
 
+TASKS: dict[str, Any] = {"tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
+
+
 def full_server() -> Server:
     """A server with one of everything."""
-    server = Server("full", subscribe=True, capabilities={"experimental": {"x": {}}, "future": {}})
+    more = {"experimental": {"x": {}}, "future": {}, **TASKS}
+    server = Server("full", subscribe=True, capabilities=more)
 
     @server.tool()
     def echo(text: str) -> str:
@@ -112,7 +113,7 @@ def server_declares(revision: str, server: Server) -> Any:
 
 @pytest.mark.requirement("capabilities.client-set-2024", "capabilities.client-set-2025-06")
 @pytest.mark.requirement("capabilities.client-set-2025-11", "capabilities.client-set-2026")
-@pytest.mark.parametrize("handlers", [Willing(), None], ids=["willing", "none"])
+@pytest.mark.parametrize("handlers", [WILLING, None], ids=["willing", "none"])
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, handlers: Any) -> None:
     sets = {
@@ -138,7 +139,7 @@ def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, hand
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_client_declares_what_it_has_handlers_for(revision: str) -> None:
     assert client_declares(revision, None, {}) == {}
-    capabilities = client_declares(revision, Willing(), {})
+    capabilities = client_declares(revision, WILLING, {})
     rows = {**REVISIONS[revision].server_requests, **REVISIONS[revision].input_requests}
     assert all(is_declared(capabilities, row.capability) for row in rows.values())
     assert ("elicitation" in capabilities) is ("elicitation/create" in rows)
@@ -159,30 +160,21 @@ def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> N
     }
     if revision not in revisions_holding("capabilities.server-set-2024"):
         features["completions"] = {}
+    if "tasks/list" in REVISIONS[revision].client_requests:
+        features |= TASKS
     assert server_declares(revision, full_server()) == features
     assert server_declares(revision, Server("bare", logging=False)) == {}
-
-
-@pytest.mark.requirement("capabilities.server-set-2025-11", "capabilities.server-set-2026")
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_tasks_are_declared_only_where_wanted_and_known(revision: str) -> None:
-    tasks: dict[str, Any] = {"tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
-    capabilities = server_declares(revision, Server("bare", logging=False, capabilities=tasks))
-    known = "tasks/list" in REVISIONS[revision].client_requests
-    assert capabilities == (tasks if known else {})
 
 
 @pytest.mark.requirement("capabilities.server-set-2024")
 @pytest.mark.parametrize("revision", revisions_holding("capabilities.server-set-2024"))
 def test_completion_needs_no_capability_where_there_is_none(revision: str) -> None:
     client = ClientEnd(revision, server={})
-    id = client.ask("completion/complete", PARAMS["completion/complete"])["id"]
-    client.say({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no"}})
-    (failed,) = client.events
+    asked = client.ask("completion/complete", PARAMS["completion/complete"])
+    failed = client.respond(asked, error={"code": -32601, "message": "no"})
     assert isinstance(failed, RequestFailed)
 
 
-@pytest.mark.anyio
 @pytest.mark.requirement("capabilities.server-features-advertised", "discover.capabilities-true")
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_server_answers_advertised_methods_and_no_others(revision: str) -> None:
@@ -244,7 +236,7 @@ def test_a_session_keeps_what_was_declared_when_it_began(revision: str) -> None:
     del now["prompts"]
     (answer,) = server.say(request(revision, "tools/list"))
     assert answer["error"]["code"] == -32601
-    assert not server.connection.send(SendNotification("notifications/tools/list_changed"))
+    assert server.send(SendNotification("notifications/tools/list_changed")) == []
     assert server.say(request(revision, "prompts/list")) == []
 
 
@@ -256,12 +248,9 @@ def test_changes_of_lists_are_told_only_if_that_is_declared(
 ) -> None:
     server = ServerEnd(revision, {"tools": flag, "prompts": flag, "resources": flag})
     if "subscriptions/listen" in REVISIONS[revision].client_requests:
-        wanted = dict.fromkeys(
-            ("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True
-        )
-        server.ask("subscriptions/listen", {"notifications": wanted})
+        server.ask("subscriptions/listen", {"notifications": ALL_LISTS})
     for kind in ("tools", "prompts", "resources"):
-        told = list(server.connection.send(SendNotification(f"notifications/{kind}/list_changed")))
+        told = server.send(SendNotification(f"notifications/{kind}/list_changed"))
         assert bool(told) is bool(flag.get("listChanged"))
 
 
@@ -272,7 +261,7 @@ def test_changes_of_roots_are_told_only_if_that_is_declared(
     revision: str, flag: dict[str, bool]
 ) -> None:
     client = ClientEnd(revision, {"roots": flag})
-    told = list(client.connection.send(SendNotification("notifications/roots/list_changed")))
+    told = client.send(SendNotification("notifications/roots/list_changed"))
     assert bool(told) is bool(flag.get("listChanged"))
 
 
@@ -290,16 +279,10 @@ def test_updates_of_resources_need_the_declared_subscription(
     assert [answer["error"]["code"] for answer in answers] == (
         [] if flag.get("subscribe") else [-32601]
     )
-    server.connection.send(SendResponse(1))
-    told = list(
-        server.connection.send(SendNotification("notifications/resources/updated", {"uri": URI}))
-    )
+    server.send(SendResponse(1))
+    told = list(server.send(SendNotification("notifications/resources/updated", {"uri": URI})))
     assert bool(told) is bool(flag.get("subscribe"))
-    other = {"uri": "memo://other"}
-    assert (
-        list(server.connection.send(SendNotification("notifications/resources/updated", other)))
-        == []
-    )
+    assert server.send(SendNotification(UPDATED, {"uri": "memo://other"})) == []
     client = ClientEnd(revision, server={"resources": flag})
     if not flag.get("subscribe"):
         with pytest.raises(MissingCapabilityError):
@@ -311,13 +294,12 @@ def test_updates_of_resources_need_the_declared_subscription(
 @pytest.mark.parametrize("revision", revisions_holding("capabilities.resource-updates-need-listen"))
 def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) -> None:
     server = ServerEnd(revision)
-    updated = "notifications/resources/updated"
-    assert not server.connection.send(SendNotification(updated, {"uri": URI}))
+    assert server.send(SendNotification(UPDATED, {"uri": URI})) == []
     server.ask("subscriptions/listen", {"notifications": {"resourceSubscriptions": [URI]}}, id="s")
-    assert not server.connection.send(SendNotification(updated, {"uri": "memo://other"}))
-    (send,) = list(server.connection.send(SendNotification(updated, {"uri": URI})))
-    params = json.loads(send.data)["params"]
-    assert params == {"uri": URI, "_meta": {"io.modelcontextprotocol/subscriptionId": "s"}}
+    assert server.send(SendNotification(UPDATED, {"uri": "memo://other"})) == []
+    (message,) = server.send(SendNotification(UPDATED, {"uri": URI}))
+    key = "io.modelcontextprotocol/subscriptionId"
+    assert message["params"] == {"uri": URI, "_meta": {key: "s"}}
 
 
 @pytest.mark.requirement("meta.subscription-id-present", "meta.subscription-id-absent")
@@ -325,18 +307,14 @@ def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) ->
 def test_only_what_a_subscription_tells_is_marked_with_its_id(revision: str) -> None:
     server = ServerEnd(revision)
     (first,) = server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id=7)
-    (change,) = list(server.connection.send(SendNotification("notifications/tools/list_changed")))
-    key = facts(revision).meta.subscription_id or ""
-    for marked in (first, json.loads(change.data)):
-        assert marked["params"]["_meta"] == {key: 7}
+    (change,) = server.send(SendNotification("notifications/tools/list_changed"))
+    for marked in (first, change):
+        assert marked["params"]["_meta"] == {tag(revision): 7}
     meta = {"progressToken": "t", facts(revision).meta.log_level or "": "debug"}
     server.ask("tools/call", PARAMS["tools/call"], id=8, meta=meta)
-    for message in (
-        sole(server.connection.send(ReportProgress(8, 1))),
-        sole(server.connection.send(SendLog(8, "info", "x"))),
-    ):
-        assert message is not None
-        assert b"subscriptionId" not in message.data
+    for command in (ReportProgress(8, 1), SendLog(8, "info", "x")):
+        (message,) = server.send(command)
+        assert tag(revision) not in message["params"].get("_meta", {})
 
 
 @pytest.mark.requirement("capabilities.sampling-needs-declaration")
@@ -363,16 +341,14 @@ def test_a_server_requests_no_input_that_was_not_declared(revision: str, method:
         wanted["inputRequests"] = {"a": {"method": method, "params": PARAMS[method]}}
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id=1, capabilities={needed: {}})
-    message = sole(server.connection.send(SendResponse(1, wanted)))
-    assert message is not None
-    assert json.loads(message.data)["result"]["inputRequests"]["a"]["method"] == method
+    (message,) = server.send(SendResponse(1, wanted))
+    assert message["result"]["inputRequests"]["a"]["method"] == method
     server.ask("tools/call", PARAMS["tools/call"], id=2, capabilities={})
     with pytest.raises(MissingCapabilityError) as missing:
-        server.connection.send(SendResponse(2, wanted))
-    refusal = sole(server.connection.send(SendError(2, missing.value)))
-    assert refusal is not None
-    assert json.loads(refusal.data)["id"] == 2
-    error = json.loads(refusal.data)["error"]
+        server.send(SendResponse(2, wanted))
+    (refusal,) = server.send(SendError(2, missing.value))
+    assert refusal["id"] == 2
+    error = refusal["error"]
     assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {needed: {}}})
 
 
@@ -409,6 +385,7 @@ def test_params_are_checked_after_others_were_permitted() -> None:
 
 
 @pytest.mark.requirement("meta.request-client-capabilities", "meta.request-protocol-version")
+@pytest.mark.requirement("jsonrpc.params-required-modern")
 @pytest.mark.parametrize("own", [{}, {"elicitation": {"form": {}}}], ids=str)
 @pytest.mark.parametrize("revision", revisions_holding("meta.request-client-capabilities"))
 def test_every_client_request_states_revision_and_capabilities(
@@ -424,12 +401,3 @@ def test_every_client_request_states_revision_and_capabilities(
         for params in (fitting, {**fitting, "_meta": {"x": 1}}):
             meta = client.ask(method, params, meta={"com.example/y": 2})["params"]["_meta"]
             assert meta.items() >= expected.items()
-
-
-@pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
-def test_nothing_is_asked_before_anything_is_agreed(revision: str, role: Any) -> None:
-    side = {"client": ClientConnection, "server": ServerConnection}[role]
-    fresh = side(REVISIONS, describe_as(EVERY_SERVER_CAPABILITY, "x"))
-    with pytest.raises(LocalProtocolError, match="nothing was agreed"):
-        fresh.send(SendRequest("ping"))
-    assert end_of(revision, role).connection.session or role == "server"

@@ -15,7 +15,7 @@ import pytest
 from kit.live import FakeServer, live, text_of
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
-from kit.wire import ALL, HANDSHAKE, facts, meta_of, speaking_to
+from kit.wire import HANDSHAKE, facts, speaking_to
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import MissingCapabilityError, RemoteError, RemoteProtocolError
 from mcpgen_runtime.revisions import REVISIONS
@@ -119,9 +119,7 @@ async def test_an_identifier_of_the_prescribed_form_is_declared(
 
 
 @pytest.mark.requirement("extensions.reserved-namespace", revisions=EVERY_REVISION)
-def test_an_unknown_official_identifier_gives_a_warning(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_unknown_official_identifier_gives_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     Server("private", capabilities={"extensions": {"io.modelcontextprotocol/mine": {}}})
     assert "io.modelcontextprotocol/mine" in caplog.text
 
@@ -152,9 +150,7 @@ async def test_settings_that_are_no_object_are_refused_or_ignored(
 
 @pytest.mark.requirement("extensions.one-sided")
 @having
-async def test_without_the_other_side_one_uses_the_core_or_fails(
-    revision: str,
-) -> None:
+async def test_without_the_other_side_one_uses_the_core_or_fails(revision: str) -> None:
     server = extended_server()
     async with live(server, revision) as (client, _):
         assert text_of(await client.call_tool("level")) == "core"
@@ -214,9 +210,7 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 @pytest.mark.requirement("extensions.legacy-channel")
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_in_a_session_extensions_need_both_sides(
-    revision: str,
-) -> None:
+async def test_in_a_session_extensions_need_both_sides(revision: str) -> None:
     client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
     async with speaking_to(extended_server(), revision, client) as end:
         answer = await end.ask("tools/call", {"name": "level"})
@@ -226,21 +220,3 @@ async def test_in_a_session_extensions_need_both_sides(
         assert (await end.ask("com.example/double", {"n": 2}))["result"]["n"] == 4
     async with speaking_to(extended_server(), revision) as end:
         assert (await end.ask("com.example/double", {"n": 2}))["error"]["code"] == -32601
-
-
-@pytest.mark.requirement("extensions.legacy-channel")
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_session_begins_with_the_extensions_of_each_side(revision: str) -> None:
-    mine: Capabilities = {"extensions": {X: {"level": 1}}}
-    server = Server("declaring", capabilities=DECLARED)
-    async with live(server, revision, capabilities=mine) as (client, record):
-        assert record.sent[0]["params"]["capabilities"] == mine
-        assert record.received[0]["result"]["capabilities"]["extensions"] == DECLARED["extensions"]
-        assert client.server_capabilities["extensions"] == DECLARED["extensions"]
-        assert client.extension(X) == {"level": 2}
-        assert client.extension("com.example/y") is None  # this side does not declare it
-
-
-def test_only_revisions_without_a_handshake_have_extensions() -> None:
-    assert set(HAVING) == set(ALL) - set(HANDSHAKE)
-    assert all(meta_of(revision) for revision in HAVING)

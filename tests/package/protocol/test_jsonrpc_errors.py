@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import astuple, replace
 from typing import Any
 
 import pytest
 
-from kit.ends import answering_ends, ask, end_of
+from kit.ends import ASKED, answering_ends, ask, end_of
 from kit.pair import Pair
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
@@ -21,7 +20,6 @@ from kit.wire import (
     initialize,
     meta_of,
     request,
-    sole,
 )
 from mcpgen_runtime import errors
 from mcpgen_runtime.errors import (
@@ -48,78 +46,39 @@ def failed_with(revision: str, error: ProtocolError, method: str = "resources/re
     """The `error` that a server's answer has when its application raises this."""
     server = ServerEnd(revision)
     server.ask(method, PARAMS[method], id=1)
-    message = sole(server.connection.send(SendError(1, error)))
-    assert message is not None
-    return json.loads(message.data)["error"]
-
-
-@pytest.mark.requirement("jsonrpc.code-parse-error", "jsonrpc.error-id-omitted-if-unreadable")
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"{]",
-        b"{not json",
-        b"",
-        b"[1,",
-        b"5x",
-        b'"',
-        b"nul",
-        b'{"jsonrpc":"2.0"',
-        b"\xff\xfe",
-        b"\x00",
-    ],
-)
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-parse-error"))
-def test_invalid_json_is_answered_and_the_next_message_served(revision: str, text: bytes) -> None:
-    server = ServerEnd(revision)
-    (answer,) = server.say(text)
-    assert answer["error"]["code"] == -32700
-    omitted = revision in revisions_holding("jsonrpc.error-id-omitted-if-unreadable")
-    assert ("id" in answer) == (not omitted)
-    assert answer.get("id") is None
-    assert server.ask("tools/list") == []
-    assert [event.method.name for event in server.requests()] == ["tools/list"]
-
-
-@pytest.mark.requirement("jsonrpc.code-parse-error")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-parse-error"))
-def test_json_nested_beyond_all_reason_is_answered_like_no_json(revision: str) -> None:
-    depth = 500_000  # Python 3.14 reads what its stack holds
-    (answer,) = ServerEnd(revision).say(b'{"params":' + b"[" * depth + b"]" * depth + b"}")
-    assert answer["error"]["code"] == -32700
-
-
-@pytest.mark.requirement("jsonrpc.code-invalid-request")
-@pytest.mark.parametrize(
-    "message",
-    [5, "x", None, True, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": None}],
-    ids=repr,
-)
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-invalid-request"))
-def test_json_that_is_no_request_is_answered(revision: str, message: Any) -> None:
-    (answer,) = ServerEnd(revision).say(json.dumps(message).encode())
-    assert answer["error"]["code"] == -32600
+    (message,) = server.send(SendError(1, error))
+    assert server.send(SendError(1, error)) == []
+    return message["error"]
 
 
 @pytest.mark.requirement("jsonrpc.code-method-not-found", "jsonrpc.mandatory-parts-legacy")
-@pytest.mark.requirement("jsonrpc.rpc-prefix")
-@pytest.mark.parametrize("method", ["no/such", "rpc.test", "", "tools", "tools/list/"])
+@pytest.mark.requirement("jsonrpc.rpc-prefix", "seed-compat.dollar-cancel-request-with-id")
+@pytest.mark.requirement("seed-compat.code-not-supported", "seed-compat.placeholder-method-names")
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("no/such", "rpc.test", "", "tools", "tools/list/"),
+        *("method-name", "notification", "$/cancelRequest"),
+    ],
+)
 @pytest.mark.parametrize(("revision", "role"), answering_ends("jsonrpc.code-method-not-found"))
 def test_an_unknown_method_is_not_found(revision: str, role: Role, method: str) -> None:
-    (answer,) = ask(end_of(revision, role), method, id="a")
+    end = end_of(revision, role)
+    ask(end, ASKED[role], id=3)
+    (answer,) = ask(end, method, params={"id": 3}, id="a")
     assert (answer["id"], answer["error"]["code"]) == ("a", -32601)
+    assert tuple(end.connection.state.inbound) == (3,)
 
 
 @pytest.mark.requirement("jsonrpc.code-method-not-found")
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-method-not-found"))
 def test_a_method_of_another_revision_or_side_is_not_found(revision: str) -> None:
     server = ServerEnd(revision)
-    own = REVISIONS[revision].client_requests
     foreign = {
         name
         for known in REVISIONS.values()
         for name in (*known.client_requests, *known.server_requests)
-    } - set(own)
+    } - set(REVISIONS[revision].client_requests)
     assert foreign
     for method in foreign - {"server/discover"}:
         (answer,) = server.ask(method, PARAMS.get(method), id=method)
@@ -166,9 +125,12 @@ def test_params_that_do_not_fit_are_refused_and_not_handled(
 @pytest.mark.requirement("jsonrpc.code-invalid-params")
 @pytest.mark.parametrize("revision", HANDSHAKE)
 def test_params_that_are_missing_are_called_so(revision: str) -> None:
-    (answer,) = ServerEnd(revision).ask("tools/call", id="a")
-    assert (answer["id"], answer["error"]["code"]) == ("a", -32602)
-    assert answer["error"]["message"] == "tools/call: expected params, got nothing"
+    missing: list[dict[str, Any]] = [{}, {"params": None}]
+    for params in missing:
+        message = {"jsonrpc": "2.0", "id": "a", "method": "tools/call", **params}
+        (answer,) = ServerEnd(revision).say(message)
+        text = "tools/call: expected params, got nothing"
+        assert answer == {"jsonrpc": "2.0", "id": "a", "error": {"code": -32602, "message": text}}
 
 
 @pytest.mark.requirement("jsonrpc.error-fields", "jsonrpc.error-data")
@@ -215,34 +177,40 @@ def test_no_code_of_ours_lies_in_the_legacy_range(revision: str) -> None:
     assert codes.isdisjoint(LEGACY_RANGE)
 
 
-@pytest.mark.requirement("jsonrpc.code-legacy-range-no-meaning")
-@pytest.mark.parametrize("code", [*LEGACY_RANGE, -32042, -32800, 0, 17])
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-legacy-range-no-meaning"))
+@pytest.mark.requirement("jsonrpc.code-legacy-range-no-meaning", "seed-compat.code-32800")
+@pytest.mark.requirement("seed-compat.code-32000", "seed-compat.code-32001")
+@pytest.mark.requirement("seed-compat.code-32002", "seed-compat.code-32003")
+@pytest.mark.requirement("seed-compat.code-unknown-tool")
+@pytest.mark.requirement("seed-compat.tool-failure-as-protocol-error")
+@pytest.mark.parametrize("code", [*LEGACY_RANGE, -32042, -32601, -32603, -32800, 0, 17])
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-32000"))
 def test_an_error_code_of_no_meaning_fails_one_call_only(revision: str, code: int) -> None:
-    client = ClientEnd(revision)
-    first, second = (client.ask("tools/call", PARAMS["tools/call"])["id"] for _ in range(2))
-    error = {"code": code, "message": "odd", "data": {"a": 1}}
-    assert client.say({"jsonrpc": "2.0", "id": first, "error": error}) == []
-    (failed,) = client.events
-    assert isinstance(failed, RequestFailed)
-    assert type(failed.error) is RemoteError
-    assert (failed.error.code, failed.error.message, failed.error.data) == (code, "odd", {"a": 1})
-    client.say({"jsonrpc": "2.0", "id": second, "result": RESULTS["tools/call"]})
-    assert isinstance(client.events[0], ResponseReceived)
+    for method in ("tools/call", "prompts/get", "resources/read", "tools/list"):
+        client = ClientEnd(revision)
+        first, odd, last = (client.ask(method, PARAMS[method]) for _ in range(3))
+        failed = client.respond(odd, error={"code": code, "message": "odd", "data": [1]})
+        assert isinstance(failed, RequestFailed)
+        error = failed.error
+        assert type(error) is RemoteError
+        assert (error.code, error.message, error.data, error.method) == (code, "odd", [1], method)
+        assert error.resource_not_found is ((method, code) == ("resources/read", -32002))
+        for asked in (first, last):
+            event = client.respond(asked, result=RESULTS[method])
+            assert isinstance(event, ResponseReceived)
 
 
 @pytest.mark.requirement("jsonrpc.code-reserved-range", "jsonrpc.code-32042-not-emitted")
 @pytest.mark.requirement("jsonrpc.code-32002-not-emitted", "jsonrpc.code-defined-meanings")
-@pytest.mark.parametrize("code", [*RESERVED_RANGE, -32002])
+@pytest.mark.parametrize("code", [*RESERVED_RANGE, -32002, -32100, -32019])
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-reserved-range"))
 def test_a_reserved_code_is_sent_only_if_it_is_defined(
     revision: str, code: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     shown = failed_with(revision, ProtocolError("mine", code=code))
-    defined = {-32020, -32021, -32022}
-    assert shown["code"] == (code if code in defined else -32603)
+    is_sent = code in {-32020, -32021, -32022, -32100, -32019}
+    assert shown["code"] == (code if is_sent else -32603)
     text = f"the error code {code} is none of {revision}, so -32603 is sent in its place: mine"
-    assert caplog.messages == ([] if code in defined else [text])
+    assert caplog.messages == ([] if is_sent else [text])
 
 
 @pytest.mark.requirement("jsonrpc.code-32002-not-emitted", revisions=EVERY_REVISION)
@@ -260,8 +228,7 @@ def test_each_defined_code_has_its_one_meaning(revision: str) -> None:
     missing = failed_with(revision, MissingCapabilityError(("sampling",), "the tool"), "tools/call")
     assert missing["code"] == -32021
     other_version = {**meta_of(revision), facts(revision).meta.protocol_version or "": "1900-01-01"}
-    server = ServerEnd(revision)
-    (unknown,) = server.say(request(revision, "tools/list", meta=other_version))
+    (unknown,) = ServerEnd(revision).say(request(revision, "tools/list", meta=other_version))
     assert unknown["error"]["code"] == -32022
     others = [InternalError("x"), MethodNotFoundError("x"), ResourceNotFoundError("a://b")]
     shown = {failed_with(revision, error)["code"] for error in others}
@@ -280,9 +247,7 @@ def test_two_ends_without_features_still_shake_hands(revision: str) -> None:
 
 @pytest.mark.requirement("jsonrpc.mandatory-parts-modern")
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.mandatory-parts-modern"))
-def test_a_server_without_features_describes_itself_and_checks(
-    revision: str,
-) -> None:
+def test_ends_without_features_have_discovery_versions_and_input_requests(revision: str) -> None:
     server = ServerEnd(revision, {}, speaks=revision)
     (known,) = server.ask("server/discover")
     assert known["result"]["supportedVersions"] == [revision]
@@ -290,17 +255,10 @@ def test_a_server_without_features_describes_itself_and_checks(
     (unknown,) = server.ask("server/discover", meta={key: "1900-01-01"})
     (bare,) = server.say({"jsonrpc": "2.0", "id": 1, "method": "server/discover"})
     assert [unknown["error"]["code"], bare["error"]["code"]] == [-32022, -32602]
-
-
-@pytest.mark.requirement("jsonrpc.mandatory-parts-modern")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.mandatory-parts-modern"))
-def test_a_client_understands_a_result_that_wants_input(revision: str) -> None:
     client = ClientEnd(revision)
     wanted = {"where": {"method": "elicitation/create", "params": PARAMS["elicitation/create"]}}
     result = {"resultType": "input_required", "inputRequests": wanted, "requestState": "s"}
-    id = client.ask("tools/call", PARAMS["tools/call"])["id"]
-    client.say({"jsonrpc": "2.0", "id": id, "result": result})
-    (answer,) = client.events
+    answer = client.respond(client.ask("tools/call", PARAMS["tools/call"]), result=result)
     assert isinstance(answer, ResponseReceived)
     assert answer.result.result_type == "input_required"
     assert answer.result.input_requests["where"].params.message == "Which city?"

@@ -10,6 +10,7 @@ from kit.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
 from kit.pair import Pair
 from kit.rules import revisions_holding
 from kit.samples import EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS
+from kit.scripted import connect_scripted
 from kit.wire import (
     INITIALIZED,
     ClientEnd,
@@ -20,44 +21,30 @@ from kit.wire import (
     request,
     sent_messages,
     sent_request,
-    sole,
+    speaking_to,
 )
+from mcpgen_runtime import Server
 from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
-    CancelRequest,
-    Event,
     Ignored,
     NotificationReceived,
     OpenSession,
     ProgressReceived,
-    ReportProgress,
-    RequestFailed,
     ResponseReceived,
-    SendError,
     SendNotification,
     SendRequest,
-    SendResponse,
     UnmatchedResponse,
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.line_channel import LineReader
 
-CODES_WITHOUT_MEANING = [-32000, -32001, -32002, -32003, -32042, -32601, -32603, -32800]
-
-
-def answer_with(client: ClientEnd, id: Any, **body: Any) -> Event:
-    """Have the server answer; gives what the client makes of it."""
-    assert client.say({"jsonrpc": "2.0", "id": id, **body}) == []
-    (event,) = client.events
-    return event
-
 
 def still_works(end: ClientEnd | ServerEnd) -> bool:
     """Whether a request of the peer's, or one of ours, still gets through."""
     if isinstance(end, ClientEnd):
-        event = answer_with(end, end.ask("tools/list")["id"], result=RESULTS["tools/list"])
+        event = end.respond(end.ask("tools/list"), result=RESULTS["tools/list"])
         return isinstance(event, ResponseReceived)
     end.events.clear()
     return end.ask("tools/list", id="works?") == [] and len(list(end.requests())) == 1
@@ -93,94 +80,13 @@ def test_dollar_notifications_are_ignored(
     assert still_works(end)
 
 
-@pytest.mark.requirement("seed-compat.dollar-cancel-request-with-id")
-@pytest.mark.parametrize(("revision", "role"), answering_ends("seed-compat.dollar-cancel-request"))
-def test_a_dollar_notification_with_an_id_is_an_unknown_request(revision: str, role: Role) -> None:
-    end = end_of(revision, role)
-    ask(end, ASKED[role], id=3)
-    (answer,) = ask(end, "$/cancelRequest", params={"id": 3}, id=8)
-    assert (answer["id"], answer["error"]["code"]) == (8, -32601)
-    assert tuple(end.connection.state.inbound) == (3,)
-
-
-@pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
-@pytest.mark.requirement("seed-compat.code-32800")
-@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-32800"))
-def test_none_of_it_is_ever_sent(revision: str) -> None:
-    pair = Pair(revision)
-    id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True)
-    pair.deliver("server", sole(pair.server.send(ReportProgress(id, 1))))
-    pair.deliver("client", sole(pair.client.send(CancelRequest(id, "no more"))))
-    assert sole(pair.server.send(SendResponse(id, RESULTS["tools/call"]))) is None
-    assert sole(pair.server.send(SendError(id, MissingCapabilityError(("tools",), "x")))) is None
-    methods = [message["method"] for _, message in pair.wire if "method" in message]
-    assert methods[-3:] == ["tools/call", "notifications/progress", "notifications/cancelled"]
-    assert not any(method.startswith("$/") for method in methods)
-    assert all(message.get("id", "none") is not None for _, message in pair.wire)
-
-
-@pytest.mark.requirement("seed-compat.code-32800", "seed-compat.code-32000")
-@pytest.mark.requirement("seed-compat.code-32001", "seed-compat.code-32002")
-@pytest.mark.requirement("seed-compat.code-32003", "seed-compat.code-unknown-tool")
-@pytest.mark.requirement("seed-compat.tool-failure-as-protocol-error")
-@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read", "tools/list"])
-@pytest.mark.parametrize("code", CODES_WITHOUT_MEANING)
-@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-32000"))
-def test_an_odd_code_fails_its_call_and_no_other(revision: str, code: int, method: str) -> None:
-    client = ClientEnd(revision)
-    ids = [client.ask(method, PARAMS[method])["id"] for _ in range(3)]
-    event = answer_with(client, ids[1], error={"code": code, "message": "why", "data": [1]})
-    assert isinstance(event, RequestFailed)
-    assert type(event.error) is RemoteError
-    assert (event.error.code, event.error.message, event.error.data) == (code, "why", [1])
-    assert event.error.method == method
-    assert event.error.resource_not_found is ((method, code) == ("resources/read", -32002))
-    assert len(client.connection.state.outbound) == 2
-    for id in (ids[0], ids[2]):
-        assert isinstance(answer_with(client, id, result=RESULTS[method]), ResponseReceived)
-
-
-@pytest.mark.requirement("seed-compat.code-32800", "seed-compat.cancel-unimplemented")
-@pytest.mark.parametrize(
-    "late",
-    [
-        {"error": {"code": -32800, "message": "Request cancelled"}},
-        {"result": RESULTS["tools/call"]},
-    ],
-    ids=["error", "result"],
-)
-@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-32800"))
-def test_whatever_answers_a_cancelled_call_comes_too_late(
-    revision: str, late: dict[str, Any]
-) -> None:
-    client = ClientEnd(revision)
-    id = client.ask("tools/call", PARAMS["tools/call"])["id"]
-    assert sole(client.connection.send(CancelRequest(id))) is not None
-    assert len(client.connection.state.outbound) == 0
-    assert isinstance(answer_with(client, id, **late), Ignored)
-    assert still_works(client)
-
-
-@pytest.mark.requirement("seed-compat.not-initialized-error")
-@pytest.mark.parametrize("revision", revisions_holding("seed-compat.not-initialized-error"))
-def test_a_request_before_initialize_is_refused_without_harm(revision: str) -> None:
-    server = ServerEnd(None, speaks=revision)
-    (answer,) = server.say(request(revision, "tools/list", id=1))
-    assert (answer["id"], answer["error"]["code"]) == (1, -32600)
-    assert server.say(request(revision, "ping", id=2)) == [
-        {"jsonrpc": "2.0", "id": 2, "result": {}}
-    ]
-    (answer,) = server.say(initialize(revision))
-    assert answer["result"]["protocolVersion"] == revision
-
-
 @pytest.mark.requirement("seed-compat.skipped-initialized")
 @pytest.mark.parametrize("revision", revisions_holding("seed-compat.skipped-initialized"))
 def test_the_first_request_replaces_a_missing_confirmation(revision: str) -> None:
     server = ServerEnd(None)
     server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
     changed = "notifications/tools/list_changed"
-    assert not server.connection.send(SendNotification(changed))
+    assert server.send(SendNotification(changed)) == []
     assert server.say(request(revision, "tools/list", id=1)) == []
     assert [event.id for event in server.requests()] == [1]
     assert len(server.connection.send(SendNotification(changed))) == 1
@@ -263,8 +169,8 @@ def test_empty_params_are_the_same_as_none(revision: str, role: Role) -> None:
 def test_null_as_params_is_answered_and_breaks_nothing(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     message = {"jsonrpc": "2.0", "id": 1, "method": ASKED[role], "params": None}
-    codes = [answer["error"]["code"] for answer in end.say(message)]
     stands_alone = revision in revisions_holding("seed-compat.empty-params-modern")
+    codes = [answer["error"]["code"] for answer in end.say(message)]
     assert codes == ([-32602] if stands_alone else [])
     assert still_works(end)
 
@@ -307,47 +213,15 @@ def test_an_answer_to_no_request_settles_nothing(
     assert still_works(end)
 
 
-@pytest.mark.requirement("seed-compat.response-to-notification")
-@pytest.mark.parametrize("revision", revisions_holding("seed-compat.not-initialized-error"))
-def test_a_server_may_answer_the_confirmation(revision: str) -> None:
-    client = ClientEnd(revision)
-    bodies: list[dict[str, Any]] = [{"error": {"code": -32600, "message": "x"}}, {"result": {}}]
-    for answer in bodies:
-        assert client.say({"jsonrpc": "2.0", "id": None, **answer}) == []
-    assert client.connection.session is not None
-    assert still_works(client)
-
-
-@pytest.mark.requirement("seed-compat.wrong-jsonrpc-version")
-@pytest.mark.parametrize("version", [{}, {"jsonrpc": "1.0"}, {"jsonrpc": 2}], ids=str)
-@pytest.mark.parametrize(("revision", "role"), answering_ends("seed-compat.wrong-jsonrpc-version"))
-def test_a_wrong_version_is_answered_only_if_there_is_an_id(
-    revision: str, role: Role, version: dict[str, Any]
-) -> None:
-    end = end_of(revision, role)
-    (answer,) = end.say({**version, "id": 4, "method": ASKED[role]})
-    assert (answer["id"], answer["error"]["code"]) == (4, -32600)
-    assert end.say({**version, "method": "x"}) == []
-    assert tuple(end.connection.state.inbound) == ()
-
-
 @pytest.mark.requirement("seed-compat.extra-result-members", "jsonrpc.open-objects")
 @pytest.mark.parametrize("revision", revisions_holding("seed-compat.extra-result-members"))
 def test_unknown_result_members_are_kept_in_the_raw_result(revision: str) -> None:
     client = ClientEnd(revision)
     result = {**(RESULTS["tools/list"] or {}), "data": [1], "foo": None}
-    event = answer_with(client, client.ask("tools/list")["id"], result=result)
+    event = client.respond(client.ask("tools/list"), result=result)
     assert isinstance(event, ResponseReceived)
     assert [tool.name for tool in event.result.tools] == ["echo"]
     assert b'"data": [1]' in bytes(event.raw)
-
-
-@pytest.mark.requirement("seed-compat.code-not-supported", "seed-compat.placeholder-method-names")
-@pytest.mark.parametrize("method", ["method-name", "notification", "no/such"])
-@pytest.mark.parametrize(("revision", "role"), answering_ends("seed-compat.code-not-supported"))
-def test_an_unknown_method_has_one_code(revision: str, role: Role, method: str) -> None:
-    (answer,) = ask(end_of(revision, role), method, id=1)
-    assert answer["error"]["code"] == -32601
 
 
 @pytest.mark.requirement("seed-compat.noise-on-stdout")
@@ -383,9 +257,7 @@ def test_any_stop_reason_is_passed_on(revision: str, reason: str) -> None:
 @pytest.mark.requirement("seed-compat.undeclared-capability-calls")
 @pytest.mark.requirement("seed-compat.tools-not-mandatory")
 @pytest.mark.parametrize("revision", revisions_holding("seed-compat.tools-not-mandatory"))
-def test_a_client_refuses_what_it_did_not_declare(
-    revision: str,
-) -> None:
+def test_a_client_refuses_what_it_did_not_declare(revision: str) -> None:
     pair = Pair(revision, server={"resources": {}})
     methods = [message.get("method") for message in pair.sent("client")]
     assert set(methods) <= {"server/discover", "initialize", "notifications/initialized"}
@@ -394,3 +266,34 @@ def test_a_client_refuses_what_it_did_not_declare(
     assert refused.value.path == ("tools",)
     pair.ask("client", "resources/list")
     assert pair.sent("client")[-1]["method"] == "resources/list"
+
+
+@pytest.mark.requirement("seed-compat.stateless-cursor-error")
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.stateless-cursor-error"))
+async def test_a_cursor_forgotten_by_the_server_ends_the_list_in_error(revision: str) -> None:
+    page = {"tools": [{"name": "a", "inputSchema": {"type": "object"}}], "nextCursor": "2"}
+    unknown = {"error": {"code": -32602, "message": "unknown cursor"}}
+    async with connect_scripted(revision, page, unknown) as (client, server):
+        with pytest.raises(RemoteError, match="unknown cursor") as refused:
+            await client.list_tools()
+    assert refused.value.code == -32602
+    assert [params.get("cursor") for params in server.asked()] == [None, "2"]
+
+
+@pytest.mark.requirement("seed-compat.code-unknown-tool", "seed-compat.code-32001")
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-unknown-tool"))
+async def test_an_unknown_tool_or_prompt_is_a_bad_param(revision: str) -> None:
+    server = Server("one")
+
+    @server.tool()
+    def echo() -> str:
+        return ""
+
+    @server.prompt()
+    def greeting() -> str:
+        return ""
+
+    async with speaking_to(server, revision) as end:
+        for method in ("tools/call", "prompts/get"):
+            answer = await end.ask(method, {"name": "none"})
+            assert answer["error"]["code"] == -32602

@@ -1,48 +1,58 @@
-"""The two lifecycles as a server sees them: the handshake, and requests that stand alone."""
+"""The two lifecycles: the handshake and its sessions, requests that stand alone, and ping."""
 
 from __future__ import annotations
 
 import itertools
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kit.ends import both, end_of
+from kit.ends import ASKED, answering_ends, begin_request, both, end_of
 from kit.pair import Pair
 from kit.rules import revisions_holding
-from kit.samples import PARAMS, RESULTS
+from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS
 from kit.wire import (
     ALL,
+    HANDSHAKE,
     INITIALIZED,
+    UPDATED,
     ClientEnd,
     ServerEnd,
+    describe_as,
+    encode_message,
     facts,
     initialize,
     meta_of,
     request,
+    sent_messages,
     sent_request,
-    sole,
 )
-from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
+from mcpgen_runtime.errors import (
+    FrameError,
+    LocalProtocolError,
+    McpError,
+    MethodNotFoundError,
+    MissingCapabilityError,
+    RemoteError,
+)
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import (
     CloseStreams,
+    Ignored,
     NotificationReceived,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    Send,
+    SendLog,
     SendNotification,
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, State, Trigger
+from mcpgen_runtime.protocol.handshake import handshake_connection
+from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, Session, State, Trigger
 from mcpgen_runtime.revisions import REVISIONS
 from requirements import EVERY_REVISION
-
-
-def properties(root: Path, revision: str, name: str) -> set[str]:
-    """The members that a definition of a revision's schema has."""
-    schema = json.loads((root / "schema" / revision / "schema.json").read_text("utf-8"))
-    return set(schema.get("definitions", schema.get("$defs"))[name]["properties"])
 
 
 def without(message: dict[str, Any], name: str) -> dict[str, Any]:
@@ -51,7 +61,7 @@ def without(message: dict[str, Any], name: str) -> dict[str, Any]:
     return {**message, "params": params}
 
 
-@pytest.mark.requirement("lifecycle.initialize-first")
+@pytest.mark.requirement("lifecycle.initialize-first", "seed-compat.not-initialized-error")
 @pytest.mark.parametrize("speaks", revisions_holding("lifecycle.initialize-first"))
 def test_messages_before_initialize_are_refused_without_harm(speaks: str) -> None:
     server = ServerEnd(None, speaks=speaks)
@@ -62,20 +72,9 @@ def test_messages_before_initialize_are_refused_without_harm(speaks: str) -> Non
         server.say({"jsonrpc": "2.0", "method": name, "params": PARAMS.get(name, {})})
     assert [e for e in server.events if isinstance(e, NotificationReceived)] == []
     assert list(server.requests()) == []
+    assert server.say(request(speaks, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     (answer,) = server.say(initialize(speaks))
     assert answer["result"]["protocolVersion"] == speaks
-
-
-@pytest.mark.requirement("lifecycle.initialize-first", "ping.answered")
-@pytest.mark.parametrize("speaks", [None, *revisions_holding("lifecycle.initialize-first")])
-def test_ping_is_answered_in_every_state_of_the_handshake(speaks: str | None) -> None:
-    server = ServerEnd(None, speaks=speaks)
-    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    revision = speaks or revisions_holding("lifecycle.initialize-first")[-1]
-    for message in (None, initialize(revision), INITIALIZED):
-        if message is not None:
-            server.say(message)
-        assert server.say(ping) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
 
 
 @pytest.mark.requirement("lifecycle.initialize-by-client")
@@ -106,93 +105,9 @@ def test_the_server_answers_with_revision_capabilities_and_name(revision: str) -
     }
 
 
-# Gateways exist that initialize by themselves and then forward the initialize of their client, and
-# others whose clients share one server process. No page forbids to answer each of these.
-@pytest.mark.parametrize("first", revisions_holding("lifecycle.initialize-first"))
-@pytest.mark.parametrize("second", revisions_holding("lifecycle.initialize-first"))
-@pytest.mark.parametrize("confirmed", [False, True], ids=["answered", "ready"])
-def test_a_second_initialize_is_answered_as_the_first_would_be(
-    first: str, second: str, confirmed: bool
-) -> None:
-    server = ServerEnd(None)
-    server.say(initialize(first, {"sampling": {}}))
-    if confirmed:
-        server.say(INITIALIZED)
-    fresh = ServerEnd(None).say(initialize(second, {"roots": {}}, id=2))
-    assert server.say(initialize(second, {"roots": {}}, id=2)) == fresh
-    session = server.connection.session
-    assert session is not None
-    assert (session.revision.name, session.peer_capabilities) == (second, {"roots": {}})
-
-
-@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-first"))
-def test_after_a_second_initialize_the_server_waits_again(
-    revision: str,
-) -> None:
-    server = ServerEnd(revision)
-    server.say(initialize(revision, {"roots": {}}, id=2))
-    with pytest.raises(LocalProtocolError, match="not confirmed"):
-        server.connection.send(SendRequest("roots/list"))
-    server.events.clear()
-    server.say(INITIALIZED)
-    assert [type(event) for event in server.events] == [NotificationReceived]
-    server.connection.send(SendRequest("roots/list"))
-
-
-@pytest.mark.parametrize("first", revisions_holding("lifecycle.initialize-first"))
-@pytest.mark.parametrize("second", revisions_holding("lifecycle.initialize-first"))
-def test_inbound_requests_outlive_a_second_initialize(first: str, second: str) -> None:
-    server = ServerEnd(first)
-    server.ask("tools/list", id=1)
-    server.say(initialize(second, id=2))
-    server.say(INITIALIZED)
-    server.revision = second
-    server.ask("tools/list", id=3)
-    assert [event.revision.name for event in server.requests()] == [first, second]
-    for id in (1, 3):
-        answer = sole(server.connection.send(SendResponse(id, {"tools": []})))
-        assert answer is not None
-        assert json.loads(answer.data)["id"] == id
-
-
-@pytest.mark.parametrize("first", revisions_holding("lifecycle.initialize-first"))
-@pytest.mark.parametrize("second", revisions_holding("lifecycle.initialize-first"))
-def test_a_related_request_goes_to_the_peer_of_its_request(first: str, second: str) -> None:
-    server = ServerEnd(first, client={"roots": {}})
-    server.ask("tools/list", id=1)
-    server.say(initialize(second, id=2))
-    with pytest.raises(LocalProtocolError, match="not confirmed"):
-        server.connection.send(SendRequest("roots/list"))
-    _, message = sent_request(
-        server.connection.send(SendRequest("roots/list", related_request_id=1))
-    )
-    assert message.revision.name == first
-
-
-@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-first"))
-def test_subscriptions_and_log_level_outlive_a_second_initialize(revision: str) -> None:
-    server = ServerEnd(revision)
-    server.ask("resources/subscribe", {"uri": "x://a"}, id=1)
-    server.connection.send(SendResponse(1, {}))
-    server.ask("logging/setLevel", {"level": "error"}, id=2)
-    server.say(initialize(revision, id=3))
-    session = server.connection.session
-    assert session is not None
-    assert (session.subscriptions, session.log_level) == ({"x://a"}, "error")
-
-
-@pytest.mark.parametrize("missing", ["protocolVersion", "capabilities", "clientInfo"])
-@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-first"))
-def test_a_second_initialize_that_is_refused_changes_nothing(revision: str, missing: str) -> None:
-    server = ServerEnd(revision)
-    before = server.connection.session
-    (answer,) = server.say(without(initialize(revision, id=2), missing))
-    assert (answer["id"], answer["error"]["code"]) == (2, -32602)
-    assert server.connection.session is before
-    server.connection.send(SendRequest("roots/list"))
-
-
-@pytest.mark.requirement("lifecycle.initialize-first", revisions=EVERY_REVISION)
+@pytest.mark.requirement(
+    "lifecycle.initialize-first", "lifecycle.initialized-notification", revisions=EVERY_REVISION
+)
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("trigger", Trigger)
 def test_the_server_serves_in_each_state_what_the_table_has(state: State, trigger: Trigger) -> None:
@@ -217,24 +132,10 @@ def test_the_server_serves_in_each_state_what_the_table_has(state: State, trigge
     twice = (state, trigger) == (State.READY, Trigger.INITIALIZED)
     assert served is ((state, trigger) in SERVER_MOVES and not twice)
     if SERVER_MOVES.get((state, trigger), state) is State.READY:
-        server.connection.send(SendRequest("roots/list"))
+        server.send(SendRequest("roots/list"))
     else:
         with pytest.raises(LocalProtocolError, match=r"not confirmed|nothing was agreed"):
-            server.connection.send(SendRequest("roots/list"))
-
-
-@pytest.mark.requirement("lifecycle.initialized-notification")
-@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialized-notification"))
-def test_a_server_asks_nothing_before_the_client_is_ready(revision: str) -> None:
-    server = ServerEnd(None)
-    server.say(initialize(revision, {"roots": {}}))
-    with pytest.raises(LocalProtocolError, match="not confirmed"):
-        server.connection.send(SendRequest("roots/list"))
-    assert not server.connection.send(SendNotification("notifications/tools/list_changed"))
-    server.connection.send(SendRequest("ping"))
-    server.say(INITIALIZED)
-    server.connection.send(SendRequest("roots/list"))
-    assert len(server.connection.send(SendNotification("notifications/tools/list_changed"))) == 1
+            server.send(SendRequest("roots/list"))
 
 
 @pytest.mark.requirement("lifecycle.respect-capabilities-must", "capabilities.respected-session")
@@ -266,21 +167,6 @@ def test_a_session_has_the_methods_of_its_revision_and_no_other(revision: str, r
             assert pair.sent(role)[-1]["method"] == method
 
 
-@pytest.mark.requirement(
-    "lifecycle.respect-version-must", "versioning.single-per-session", revisions=EVERY_REVISION
-)
-def test_sessions_of_one_server_have_shapes_of_their_revisions(root: Path) -> None:
-    pairs = [Pair(revision) for revision in revisions_holding("versioning.single-per-session")]
-    for pair in pairs:
-        pair.ask("client", "tools/list")
-    for pair in pairs:
-        pair.answer("server", RESULTS["tools/list"])
-        answered = pair.sent("server")[-1]["result"]["tools"][0]
-        known = properties(root, pair.revision.name, "Tool")
-        assert set(answered) == known & {"name", "title", "inputSchema", "annotations"}
-    assert properties(root, ALL[0], "Tool") != properties(root, ALL[-1], "Tool")
-
-
 @pytest.mark.requirement("lifecycle.shutdown-by-transport")
 @pytest.mark.parametrize(("revision", "role"), both("lifecycle.shutdown-by-transport"))
 def test_a_session_ends_without_a_word(revision: str, role: Role) -> None:
@@ -293,18 +179,6 @@ def test_a_session_ends_without_a_word(revision: str, role: Role) -> None:
     assert len(end.connection.state.outbound) == 0
     (answer,) = end.say(request(revision, "shutdown", id=1)) or [{}]
     assert answer["error"]["code"] == -32601
-
-
-@pytest.mark.requirement("lifecycle.no-handshake")
-@pytest.mark.parametrize("speaks", [None, *revisions_holding("lifecycle.no-handshake")])
-@pytest.mark.parametrize("revision", revisions_holding("lifecycle.no-handshake"))
-def test_any_request_may_be_the_first(revision: str, speaks: str | None) -> None:
-    for method in REVISIONS[revision].client_requests:
-        server = ServerEnd(revision, speaks=speaks)
-        answers = server.ask(method, PARAMS[method])
-        assert not any("error" in answer for answer in answers)
-        assert answers or [event.method.name for event in server.requests()] == [method]
-        assert server.connection.session is None
 
 
 @pytest.mark.requirement("lifecycle.removed-methods", "ping.removed")
@@ -323,7 +197,7 @@ def test_methods_of_the_handshake_revisions_are_gone(revision: str, speaks: str 
             client.ask(method)
     for name in ("notifications/initialized", "notifications/roots/list_changed"):
         with pytest.raises(MethodNotFoundError):
-            client.connection.send(SendNotification(name))
+            client.send(SendNotification(name))
 
 
 @pytest.mark.requirement("lifecycle.no-connection-context", "meta.request-fields-not-from-history")
@@ -360,20 +234,163 @@ def test_a_stream_ends_with_its_request_and_leaves_the_others(revision: str) -> 
     assert [
         send.related_request_id for send in server.connection.send(SendNotification(changed))
     ] == ["b", "c"]
-    server.connection.send(CloseStreams())
-    assert not server.connection.send(SendNotification(changed))
+    server.send(CloseStreams())
+    assert server.send(SendNotification(changed)) == []
     server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="a")
     assert [
         send.related_request_id for send in server.connection.send(SendNotification(changed))
     ] == ["a"]
 
 
-@pytest.mark.parametrize(("revision", "role"), both("lifecycle.shutdown-by-transport"))
-def test_the_peer_of_each_end_is_the_other_one(revision: str, role: Role) -> None:
+@pytest.mark.requirement("ping.no-params", "ping.answered", "ping.either-side")
+@pytest.mark.parametrize(
+    "params", [..., {}, {"_meta": {}}, {"_meta": {"x": 1}}, {"unknown": [1]}], ids=str
+)
+@pytest.mark.parametrize(("revision", "role"), answering_ends("ping.answered"))
+def test_ping_is_answered_with_an_empty_result(revision: str, role: Role, params: Any) -> None:
     end = end_of(revision, role)
-    session = end.connection.session
+    message = {"jsonrpc": "2.0", "id": "p", "method": "ping", "params": params}
+    if params is ...:
+        del message["params"]
+    assert end.say(message) == [{"jsonrpc": "2.0", "id": "p", "result": {}}]
+    assert not any(isinstance(event, RequestReceived) for event in end.events)
+
+
+# Gateways exist that initialize by themselves and then forward the initialize of their client, and
+# others whose clients share one server process. No page forbids to answer each of these.
+@pytest.mark.parametrize("first", revisions_holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("second", revisions_holding("lifecycle.initialize-first"))
+def test_a_second_initialize_begins_another_session(first: str, second: str) -> None:
+    server = ServerEnd(first, client={"roots": {}})
+    server.ask("tools/list", id=1)
+    opening = initialize(second, {"sampling": {}}, id=2)
+    assert server.say(opening) == ServerEnd(None).say(opening)
+    session = server.connection.session
     assert session is not None
-    assert session.peer_info == {
-        "name": "tester" if role == "server" else other(role),
-        "version": "1",
-    }
+    assert (session.revision.name, session.peer_capabilities) == (second, {"sampling": {}})
+    with pytest.raises(LocalProtocolError, match="not confirmed"):
+        server.send(SendRequest("roots/list"))
+    (asked,) = server.connection.send(SendRequest("roots/list", related_request_id=1))
+    assert asked.revision is not None
+    assert asked.revision.name == first
+    server.say(INITIALIZED)
+    server.revision = second
+    server.ask("tools/list", id=3)
+    assert [event.revision.name for event in server.requests()] == [first, second]
+    for id in (1, 3):
+        (answer,) = server.send(SendResponse(id, {"tools": []}))
+        assert answer["id"] == id
+
+
+@pytest.mark.parametrize("missing", ["protocolVersion", "capabilities", "clientInfo"])
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-first"))
+def test_subscriptions_and_log_level_outlive_a_second_initialize(
+    revision: str, missing: str
+) -> None:
+    server = ServerEnd(revision)
+    server.ask("resources/subscribe", {"uri": "x://a"}, id=1)
+    server.send(SendResponse(1, {}))
+    server.ask("logging/setLevel", {"level": "error"}, id=2)
+    before = server.connection.session
+    (answer,) = server.say(without(initialize(revision, id=2), missing))
+    assert (answer["id"], answer["error"]["code"]) == (2, -32602)
+    assert server.connection.session is before
+    server.say(initialize(revision, id=3))
+    server.say(INITIALIZED)
+    assert len(server.send(SendNotification(UPDATED, {"uri": "x://a"}))) == 1
+    assert len(server.send(SendLog(None, "error", 1))) == 1
+    assert server.send(SendLog(None, "warning", 1)) == []
+
+
+def handshake_server() -> Any:
+    """The connection of a server without per-request revisions, as a package of some has it."""
+    spoken = REVISIONS.of(REVISIONS[HANDSHAKE[-1]].lifecycle)
+    return handshake_connection(spoken, describe_as(EVERY_SERVER_CAPABILITY, "server"), {})
+
+
+def test_a_server_without_per_request_revisions_waits_for_its_session() -> None:
+    connection = handshake_server()
+    assert not connection.has_subscriber(UPDATED, {"uri": "a"})
+    assert connection.subscribed_uris() == set()
+    (event,) = connection.receive(encode_message(INITIALIZED))
+    assert event == Ignored("notifications/initialized: not expected now")
+    (refusal,) = sent_messages(
+        connection.receive(encode_message(request(HANDSHAKE[-1], "tools/list")))
+    )
+    assert refusal["error"]["message"] == "expected initialize first, got tools/list"
+    assert connection.session is None
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_an_assumed_session_lacks_what_its_requests_need(revision: str) -> None:
+    connection = handshake_server()
+    connection.assume_session(
+        Session(REVISIONS[revision], {}, EVERY_CLIENT_CAPABILITY), "a session of its own"
+    )
+    with pytest.raises(McpError, match="a session of its own"):
+        connection.send(SendRequest("roots/list"))
+    (event,) = connection.receive(encode_message(request(revision, "tools/list")))
+    assert isinstance(event, RequestReceived)
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_requests_of_a_process_begin_with_its_prefix(revision: str) -> None:
+    end = end_of(revision, "server")
+    end.connection.state.outbound.prefix = "p-"
+    ids = [begin_request(end)["id"] for _ in range(2)]
+    assert len(set(ids)) == 2
+    assert all(id.startswith("p-") for id in ids)
+
+
+@pytest.mark.parametrize("revision", ALL)
+def test_a_frame_that_is_unreadable_is_answered_by_servers_alone(revision: str) -> None:
+    (event,) = ServerEnd(revision).connection.receive(FrameError("too long"))
+    assert isinstance(event, Send)
+    assert event.message.error_code == -32700
+    client = ClientEnd(revision).connection
+    assert client.receive(FrameError("too long")) == [Ignored("too long")]
+
+
+@pytest.mark.parametrize(
+    ("uris", "is_allowed"),
+    [
+        ([f"{n}" for n in range(1000)], True),
+        ([f"{n}" for n in range(1001)], False),
+        (["x" * 262_144, ""], True),
+        (["x" * 262_144, "y"], False),
+    ],
+    ids=["1000", "1001", "longest", "and one"],
+)
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_a_session_follows_limited_resources(
+    revision: str, uris: list[str], is_allowed: bool
+) -> None:
+    server = ServerEnd(revision)
+    for uri in uris[1:]:
+        assert server.ask("resources/subscribe", {"uri": uri}) == []
+        server.send(SendResponse(1, {}))
+    answers = server.ask("resources/subscribe", {"uri": uris[0]})
+    assert [answer["error"]["code"] for answer in answers] == ([] if is_allowed else [-32602])
+
+
+@pytest.mark.requirement("ping.no-params", "ping.answered")
+@pytest.mark.parametrize(("revision", "role"), both("ping.no-params"))
+def test_ping_has_no_params_but_meta_and_waits_for_no_request(revision: str, role: Role) -> None:
+    pair = Pair(revision)
+    pair.ask(other(role), ASKED[role])
+    pair.ask(role, "ping")
+    assert "params" not in pair.sent(role)[-1]
+    pair.ask(role, "ping", meta={"com.example/x": 1}, progress=False)
+    assert pair.sent(role)[-1]["params"] == {"_meta": {"com.example/x": 1}}
+    assert len(pair.told(role, ResponseReceived)) == 2
+
+
+@pytest.mark.requirement("seed-compat.missing-ping")
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.missing-ping"))
+def test_a_server_without_ping_fails_the_ping_and_nothing_else(revision: str) -> None:
+    client = ClientEnd(revision)
+    call, ping = client.ask("tools/call", PARAMS["tools/call"]), client.ask("ping")
+    failed = client.respond(ping, error={"code": -32601, "message": "no"})
+    assert isinstance(failed, RequestFailed)
+    assert isinstance(failed.error, RemoteError)
+    assert isinstance(client.respond(call, result={"content": []}), ResponseReceived)

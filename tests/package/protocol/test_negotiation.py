@@ -15,15 +15,21 @@ from kit.wire import (
     PER_REQUEST,
     describe_as,
     encode_message,
+    facts,
     meta_of,
     sent_messages,
     sole,
 )
 from mcpgen_runtime.errors import (
+    ConnectFailedError,
     ConnectionClosedError,
+    HttpStatusError,
+    LocalProtocolError,
+    McpError,
     RemoteError,
     RemoteProtocolError,
     RequestLost,
+    ResponseLostError,
     RevisionError,
 )
 from mcpgen_runtime.facts import Lifecycle, Revisions
@@ -31,9 +37,9 @@ from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     Event,
     Ignored,
-    Opened,
     OpenFailed,
     OpenSession,
+    Opened,
     Send,
     StepTimedOut,
 )
@@ -70,6 +76,11 @@ class Newcomer:
         id = [message["id"] for message in self.sent if "id" in message][-1]
         self._take(self.connection.receive(encode_message({"jsonrpc": "2.0", "id": id, **answer})))
 
+    def lose(self, failure: McpError) -> None:
+        """Let its last request fail by the transport."""
+        id = [message["id"] for message in self.sent if "id" in message][-1]
+        self._take(self.connection.receive(RequestLost(id, failure)))
+
     def wait_in_vain(self) -> None:
         """Leave its last request without answer."""
         if self.is_probing():
@@ -78,11 +89,6 @@ class Newcomer:
     def is_probing(self) -> bool:
         """Whether a missing answer would mean a server with a handshake."""
         return isinstance(self.connection.step, Probe)
-
-    def without_probe(self) -> list[str] | None:
-        """The revisions to offer without a probe, if the probe may be to blame."""
-        step = self.connection.first_step
-        return list(step.handshakes) if isinstance(step, Probe) else None
 
     def refused(self) -> Exception:
         """The error that its opening ended with."""
@@ -343,24 +349,25 @@ def test_a_newer_server_is_asked_in_the_revision_that_it_names() -> None:
 
 
 def test_a_newer_server_may_name_an_older_revision() -> None:
-    for answer in (
-        {"error": error(-32022, {"supported": [OLDEST, NEWEST]})},
-        {"result": discover_result(OLDEST, NEWEST, "2099-01-01")},
-    ):
-        client = Newcomer()
+    client = Newcomer()
+    client.hear(result=discover_result(OLDEST, NEWEST, "2099-01-01"))
+    assert client.methods == ["server/discover", "initialize"]
+    assert client.sent[1]["params"]["protocolVersion"] == NEWEST
+
+
+def test_a_client_without_handshake_gives_up_on_an_older_server() -> None:
+    answers: list[dict[str, Any]] = [{"error": error(-32601)}, {"result": {}}]
+    for answer in answers:
+        client = Newcomer(MODERN)
         client.hear(**answer)
-        assert client.methods == ["server/discover", "initialize"]
-        assert client.sent[1]["params"]["protocolVersion"] == NEWEST
-
-
-@pytest.mark.parametrize("answer", [{"error": error(-32601)}, {"result": {}}], ids=str)
-def test_a_client_without_handshake_gives_up_on_an_older_server(
-    answer: Mapping[str, Any],
-) -> None:
+        refusal = client.refused()
+        assert isinstance(refusal, RevisionError)
+        assert "speaks no per-request revision" in str(refusal)
+        assert client.methods == ["server/discover"]
+    lost = ResponseLostError("lost")
     client = Newcomer(MODERN)
-    client.hear(**answer)
-    assert isinstance(client.refused(), RevisionError)
-    assert client.methods == ["server/discover"]
+    client.lose(lost)
+    assert client.refused() is lost
 
 
 def test_a_client_answers_pings_while_it_opens() -> None:
@@ -394,26 +401,61 @@ def test_the_client_introduces_itself_as_the_revision_has_it(revision: str) -> N
     assert shown == {name: full_info[name] for name in members}
 
 
-def test_a_probe_may_be_to_blame_until_the_server_has_answered() -> None:
-    agreed, refused, gone, silent = (Newcomer() for _ in range(4))
-    offered = [agreed.without_probe()]
-    agreed.hear(error=error(-32601))
-    offered.append(agreed.without_probe())
-    silent.wait_in_vain()
-    offered.append(silent.without_probe())
-    gone.wait_in_vain()
-    ended = ConnectionClosedError("it ended as this was written")
-    gone.connection.receive(RequestLost(gone.sent[-1]["id"], ended))
-    gone.connection.closed()
-    offered.append(gone.without_probe())
-    assert offered == [list(LEGACY)] * 4
-    agreed.hear(result=initialize_result(NEWEST))
-    refused.hear(error=error(-32022, {"supported": ["2099-01-01"]}))
-    assert agreed.without_probe() is refused.without_probe() is None
+@pytest.mark.parametrize("failure", [RemoteProtocolError("no"), ConnectionClosedError("gone")])
+def test_a_negotiation_that_fails_ends_with_its_error(failure: McpError) -> None:
+    client = Newcomer(REVISIONS.only(NEWEST))
+    client.lose(failure)
+    assert client.refused() is failure
+    assert client.connection.state.outbound.ids() == ()
 
 
-@pytest.mark.parametrize("revisions", [LEGACY, MODERN], ids=["handshake", "modern"])
-def test_a_client_of_one_kind_gives_up_when_the_server_is_gone(
-    revisions: Revisions,
+UNSUPPORTED = facts(PER_REQUEST[-1]).errors.unsupported_revision or 0
+
+
+def unsupported(supported: Any) -> RemoteError:
+    """An error that lists revisions."""
+    return RemoteError(UNSUPPORTED, "unsupported", {"supported": supported})
+
+
+@pytest.mark.parametrize(
+    ("failure", "method", "revision"),
+    [
+        (ResponseLostError("lost"), "initialize", NEWEST),
+        (RemoteError(-32601, "unknown"), "initialize", NEWEST),
+        (HttpStatusError("http://x", 404, "Not Found"), "initialize", NEWEST),
+        (unsupported([OLDEST]), "initialize", OLDEST),
+        (unsupported([OLDEST, NEWEST, PER_REQUEST[-1]]), "initialize", NEWEST),
+        (unsupported([PER_REQUEST[-1], "2099-01-01"]), "server/discover", PER_REQUEST[-1]),
+    ],
+    ids=repr,
+)
+def test_a_failed_probe_is_followed_by_another_request(
+    failure: McpError, method: str, revision: str
 ) -> None:
-    assert Newcomer(revisions).without_probe() is None
+    client = Newcomer()
+    client.lose(failure)
+    following = client.sent[-1]
+    key = "io.modelcontextprotocol/protocolVersion"
+    named = {**following["params"], **following["params"].get("_meta", {})}
+    assert (len(client.sent), following["method"]) == (2, method)
+    assert revision in (named.get("protocolVersion"), named.get(key))
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        HttpStatusError("http://x", 401, "Unauthorized"),
+        HttpStatusError("http://x", 407, "Proxy"),
+        ConnectFailedError("http://x", "refused"),
+        LocalProtocolError("wrong"),
+        RemoteError(UNSUPPORTED, "unsupported"),
+        unsupported([]),
+        unsupported("all"),
+        unsupported([PER_REQUEST[-1], 5]),
+    ],
+    ids=repr,
+)
+def test_some_failures_of_a_probe_are_final(failure: McpError) -> None:
+    client = Newcomer()
+    client.lose(failure)
+    assert client.refused() is failure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import random
 from typing import Any
@@ -15,8 +14,9 @@ from hypothesis import strategies as st
 from kit.ends import ask, end_of
 from kit.live import App, live, text_of
 from kit.pair import Pair
+from kit.rules import module_of
 from kit.strategies import anything, describe_revision
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, sent_request, sole
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, sent_request, sole
 from mcpgen_runtime import _wire
 from mcpgen_runtime._wire import Untagged
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
@@ -40,20 +40,6 @@ pytestmark = pytest.mark.lengthy
 every = pytest.mark.parametrize("revision", ALL)
 both_kinds = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-@pytest.mark.requirement("progress.token-unique", "progress.tokens-tracked")
-@every
-def test_ten_thousand_requests_have_distinct_ids_and_keep_none(revision: str) -> None:
-    client = ClientEnd(revision)
-    seen = set()
-    for _ in range(10_000):
-        id, message = sent_request(client.connection.send(SendRequest("tools/list", progress=True)))
-        assert json.loads(message.data)["id"] == id
-        seen.add(id)
-        client.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
-    assert len(seen) == 10_000
-    assert len(client.connection.state.outbound) == 0
 
 
 Step = tuple[str, int]
@@ -208,7 +194,7 @@ def test_a_thousand_calls_aborted_at_any_moment_each_settle_once(
 
 def models(revision: str) -> dict[str, Any]:
     """The types of a revision that carry the name of a definition of its schema."""
-    module = importlib.import_module(f"mcpgen_runtime.r{revision.replace('-', '_')}.models")
+    module = module_of(revision)
     types = {name: getattr(module, name, None) for name in describe_revision(revision).definitions}
     return {
         name: kind

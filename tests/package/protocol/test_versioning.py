@@ -6,23 +6,21 @@ from typing import Any
 
 import pytest
 
-from kit.pair import Pair
 from kit.rules import revisions_holding, with_another
-from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
+from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
 from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
     PER_REQUEST,
     ServerEnd,
     describe_as,
-    facts,
     initialize,
     meta_of,
     request,
-    sole,
 )
-from mcpgen_runtime.facts import Lifecycle, Revisions
-from mcpgen_runtime.protocol.events import ResponseReceived, SendResponse
+from mcpgen_runtime.facts import Lifecycle, Revision, Revisions
+from mcpgen_runtime.protocol.events import SendResponse
+from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 
@@ -75,18 +73,6 @@ def test_a_version_is_a_string(version: Any) -> None:
     server = uninitialized_server(REVISIONS)
     (answer,) = server.say(initialize(version))
     assert answer["error"]["code"] == -32602
-    assert server.connection.session is None
-
-
-@pytest.mark.requirement("versioning.per-request-decision")
-@pytest.mark.parametrize("revision", revisions_holding("versioning.per-request-decision"))
-def test_each_request_is_accepted_or_refused_by_itself(revision: str) -> None:
-    server = uninitialized_server(REVISIONS)
-    codes = []
-    for version in (revision, "1900-01-01", revision):
-        answers = server.say(asking_for(revision, version, "server/discover"))
-        codes += [answer.get("error", {}).get("code") for answer in answers]
-    assert codes == [None, -32022, None]
     assert server.connection.session is None
 
 
@@ -189,9 +175,8 @@ def test_one_connection_serves_a_session_and_stateless_requests(
     served = {event.id: event.revision.name for event in server.requests()}
     assert served == {"old": session, "new": revision}
     for id, marked in (("old", False), ("new", True)):
-        message = sole(server.connection.send(SendResponse(id, RESULTS["tools/list"])))
-        assert message is not None
-        assert (b"resultType" in message.data) is marked
+        (message,) = server.send(SendResponse(id, RESULTS["tools/list"]))
+        assert ("resultType" in message["result"]) is marked
 
 
 @pytest.mark.requirement("versioning.modern-only-rejects-initialize", "lifecycle.no-handshake")
@@ -206,23 +191,34 @@ def test_a_server_without_handshake_refuses_initialize_with_help(revision: str, 
     assert server.connection.session is None
 
 
-@pytest.mark.requirement("versioning.legacy-client-dual-server", revisions=PER_REQUEST)
-@pytest.mark.parametrize("revision", HANDSHAKE)
-def test_a_session_with_a_server_of_all_revisions_is_of_its_own(revision: str) -> None:
-    pair = Pair(revision, EVERY_SERVER_CAPABILITY, EVERY_CLIENT_CAPABILITY)
-    for method in ("ping", "tools/list", "resources/list", "prompts/list"):
-        pair.ask("client", method, PARAMS[method])
-        if method in RESULTS:
-            pair.answer("server", RESULTS[method])
-    newer = {"resultType", "ttlMs", "cacheScope", "_meta"}
-    for message in pair.sent("server"):
-        assert newer.isdisjoint(message.get("result", {}))
-    pair.ask("server", "roots/list")
-    pair.answer("client", RESULTS["roots/list"])
-    assert len(pair.told("server", ResponseReceived)) == 1
-    assert len(pair.told("client", ResponseReceived)) == 4
+@pytest.mark.requirement("discover.implemented", "discover.result-shape", "discover.cache-hints")
+@pytest.mark.requirement("discover.no-input-required", "jsonrpc.mandatory-parts-modern")
+@pytest.mark.parametrize("speaks", [None, *PER_REQUEST])
+@pytest.mark.parametrize("revision", revisions_holding("discover.implemented"))
+def test_every_server_tells_what_it_speaks_and_who_it_is(revision: str, speaks: str | None) -> None:
+    (answer,) = ServerEnd(revision, {}, speaks=speaks).ask("server/discover", id="d")
+    assert answer == {
+        "jsonrpc": "2.0",
+        "id": "d",
+        "result": {
+            "resultType": "complete",
+            "supportedVersions": list(PER_REQUEST),
+            "capabilities": {},
+            "instructions": "be kind",
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "server", "version": "1"}},
+        },
+    }
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_the_keys_of_meta_are_those_that_the_facts_name(revision: str) -> None:
-    assert facts(revision).meta.protocol_version == VERSION
+@pytest.mark.requirement("discover.result-shape")
+@pytest.mark.parametrize("revision", revisions_holding("discover.result-shape"))
+def test_instructions_are_left_out_if_there_are_none(revision: str) -> None:
+    def describe(_: Revision) -> Description:
+        return Description({"name": "server", "version": "1"}, {})
+
+    server = ServerEnd(None)
+    server.connection = ServerConnection(REVISIONS, describe)
+    (answer,) = server.say(request(revision, "server/discover"))
+    assert "instructions" not in answer["result"]

@@ -5,13 +5,12 @@ Source: basic/index#icons (2025-11-25, 2026-07-28).
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import pytest
 
 from kit.live import live
-from kit.rules import revisions_holding
+from kit.rules import module_of, revisions_holding
 from kit.scripted import connect_scripted
 from mcpgen_runtime._wire import ValidationError, convert, to_builtins
 from mcpgen_runtime.client.host import safe_icons
@@ -37,20 +36,12 @@ ON_THE_WIRE = [
 BARE = Icon(src="https://a.example/i.png")
 
 
-def text() -> str:
-    """Something to serve."""
-    return "text"
-
-
-def model(revision: str) -> Any:
-    """The type of an icon in a revision."""
-    name = f"mcpgen_runtime.r{revision.replace('-', '_')}.models"
-    return importlib.import_module(name).Icon
-
-
 @pytest.mark.requirement("icons.shape", "icons.attach-points")
 @having
 async def test_icons_pass_unchanged_on_everything_that_has_them(revision: str) -> None:
+    def text() -> str:
+        return "text"
+
     icons = [PNG, SVG]
     server = Server("iconic", icons=icons)
     server.tool(icons=icons)(text)
@@ -67,7 +58,7 @@ async def test_icons_pass_unchanged_on_everything_that_has_them(revision: str) -
             await client.list_resource_templates(),
         ):
             assert to_builtins(listed[0].icons) == ON_THE_WIRE
-            assert all(type(icon) is model(revision) for icon in listed[0].icons)
+            assert all(type(icon) is module_of(revision).Icon for icon in listed[0].icons)
         (bare,) = (await client.list_tools())[1].icons
         assert (bare.mime_type, bare.sizes, bare.theme) == (None, None, None)
 
@@ -88,37 +79,20 @@ async def test_icons_pass_unchanged_on_everything_that_has_them(revision: str) -
 )
 def test_malformed_icons_are_refused(revision: str, icon: Any) -> None:
     with pytest.raises(ValidationError):
-        convert(icon, model(revision))
+        convert(icon, module_of(revision).Icon)
 
 
 SAFE = [
-    "https://a.example/i.png",
-    "HTTPS://A.EXAMPLE/i.png",
-    "data:image/png;base64,AA==",
+    *("https://a.example/i.png", "HTTPS://A.EXAMPLE/i.png", "data:image/png;base64,AA=="),
     "DATA:image/png;base64,AA==",
 ]
 UNSAFE = [
-    "javascript:alert(1)",
-    "JavaScript:alert(1)",
-    " javascript:alert(1)",
-    "java\nscript:alert(1)",
-    "file:///etc/passwd",
-    "FTP://a.example/i.png",
-    "ws://a.example",
-    "vscode://open",
-    "http://a.example/i.png",
-    "data:text/html,<script>",
-    "data:,image/png",
-    "//a.example/i.png",
-    "https:",
-    "https://",
-    "https://[broken",
-    "https://a.example:port/",
-    " https://a.example/i.png",
-    "https://a.example/\ni.png",
-    "https://\u0430.example/i.png",
-    "i.png",
-    "",
+    *("javascript:alert(1)", "JavaScript:alert(1)", " javascript:alert(1)"),
+    *("java\nscript:alert(1)", "file:///etc/passwd", "FTP://a.example/i.png", "ws://a.example"),
+    *("vscode://open", "http://a.example/i.png", "data:text/html,<script>", "data:,image/png"),
+    *("//a.example/i.png", "https:", "https://", "https://[broken", "https://a.example:port/"),
+    *(" https://a.example/i.png", "https://a.example/\ni.png", "https://\u0430.example/i.png"),
+    *("i.png", ""),
 ]
 
 

@@ -10,19 +10,15 @@ from pathlib import Path
 import pytest
 
 import mcpgen_runtime
+from kit.rules import module_of
 from kit.scripted import ScriptedServer
 from kit.wire import ALL
 from mcpgen_runtime import Server, connect, connect_sync
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.revisions import FOLDERS, REVISIONS
 
 pytestmark = pytest.mark.on_asyncio
 
 every = pytest.mark.parametrize("revision", ALL)
-
-
-def folder(revision: str) -> str:
-    """The subpackage of a revision, by its whole name."""
-    return f"mcpgen_runtime.r{revision.replace('-', '_')}"
 
 
 @every
@@ -53,8 +49,8 @@ async def test_a_servers_name_is_shown_as_text_and_in_short() -> None:
 
 @every
 def test_a_type_is_imported_from_its_revision(revision: str) -> None:
-    package = importlib.import_module(folder(revision))
-    models = importlib.import_module(f"{folder(revision)}.models")
+    package = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}")
+    models = module_of(revision)
     assert package.Tool is models.Tool
     assert all(getattr(package, name) is getattr(models, name) for name in package.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Hammer'"):
@@ -72,7 +68,7 @@ def test_a_revision_loads_no_types_before_one_is_asked_for() -> None:
 
 @every
 def test_only_public_names_are_listed(revision: str) -> None:
-    package = importlib.import_module(folder(revision))
+    package = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}")
     assert dir(mcpgen_runtime) == sorted(importlib.import_module("mcpgen_runtime").__all__)
     assert dir(package) == sorted(package.__all__)
     assert {"Tool", "CallToolResult", "Implementation"} <= set(dir(package))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -12,6 +13,7 @@ import pytest
 
 from kit.faults import ONE_OF_EACH
 from kit.live import FakeServer, text_of
+from kit.respondent import text_in
 from kit.wire import (
     ALL,
     HANDSHAKE,
@@ -31,7 +33,6 @@ from mcpgen_runtime.client.sync_client import connect_sync
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.peer import HELD_BYTES, Peer
-from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.transports.memory import memory_pair
 
 SESSION = HANDSHAKE[-1]
@@ -71,12 +72,6 @@ class Gate:
         self._news = anyio.Event()
 
 
-async def settle() -> None:
-    """Let all other tasks do what they can do now."""
-    for _ in range(20):
-        await anyio.lowlevel.checkpoint()
-
-
 def gated_server(gate: Gate, limit: int = LIMIT) -> Server:
     """A server whose tools wait at the gate, on their own or for the client as well."""
     server = Server("gated", version="1", max_concurrent_requests=limit, drain=0)
@@ -95,19 +90,6 @@ def gated_server(gate: Gate, limit: int = LIMIT) -> Server:
     return server
 
 
-class Gated:
-    """An application whose handlers wait at the gate."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-
-    async def handle(self, context: RequestContext) -> Any:
-        await self._gate.pass_through()
-
-    async def notified(self, context: RequestContext) -> None:
-        raise AssertionError("the client sends no notification")
-
-
 def call(revision: str, tool: str, id: int | str) -> dict[str, Any]:
     return request(revision, "tools/call", {"name": tool, "arguments": {}}, id=id)
 
@@ -124,13 +106,11 @@ async def at_the_limit(revision: str, tool: str = "wait") -> AsyncIterator[tuple
 
 
 @pytest.mark.parametrize("revision", ALL)
-async def test_a_server_serves_only_so_many_requests_at_once(
-    revision: str, anyio_backend: str
-) -> None:
+async def test_a_server_serves_only_so_many_requests_at_once(revision: str) -> None:
     async with at_the_limit(revision) as (end, gate):
         for id in range(LIMIT, 10 * LIMIT):
             await end.send(call(revision, "wait", id))
-        await settle()
+        await anyio.wait_all_tasks_blocked()
         assert gate.most == LIMIT
         gate.open()
         answers = [await end.receive() for _ in range(10 * LIMIT)]
@@ -139,7 +119,7 @@ async def test_a_server_serves_only_so_many_requests_at_once(
         assert gate.most == LIMIT
 
 
-async def test_nothing_is_read_beyond_the_limit(anyio_backend: str) -> None:
+async def test_nothing_is_read_beyond_the_limit() -> None:
     gate = Gate()
     near, far = memory_pair(limit=1)
     async with anyio.create_task_group() as tasks:
@@ -155,9 +135,7 @@ async def test_nothing_is_read_beyond_the_limit(anyio_backend: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ALL)
-async def test_a_request_that_is_cancelled_frees_its_place(
-    revision: str, anyio_backend: str
-) -> None:
+async def test_a_request_that_is_cancelled_frees_its_place(revision: str) -> None:
     async with at_the_limit(revision) as (end, gate):
         await end.send(cancelled_notification(1))
         await gate.reach(done=1)
@@ -168,15 +146,15 @@ async def test_a_request_that_is_cancelled_frees_its_place(
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_ping_is_answered_at_the_limit(revision: str, anyio_backend: str) -> None:
+async def test_a_ping_is_answered_at_the_limit(revision: str) -> None:
     async with at_the_limit(revision) as (end, _):
         assert (await end.ask("ping", id="ping"))["result"] == {}
 
 
-async def test_answers_that_handlers_wait_for_are_read_at_the_limit(anyio_backend: str) -> None:
+async def test_answers_that_handlers_wait_for_are_read_at_the_limit() -> None:
     async with at_the_limit(SESSION, "ask") as (end, gate):
         await end.send(call(SESSION, "wait", "held"))  # reading stops at this one
-        await settle()
+        await anyio.wait_all_tasks_blocked()
         gate.open()
         asked = [await end.receive() for _ in range(LIMIT + 1)]
         roots = [message for message in asked if message.get("method") == "roots/list"]
@@ -187,7 +165,7 @@ async def test_answers_that_handlers_wait_for_are_read_at_the_limit(anyio_backen
         assert sorted(message["id"] for message in told) == list(range(LIMIT))
 
 
-async def test_requests_are_refused_while_handlers_wait_for_the_peer(anyio_backend: str) -> None:
+async def test_requests_are_refused_while_handlers_wait_for_the_peer() -> None:
     gate = Gate()
     gate.open()
     async with speaking_to(gated_server(gate), SESSION, {"roots": {}}) as end:
@@ -204,15 +182,10 @@ async def test_requests_are_refused_while_handlers_wait_for_the_peer(anyio_backe
         for _ in range(LIMIT):
             assert "result" in await end.receive()
         again = await end.ask("tools/call", {"name": "wait", "arguments": {}}, id="again")
-        assert text_of_raw(again) == "through"
+        assert text_in(again) == "through"
 
 
-def text_of_raw(answer: dict[str, Any]) -> str:
-    text: str = answer["result"]["content"][0]["text"]
-    return text
-
-
-async def test_an_answer_that_nobody_reads_keeps_its_place(anyio_backend: str) -> None:
+async def test_an_answer_that_nobody_reads_keeps_its_place() -> None:
     served = 0
     server = Server("talkative", version="1", max_concurrent_requests=LIMIT, drain=0)
 
@@ -241,9 +214,7 @@ LONG = HELD_BYTES // 4
 
 @pytest.mark.parametrize("tool", ["planned", "with_context", "reports"])
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_answers_that_nobody_reads_are_bounded_in_bytes(
-    revision: str, tool: str, anyio_backend: str
-) -> None:
+async def test_answers_that_nobody_reads_are_bounded_in_bytes(revision: str, tool: str) -> None:
     served = 0
     server = Server("talkative", version="1", drain=0)
 
@@ -290,7 +261,7 @@ async def test_answers_that_nobody_reads_are_bounded_in_bytes(
         tasks.cancel_scope.cancel()
 
 
-async def test_long_requests_of_one_client_are_bounded_in_bytes(anyio_backend: str) -> None:
+async def test_long_requests_of_one_client_are_bounded_in_bytes() -> None:
     gate = Gate()
     server = Server("gated", version="1", drain=0)
 
@@ -304,39 +275,38 @@ async def test_long_requests_of_one_client_are_bounded_in_bytes(anyio_backend: s
         for id in range(7):
             await end.send(request(SESSION, "tools/call", params, id=id))
         await gate.reach(waiting=4)
-        await settle()
+        await anyio.wait_all_tasks_blocked()
         assert gate.most == 4
         gate.open()
         assert all(["result" in await end.receive() for _ in range(7)])
 
 
-async def test_long_requests_of_one_server_are_bounded_in_bytes(anyio_backend: str) -> None:
+async def test_long_requests_of_one_server_are_bounded_in_bytes() -> None:
     server, handlers = FakeServer(SESSION), Waiting()
     async with connect(server, revision=SESSION, handlers=handlers):
         for id in range(7):
             await server.say(request(SESSION, "roots/list", meta={"a/b": "x" * LONG}, id=id))
         await handlers.gate.reach(waiting=4)
-        await settle()
+        await anyio.wait_all_tasks_blocked()
         assert handlers.gate.most == 4
         handlers.gate.open()
         assert all(["result" in await server.next() for _ in range(7)])
 
 
-async def test_the_end_of_a_connection_is_seen_while_handlers_run(
-    anyio_backend: str,
-) -> None:
+async def test_the_end_of_a_connection_is_seen_while_handlers_run() -> None:
     gate = Gate()
     near, far = memory_pair()
+    end = RawEnd(near, ALL[-1])
+    app = SimpleNamespace(handle=lambda context: gate.pass_through())
     connection = ServerConnection(REVISIONS, describe_as({"tools": {}}, "gated"))
-    served = Peer(connection, far, Gated(gate), max_concurrent_requests=LIMIT, longest_hold=0.05)
+    served = Peer(connection, far, app, max_concurrent_requests=LIMIT, longest_hold=0.05)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(served.run)
             for id in range(2 * LIMIT):
-                await near.send(OutgoingMessage(encode_message(call(ALL[-1], "wait", id))))
+                await end.send(call(ALL[-1], "wait", id))
             await gate.reach(waiting=LIMIT)
-            refused = RawEnd(near, ALL[-1])
-            assert (await refused.receive())["error"]["code"] == -32603
+            assert (await end.receive())["error"]["code"] == -32603
             await near.close()
     assert gate.done == LIMIT
 
@@ -355,13 +325,13 @@ class Waiting(ClientHandlers):
         await self.gate.pass_through()
 
 
-async def test_a_client_serves_only_so_many_requests_at_once(anyio_backend: str) -> None:
+async def test_a_client_serves_only_so_many_requests_at_once() -> None:
     server, handlers = FakeServer(SESSION), Waiting()
     async with connect(server, revision=SESSION, handlers=handlers, max_concurrent_requests=LIMIT):
         for id in range(10 * LIMIT):
             await server.say(request(SESSION, "roots/list", id=id))
         await handlers.gate.reach(waiting=LIMIT)
-        await settle()
+        await anyio.wait_all_tasks_blocked()
         assert handlers.gate.most == LIMIT
         handlers.gate.open()
         answers = [await server.next() for _ in range(10 * LIMIT)]
@@ -370,7 +340,7 @@ async def test_a_client_serves_only_so_many_requests_at_once(anyio_backend: str)
 
 
 async def test_a_client_waiting_for_an_answer_refuses_excess_requests(
-    anyio_backend: str, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING, "mcpgen_runtime")
     server, handlers = FakeServer(SESSION), Waiting()
@@ -389,7 +359,7 @@ async def test_a_client_waiting_for_an_answer_refuses_excess_requests(
             await server.say(request(SESSION, "roots/list", id=id))
         await handlers.gate.reach(waiting=LIMIT)
         await server.say(request(SESSION, "roots/list", id="held"))
-        await settle()
+        await anyio.wait_all_tasks_blocked()
         tasks.start_soon(call_it)
         heard = [await server.next(), await server.next()]
         refused = next(message for message in heard if message.get("id") == "held")
@@ -408,36 +378,32 @@ async def test_a_client_waiting_for_an_answer_refuses_excess_requests(
     assert len(dropped) == 1
 
 
-async def test_notifications_with_slow_handlers_are_bounded_too(anyio_backend: str) -> None:
+async def test_notifications_with_slow_handlers_are_bounded_too() -> None:
     server, handlers = FakeServer(SESSION), Waiting()
     async with connect(server, revision=SESSION, handlers=handlers, max_concurrent_requests=LIMIT):
         for _ in range(10 * LIMIT):
             await server.notify("notifications/tools/list_changed", {})
         await handlers.gate.reach(waiting=LIMIT)
-        await settle()
+        await anyio.wait_all_tasks_blocked()
         assert handlers.gate.most == LIMIT
         handlers.gate.open()
         await handlers.gate.reach(done=10 * LIMIT)
         assert handlers.gate.most == LIMIT
 
 
-async def test_a_client_closes_while_its_handlers_and_requests_wait(
-    anyio_backend: str,
-) -> None:
+async def test_a_client_closes_while_its_handlers_and_requests_wait() -> None:
     server, handlers = FakeServer(SESSION), Waiting()
     with anyio.fail_after(10):
         async with connect(server, revision=SESSION, handlers=handlers, max_concurrent_requests=1):
             for id in range(5):
                 await server.say(request(SESSION, "roots/list", id=id))
             await handlers.gate.reach(waiting=1)
-            await settle()
+            await anyio.wait_all_tasks_blocked()
     assert handlers.gate.done == 1
 
 
 @pytest.mark.parametrize("limit", [0, -1])
-async def test_a_limit_that_lets_nothing_be_served_is_refused(
-    limit: int, anyio_backend: str
-) -> None:
+async def test_a_limit_that_lets_nothing_be_served_is_refused(limit: int) -> None:
     with pytest.raises(ValueError, match="max_concurrent_requests: expected at least 1"):
         Server("x", version="1", max_concurrent_requests=limit)
     with pytest.raises(ValueError, match="max_concurrent_requests"):

@@ -1,9 +1,8 @@
-"""Tasks that begin at once, and the end of those that a connection owns."""
+"""Tasks that begin at once, whose failure a failure is, and the end of a connection's tasks."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,10 +13,11 @@ import pytest
 from kit.wire import HANDSHAKE, request, speaking_to
 from mcpgen_runtime import Server
 from mcpgen_runtime.runtime import eager_tasks
+from mcpgen_runtime.runtime.concurrency import check_own_failure
 from mcpgen_runtime.runtime.eager_tasks import begin_task
 
 place: ContextVar[str] = ContextVar("place", default="outside")
-on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+on_asyncio = pytest.mark.on_asyncio
 
 
 @on_asyncio
@@ -51,20 +51,16 @@ async def test_a_coroutine_keeps_its_first_task_and_context() -> None:
     assert seen == [(task, "inside")] * 3
 
 
-async def fail() -> None:
-    raise ValueError("no")
-
-
-async def fail_later() -> None:
-    await asyncio.sleep(0)
-    raise ValueError("no")
-
-
 @on_asyncio
-@pytest.mark.parametrize("work", [fail, fail_later])
-async def test_an_exception_is_that_of_the_task(work: Callable[[], Any]) -> None:
-    task = begin_task(work())
-    assert task.done() is (work is fail)
+@pytest.mark.parametrize("waits", [False, True])
+async def test_an_exception_is_that_of_the_task(waits: bool) -> None:
+    async def fail() -> None:
+        if waits:
+            await asyncio.sleep(0)
+        raise ValueError("no")
+
+    task = begin_task(fail())
+    assert task.done() is not waits
     with pytest.raises(ValueError, match="no"):
         await task
 
@@ -79,35 +75,23 @@ async def test_an_end_of_the_program_reaches_the_starter(error: type[BaseExcepti
         begin_task(work())
 
 
-async def wait_forever() -> None:
-    await asyncio.get_running_loop().create_future()
-
-
-async def cancel_oneself() -> None:
-    task = asyncio.current_task()
-    assert task is not None
-    task.cancel()
-    await wait_forever()
-
-
 @on_asyncio
-@pytest.mark.parametrize("turns", [None, 0, 1, 2])
-async def test_a_task_is_cancelled_where_it_waits(turns: int | None) -> None:
+@pytest.mark.parametrize("turns", [0, 1, 2])
+async def test_a_task_is_cancelled_where_it_waits(turns: int) -> None:
     ended: list[str] = []
 
     async def run() -> None:
         try:
-            await (cancel_oneself() if turns is None else wait_forever())
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             await asyncio.sleep(0)
             ended.append("cleaned up")
             raise
 
     task = begin_task(run())
-    if turns is not None:
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        task.cancel()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == ["cleaned up"]
@@ -118,7 +102,7 @@ async def test_time_limits_and_scopes_hold_from_the_first_step_on() -> None:
     async def by_asyncio() -> str:
         try:
             async with asyncio.timeout(0):
-                await wait_forever()
+                await asyncio.Event().wait()
         except TimeoutError:
             return "in time"
         return "late"
@@ -177,9 +161,7 @@ async def test_a_handler_has_ended_when_its_connection_has(ends: str) -> None:
     assert waiting.seen == ["cleaned up"]
 
 
-async def test_a_handler_that_goes_on_is_cancelled_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_handler_that_goes_on_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eager_tasks, "AGAIN_SECONDS", 0.01)
     waiting = Waiting()
     with anyio.fail_after(10):
@@ -187,3 +169,44 @@ async def test_a_handler_that_goes_on_is_cancelled_again(
             await end.send(request(HANDSHAKE[-1], "tools/call", {"name": "ignore"}))
             await waiting.begun.wait()
     assert waiting.seen == ["ignored"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit()])
+async def test_the_end_of_a_task_is_no_failure_of_its_handler(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        await check_own_failure(error)
+
+
+async def test_a_cancelled_task_ends_whatever_its_handler_raises() -> None:
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await check_own_failure(ValueError("no"))
+    assert scope.cancelled_caught
+
+
+@on_asyncio
+async def test_a_cancellation_by_asyncio_is_the_end_of_the_task() -> None:
+    async def work() -> None:
+        try:
+            await anyio.sleep_forever()
+        except asyncio.CancelledError as error:
+            await check_own_failure(error)
+
+    task = asyncio.create_task(work())
+    await anyio.lowlevel.checkpoint()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_an_earlier_cancellation_is_a_failure_of_the_handler() -> None:
+    caught: list[BaseException] = []
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        try:
+            await anyio.sleep_forever()
+        except BaseException as error:
+            caught.append(error)
+            raise
+    await check_own_failure(caught[0])  # it returns
+    assert scope.cancelled_caught

@@ -149,13 +149,13 @@ REPLACED = """\
 """
 
 
-def _member(indent: str, unit: str) -> str:
-    """The new member of an object."""
-    inner = ('"type": "stdio",', '"command": "prog",', '"args": []')
-    lines = ('"new": {', *(unit + line for line in inner), "}")
-    return "\n".join(indent + line for line in lines)
-
-
+MEMBER = """\
+  "new": {
+    "type": "stdio",
+    "command": "prog",
+    "args": []
+  }"""
+MEMBER_IN_TABS = "\t" + MEMBER.replace("  ", "\t").replace("\n", "\n\t")
 EDITS = {
     "a member is added": ("new", JSONC, JSONC.replace("    }, // last\n  },\n", ADDED)),
     "a member is replaced": (
@@ -166,17 +166,17 @@ EDITS = {
     "without trailing commas": (
         "new",
         '{\n\t"servers": {\n\t\t"a": {} // x\n\t}\n}',
-        '{\n\t"servers": {\n\t\t"a": {}, // x\n' + _member("\t\t", "\t") + "\n\t}\n}",
+        '{\n\t"servers": {\n\t\t"a": {}, // x\n' + MEMBER_IN_TABS + "\n\t}\n}",
     ),
     "the servers are new": (
         "new",
         '{\n\t"a": 1\n}\n',
-        '{\n\t"a": 1,\n\t"servers": {\n' + _member("\t\t", "\t") + "\n\t}\n}\n",
+        '{\n\t"a": 1,\n\t"servers": {\n' + MEMBER_IN_TABS + "\n\t}\n}\n",
     ),
     "an empty object": (
         "new",
         '{"servers": {}}',
-        '{"servers": {\n' + _member("  ", "  ") + "\n}}",
+        '{"servers": {\n' + MEMBER + "\n}}",
     ),
 }
 
@@ -308,12 +308,9 @@ def test_the_command_of_the_host_adds_the_server(
     host: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target, *options = shlex.split(words.replace("prog a", "'prog a'"))
-    assert config(target, *options, "--client", host, "--name", _name(target), "--command") == 0
+    name = "prog" if target == "prog a" else default_name(target)
+    assert config(target, *options, "--client", host, "--name", name, "--command") == 0
     assert capsys.readouterr().out == f"{COMMANDS[host, words]}\n"
-
-
-def _name(target: str) -> str:
-    return target.partition(" ")[0] if " " in target else default_name(target)
 
 
 def test_links_have_the_entry(capsys: pytest.CaptureFixture[str]) -> None:

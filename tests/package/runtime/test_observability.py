@@ -1,4 +1,4 @@
-"""Records of logs, traces and meters about one message, member by member."""
+"""Logs, spans and metrics about messages, on both sides, and the trace context between them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,35 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
+from opentelemetry import baggage, context, propagate
+from opentelemetry.context import Context
+from opentelemetry.propagators.textmap import TextMapPropagator
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import SpanKind, StatusCode
 
-from mcpgen_runtime import log_requests, measure_application, measure_requests, trace_requests
+from kit.asgi_client import asgi
+from kit.live import live
+from kit.wire import HANDSHAKE, PER_REQUEST
+from mcpgen_runtime import (
+    Server,
+    ToolError,
+    connect,
+    connect_sync,
+    log_requests,
+    measure_application,
+    measure_requests,
+    trace_requests,
+)
 from mcpgen_runtime.errors import (
     InvalidParamsError,
     MissingExtraError,
@@ -27,8 +44,7 @@ from mcpgen_runtime.errors import (
     RequestTimeoutError,
 )
 from mcpgen_runtime.facts import Role
-
-pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
+from mcpgen_runtime.runtime import observability
 
 FINGERPRINT = hashlib.sha256(b"session").hexdigest()[:12]
 
@@ -52,13 +68,6 @@ class Call:
         return replace(self, meta={**self.meta, **meta})
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The result of a tool."""
-
-    is_error: bool
-
-
 async def run(middleware: Any, call: Call, outcome: Any = None) -> None:
     """Pass a message through middleware; its handling returns or raises an outcome."""
 
@@ -67,11 +76,6 @@ async def run(middleware: Any, call: Call, outcome: Any = None) -> None:
             raise outcome
         return outcome
 
-    await expect(middleware, call, handle, outcome)
-
-
-async def expect(middleware: Any, call: Call, handle: Any, outcome: Any) -> None:
-    """Check that middleware passes on the outcome of a handler unchanged."""
     if isinstance(outcome, BaseException):
         with pytest.raises(type(outcome)) as caught:
             await middleware(call, handle)
@@ -80,22 +84,22 @@ async def expect(middleware: Any, call: Call, handle: Any, outcome: Any) -> None
         assert await middleware(call, handle) is outcome
 
 
+SUCCESS, TOOL_ERROR = SimpleNamespace(is_error=False), SimpleNamespace(is_error=True)
 REFUSED = RemoteError(-32000, "no", None, "tools/call")
 INVALID = InvalidParamsError("no")
 LATE = RequestTimeoutError("tools/call", 2)
-CANCELLED = KeyboardInterrupt()
 
 
 @pytest.mark.parametrize(
     ("outcome", "shown", "code"),
     [
         (None, "ok", None),
-        (Outcome(False), "ok", None),
-        (Outcome(True), "tool error", None),
+        (SUCCESS, "ok", None),
+        (TOOL_ERROR, "tool error", None),
         (REFUSED, "error", -32000),
         (INVALID, "error", -32602),
         (ValueError("no"), "error", None),
-        (CANCELLED, "cancelled", None),
+        (KeyboardInterrupt(), "cancelled", None),
     ],
 )
 async def test_a_record_has_the_outcome_and_the_time(
@@ -194,8 +198,8 @@ async def test_a_span_is_named_by_method_and_target(
     ("outcome", "attributes"),
     [
         (None, {}),
-        (Outcome(False), {}),
-        (Outcome(True), {"error.type": "tool_error"}),
+        (SUCCESS, {}),
+        (TOOL_ERROR, {"error.type": "tool_error"}),
         (REFUSED, {"error.type": "-32000", "rpc.response.status_code": "-32000"}),
         (INVALID, {"error.type": "-32602", "rpc.response.status_code": "-32602"}),
         (LATE, {"error.type": "timeout"}),
@@ -213,81 +217,280 @@ async def test_a_failed_span_has_the_type_of_the_error_alone(
     assert (span.status.status_code, span.status.description, span.events) == (status, None, ())
 
 
-def metrics_in(reader: InMemoryMetricReader) -> dict[str, Any]:
-    """The metrics of the package by name."""
-    data: Any = reader.get_metrics_data()
-    (scope,) = data.resource_metrics[0].scope_metrics
-    assert scope.scope.name == "mcpgen_runtime"
-    return {each.name: each for each in scope.metrics}
-
-
-@pytest.mark.parametrize("role", ["client", "server"])
-@pytest.mark.parametrize(
-    ("outcome", "attributes"),
-    [
-        (None, {"gen_ai.tool.name": "add"}),
-        (Outcome(False), {"gen_ai.tool.name": "add"}),
-        (Outcome(True), {"gen_ai.tool.name": "add", "error.type": "tool_error"}),
-        (REFUSED, {"gen_ai.tool.name": "add", "error.type": "-32000"}),
-        (INVALID, {"error.type": "-32602"}),
-        (LATE, {"gen_ai.tool.name": "add", "error.type": "timeout"}),
-        (CANCELLED, {"gen_ai.tool.name": "add", "error.type": "KeyboardInterrupt"}),
-    ],
-)
-async def test_a_message_is_measured_while_and_after_it_is_handled(
-    role: Role, outcome: Any, attributes: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reader = InMemoryMetricReader()
-    middleware = measure_requests(MeterProvider([reader]))
-    active: list[tuple[int, Any]] = []
-
-    async def handle(_: Call) -> Any:
-        (point,) = metrics_in(reader)[f"mcp.{role}.active_operations"].data.data_points
-        active.append((point.value, dict(point.attributes)))
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-    clock = iter([10.0, 12.5])
-    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    await expect(middleware, Call(role, session_id="session", transport="stdio"), handle, outcome)
-    monkeypatch.undo()
-    assert active == [(1, {"mcp.method.name": "tools/call"})]
-    metrics = metrics_in(reader)
-    (point,) = metrics[f"mcp.{role}.active_operations"].data.data_points
-    assert (point.value, metrics[f"mcp.{role}.active_operations"].unit) == (0, "{operation}")
-    duration = metrics[f"mcp.{role}.operation.duration"]
-    (point,) = duration.data.data_points
-    assert (duration.unit, point.count, point.sum) == ("s", 1, 2.5)
-    assert dict(point.attributes) == {**NAMED, "network.transport": "pipe", **attributes}
-
-
-@dataclass(frozen=True)
-class Application:
-    """An application with open requests."""
-
-    counts: Mapping[str, int]
-
-
-def test_gauges_count_what_is_open() -> None:
-    reader = InMemoryMetricReader()
-    counts = {"requests": 3, "sessions": 2, "streams": 1}
-    measure_application(Application(counts), MeterProvider([reader]))
-    gauges = metrics_in(reader)
-    assert {
-        name: (gauge.unit, gauge.description, [point.value for point in gauge.data.data_points])
-        for name, gauge in gauges.items()
-    } == {
-        "mcp.server.open_requests": ("{request}", "Open requests", [3]),
-        "mcp.server.open_sessions": ("{session}", "Open sessions", [2]),
-        "mcp.server.open_streams": ("{stream}", "Open streams", [1]),
-    }
-
-
 @pytest.mark.parametrize("enable", [trace_requests, measure_requests, measure_application])
 def test_without_opentelemetry_its_package_is_named(
     enable: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(MissingExtraError, match="opentelemetry-api"):
-        enable(*([Application({})] if enable is measure_application else []))
+        enable(*([SimpleNamespace(counts={})] if enable is measure_application else []))
+
+
+both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+
+SECRET = "hunter2"
+
+
+class Spans:
+    """A tracer provider that keeps the spans in memory."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.tracer = self.provider.get_tracer("test")
+
+    def all(self) -> tuple[ReadableSpan, ...]:
+        """Spans of requests, in the order in which they ended."""
+        ended = self._exporter.get_finished_spans()
+        return tuple(each for each in ended if not each.name.startswith("notifications/"))
+
+    def named(self, name: str, kind: SpanKind) -> ReadableSpan:
+        """The only span of a name and kind."""
+        (span,) = (each for each in self.all() if (each.name, each.kind) == (name, kind))
+        return span
+
+
+@pytest.fixture
+def spans() -> Spans:
+    return Spans()
+
+
+def weather(spans: Spans) -> Server:
+    server = Server("weather")
+    server.middleware(trace_requests(spans.provider))
+
+    @server.tool()
+    async def forecast(city: str) -> str:
+        with spans.tracer.start_as_current_span("look up"):
+            return f"sun over {city}, for {baggage.get_baggage('user')}"
+
+    @server.tool()
+    async def fail(password: str) -> str:
+        raise ToolError(f"{password} is wrong")
+
+    @server.resource("weather://{user}@oslo{?token}")
+    def now(user: str, token: str) -> str:
+        return "sun"
+
+    return server
+
+
+def is_parent(parent: ReadableSpan, child: ReadableSpan) -> bool:
+    """Whether a span has another one as its parent."""
+    assert parent.context is not None
+    assert child.parent is not None
+    found = (child.parent.trace_id, child.parent.span_id)
+    return found == (parent.context.trace_id, parent.context.span_id)
+
+
+def attributes(span: ReadableSpan) -> Mapping[str, Any]:
+    return dict(span.attributes or {})
+
+
+CALL = "tools/call forecast"
+
+
+@pytest.mark.requirement("meta.trace-value-format", "meta.trace-keys-reserved")
+@both
+async def test_the_client_span_is_the_parent_of_the_server_span(
+    spans: Spans, revision: str
+) -> None:
+    async with live(weather(spans), revision) as (client, record):
+        client.middleware(trace_requests(spans.provider))
+        token = context.attach(baggage.set_baggage("user", "ann"))
+        with spans.tracer.start_as_current_span("agent"):
+            result = await client.call_tool("forecast", {"city": "Oslo"})
+        context.detach(token)
+        (params,) = record.sent_as("tools/call")
+    assert result.content[0].text == "sun over Oslo, for ann"
+    assert params["_meta"].keys() >= {"traceparent", "baggage"}
+    agent = spans.named("agent", SpanKind.INTERNAL)
+    sent, served = spans.named(CALL, SpanKind.CLIENT), spans.named(CALL, SpanKind.SERVER)
+    assert is_parent(agent, sent)
+    assert is_parent(sent, served)
+    assert is_parent(served, spans.named("look up", SpanKind.INTERNAL))
+    expected = {
+        "mcp.method.name": "tools/call",
+        "mcp.protocol.version": revision,
+        "gen_ai.tool.name": "forecast",
+        "gen_ai.operation.name": "execute_tool",
+        "jsonrpc.request.id": attributes(sent)["jsonrpc.request.id"],
+    }
+    assert attributes(sent) == expected
+    session = {"mcp.session.id"} if revision in HANDSHAKE else set[str]()
+    assert attributes(served).keys() == expected.keys() | session
+    assert attributes(served).items() >= expected.items()
+
+
+@both
+async def test_over_http_the_span_has_the_client_as_parent_and_a_link(
+    spans: Spans, revision: str
+) -> None:
+    app = weather(spans).asgi(hosts=["app"])
+
+    async def instrumented(scope: Any, receive: Any, send: Any) -> None:
+        with spans.tracer.start_as_current_span("POST", context=context.Context()):
+            await app(scope, receive, send)
+
+    transport = httpx2.ASGITransport(instrumented)
+    async with (
+        httpx2.AsyncClient(transport=transport) as http,
+        connect("http://app/mcp", http_client=http, revision=revision) as client,
+    ):
+        client.middleware(trace_requests(spans.provider))
+        await client.call_tool("forecast", {"city": "Oslo"})
+    sent, served = spans.named(CALL, SpanKind.CLIENT), spans.named(CALL, SpanKind.SERVER)
+    assert is_parent(sent, served)
+    linked = {(link.context.trace_id, link.context.span_id) for link in served.links}
+    posted = [span.context for span in spans.all() if span.name == "POST" and span.context]
+    assert len(linked) == 1
+    assert linked <= {(each.trace_id, each.span_id) for each in posted}
+    for span in (sent, served):
+        assert attributes(span)["network.transport"] == "tcp"
+        assert attributes(span)["network.protocol.name"] == "http"
+
+
+@both
+async def test_spans_tell_errors_apart_and_hold_no_secrets(spans: Spans, revision: str) -> None:
+    async with live(weather(spans), revision) as (client, _):
+        client.middleware(trace_requests(spans.provider))
+        result = await client.call_tool("fail", {"password": SECRET})
+        assert SECRET in result.content[0].text
+        with pytest.raises(RemoteError):
+            await client.call_tool("none", {"password": SECRET})
+        await client.read_resource(f"weather://ann@oslo?token={SECRET}")
+    told = [(span.name, attributes(span).get("error.type")) for span in spans.all()]
+    assert told == [
+        *[("tools/call fail", "tool_error")] * 2,
+        *[("tools/call none", "-32602")] * 2,
+        *[("resources/read", None)] * 2,
+    ]
+    failed = [span.status.status_code is StatusCode.ERROR for span in spans.all()]
+    assert failed == [True] * 4 + [False] * 2
+    assert attributes(spans.all()[2])["rpc.response.status_code"] == "-32602"
+    assert SECRET not in "".join(span.to_json() for span in spans.all())
+
+
+async def test_a_malformed_context_makes_the_span_a_root(spans: Spans) -> None:
+    async with live(weather(spans), HANDSHAKE[-1]) as (client, _):
+        await client.call_tool("forecast", {"city": "Oslo"}, meta={"traceparent": "00-no"})
+    assert spans.named(CALL, SpanKind.SERVER).parent is None
+
+
+@pytest.mark.parametrize(
+    ("field", "limit"),
+    [
+        ("traceparent", observability.TRACEPARENT_CHARACTERS),
+        ("tracestate", observability.TRACE_CHARACTERS),
+        ("baggage", observability.TRACE_CHARACTERS),
+        ("b3", observability.TRACE_CHARACTERS),
+    ],
+)
+async def test_long_trace_fields_are_not_read(spans: Spans, field: str, limit: int) -> None:
+    class SeenFields(TextMapPropagator):
+        """A propagator that records the fields that it is given."""
+
+        def __init__(self) -> None:
+            self.seen: dict[str, str] = {}
+
+        def extract(self, carrier: Any, context: Any = None, getter: Any = None) -> Context:
+            self.seen |= carrier
+            return context or Context()
+
+        def inject(self, carrier: Any, context: Any = None, setter: Any = None) -> None:
+            pass
+
+        @property
+        def fields(self) -> set[str]:
+            return {*self.seen}
+
+    propagator, before = SeenFields(), propagate.get_global_textmap()
+    propagate.set_global_textmap(propagator)
+    try:
+        async with live(weather(spans), HANDSHAKE[0]) as (client, _):
+            for length in (limit, limit + 1):
+                await client.call_tool("forecast", {"city": "Oslo"}, meta={field: "x" * length})
+    finally:
+        propagate.set_global_textmap(before)
+    assert {name: len(value) for name, value in propagator.seen.items()} == {field: limit}
+
+
+def test_spans_of_a_blocking_client_have_the_span_of_the_caller(spans: Spans) -> None:
+    with connect_sync(weather(spans)) as client:
+        client.middleware(trace_requests(spans.provider))
+        with spans.tracer.start_as_current_span("agent"):
+            client.call_tool("forecast", {"city": "Oslo"})
+    agent, sent = spans.named("agent", SpanKind.INTERNAL), spans.named(CALL, SpanKind.CLIENT)
+    assert is_parent(agent, sent)
+    assert is_parent(sent, spans.named(CALL, SpanKind.SERVER))
+
+
+@both
+async def test_requests_are_measured_on_both_sides_with_their_errors(
+    spans: Spans, revision: str
+) -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    server = weather(spans)
+    server.middleware(measure_requests(provider))
+    async with connect(server, revision=revision) as client:
+        client.middleware(measure_requests(provider))
+        for _ in range(2):
+            await client.call_tool("forecast", {"city": SECRET})
+        await client.call_tool("fail", {"password": SECRET})
+        with pytest.raises(RemoteError):
+            await client.call_tool(f"made up {SECRET}", {})
+        await client.read_resource(f"weather://ann@oslo?token={SECRET}")
+    data: Any = reader.get_metrics_data()
+    (scope,) = data.resource_metrics[0].scope_metrics
+    metrics = {each.name: each.data.data_points for each in scope.metrics}
+    for role in ("client", "server"):
+        counts = {
+            (
+                point.attributes["mcp.method.name"],
+                point.attributes.get("gen_ai.tool.name"),
+                point.attributes.get("error.type"),
+            ): point.count
+            for point in metrics[f"mcp.{role}.operation.duration"]
+            if not point.attributes["mcp.method.name"].startswith("notifications/")
+        }
+        unknown = f"made up {SECRET}" if role == "client" else None
+        assert counts == {
+            ("tools/call", "forecast", None): 2,
+            ("tools/call", "fail", "tool_error"): 1,
+            ("tools/call", unknown, "-32602"): 1,
+            ("resources/read", None, None): 1,
+        }
+        active = metrics[f"mcp.{role}.active_operations"]
+        assert {point.value for point in active} == {0}
+    point = metrics["mcp.server.operation.duration"][0]
+    assert point.attributes["mcp.protocol.version"] == revision
+    bounds = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+    assert point.explicit_bounds == bounds
+
+
+@pytest.mark.parametrize("whole_server", [False, True])
+async def test_open_sessions_and_streams_are_measured(spans: Spans, whole_server: bool) -> None:
+    reader = InMemoryMetricReader()
+    server = weather(spans)
+    application = server.asgi()
+    measure_application(server if whole_server else application, MeterProvider([reader]))
+
+    def measured() -> dict[str, int]:
+        data: Any = reader.get_metrics_data()
+        metrics = data.resource_metrics[0].scope_metrics[0].metrics
+        return {each.name: each.data.data_points[0].value for each in metrics}
+
+    def expected(sessions: int, streams: int) -> dict[str, int]:
+        names = ("mcp.server.open_requests", "mcp.server.open_sessions", "mcp.server.open_streams")
+        return dict(zip(names, (0, sessions, streams), strict=True))
+
+    async with asgi(application) as http:
+        assert measured() == expected(0, 0)
+        await http.initialize(HANDSHAKE[-1])
+        assert measured() == expected(1, 0)
+        async with http.stream("GET") as stream:
+            assert stream.status == 200
+            assert measured() == expected(1, 1)
+    assert measured() == expected(0, 0)

@@ -1,10 +1,13 @@
-"""A peer at work: who waits for whom, and whose answer goes where."""
+"""A peer at work: who waits for whom, whose answer goes where, and what handlers may do."""
 
 from __future__ import annotations
 
+import contextvars
 import gc
 import json
 import logging
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -13,14 +16,22 @@ import pytest
 
 from kit.live import TEXT, App, FakeServer, live, names_back, text_of
 from kit.rules import revisions_holding
-from kit.samples import CALL
-from kit.wire import ALL, HANDSHAKE, request, speaking_to
+from kit.samples import CALL, PARAMS
+from kit.wire import ALL, HANDSHAKE, facts, request, speaking_to
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime.errors import (
+    ConnectionClosedError,
+    InvalidParamsError,
+    MethodNotFoundError,
+    ProtocolError,
+    RemoteError,
+    ResourceNotFoundError,
+    ToolError,
+)
+from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
 
 every = pytest.mark.parametrize("revision", ALL)
-legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 
 
 @pytest.mark.requirement("stdio.shared-channel-correlation")
@@ -44,28 +55,9 @@ async def test_answers_find_their_callers_in_whatever_order_they_come(revision: 
 
 
 @every
-async def test_many_calls_at_once_each_get_their_own_result(revision: str) -> None:
-    async def later(ctx: RequestContext) -> Any:
-        await anyio.lowlevel.checkpoint()
-        return await names_back(ctx)
-
-    async with live(App(later), revision) as (client, _), anyio.create_task_group() as tasks:
-
-        async def calls(lane: int) -> None:
-            for number in range(10):
-                name = f"{lane}.{number}"
-                assert text_of(await client.call_tool(name)) == name
-
-        for lane in range(50):
-            tasks.start_soon(calls, lane)
-
-
-@every
 @pytest.mark.parametrize("blocks", ["waits", "thread"])
 async def test_other_requests_are_answered_while_one_blocks(revision: str, blocks: str) -> None:
-    from threading import Event
-
-    freed, started = Event(), anyio.Event()
+    freed, started = threading.Event(), anyio.Event()
 
     async def block(ctx: RequestContext) -> Any:
         if ctx.params.name == "block":
@@ -154,35 +146,154 @@ async def test_a_raw_result_keeps_what_no_type_knows(revision: str) -> None:
     server = FakeServer(revision)
     unknown = {**TEXT, "future": {"a": [1.0, None]}, "_meta": {"x": 1}}
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-
-        async def answer() -> None:
-            await server.answer(await server.next(), unknown)
-
-        tasks.start_soon(answer)
+        tasks.start_soon(server.answer_next, unknown)
         raw = await client.request_raw("tools/call", {"name": "any", "arguments": {"b": 1.0}})
     assert json.loads(bytes(raw)).items() >= unknown.items()
     assert server.heard[0]["params"]["arguments"] == {"b": 1.0}
 
 
-@legacy
-async def test_both_sides_ask_each_other_at_once(revision: str) -> None:
-    class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
-            assert ctx.revision.name == revision
-            return {"roots": [{"uri": "file:///a"}]}
+class Strange(BaseException):
+    """Nothing that anybody expects."""
 
-    async def ask_back(ctx: RequestContext) -> Any:
-        roots = (await ctx.request("roots/list")).roots
-        return {"content": [{"type": "text", "text": roots[0].uri}]}
 
-    async with (
-        live(App(ask_back), revision, handlers=Roots()) as (client, _),
-        anyio.create_task_group() as tasks,
-    ):
+FAILURES: list[tuple[Callable[[], BaseException], int, str]] = [
+    (lambda: ValueError("secret"), -32603, "internal error"),
+    (lambda: KeyError(), -32603, "internal error"),
+    (lambda: RecursionError("secret"), -32603, "internal error"),
+    (lambda: StopIteration("secret"), -32603, "internal error"),
+    (lambda: StopAsyncIteration("secret"), -32603, "internal error"),
+    (lambda: SystemExit(3), -32603, "internal error"),
+    (lambda: Strange("secret"), -32603, "internal error"),
+    (lambda: ExceptionGroup("secret", [ValueError("secret")]), -32603, "internal error"),
+    (lambda: BaseExceptionGroup("secret", [Strange("secret")]), -32603, "internal error"),
+    (lambda: ToolError("secret"), -32603, "internal error"),
+    (lambda: ConnectionClosedError("secret"), -32603, "internal error"),
+    (lambda: RemoteError(7, "secret"), -32603, "internal error"),
+    (lambda: ProtocolError("told", code=17), 17, "told"),
+    (lambda: InvalidParamsError("told"), -32602, "told"),
+    (lambda: MethodNotFoundError("x"), -32601, "method not found: x"),
+    (lambda: ProtocolError("told", data=object()), -32603, "internal error"),
+    (lambda: ProtocolError("\ud800"), -32603, "internal error"),
+]
 
-        async def calls() -> None:
-            for _ in range(5):
-                assert text_of(await client.call_tool("roots")) == "file:///a"
 
-        for _ in range(20):
-            tasks.start_soon(calls)
+@every
+@pytest.mark.parametrize(("failure", "code", "text"), FAILURES)
+@pytest.mark.parametrize("waits", [False, True])
+async def test_any_error_of_a_handler_is_one_answer_and_no_end(
+    revision: str, failure: Callable[[], BaseException], code: int, text: str, waits: bool
+) -> None:
+    async def fail(ctx: RequestContext) -> Any:
+        if ctx.params.name == "fail":
+            if waits:
+                await anyio.lowlevel.checkpoint()
+            raise failure()
+        return await names_back(ctx)
+
+    async with speaking_to(App(fail), revision) as end:
+        answer = await end.ask("tools/call", {**CALL, "name": "fail"})
+        assert answer["error"] == {"code": code, "message": text}
+        answer = await end.ask("tools/call", {**CALL, "name": "fine"})
+        assert answer["result"]["content"][0]["text"] == "fine"
+
+
+@pytest.mark.requirement("jsonrpc.notification-no-response", "jsonrpc.code-internal-error")
+@every
+async def test_a_failing_handler_answers_requests_and_no_notifications(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class DeafApp(App):
+        """An application whose handlers of notifications fail."""
+
+        async def notified(self, ctx: RequestContext) -> None:
+            raise LookupError("the secret of /home/user/server.py")
+
+    async def fail(ctx: RequestContext) -> Any:
+        raise LookupError("the secret of /home/user/server.py")
+
+    caplog.set_level(logging.CRITICAL)
+    names = REVISIONS[revision].client_notifications.keys() & PARAMS.keys()
+    async with speaking_to(DeafApp(fail), revision) as end:
+        for name in names:
+            await end.send({"jsonrpc": "2.0", "method": name, "params": PARAMS[name]})
+        answer = await end.ask("tools/list")
+        assert answer["error"] == {"code": -32603, "message": "internal error"}
+        assert end.heard == []
+
+
+@every
+async def test_the_session_knows_the_code_for_a_missing_resource(revision: str) -> None:
+    async def missing(ctx: RequestContext) -> Any:
+        raise ResourceNotFoundError(ctx.params.uri)
+
+    async with speaking_to(App(missing), revision) as end:
+        answer = await end.ask("resources/read", {"uri": "memo://x"})
+        assert answer["error"]["code"] == facts(revision).errors.resource_not_found
+        assert answer["error"]["data"] == {"uri": "memo://x"}
+
+
+@every
+@pytest.mark.parametrize(
+    "result", [5, "text", [], object(), {"content": 5}, {"content": [object()]}]
+)
+async def test_a_result_that_does_not_fit_is_an_internal_error(revision: str, result: Any) -> None:
+    async def misfit(ctx: RequestContext) -> Any:
+        return result
+
+    async with speaking_to(App(misfit), revision) as end:
+        assert (await end.ask("tools/call", CALL))["error"]["code"] == -32603
+        assert "result" in await end.ask("ping" if revision in HANDSHAKE else "server/discover")
+
+
+@every
+async def test_context_variables_of_a_handler_do_not_reach_the_next(revision: str) -> None:
+    var = contextvars.ContextVar("var", default="clean")
+
+    async def look(ctx: RequestContext) -> Any:
+        text = var.get()
+        var.set("used")
+        if ctx.params.name == "waits":
+            await anyio.lowlevel.checkpoint()
+            text += " " + var.get()
+        return {"content": [{"type": "text", "text": text}]}
+
+    async with live(App(look), revision) as (client, _):
+        assert text_of(await client.call_tool("a")) == "clean"
+        assert text_of(await client.call_tool("waits")) == "clean used"
+        assert text_of(await client.call_tool("b")) == "clean"
+
+
+@every
+async def test_a_handler_runs_in_one_task_from_start_to_end(revision: str) -> None:
+    async def scopes(ctx: RequestContext) -> Any:
+        before = anyio.get_current_task().id
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.lowlevel.checkpoint)
+        with anyio.move_on_after(0) as scope:
+            await anyio.sleep_forever()
+        with anyio.fail_after(10):
+            await anyio.lowlevel.checkpoint()
+        async with anyio.Lock():
+            await anyio.lowlevel.checkpoint()
+        same = anyio.get_current_task().id == before
+        return {"content": [{"type": "text", "text": f"{same} {scope.cancelled_caught}"}]}
+
+    async with live(App(scopes), revision) as (client, _):
+        for _ in range(3):
+            assert text_of(await client.call_tool("a")) == "True True"
+
+
+@every
+async def test_a_handler_may_close_the_connection_it_is_called_on(revision: str) -> None:
+    class Closes(ClientHandlers):
+        async def logging_message(self, params: Any, ctx: RequestContext) -> None:
+            await clients[0].close()
+
+    clients: list[Any] = []
+    server = FakeServer(revision)
+    with anyio.fail_after(10):
+        async with connect(server, revision=revision, handlers=Closes()) as client:
+            clients.append(client)
+            await server.notify("notifications/message", {"level": "info", "data": 1})
+            with pytest.raises(ConnectionClosedError):
+                await client.call_tool("any")

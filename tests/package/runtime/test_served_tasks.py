@@ -26,8 +26,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.r2025_11_25.models import ListTasksResult, Task
 
-pytestmark = pytest.mark.anyio
-
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 TEXT = {"type": "text", "text": "Hello"}
 NAME: dict[str, Any] = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -71,13 +69,6 @@ class Person(ClientHandlers):
         return answer
 
 
-class Elicits(ClientHandlers):
-    """Has forms alone."""
-
-    async def elicit(self, params: Any, ctx: Any) -> Any:
-        return ACCEPTED
-
-
 async def begin(server: Requestor, method: str = ELICIT, task: Any = None, **meta: Any) -> Any:
     """The new task of a request."""
     params = {**PARAMS[method], "task": task or {}}
@@ -89,6 +80,12 @@ async def begin(server: Requestor, method: str = ELICIT, task: Any = None, **met
     "tasks.client-capability-shape", "tasks.declare-capability", revisions=(REVISION,)
 )
 async def test_a_client_declares_the_requests_that_may_be_tasks() -> None:
+    class Elicits(ClientHandlers):
+        """Has forms alone."""
+
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            return ACCEPTED
+
     flags: dict[str, Any] = {"list": {}, "cancel": {}}
     both: dict[str, Any] = {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}}
     async with asking_server(Person(), tasks=True) as server:
@@ -409,26 +406,6 @@ async def test_more_tasks_of_a_client_than_its_limit_are_refused() -> None:
         await server.result("tasks/cancel", {"taskId": tasks[0]["taskId"]})
         await anyio.wait_all_tasks_blocked()
         await begin(server)
-
-
-@pytest.mark.parametrize(
-    ("values", "ttl", "interval"),
-    [({}, 3_600_000, 1000), ({"ttl": 0.0004, "poll_interval": 0.0004}, 1, 1)],
-)
-async def test_times_of_tasks_of_a_client_are_in_milliseconds(
-    values: dict[str, Any], ttl: int, interval: int
-) -> None:
-    async with asking_server(Person(), tasks=ClientTasks(**values)) as server:
-        task = await begin(server)
-    assert (task["ttl"], task["pollInterval"]) == (ttl, interval)
-
-
-async def test_a_client_runs_a_hundred_tasks_by_default() -> None:
-    async with asking_server(Person(), tasks=True) as server:
-        for _ in range(100):
-            await begin(server)
-        refused = await server.ask(ELICIT, {**PARAMS[ELICIT], "task": {}})
-    assert refused["error"]["message"] == "expected at most 100 running tasks"
 
 
 @pytest.mark.parametrize("name", ["ttl", "poll_interval", "limit"])

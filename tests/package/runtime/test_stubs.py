@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import pytest
 
+from kit.rules import module_of
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -27,18 +27,13 @@ ASKING = tuple(name for name in ALL if "sampling/createMessage" in REVISIONS[nam
 NEWEST = ALL[-1]
 
 
-def module(revision: str, name: str) -> Any:
-    """A module of a revision."""
-    return importlib.import_module(f"mcpgen_runtime.r{revision.replace('-', '_')}.{name}")
-
-
 def asker() -> Server:
     """A server whose tool `ask` has a model say something, and gives that back."""
     server = Server("asker")
 
     @server.tool()
     async def ask(ctx: Context) -> str:
-        models = module(ctx.revision, "models")
+        models = module_of(ctx.revision)
         content = models.TextContent(text="Oslo?")
         message = models.SamplingMessage(role="user", content=content)
         session = ServerSession(ctx.request_context)
@@ -66,22 +61,6 @@ async def test_a_server_asks_by_typed_methods_and_gets_typed_results(revision: s
     assert result.content[0].text == "Oslo? 10"
 
 
-@pytest.mark.parametrize("revision", ALL)
-async def test_a_pinned_revision_has_the_client_of_that_revision(revision: str) -> None:
-    async with connect(Server("plain"), revision=revision) as client:
-        assert type(client) is module(revision, "client").Client
-        assert client.revision == revision
-
-
-async def test_a_message_that_the_revision_does_not_have_is_not_sent() -> None:
-    async with connect(Server("plain")) as client:
-        assert client.revision == NEWEST
-        with pytest.raises(MethodNotFoundError, match="resources/subscribe"):
-            await client.subscribe("file:///a")
-        with pytest.raises(MethodNotFoundError, match="notifications/roots/list_changed"):
-            await client.roots_list_changed()
-
-
 @pytest.mark.parametrize(
     ("revision", "method", "fields", "error"),
     [
@@ -101,8 +80,8 @@ def test_params_that_do_not_fit_the_revision_are_not_sent(
 async def test_a_handler_that_is_not_overridden_is_none(revision: str) -> None:
     known: Revision = REVISIONS[revision]
     for handlers, methods in (
-        (module(revision, "server").ServerHandlers(), known.client_requests),
-        (module(revision, "client").ClientHandlers(), known.server_requests),
+        (module_of(revision, "server").ServerHandlers(), known.client_requests),
+        (module_of(revision, "client").ClientHandlers(), known.server_requests),
         (ClientHandlers(), known.server_notifications),
     ):
         for method in methods.values():
@@ -134,18 +113,3 @@ async def test_a_client_without_a_handler_is_not_asked() -> None:
     async with connect(asker(), revision=ASKING[0]) as client:
         with pytest.raises(RemoteError, match="needs the capability sampling"):
             await client.call_tool("ask")
-
-
-@pytest.mark.parametrize("revision", ALL)
-def test_the_row_of_a_method_has_the_facts_of_its_name(revision: str) -> None:
-    chosen = REVISIONS[revision]
-    tables = (
-        chosen.client_requests,
-        chosen.server_requests,
-        chosen.client_notifications,
-        chosen.server_notifications,
-        chosen.input_requests,
-    )
-    rows = [row for table in tables for row in table.values()]
-    assert [row.name for row in rows if row.facts != chosen.facts.method(row.name)] == []
-    assert chosen.client_requests["tools/call"].facts.listed_by == "tools/list"

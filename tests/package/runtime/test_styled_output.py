@@ -113,13 +113,6 @@ def test_markdown_is_recognized_or_stated(text: str, options: Any, shown: str) -
         assert max(map(len, lines)) == 24
 
 
-@pytest.mark.parametrize(("more", "indented"), [(0, True), (1, False)])
-def test_a_long_text_is_not_examined(more: int, indented: bool) -> None:
-    text = "[" + " " * (99_998 + more) + "]"
-    styled = print_styled(lambda output: output.text(text))
-    assert remove_styles(styled) == ("[]\n" if indented else f"{text}\n")
-
-
 ROWS = [TableRow(("a", "b " * 20), "line a\x1b", "note\x1b"), TableRow(("c\x1b", "d"), "line c")]
 
 
@@ -142,13 +135,6 @@ def test_a_styled_table_has_columns_whose_cells_wrap() -> None:
     assert "\x1b[36ma" in styled
     assert "\x1b[36mb" not in styled
     assert max(map(len, lines)) == 24
-
-
-def test_a_long_heading_of_a_table_wraps() -> None:
-    heading = "Tools of a server with a long name"
-    styled = print_styled(lambda output: output.table(heading, ["name", "use"], ROWS))
-    first, second, *_ = remove_styles(styled).splitlines()
-    assert (first.rstrip(), second.rstrip()) == ("Tools of a server with a", "long name")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import warnings
 from collections.abc import AsyncIterator
@@ -14,15 +13,12 @@ import anyio.lowlevel
 import pytest
 
 from kit.simulation import simulate
-from mcpgen_runtime.runtime.task_scope import (
-    TaskScope,
-    keep_running,
-    loop_clock,
-    running_loop,
-)
+from mcpgen_runtime.runtime.task_scope import TaskScope, keep_running
+
+both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@both
 def test_a_loop_that_ends_leaves_no_coroutine_unawaited(backend: str) -> None:
     async def start() -> None:
         scope = TaskScope(nullcontext, lambda: None)
@@ -42,44 +38,6 @@ def test_a_loop_that_ends_leaves_no_coroutine_unawaited(backend: str) -> None:
         anyio.run(start, backend=backend)
         gc.collect()
     assert noted == []
-
-
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_functions_share_a_task_until_one_waits(backend: str) -> None:
-    tasks: dict[int, int] = {}
-
-    async def start_all() -> None:
-        scope = TaskScope(nullcontext, lambda: None)
-        go, ended = anyio.Event(), anyio.Event()
-
-        async def run(number: int) -> None:
-            tasks[number] = anyio.get_current_task().id
-            if number == 3:
-                await go.wait()
-                ended.set()
-            if number == 4:
-                raise RuntimeError("logged, and the others run")
-
-        await scope.start()
-        for number in range(100):
-            scope.start_together(partial(run, number))
-        with anyio.fail_after(5):
-            while len(tasks) < 100:
-                await anyio.lowlevel.checkpoint()
-            go.set()
-            await ended.wait()
-            scope.start_together(partial(run, 100))
-            while len(tasks) < 101:
-                await anyio.lowlevel.checkpoint()
-        await scope.stop()
-
-    anyio.run(start_all, backend=backend)
-    assert {tasks[number] for number in range(4)} == {tasks[3]}
-    assert {tasks[number] for number in range(4, 100)} == {tasks[4]}
-    assert tasks[3] != tasks[4]
-
-
-both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 
 class Lifespan:
@@ -104,177 +62,127 @@ class Lifespan:
             raise OSError(name)
 
 
-@both
-def test_a_scope_enters_its_lifespan_once_and_exits_it(backend: str) -> None:
-    async def run() -> None:
-        lifespan = Lifespan()
-        scope = TaskScope(lifespan, lifespan.on_end, note)
-        assert scope.on_asyncio is (backend == "asyncio")
-        await scope.stop()  # nothing was started
-        assert not scope.running
-        for _ in range(2):
-            await scope.start()
-            assert (scope.running, scope.state) == (True, "state")
-        with anyio.fail_after(5):
-            await noted.wait()
-            await scope.stop()
-            await scope.stop()
-        assert (scope.running, lifespan.record) == (False, ["begin", "end", "on_end"])
-        scope.start_soon(note)  # does nothing after the end
-        scope.start_together(note)
-        await anyio.lowlevel.checkpoint()
-        assert len(notes) == 1
-
+async def test_a_scope_enters_its_lifespan_once_and_exits_it() -> None:
     async def note() -> None:
         notes.append(1)
         noted.set()
 
     notes: list[int] = []
     noted = anyio.Event()
-    anyio.run(run, backend=backend)
+    lifespan = Lifespan()
+    scope = TaskScope(lifespan, lifespan.on_end, note)
+    await scope.stop()  # nothing was started
+    assert not scope.running
+    for _ in range(2):
+        await scope.start()
+        assert (scope.running, scope.state) == (True, "state")
+    with anyio.fail_after(5):
+        await noted.wait()
+        await scope.stop()
+        await scope.stop()
+    assert (scope.running, lifespan.record) == (False, ["begin", "end", "on_end"])
+    scope.start_soon(note)  # does nothing after the end
+    scope.start_together(note)
+    await anyio.wait_all_tasks_blocked()
+    assert len(notes) == 1
 
 
-@both
 @pytest.mark.parametrize("fails", ["begin", "end"])
-def test_a_failure_of_the_lifespan_is_raised(backend: str, fails: str) -> None:
-    async def run() -> None:
-        scope = TaskScope(lifespan, lifespan.on_end)
-        if fails == "begin":
-            with pytest.raises(OSError, match="begin"):
-                await scope.start()
-        else:
-            await scope.start()
-        with anyio.fail_after(5), pytest.raises(OSError, match=fails):
-            await scope.stop()
-        assert not scope.running
-
+async def test_a_failure_of_the_lifespan_is_raised(fails: str) -> None:
     lifespan = Lifespan(fails)
-    anyio.run(run, backend=backend)
+    scope = TaskScope(lifespan, lifespan.on_end)
+    if fails == "begin":
+        with pytest.raises(OSError, match="begin"):
+            await scope.start()
+    else:
+        await scope.start()
+    with anyio.fail_after(5), pytest.raises(OSError, match=fails):
+        await scope.stop()
+    assert not scope.running
     assert lifespan.record[-1] == "on_end"
 
 
-@both
-def test_a_failing_task_is_logged_and_others_go_on(
-    backend: str, caplog: pytest.LogCaptureFixture
+@pytest.fixture
+async def scope() -> AsyncIterator[TaskScope]:
+    """A scope that was started."""
+    scope = TaskScope(nullcontext, lambda: None)
+    await scope.start()
+    yield scope
+    await scope.stop()
+
+
+async def test_a_failing_task_is_logged_and_others_go_on(
+    scope: TaskScope, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(text: str) -> None:
         raise ValueError(text)
 
-    async def run() -> None:
-        scope = TaskScope(nullcontext, lambda: None)
-        await scope.start()
-        done = anyio.Event()
+    async def finish() -> None:
+        done.set()
 
-        async def finish() -> None:
-            done.set()
-
-        scope.start_soon(fail, "no")
-        scope.start_together(partial(fail, "no"))
-        scope.start_together(finish)
-        with anyio.fail_after(5):
-            await done.wait()
-        await scope.stop()
-
-    anyio.run(run, backend=backend)
+    done = anyio.Event()
+    scope.start_soon(fail, "no")
+    scope.start_together(partial(fail, "no"))
+    scope.start_together(finish)
+    with anyio.fail_after(5):
+        await done.wait()
+    await anyio.wait_all_tasks_blocked()
     texts = sorted(record.getMessage() for record in caplog.records)
     assert len(texts) == 2
     assert texts[1].endswith("fail failed")
     assert {record.exc_info is not None for record in caplog.records} == {True}
 
 
-def test_other_tasks_run_after_32_functions() -> None:
+async def test_functions_of_one_task_do_not_wait_for_each_other(scope: TaskScope) -> None:
+    go, ended = anyio.Event(), anyio.Event()
     ran: list[int] = []
-    seen: list[int] = []
 
-    async def run() -> None:
-        scope = TaskScope(nullcontext, lambda: None)
-        await scope.start()
-        done = anyio.Event()
-
-        async def note(number: int) -> None:
-            ran.append(number)
-            if number == 69:
-                done.set()
-
-        async def look() -> None:
-            while not done.is_set():
-                seen.append(len(ran))
-                await anyio.lowlevel.checkpoint()
-
-        for number in range(70):
-            scope.start_together(partial(note, number))
-        scope.start_soon(look)
-        with anyio.fail_after(5):
-            await done.wait()
-        await scope.stop()
-
-    anyio.run(run)
-    assert ran == list(range(70))
-    assert seen[:2] == [32, 64]
-
-
-@both
-def test_work_that_outlives_its_caller_is_finished(backend: str) -> None:
-    steps: list[str] = []
-
-    async def run() -> None:
-        scope = TaskScope(nullcontext, lambda: None)
-        await scope.start()
-        go, ended = anyio.Event(), anyio.Event()
-
-        async def work(own: anyio.CancelScope) -> None:
-            assert isinstance(own, anyio.CancelScope)
-            steps.append("begun")
+    async def run(number: int) -> None:
+        if number == 3:
             await go.wait()
-            steps.append("done")
+        ran.append(number)
+        if number == 69:
             ended.set()
 
-        async def call() -> None:
-            with anyio.CancelScope() as caller:
-                await scope.outlive(caller, work)
+    for number in range(70):
+        scope.start_together(partial(run, number))
+    with anyio.fail_after(5):
+        await ended.wait()
+    go.set()
+    await anyio.wait_all_tasks_blocked()
+    assert ran == [*range(3), *range(4, 70), 3]
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call)
-            await anyio.wait_all_tasks_blocked()
-            tasks.cancel_scope.cancel()
-            go.set()
-        with anyio.fail_after(5):
-            await ended.wait()
-        await scope.stop()
 
-    anyio.run(run, backend=backend)
+async def test_work_that_outlives_its_caller_is_finished(scope: TaskScope) -> None:
+    steps: list[str] = []
+    go, ended = anyio.Event(), anyio.Event()
+
+    async def work(own: anyio.CancelScope) -> None:
+        steps.append("begun")
+        await go.wait()
+        steps.append("done")
+        ended.set()
+
+    async def call() -> None:
+        with anyio.CancelScope() as caller:
+            await scope.outlive(caller, work)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+        go.set()
+    with anyio.fail_after(5):
+        await ended.wait()
     assert steps == ["begun", "done"]
 
 
-@both
-def test_the_failure_of_what_outlives_its_caller_is_raised(backend: str) -> None:
-    async def run() -> None:
-        scope = TaskScope(nullcontext, lambda: None)
-        await scope.start()
+async def test_the_failure_of_what_outlives_its_caller_is_raised(scope: TaskScope) -> None:
+    async def fail(_: anyio.CancelScope) -> None:
+        raise ValueError("no")
 
-        async def fail(_: anyio.CancelScope) -> None:
-            raise ValueError("no")
-
-        with pytest.raises(ValueError, match="no"), anyio.CancelScope() as caller:
-            await scope.outlive(caller, fail)
-        assert caller.shield is (backend == "asyncio")
-        await scope.stop()
-
-    anyio.run(run, backend=backend)
-
-
-def test_clock_and_identity_are_those_of_the_event_loop() -> None:
-    async def run(backend: str) -> None:
-        assert TaskScope(nullcontext, lambda: None).on_asyncio is (backend == "asyncio")
-        if backend == "asyncio":
-            loop = asyncio.get_running_loop()
-            assert (running_loop(), loop_clock()) == (loop, loop.time)
-        else:
-            assert running_loop() == anyio.lowlevel.current_token()
-            assert loop_clock() is anyio.current_time
-
-    for backend in ("asyncio", "trio"):
-        anyio.run(run, backend, backend=backend)
+    with pytest.raises(ValueError, match="no"), anyio.CancelScope() as caller:
+        await scope.outlive(caller, fail)
 
 
 @both

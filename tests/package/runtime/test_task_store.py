@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.runtime.task_store import Shares
 
-pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
+pytestmark = pytest.mark.on_asyncio
 NOW = 1_000_000.0
 
 
@@ -102,16 +101,6 @@ def test_a_record_expires_after_its_time_to_live() -> None:
     assert (made.wire()["ttlMs"], made.core_wire()["ttl"]) == (1500, 1500)
 
 
-def test_each_change_of_a_record_is_a_further_version() -> None:
-    first = record()
-    assert (first.version, first.fence, first.status, first.worker) == (1, 1, "working", "")
-    assert (first.client, first.message, first.call, first.is_terminal) == ("", None, None, False)
-    before = time.time()
-    second = first.next_version(status="failed")
-    assert (second.version, second.fence, second.is_terminal) == (2, 1, True)
-    assert before <= second.updated <= time.time()
-
-
 def test_a_client_takes_as_much_as_it_leaves_free() -> None:
     shares = Shares(4)
     assert shares.has("a", 2)
@@ -130,56 +119,6 @@ def test_a_client_takes_as_much_as_it_leaves_free() -> None:
     shares.take("b")
     assert shares.has("c")
     assert not shares.has("c", 2)
-
-
-@pytest.mark.parametrize(("size", "fits"), [(4096, 3), (4097, 1)])
-async def test_only_large_records_count_by_their_bytes(size: int, fits: int) -> None:
-    store = MemoryTaskStore(20, Clock(), size=2 * 4097)
-    rest = size - len(msgspec.json.encode(record("0", message="")))
-    made = [record(str(number), message="x" * rest) for number in range(3)]
-    for each in made[:fits]:
-        await store.create(each)
-    for each in made[fits:]:
-        with pytest.raises(InternalError, match=r"^expected at most 20 tasks with 8194 bytes"):
-            await store.create(each)
-    assert len(store) == fits
-
-
-def sized(task_id: str, size: int, **members: Any) -> TaskRecord:
-    """A record of so many bytes."""
-    rest = size - len(msgspec.json.encode(record(task_id, message="", **members)))
-    return record(task_id, message="x" * rest, **members)
-
-
-async def test_small_records_fit_a_store_of_no_bytes() -> None:
-    store = MemoryTaskStore(20, Clock(), size=0)
-    for number in range(3):
-        await store.create(record(str(number)))
-    with pytest.raises(InternalError):
-        await store.create(sized("3", 4097))
-
-
-@pytest.mark.parametrize(("size", "fits"), [(5000, True), (5001, False)])
-async def test_a_large_record_has_at_most_the_bytes_of_a_store(size: int, fits: bool) -> None:
-    store = MemoryTaskStore(20, Clock(), size=5000)
-    if fits:
-        await store.create(sized("t", size))
-    else:
-        with pytest.raises(InternalError):
-            await store.create(sized("t", size))
-
-
-@pytest.mark.parametrize(("more", "fits"), [(-1, True), (0, True), (1, False)])
-async def test_a_record_may_keep_its_size_in_a_full_store(more: int, fits: bool) -> None:
-    store = MemoryTaskStore(20, Clock(), size=12_000)
-    await store.create(sized("a", 6000, client="a"))
-    await store.create(sized("b", 5000, client="b"))
-    changed = sized("a", 6000 + more, client="a", version=2)
-    if fits:
-        assert await store.change(changed)
-    else:
-        with pytest.raises(InternalError):
-            await store.change(changed)
 
 
 async def test_a_record_that_shrinks_frees_its_bytes() -> None:
@@ -286,30 +225,6 @@ async def test_an_expired_record_is_gone_with_its_lease_and_its_share() -> None:
     await store.create(record("u", ttl_ms=None))
     clock.now += 3
     assert [each.task_id for each in (await store.page(None, None, 5)).records] == ["u"]
-
-
-@pytest.mark.parametrize("call", ["len", "create", "change", "claim", "renew", "page"])
-async def test_each_call_forgets_what_has_expired(call: str) -> None:
-    clock = Clock()
-    store = MemoryTaskStore(2, clock, size=10_000)
-    made = sized("t", 5000, ttl_ms=5000)
-    await store.create(made)
-    clock.now += 5
-    match call:
-        case "len":
-            assert len(store) == 0
-        case "create":
-            await store.create(sized("u", 5000))
-            with pytest.raises(InternalError):
-                await store.create(record("v"))
-        case "change":
-            assert not await store.change(made.next_version())
-        case "claim":
-            assert await store.claim("t", "b") is None
-        case "renew":
-            assert await store.renew(made) is None
-        case _:
-            assert (await store.page("me", None, 5)).records == ()
 
 
 async def test_only_the_next_version_of_the_holder_is_stored() -> None:

@@ -50,16 +50,10 @@ async def count(to: int, places: list[Place] | None = None) -> dict[str, Place]:
 
 def stated_values(schema: Any) -> list[Any]:
     """The values of `additionalProperties` at any depth."""
-    if isinstance(schema, dict):
-        inner = [each for name, value in schema.items() for each in stated_values(value)]
-        return (
-            [schema["additionalProperties"], *inner] if "additionalProperties" in schema else inner
-        )
-    return (
-        [each for item in schema for each in stated_values(item)]
-        if isinstance(schema, list)
-        else []
-    )
+    members = schema.items() if isinstance(schema, dict) else enumerate(schema)
+    inner = [value for _, value in members if isinstance(value, dict | list)]
+    own = [value for name, value in members if name == "additionalProperties"]
+    return own + [each for value in inner for each in stated_values(value)]
 
 
 async def list_schemas(server: Server, revision: str = NEWEST) -> Any:

@@ -56,7 +56,6 @@ def pointers(node: Any) -> Iterator[str]:
         yield from pointers(each)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("form", ["inline", "refs"])
 @pytest.mark.parametrize("kind", [Pet, Pet | None, list[Pet], Animal, TaggedCat | TaggedDog])
 async def test_the_schema_of_a_union_by_a_tag_says_what_is_taken(kind: Any, form: Any) -> None:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Optional, TypeVar, TypedDict
 
 import annotated_types
 import attrs
 import msgspec
 import pydantic
 import pytest
-from pydantic import BaseModel, Field, PositiveInt, SecretStr, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StringConstraints
 
 import mcpgen_runtime
 from kit.respondent import accept_result, connect_respondent, text_in
@@ -28,6 +28,7 @@ from kit.wire import ALL, facts, speaking_to
 from mcpgen_runtime import Context, Server, testing
 from mcpgen_runtime.server.toolkit.content import ToolResult
 from mcpgen_runtime.server.toolkit.signatures import read
+from mcpgen_runtime.values.value_types import custom_schema, schema_of, value_type
 from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -62,6 +63,11 @@ class Square:
     angle: float = 0
 
 
+@attrs.define
+class Label:
+    text: str
+
+
 class Options(TypedDict):
     deep: bool
 
@@ -71,15 +77,7 @@ class Pair(NamedTuple):
     second: int
 
 
-@attrs.define
-class Label:
-    text: str
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-    AMBER = "amber"
+Color = enum.Enum("Color", {"RED": "red", "BLUE": "blue", "AMBER": "amber"})
 
 
 @dataclass
@@ -88,7 +86,7 @@ class Meeting:
     ends: datetime | None = None
 
 
-def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+def tool_schema(function: Callable[..., Any]) -> dict[str, Any]:
     return read(function, "tool").schema()
 
 
@@ -190,15 +188,15 @@ SCHEMAS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("kind", "expected"), SCHEMAS)
 def test_the_schema_says_what_the_type_says(kind: Any, expected: Any) -> None:
-    assert schema_of(of_type(kind))["properties"]["value"] == expected
+    assert tool_schema(of_type(kind))["properties"]["value"] == expected
 
 
 def test_an_enum_keeps_the_order_of_its_source() -> None:
-    assert schema_of(of_type(Color))["$defs"]["Color"]["enum"] == ["red", "blue", "amber"]
+    assert tool_schema(of_type(Color))["$defs"]["Color"]["enum"] == ["red", "blue", "amber"]
 
 
 def test_times_within_a_class_have_a_format() -> None:
-    fields = schema_of(of_type(Meeting))["$defs"]["Meeting"]["properties"]
+    fields = tool_schema(of_type(Meeting))["$defs"]["Meeting"]["properties"]
     assert fields["at"]["format"] == "date-time"
     assert {"type": "string", "format": "date-time"} in fields["ends"]["anyOf"]
 
@@ -214,7 +212,7 @@ def test_defaults_stand_in_the_schema() -> None:
         limit: int = Field(default=3, ge=1, description="How many."),
     ) -> None: ...
 
-    properties = schema_of(function)["properties"]
+    properties = tool_schema(function)["properties"]
     assert properties["color"]["default"] == "blue"
     assert properties["sizes"]["default"] == [1, 2]
     assert properties["city"]["default"] == {"name": "Oslo", "people": 1}
@@ -233,7 +231,7 @@ def test_required_fields_and_default_factories_work() -> None:
         tags: list[str] = Field(default_factory=list),  # noqa: B008 - pydantic's own way
     ) -> None: ...
 
-    assert schema_of(function)["required"] == ["needed"]
+    assert tool_schema(function)["required"] == ["needed"]
     first, second = (read(function, "tool").bind({"needed": 1})["tags"] for _ in range(2))
     assert first == []
     assert first is not second
@@ -261,7 +259,7 @@ def test_models_of_one_name_have_definitions_of_their_own() -> None:
     def function(a: Any, b: Any) -> None: ...
 
     function.__annotations__ = {"a": list[City], "b": types.GenericAlias(list, other)}
-    schema = schema_of(function)
+    schema = tool_schema(function)
     a, b = (schema["properties"][name]["items"]["$ref"].rpartition("/")[2] for name in "ab")
     assert a != b
     assert "zip" in schema["$defs"][b]["properties"]
@@ -345,75 +343,70 @@ def test_constraints_work_without_pydantic_being_imported() -> None:
     ]
 
 
-server = Server("values")
-strict_server = Server("strict", coerce=False)
+@pytest.fixture
+def server() -> Server:
+    """A server whose tools and prompt take and give models."""
+    server = Server("values")
 
+    @server.tool()
+    async def settle(city: City, limit: int = Field(default=3, le=5)) -> City:
+        return City(name=city.name, people=limit)
 
-@server.tool()
-async def settle(city: City, limit: int = Field(default=3, le=5)) -> City:
-    return City(name=city.name, people=limit)
+    @server.tool()
+    async def loose(name: str):  # type: ignore[no-untyped-def]  # the value decides
+        return {"city": City(name=name), "at": Path("a")}
 
+    @server.tool()
+    async def explicit() -> Annotated[ToolResult, City]:
+        return ToolResult(structured=City(name="Oslo"))
 
-@server.tool()
-async def loose(name: str):  # type: ignore[no-untyped-def]  # the value decides
-    return {"city": City(name=name), "at": Path("a")}
+    @server.prompt()
+    async def about(cities: list[str], city: City, count: int) -> str:
+        return f"{cities} {city.name} {count}"
 
-
-@server.tool()
-async def explicit() -> Annotated[ToolResult, City]:
-    return ToolResult(structured=City(name="Oslo"))
-
-
-@strict_server.tool()
-async def exact(count: int) -> str:
-    return str(count)
-
-
-@server.prompt()
-async def about(cities: list[str], city: City, count: int) -> str:
-    return f"{cities} {city.name} {count}"
-
-
-async def call(revision: str, name: str, arguments: Any, on: Server = server) -> Any:
-    async with speaking_to(on, revision) as end:
-        return await end.ask("tools/call", {"name": name, "arguments": arguments})
+    return server
 
 
 @every
-async def test_models_come_in_and_go_out(revision: str) -> None:
-    result = (await call(revision, "settle", {"city": {"name": "Oslo"}, "limit": 4}))["result"]
-    assert json.loads(result["content"][0]["text"]) == {"name": "Oslo", "people": 4}
-    if revision in STRUCTURED:
-        assert result["structuredContent"] == {"name": "Oslo", "people": 4}
-
-
-@every
-async def test_models_within_untyped_values_are_written(revision: str) -> None:
-    result = (await call(revision, "loose", {"name": "Oslo"}))["result"]
-    value = json.loads(result["content"][0]["text"])
-    assert value == {"city": {"name": "Oslo", "people": 1}, "at": "a"}
+async def test_models_come_in_and_go_out(server: Server, revision: str) -> None:
+    arguments = {"city": {"name": "Oslo"}, "limit": 4}
+    async with speaking_to(server, revision) as end:
+        answer = await end.ask("tools/call", {"name": "settle", "arguments": arguments})
+        assert json.loads(text_in(answer)) == {"name": "Oslo", "people": 4}
+        if revision in STRUCTURED:
+            assert answer["result"]["structuredContent"] == {"name": "Oslo", "people": 4}
+        answer = await end.ask("tools/call", {"name": "loose", "arguments": {"name": "Oslo"}})
+        value = {"city": {"name": "Oslo", "people": 1}, "at": "a"}
+        assert json.loads(text_in(answer)) == value
 
 
 @pytest.mark.parametrize("revision", STRUCTURED)
-async def test_a_tool_result_can_name_its_output_type(revision: str) -> None:
+async def test_a_tool_result_can_name_its_output_type(server: Server, revision: str) -> None:
     async with speaking_to(server, revision) as end:
         tools = (await end.ask("tools/list"))["result"]["tools"]
-        (tool,) = [each for each in tools if each["name"] == "explicit"]
-        assert tool["outputSchema"]["properties"]["people"]["minimum"] == 1
-    result = (await call(revision, "explicit", {}))["result"]
-    assert result["structuredContent"] == {"name": "Oslo", "people": 1}
+        answer = await end.ask("tools/call", {"name": "explicit"})
+    (tool,) = [each for each in tools if each["name"] == "explicit"]
+    assert tool["outputSchema"]["properties"]["people"]["minimum"] == 1
+    assert answer["result"]["structuredContent"] == {"name": "Oslo", "people": 1}
 
 
 @every
 async def test_a_server_may_insist_on_types(revision: str) -> None:
-    answer = await call(revision, "exact", {"count": "3"}, on=strict_server)
-    assert "expected int, got str" in json.dumps(answer)
-    answer = await call(revision, "exact", {"count": 3.0}, on=strict_server)
-    assert answer["result"]["content"][0]["text"] == "3"
+    strict = Server("strict", coerce=False)
+
+    @strict.tool()
+    async def exact(count: int) -> str:
+        return str(count)
+
+    async with speaking_to(strict, revision) as end:
+        answer = await end.ask("tools/call", {"name": "exact", "arguments": {"count": "3"}})
+        assert "expected int, got str" in json.dumps(answer)
+        answer = await end.ask("tools/call", {"name": "exact", "arguments": {"count": 3.0}})
+        assert text_in(answer) == "3"
 
 
 @every
-async def test_prompt_arguments_may_be_json(revision: str) -> None:
+async def test_prompt_arguments_may_be_json(server: Server, revision: str) -> None:
     arguments = {"cities": '["a", "b"]', "city": '{"name": "Oslo"}', "count": "2"}
     async with speaking_to(server, revision) as end:
         answer = await end.ask("prompts/get", {"name": "about", "arguments": arguments})
@@ -504,3 +497,140 @@ def test_a_type_without_a_json_form_is_refused_with_alternatives(kind: Any) -> N
     take.__annotations__["value"] = kind
     with pytest.raises(TypeError, match=r"tool 'take': <class .*> has no JSON form; Any, a datacl"):
         Server("strict").add_tool(take)
+
+
+class Aliased(BaseModel):
+    """A model whose member has another name on the wire."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    count: int = Field(alias="n", ge=0)
+
+
+@dataclass
+class Small:
+    a: int
+
+
+@dataclass
+class Large:
+    a: int
+    b: int = 0
+    c: int = 0
+
+
+@dataclass
+class Other:
+    x: str
+
+
+class Holder(msgspec.Struct):
+    """A Struct with a model of pydantic."""
+
+    a: Aliased
+
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class Box(Generic[Item]):
+    """A generic class."""
+
+    item: Item
+
+
+Ranged = Annotated[int, msgspec.Meta(ge=1), msgspec.Meta(le=3)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "value"),
+    [
+        (Aliased, {"n": 1}, Aliased(n=1)),
+        (list[Aliased], [{"n": 1}], [Aliased(n=1)]),
+        (dict[str, Aliased | None], {"a": None, "b": {"n": 1}}, {"a": None, "b": Aliased(n=1)}),
+        (Small | Large, {"a": 1}, Small(1)),
+        (Small | Large, {"a": 1, "b": 2}, Large(1, 2)),
+        (Large | Small, {"a": 1}, Small(1)),
+        (Large | Small, {"a": 1, "c": 2, "z": 3}, Large(1, 0, 2)),
+        (Small | Other, {"x": "y", "z": 3}, Other("y")),
+        (Small | Other | None, None, None),
+        (list[Small | Other], [{"x": "y"}, {"a": 1}], [Other("y"), Small(1)]),
+        (tuple[int, ...], [1, 2], (1, 2)),
+        (dict[int, str], {"1": "a"}, {1: "a"}),
+        (Holder, {"a": {"n": 1}}, Holder(Aliased(n=1))),
+        (Box[Path], {"item": "a"}, Box(Path("a"))),
+        (list[Ranged], [1, 3], [1, 3]),
+        (tuple[Path, int], ["a", 1], (Path("a"), 1)),
+    ],
+)
+def test_data_becomes_the_member_of_a_type_that_fits_best(kind: Any, data: Any, value: Any) -> None:
+    read = value_type(kind)
+    assert read.read(data) == value
+    if "z" not in str(data) and data != {"a": 1, "b": 2}:
+        assert read.read(read.write(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "error"),
+    [
+        (Small | Other, {"a": "b"}, "expected one of 2 types; Small: Expected `int`, got `str`"),
+        (Small | Other, 1, "expected one of 2 types; Small: Expected `object`, got `int`"),
+        (list[Path], ["a\0"], "expected a path, got 'a\\x00'"),
+        (Path, 1, "expected a path, got 1"),
+        (list[Ranged], [0], "Expected `int` >= 1"),
+        (list[Ranged], [4], "Expected `int` <= 3"),
+        (Box[int], {"item": "a"}, "Expected `int`, got `str` - at `$.item`"),
+        (Holder, {"a": {"n": -1}}, "n: input should be greater than or equal to 0, got -1"),
+        (Aliased, {"n": -1}, "n: input should be greater than or equal to 0, got -1"),
+        (Aliased, {}, "n: field required"),
+        (Aliased, "x", "input should be "),
+    ],
+)
+def test_data_that_does_not_fit_is_refused_with_its_place(kind: Any, data: Any, error: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as caught:
+        value_type(kind).read(data)
+    assert str(caught.value).startswith(error)
+
+
+def test_a_model_is_written_by_its_own_rules() -> None:
+    assert value_type(Aliased).write(Aliased(n=1)) == {"n": 1}
+    assert value_type(Holder).write(Holder(Aliased(n=1))) == {"a": {"n": 1}}
+    assert value_type(Annotated[int, pydantic.PlainSerializer(str)]).write(5) == "5"
+    with pytest.raises(ValueError, match="greater than 0"):
+        value_type(pydantic.PositiveInt).write(-1)
+    with pytest.raises(ValueError, match="`int` >= 1"):
+        value_type(Ranged).write(0)
+
+
+def test_a_type_that_pydantic_refuses_is_an_error_of_one_line() -> None:
+    class Calling(BaseModel):
+        call: Callable[[], int]
+
+    with pytest.raises(TypeError) as caught:
+        value_type(Annotated[types.ModuleType, Field(description="d")])
+    assert "\n" not in str(caught.value)
+    with pytest.raises(TypeError) as caught:
+        schema_of(value_type(Calling).kind)
+    assert "\n" not in str(caught.value)
+
+
+class Computed(BaseModel):
+    """A model with a member that only the written form has."""
+
+    a: int = 1
+
+    @pydantic.computed_field  # type: ignore[prop-decorator]  # as pydantic documents it
+    @property
+    def b(self) -> int:
+        """Twice the first."""
+        return 2 * self.a
+
+
+def test_the_schema_of_what_is_written_has_computed_members() -> None:
+    kind = value_type(Computed).kind
+    assert list(schema_of(kind)["properties"]) == ["a"]
+    assert list(schema_of(kind, "serialization")["properties"]) == ["a", "b"]
+    assert "title" not in schema_of(kind)["properties"]["a"]
+    with pytest.raises(TypeError, match="has no JSON form; Any, a dataclass"):
+        custom_schema(object, use="validation")

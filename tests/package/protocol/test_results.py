@@ -10,18 +10,16 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pytest
 
 from kit.live import TEXT
 from kit.rules import revisions_holding
 from kit.scripted import ScriptedServer, connect_scripted
-from kit.wire import ALL
-from mcpgen_runtime._wire import Untagged, Variant, decoder
+from kit.wire import ALL, PER_REQUEST
+from mcpgen_runtime._wire import ValidationError
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import RemoteProtocolError
-from mcpgen_runtime.protocol.results import NAMED_ITEMS, page_decoder, result_decoder
-from mcpgen_runtime.r2026_07_28.models import DiscoverResult, ListToolsResult, PromptArgument
+from mcpgen_runtime.protocol.results import NAMED_ITEMS, drop_malformed_members, result_decoder
 from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = pytest.mark.on_asyncio
@@ -75,44 +73,6 @@ async def test_a_bad_item_is_left_out_and_the_others_keep_their_order(
     assert warning.startswith(f"{method}: {member}[1] 'bad' is left out: ")
 
 
-@pytest.mark.parametrize(
-    ("sign", "told_by"),
-    [({"n": 12}, {"consts": {"n": (12,)}}), ({"n": {"x": 1}}, {"inner": {"n": ("x",)}})],
-    ids=["a number", "members within"],
-)
-def test_a_member_that_no_text_tells_is_no_plain_one(sign: Any, told_by: Any) -> None:
-    class Either(Untagged):
-        variants = (Variant(dict[str, Any], **told_by), Variant(PromptArgument, required=("name",)))
-
-    data = msgspec.json.encode({"name": "", **sign}).replace(b"12", b"1.2e1")
-    assert decoder(Either)(data) == msgspec.json.decode(data)
-
-
-def test_a_bad_item_is_left_out_of_one_of_several_list_results() -> None:
-    class Either(Untagged):
-        variants = (Variant(ListToolsResult, required=("tools",)), Variant(DiscoverResult))
-
-    decode = page_decoder("tools/list", Either, "tools")
-    page = decode(msgspec.json.encode({"tools": [BAD_TOOL, tool("good")]}))
-    assert [item.name for item in page.tools] == ["good"]
-    other = {"supportedVersions": [], "capabilities": {}, "serverInfo": {"name": "", "version": ""}}
-    assert decode(msgspec.json.encode({**other, "ttlMs": -1})).ttl_ms == 0
-    with pytest.raises(msgspec.ValidationError, match="supportedVersions"):
-        decode(msgspec.json.encode({**other, "supportedVersions": 7}))
-
-
-@every
-def test_every_list_that_comes_in_pages_forgives_an_item(revision: str) -> None:
-    for row in REVISIONS[revision].client_requests.values():
-        if row.items is None:
-            continue
-        assert row.name in (*LISTS, "tasks/list")
-        wire = {"tools/list": "tools", "prompts/list": "prompts", "tasks/list": "tasks"}
-        member = LISTS[row.name][1] if row.name in LISTS else wire[row.name]
-        page = json.dumps({"resultType": "complete", member: [{}]}).encode()
-        assert getattr(result_decoder(row)(page), row.items) == []
-
-
 @every
 async def test_the_cursor_of_a_page_with_a_bad_item_is_followed(
     revision: str, caplog: pytest.LogCaptureFixture
@@ -137,9 +97,7 @@ async def test_an_item_of_any_other_shape_costs_itself(revision: str, item: Any)
 
 
 @every
-async def test_an_unreadable_number_or_byte_drops_only_its_item(
-    revision: str,
-) -> None:
+async def test_an_unreadable_number_or_byte_drops_only_its_item(revision: str) -> None:
     row = REVISIONS[revision].client_requests["tools/list"]
     whole = json.dumps({"resultType": "complete", "tools": [tool("a"), "HERE", tool("b")]})
     for item in (b'{"name": 1e999}', b'{"name": "\xff"}', b'{"name": 1' + b"0" * 5000 + b"}"):
@@ -189,21 +147,6 @@ async def test_a_page_names_its_first_bad_items_and_counts_the_others(
     assert counted == "tools/list: tools: 7 more are left out"
 
 
-@pytest.mark.parametrize("revision", revisions_holding("caching.ttl-positive-fresh"))
-async def test_a_list_without_its_bad_item_is_given_from_the_cache(
-    revision: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    hints = {"ttlMs": 60_000, "cacheScope": "public"}
-    async with connect_scripted(revision, {"tools": [BAD_TOOL, tool("a")], **hints}) as (
-        client,
-        server,
-    ):
-        for _ in range(2):
-            assert [each.name for each in await client.list_tools()] == ["a"]
-    assert len(server.asked()) == 1
-    assert len(warnings_of(caplog)) == 1
-
-
 @pytest.mark.parametrize("revision", revisions_holding("tools.output-client-validates"))
 async def test_the_output_schemas_beside_a_bad_item_hold(revision: str) -> None:
     listed = {"tools": [BAD_TOOL, tool("count", outputSchema=COUNT)]}
@@ -220,3 +163,45 @@ async def test_a_raw_list_is_given_as_it_came_whatever_its_items_are() -> None:
     async with connect(server, revision=ALL[-1]) as client:
         raw = await client.request_raw("tools/list")
     assert [each["name"] for each in json.loads(bytes(raw))["tools"]] == ["bad", "a"]
+
+
+HINTS = {"ttlMs": 0, "cacheScope": "public"}
+
+
+@pytest.mark.parametrize(
+    ("members", "kept", "changed"),
+    [
+        (HINTS, HINTS, False),
+        ({"a": 1}, {"a": 1}, False),
+        ({"ttlMs": 5, "cacheScope": "private"}, {"ttlMs": 5, "cacheScope": "private"}, False),
+        *(
+            ({**HINTS, "ttlMs": ttl}, {"cacheScope": "public"}, True)
+            for ttl in (-1, True, "5", None)
+        ),
+        *(({**HINTS, "cacheScope": scope}, {"ttlMs": 0}, True) for scope in ("own", None, ["a"])),
+        ({"capabilities": {"tools": {}}}, {"capabilities": {"tools": {}}}, False),
+        (
+            {"capabilities": {"extensions": {"a.b/c": 5, "a.b/d": {}}}},
+            {"capabilities": {"extensions": {"a.b/d": {}}}},
+            True,
+        ),
+        ({"capabilities": 5}, {"capabilities": 5}, False),
+    ],
+    ids=str,
+)
+def test_malformed_hints_of_a_result_count_as_absent(
+    members: dict[str, Any], kept: dict[str, Any], changed: bool
+) -> None:
+    result = dict(members)
+    assert drop_malformed_members(result) is changed
+    assert result == kept
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_a_result_that_is_malformed_elsewhere_is_refused(revision: str) -> None:
+    decode = result_decoder(REVISIONS[revision].client_requests["resources/read"])
+    result = {"contents": [{"uri": "memo://a", "text": "a"}], "resultType": "complete", **HINTS}
+    assert decode(json.dumps({**result, "ttlMs": -1}).encode()).contents[0].text == "a"
+    for wrong in ({**result, "contents": 5}, {**result, "ttlMs": -1, "contents": 5}):
+        with pytest.raises(ValidationError):
+            decode(json.dumps(wrong).encode())

@@ -1,0 +1,168 @@
+"""Subscriptions: which changes reach which stream or session, and how streams end."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from kit.samples import EVERY_SERVER_CAPABILITY
+from kit.wire import (
+    ALL,
+    CHANGED,
+    HANDSHAKE,
+    LISTEN,
+    PER_REQUEST,
+    UPDATED,
+    ClientEnd,
+    ServerEnd,
+    cancelled_notification,
+    describe_as,
+    encode_message,
+    request,
+    sent_request,
+    sole,
+    tag,
+)
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.errors import InvalidParamsError, MissingCapabilityError
+from mcpgen_runtime.protocol.events import (
+    CancelReceived,
+    CancelRequest,
+    CloseStreams,
+    Send,
+    SendNotification,
+    SendRequest,
+    SendResponse,
+)
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.protocol.subscriptions import accepted_of_extensions
+from mcpgen_runtime.revisions import REVISIONS
+
+
+def params_of(message: OutgoingMessage | None) -> Any:
+    """The params of a message without `_meta`."""
+    assert message is not None
+    params = json.loads(message.data)["params"]
+    params.pop("_meta", None)
+    return params
+
+
+def listen(server: ServerEnd, id: Any, **wanted: Any) -> None:
+    """Open a subscription stream."""
+    (answer,) = server.ask(LISTEN, {"notifications": wanted}, id=id)
+    assert answer["method"].endswith("/acknowledged")
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_streams_end_with_a_result_and_a_cancellation(revision: str) -> None:
+    server = ServerEnd(revision)
+    listen(server, 1, toolsListChanged=True)
+    listen(server, "b", resourceSubscriptions=["memo://b"])
+    connection, key = server.connection, tag(revision)
+    updated = "notifications/resources/updated"
+    assert connection.has_subscriber(updated, {"uri": "memo://b"})
+    assert not connection.has_subscriber(updated, {"uri": "memo://a"})
+    assert connection.subscribed_uris() == {"memo://b"}
+    messages = list(connection.send(CloseStreams()))
+    assert [(each.kind, each.related_request_id) for each in messages] == [
+        *(("response", 1), ("notification", 1)),
+        *(("response", "b"), ("notification", "b")),
+    ]
+    results = [json.loads(each.data)["result"]["_meta"][key] for each in messages[::2]]
+    assert results == [1, "b"]
+    assert [params_of(each) for each in messages[1::2]] == [{"requestId": 1}, {"requestId": "b"}]
+    assert not connection.send(CloseStreams())
+    assert connection.subscribed_uris() == set()
+    assert tuple(connection.state.inbound) == ()
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_a_change_goes_to_each_stream_that_selects_it(revision: str) -> None:
+    server = ServerEnd(revision)
+    listen(server, 1, toolsListChanged=True)
+    listen(server, 2, toolsListChanged=True, promptsListChanged=True)
+    server.ask("tools/list", id=3)
+    connection, key = server.connection, tag(revision)
+    for member, ids in (("toolsListChanged", [1, 2]), ("promptsListChanged", [2])):
+        messages = list(
+            connection.send(SendNotification(CHANGED[member], {"_meta": {"com.example/a": 1}}, 3))
+        )
+        assert [each.related_request_id for each in messages] == ids
+        metas = [json.loads(each.data)["params"]["_meta"] for each in messages]
+        assert metas == [{"com.example/a": 1, key: id} for id in ids]
+    assert not connection.send(SendNotification(CHANGED["resourcesListChanged"], {}, 3))
+    connection.closed()
+    assert not connection.send(SendNotification(CHANGED["toolsListChanged"]))
+
+
+def test_a_filter_may_have_subjects_of_extensions() -> None:
+    rows = [
+        SimpleNamespace(
+            name=f"notifications/{member}",
+            capability=("extensions", "a.b/tasks"),
+            facts=SimpleNamespace(subscription=member, extension=extension),
+        )
+        for member, extension in (("taskIds", True), ("listChanged", False), (None, True))
+    ]
+    revision: Any = SimpleNamespace(server_notifications=dict(enumerate(rows)))
+    both: dict[str, Any] = {"extensions": {"a.b/tasks": {}}}
+
+    def accepted(own: Any, peer: Any, wanted: Any) -> Any:
+        params = Raw(json.dumps({"notifications": {**wanted, "listChanged": ["a"]}}).encode())
+        return list(accepted_of_extensions(params, revision, own, peer))
+
+    name = "notifications/taskIds"
+    assert accepted(both, both, {"taskIds": ["a", "b", "a"]}) == [(name, "taskIds", ["a", "b"])]
+    assert accepted(both, both, {}) == accepted({}, both, {"taskIds": ["a"]}) == []
+    assert list(accepted_of_extensions(None, revision, both, both)) == []
+    with pytest.raises(MissingCapabilityError, match="taskIds of a subscription"):
+        accepted(both, {}, {"taskIds": ["a"]})
+    for wrong in ("a", 5, ["a", 5], {"a": 1}):
+        with pytest.raises(InvalidParamsError, match="taskIds: expected a list of texts"):
+            accepted(both, both, {"taskIds": wrong})
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_a_server_is_told_of_resources_that_a_stream_follows(revision: str) -> None:
+    subscribed = list[Any]()
+    describe = describe_as(EVERY_SERVER_CAPABILITY, "server")
+    connection = ServerConnection(REVISIONS, describe, on_subscription=subscribed.append)
+    for id, wanted in ((1, {"resourceSubscriptions": ["memo://a"]}), (2, {})):
+        message = request(revision, LISTEN, {"notifications": wanted}, id=id)
+        (event,) = connection.receive(encode_message(message))
+        assert isinstance(event, Send)
+        assert params_of(event.message) == {"notifications": wanted}
+    assert subscribed == [["memo://a"]]
+
+
+@pytest.mark.parametrize("revision", ALL)
+def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
+    connection = ClientEnd(revision).connection
+    id, _ = sent_request(connection.send(SendRequest("tools/list")))
+    message = sole(connection.send(CancelRequest(id, stream_closed=True)))
+    assert (message is None) is (revision in PER_REQUEST)
+    assert len(connection.state.outbound) == 0
+    assert sole(connection.send(CancelRequest(id, stream_closed=True))) is None
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_a_server_takes_notifications_that_name_a_subscription(revision: str) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/list", id=1)
+    message = cancelled_notification(1, reason="enough", _meta={tag(revision): "7"})
+    assert server.connection.receive(encode_message(message)) == [CancelReceived(1, "enough")]
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_a_subscription_begins_and_ends_with_its_response(revision: str) -> None:
+    server, states = ServerEnd(revision).connection, list[bool]()
+    for id, method in enumerate(("resources/subscribe", "resources/unsubscribe")):
+        server.receive(encode_message(request(revision, method, {"uri": "memo://one"}, id=id)))
+        states.append(server.has_subscriber(UPDATED, {"uri": "memo://one"}))
+        server.send(SendResponse(id, {}))
+        states.append(server.has_subscriber(UPDATED, {"uri": "memo://one"}))
+    assert states == [False, True, True, False]
