@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgen.model.blocking import BlockingMethod, blocking_methods, derive_methods
+from mcpgen.model.blocking import blocking_methods, derive_methods
 
 SOURCE = '''
 class ClientBase:
@@ -29,38 +29,29 @@ class ClientBase:
             name: The method.
         """
 
-    def listen(self, *, tools: bool = False) -> Subscription:
+    def listen(self, *, tools: bool = False) -> AnySubscription:
         """Subscribe."""
+
+    def stop(self): ...
 
     def _private(self) -> None: ...
 '''
 
 
-def only(source: str) -> BlockingMethod:
-    """The single method of a class body."""
-    (method,) = derive_methods(f"class ClientBase:\n{source}")
-    return method
-
-
-def test_public_members_are_derived_in_their_order() -> None:
-    derived = {method.name: method.is_property for method in derive_methods(SOURCE)}
-    assert derived == {"revision": True, "supports": False, "request": False, "listen": False}
-
-
-def test_a_blocking_method_has_the_original_signature() -> None:
-    request = {method.name: method for method in derive_methods(SOURCE)}["request"]
-    assert request.parameters == (
+def test_public_members_are_derived_in_order_with_their_signatures() -> None:
+    derived = {method.name: method for method in derive_methods(SOURCE)}
+    properties = [name for name, method in derived.items() if method.is_property]
+    assert [*derived] == ["revision", "supports", "request", "listen", "stop"]
+    assert properties == ["revision"]
+    assert derived["request"].parameters == (
         "self, name: str, *, timeout: float | None=None, on_progress: OnProgress | None=None"
     )
-    assert request.returns == "Any"
-
-
-def test_a_subscription_becomes_a_blocking_subscription() -> None:
-    assert only("    def listen(self) -> AnySubscription: ...").returns == "SyncSubscription"
-
-
-def test_a_method_without_annotation_returns_none() -> None:
-    assert only("    def stop(self): ...").returns == "None"
+    returns = {name: method.returns for name, method in derived.items()}
+    assert (returns["request"], returns["listen"], returns["stop"]) == (
+        "Any",
+        "SyncSubscription",
+        "None",
+    )
 
 
 def test_a_module_without_the_class_is_an_error() -> None:

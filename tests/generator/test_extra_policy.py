@@ -7,13 +7,11 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from generator.command_line import run
-from generator.selections import LAST_WITH_SESSIONS, OLDEST, spec_of, write_package
+from generator.selections import LAST_WITH_SESSIONS, spec_of, write_package
 from mcpgen.errors import UsageError
 from mcpgen.model import choice
 from mcpgen.names import DECODINGS, LIBRARIES
@@ -116,14 +114,3 @@ def test_a_type_that_is_no_object_of_the_package_is_refused(name: str) -> None:
     chosen = choice.selection(("types",), extra=[f"{name}=keep"])
     with pytest.raises(UsageError, match=f"--extra: expected an object of the package, got {name}"):
         tree.render_package([spec_of(LAST_WITH_SESSIONS)], "pkg", chosen, form=dict)
-
-
-def test_an_update_keeps_the_policies(tmp_path: Path) -> None:
-    package = str(tmp_path / "acme")
-    options = ("--revision", OLDEST, "--parts", "types", "--extra", "forbid", "-o", package)
-    assert run(*options).code == 0
-    models = tmp_path / "acme/r2024_11_05/models.py"
-    assert run("update", package).code == 0
-    assert "forbid_unknown_fields=True" in models.read_text()
-    assert run("update", "--extra", "ignore", package).code == 0
-    assert "forbid_unknown_fields" not in models.read_text()

@@ -52,23 +52,6 @@ def test_the_choice_is_kept_by_an_update_and_changed_by_a_word(tmp_path: Path) -
     assert '"mutability"' not in (tmp_path / "pkg" / "mcpgen.json").read_text()
 
 
-def test_settings_choose_it_and_a_check_tells_a_difference(tmp_path: Path) -> None:
-    settings = f'''
-[tool.mcpgen]
-output = "pkg"
-revisions = ["{LAST_WITH_SESSIONS}"]
-parts = ["types"]
-models = "pydantic"
-'''
-    (tmp_path / "pyproject.toml").write_text(f'{settings}mutability = "mutable"\n')
-    assert run("-q", cwd=tmp_path).code == 0
-    assert run("check", cwd=tmp_path).code == 0
-    (tmp_path / "pyproject.toml").write_text(settings)
-    done = run("check", cwd=tmp_path)
-    assert done.code == 1
-    assert "the settings changed: mutability" in done.out
-
-
 def test_structs_are_always_frozen(tmp_path: Path) -> None:
     words = ("--revision", LAST_WITH_SESSIONS, "--mutability", "mutable", "-o", "pkg")
     done = run(*words, cwd=tmp_path)
