@@ -46,14 +46,15 @@ def run_python(
         words: The arguments of Python.
         cwd: The folder.
         paths: Further folders with packages.
-        environment: Further variables.
+        environment: Further variables; those without a value are left out.
         text: The standard input.
     """
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (cwd, *paths)))}
+    variables |= environment or {}
     done = subprocess.run(
         [sys.executable, *map(str, words)],
         cwd=cwd,
-        env=variables | (environment or {}),
+        env={name: value for name, value in variables.items() if value},
         input=text,
         capture_output=True,
         encoding="utf-8",

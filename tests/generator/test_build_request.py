@@ -152,43 +152,6 @@ def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) 
         build_request.recorded_extensions(tmp_path / "pkg", record)
 
 
-@pytest.mark.parametrize(
-    ("revisions", "files", "facts", "text"),
-    [
-        ((), (), False, "expected --revision R (a date, latest or all) or --schema FILE, got none"),
-        ((), ("a/2030-01-01.json",) * 2, False, "2030-01-01 comes twice: by --schema twice"),
-        (
-            (NAMES[0],),
-            (f"a/{NAMES[0]}.json",),
-            False,
-            f"{NAMES[0]} comes twice: by --revision and --schema",
-        ),
-        ((NAMES[0],), (), True, "expected one --schema FILE with --facts, got --facts alone"),
-        (
-            (),
-            ("a/2030-01-01.json", "a/2030-01-02.json"),
-            True,
-            "expected one --schema FILE with --facts, got 2 of them",
-        ),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused(
-    tmp_path: Path, revisions: tuple[str, ...], files: tuple[str, ...], facts: bool, text: str
-) -> None:
-    (tmp_path / "a").mkdir()
-    paths = [tmp_path / file for file in files]
-    for path in paths:
-        save_schema(tmp_path, definitions_of(NAMES[0])).rename(path)
-    own = tmp_path / "own.toml"
-    own.write_text("")
-    options = commands.PackageOptions(
-        revisions=revisions, schemas=tuple(paths), facts=own if facts else None
-    )
-    with pytest.raises(UsageError) as caught:
-        commands.new_request(options, tmp_path / "pkg", errata=True)
-    assert str(caught.value).endswith(text)
-
-
 def test_an_update_keeps_the_names_of_packages_around_and_takes_new_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from mcpgen.errors import OutputError, UsageError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, commands, manifest, output, pipeline
 from mcpgen.package import check as checking
-from mcpgen.package.check import Report, check
+from mcpgen.package.check import check
 
 pytestmark = pytest.mark.costly
 
@@ -236,24 +236,3 @@ def test_a_package_from_a_file_is_checked_against_that_file(tmp_path: Path) -> N
 def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"expected a package of mcpgen's, got no mcpgen\.json"):
         check(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("reason", "others"),
-    [
-        ({}, False),
-        ({"edited": ("a.py",)}, False),
-        ({"missing": ("a.py",)}, False),
-        ({"schema_changed": {"a": "b"}}, True),
-        ({"generator_changed": "another build"}, True),
-        ({"runtime_changed": "mcp-protocol"}, True),
-        ({"templates_changed": ("a",)}, True),
-        ({"patch_changed": True}, True),
-    ],
-)
-def test_each_reason_makes_a_new_run_compare_the_files(reason: Any, others: bool) -> None:
-    none = {"schema_changed": {}, "generator_changed": "", "edited": ()}
-    report = Report(Path(), **none | reason)
-    assert report.has_reasons is bool(reason)
-    assert report.has_other_reasons is others
-    assert report.current

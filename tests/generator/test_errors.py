@@ -40,7 +40,7 @@ def test_errors_keep_their_places_for_programs() -> None:
     assert (error.line, error.column) == (3, 7)
     assert PatchError("a", "", "x", "y", "<<<").details == "<<<"
     long = str(SchemaError("f", "/" + "a" * 5_000, "x", "y"))
-    assert (long[:4], long[-24:]) == ("f#/a", "a...: expected x, got y")
+    assert long.endswith("a...: expected x, got y")
     assert len(long) < 400
 
 

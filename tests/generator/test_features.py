@@ -23,7 +23,7 @@ from generator.selections import (
 )
 from mcpgen.errors import UsageError
 from mcpgen.model import exports
-from mcpgen.model.choice import changed_features, selection, short_words
+from mcpgen.model.choice import changed_features, selection
 from mcpgen.model.feature_table import FEATURES
 from mcpgen.model.parts import features
 from mcpgen.package import manifest
@@ -36,24 +36,6 @@ OF_SERVER = tuple(name for name in DEFAULTS if name != "returns")
 """The default features of a server."""
 FORMER_DEFAULTS = tuple(each.name for each in FEATURES if each.was_default)
 NONE = ("none",)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_feature_adds_its_public_names_alone(name: str) -> None:
-    facts = [spec_of(LAST_WITH_SESSIONS).facts]
-    without = features(selection(features=NONE), facts)
-    chosen = features(selection(features=["none", name]), facts)
-    added = {each for row in exports.exports_of(chosen, unset=True) for each in row.names}
-    added -= {each for row in exports.exports_of(without, unset=True) for each in row.names}
-    brought = chosen.chosen
-    owners: dict[str, list[set[str]]] = {}
-    for row in exports.EXPORTS:
-        needed = [set(part.split("+")) & {*NAMES} for part in row.parts]
-        owners |= {each: owners.get(each, []) + needed for each in row.names}
-    missing = exports.missing_names(without)
-    assert added == {each for each in missing if any(own <= brought for own in owners[each])}
-    assert name in brought
-    assert {each.name for each in chosen.absent} == set(NAMES) - brought
 
 
 OF_SERVERS = {
@@ -215,7 +197,9 @@ print(*errors, sep="\\n")
 
 def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
     files = rendered("all", "all", (LAST_WITH_SESSIONS,), features=NONE)
-    assert not [path for path in files if path.endswith(("sealed_sessions.py", "endpoint.py"))]
+    assert not [
+        path for path in files if path.endswith(("sealed_sessions.py", "shared_endpoint.py"))
+    ]
     write_package(files, tmp_path)
     none = features(selection(features=NONE), [spec_of(LAST_WITH_SESSIONS).facts])
     missing = exports.missing_names(none)
@@ -330,27 +314,6 @@ def test_names_add_to_the_default_features(
     facts = [spec_of(LAST_WITH_SESSIONS).facts]
     assert features(chosen, facts).chosen == {*expected}
     assert selection(features=chosen.features) == chosen  # as a manifest is read again
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("none",),
-        ("none", "prompts", "auth"),
-        ("-prompts",),
-        ("auth", "-serve"),
-        ("all",),
-        ("all", "-auth"),
-    ],
-)
-def test_features_are_written_in_few_words(words: tuple[str, ...]) -> None:
-    assert short_words(selection(features=words).features) == words
-
-
-def test_a_client_has_one_default_feature() -> None:
-    facts = [spec_of(NEWEST).facts]
-    chosen = selection(("client",), features=("trace",))
-    assert features(chosen, facts).chosen == {"returns", "trace"}
 
 
 EARLIER = json.loads((Path(__file__).parent / "earlier_manifest.json").read_text())

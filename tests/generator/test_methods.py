@@ -272,9 +272,10 @@ def test_a_list_in_pages_is_told_by_its_cursors(
     }
     table = derive_methods(**definitions, **OF_CLIENT)
     assert [(row.items, row.item) for row in table.all] == [(items, items and "Tool")]
-    several = obj(result=any_of("MoreResult", "AskResult"))
-    table = derive_methods(**definitions, **OF_CLIENT, AskResultResponse=several)
-    assert table.all[0].items == items
+    if items is not None:  # also as one of several results
+        several = obj(result=any_of("MoreResult", "AskResult"))
+        table = derive_methods(**definitions, **OF_CLIENT, AskResultResponse=several)
+        assert table.all[0].items == items
 
 
 @pytest.mark.parametrize(
@@ -324,7 +325,8 @@ def test_messages_of_a_revision_have_params_and_results_that_exist(revision: str
         assert row.params is None or row.params in types, row.name
         assert (row.result in types) is (row.kind == "request"), row.name
     names = {row.name for row in table.of("client", "request")}
-    assert table.handshake is ("initialize" in names) is ("server/discover" not in names)
+    assert table.handshake is ("initialize" in names)
+    assert table.handshake is not ("server/discover" in names)
     assert table.batching is (revision == "2025-03-26")
     inputs = {row.python_name for row in table.inputs}
     assert inputs == (set() if table.handshake else {"create_message", "list_roots", "elicit"})

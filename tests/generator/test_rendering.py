@@ -495,22 +495,6 @@ def test_a_watch_looks_at_templates_and_schemas(folder: Path) -> None:
     assert refused.err.endswith("--watch has no end, so it does not go with --json\n")
 
 
-def test_hand_edits_become_a_patch(folder: Path) -> None:
-    save(folder, **{"a.txt.jinja": "one\ntwo\nthree\n"})
-    assert render().code == 0
-    save(folder.parent / "out", **{"a.txt": "one\n2\nthree\n"})
-    done = run("patch", "out")
-    assert done.out == "a.txt: 1 hunk\nout.patch: 1 file; commit it with the package\n"
-    assert run("check", "out").code == 0
-    save(folder, **{"a.txt.jinja": "zero\none\ntwo\nthree\n"})
-    assert "would be written otherwise" in run("patch", "out").err
-    assert run("update", "-q", "out").code == 0
-    assert (folder.parent / "out" / "a.txt").read_text("utf-8") == "zero\none\n2\nthree\n"
-    save(folder.parent / "out", **{"a.txt": "zero\none\ntwo\nthree\n"})
-    assert run("patch", "out").out == "out: no edits\n"
-    assert not (folder.parent / "out.patch").exists()
-
-
 @pytest.mark.parametrize("out", [".", "own", "own/out"])
 def test_a_directory_that_holds_the_inputs_is_refused(folder: Path, out: str) -> None:
     save(folder, **{"a.txt.jinja": "x"})
