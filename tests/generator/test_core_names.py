@@ -101,83 +101,79 @@ def test_a_renamed_role_is_found_by_its_place(role: str, old: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "expected", "stated"),
+    ("name", "method", "message"),
     [
-        *(
-            (
-                name,
-                method,
-                (f"{message}: expected {method}", f'[methods] "{method}" = false in --facts'),
-                f'methods."{method}" = false',
-            )
-            for name, method, message in (
-                (HANDSHAKE, "tools/call", "CallToolRequest"),
-                (STATELESS, "tools/call", "CallToolRequest"),
-                (STATELESS, "tools/list", "ListToolsRequest"),
-                (HANDSHAKE, "initialize", "InitializeRequest"),
-                (STATELESS, "server/discover", "DiscoverRequest"),
-            )
-        ),
-        *(
-            (
-                name,
-                member,
-                (
-                    f"/{owner}/required: expected {member}",
-                    f'[defaults.{owner}] "otherName" = ...',
-                ),
-                '[defaults."*"]\notherName = "x"',
-            )
-            for name, owner, member in (
-                (HANDSHAKE, "Tool", "inputSchema"),
-                (STATELESS, "Tool", "inputSchema"),
-                (HANDSHAKE, "Implementation", "version"),
-            )
-        ),
-        *(
-            (
-                STATELESS,
-                member,
-                (
-                    f"expected {member}, which packages read",
-                    f'[methods] "{method}" = false there leaves the request to handlers',
-                ),
-                f'methods."{method}" = false',
-            )
-            for method, member in (
-                ("prompts/list", "prompts"),
-                ("prompts/get", "messages"),
-                ("resources/list", "resources"),
-                ("resources/read", "contents"),
-            )
-        ),
-        (
-            HANDSHAKE,
-            "clientInfo",
-            ("properties/params: expected clientInfo", "(--parts types needs none)"),
-            None,
-        ),
-        (
-            HANDSHAKE,
-            "serverInfo",
-            (
-                "InitializeResult: expected serverInfo",
-                '[results.client] "initialize" = [...]',
-            ),
-            None,
-        ),
+        (HANDSHAKE, "tools/call", "CallToolRequest"),
+        (STATELESS, "tools/call", "CallToolRequest"),
+        (STATELESS, "tools/list", "ListToolsRequest"),
+        (HANDSHAKE, "initialize", "InitializeRequest"),
+        (STATELESS, "server/discover", "DiscoverRequest"),
     ],
 )
-def test_a_renamed_core_name_is_missed_unless_facts_say_more(
-    name: str, old: str, expected: tuple[str, str], stated: str | None, tmp_path: Path
+def test_a_core_method_is_missed_unless_facts_deny_it(
+    name: str, method: str, message: str, tmp_path: Path
 ) -> None:
-    definitions = rename_in_schema(name, old, "otherName")
-    with pytest.raises(SchemaError) as caught:
+    definitions = rename_in_schema(name, method, "other/name")
+    with pytest.raises(SchemaError, match=f"{message}: expected {method}") as caught:
         check_names(tmp_path, definitions)
-    assert all(text in str(caught.value) for text in expected), caught.value
-    if stated is not None:
-        notes = check_names(tmp_path, definitions, stated)
-        assert not [note for note in notes if "otherName:" in note]
+    assert f'[methods] "{method}" = false in --facts' in str(caught.value)
+    check_names(tmp_path, definitions, f'methods."{method}" = false')
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "member"),
+    [
+        (HANDSHAKE, "Tool", "inputSchema"),
+        (STATELESS, "Tool", "inputSchema"),
+        (HANDSHAKE, "Implementation", "version"),
+    ],
+)
+def test_a_renamed_member_is_missed_unless_facts_give_it(
+    name: str, owner: str, member: str, tmp_path: Path
+) -> None:
+    definitions = rename_in_schema(name, member, "otherName")
+    with pytest.raises(SchemaError, match=f"/{owner}/required: expected {member}") as caught:
+        check_names(tmp_path, definitions)
+    fact = f'[defaults.{owner}] "otherName" = ...'
+    assert fact in str(caught.value)
+    stated = '[defaults."*"]\notherName = "x"'
+    assert not [text for text in check_names(tmp_path, definitions, stated) if "otherName:" in text]
+
+
+@pytest.mark.parametrize(
+    ("method", "owner", "member"),
+    [
+        ("prompts/list", "ListPromptsResult", "prompts"),
+        ("prompts/get", "GetPromptResult", "messages"),
+        ("resources/list", "ListResourcesResult", "resources"),
+        ("resources/read", "ReadResourceResult", "contents"),
+    ],
+)
+def test_a_result_has_the_items_of_a_server_unless_facts_deny_it(
+    method: str, owner: str, member: str, tmp_path: Path
+) -> None:
+    definitions = definitions_of(STATELESS)
+    del definitions[owner]["properties"][member]
+    definitions[owner]["required"].remove(member)
+    with pytest.raises(SchemaError, match=f"expected {member}, which packages read") as caught:
+        check_names(tmp_path, definitions)
+    assert f'[methods] "{method}" = false there leaves the request to handlers' in str(caught.value)
+    check_names(tmp_path, definitions, f'methods."{method}" = false')
+
+
+@pytest.mark.parametrize(
+    ("member", "place", "way"),
+    [
+        ("clientInfo", "properties/params", "(--parts types needs none)"),
+        ("serverInfo", "InitializeResult", '[results.client] "initialize" = [...]'),
+    ],
+)
+def test_a_renamed_member_of_the_handshake_is_refused(
+    member: str, place: str, way: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SchemaError, match=f"{place}: expected {member}") as caught:
+        check_names(tmp_path, rename_in_schema(HANDSHAKE, member, "otherName"))
+    assert way in str(caught.value)
 
 
 def with_methods(name: str, share: float) -> Any:

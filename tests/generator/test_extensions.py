@@ -79,7 +79,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     failed = obj("status code", status=const("failed"), code={"type": "integer"})
     repeated = schema.load(HAVING, errata=False).definitions
     inner = {"anyOf": [TEXT, {"type": "array", "items": ref("__schema0")}]}
-    own = {
+    own: dict[str, Any] = {
         "AskRequest": request_of("ask", obj("text", text=ref("TextContent"), p=point)),
         "AskResult": obj("answer p", answer=ref("ElicitResult"), p=point),
         "Point": point,

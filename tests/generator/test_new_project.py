@@ -312,7 +312,10 @@ WRONG = {
         "taken: expected a new or an empty directory, got one with files",
     ),
     "a file": (["server", "x", "-o", "f.json"], "got a file"),
-    "a directory below a file": (["server", "x", "-o", "f.json/x"], "nothing was written: "),
+    "a directory below a file": (
+        ["server", "x", "-o", "f.json/x", "-r", OLDEST, "--transport", "stdio"],
+        "nothing was written: ",
+    ),
     "a name that no index has": (
         ["server", "x", "--mcpgen", "MCPGEN [http] >= 1"],
         "since no package index has mcpgen, got",

@@ -259,5 +259,3 @@ def test_an_installed_runtime_has_all_but_rendered_features() -> None:
     rendered_ones = {each.name for each in feature_table.FEATURES if each.is_rendered}
     contents = features(chosen, newest)
     assert {each.name for each in contents.absent} == rendered_ones == {"groups", "sync"}
-    with pytest.raises(UsageError, match="pydantic"):
-        features(selection(models="pydantic", runtime="installed"), newest)
