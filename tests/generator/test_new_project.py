@@ -214,7 +214,7 @@ def test_a_workflow_runs_on_each_version_with_few_rights() -> None:
     assert workflow["permissions"] == {"contents": "read"}
     assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14", "3.15"]
     [python] = [step["with"] for step in job["steps"] if "setup-python" in step.get("uses", "")]
-    assert python == {"python-version": "${{ matrix.python }}", "cache": "pip"}
+    assert (python["python-version"], python["cache"]) == ("${{ matrix.python }}", "pip")
 
 
 @pytest.mark.parametrize("side", ["server", "client"])
