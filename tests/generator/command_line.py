@@ -1,8 +1,12 @@
-"""The command line in this process: what it prints, and its exit code."""
+"""The command line in this process, and programs that use what it wrote in others."""
 
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
 from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -27,3 +31,40 @@ def run(*words: object, cwd: Path | None = None) -> Done:
     with place, redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         cli.main([str(word) for word in words])
     return Done(ended.value.code or 0, out.getvalue(), err.getvalue())
+
+
+def run_python(
+    *words: object,
+    cwd: Path,
+    paths: tuple[Path, ...] = (),
+    environment: Mapping[str, str] | None = None,
+    text: str = "",
+) -> Done:
+    """Run Python, mostly by `-c` and code, in a folder whose modules and packages it finds.
+
+    Args:
+        words: The arguments of Python.
+        cwd: The folder.
+        paths: Further folders with packages.
+        environment: Further variables; those without a value are left out.
+        text: The standard input.
+    """
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (cwd, *paths)))}
+    variables |= environment or {}
+    done = subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=cwd,
+        env={name: value for name, value in variables.items() if value},
+        input=text,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def output_of(code: str, *words: object, cwd: Path, paths: tuple[Path, ...] = ()) -> str:
+    """The output of code that succeeds."""
+    done = run_python("-c", code, *words, cwd=cwd, paths=paths)
+    assert done.code == 0, done.err
+    return done.out

@@ -10,9 +10,8 @@ import pytest
 from generator.schemas import TEXT
 from generator.test_fitting import definitions_of, save_schema
 from mcpgen import schema
-from mcpgen.errors import OutputError, UsageError
-from mcpgen.model import exports, extension_files, schema_sources
-from mcpgen.model.choice import selection
+from mcpgen.errors import UsageError
+from mcpgen.model import schema_sources
 from mcpgen.model.schema_sources import Source
 from mcpgen.package import build_request, commands, manifest
 
@@ -47,25 +46,6 @@ def test_a_removed_revision_leads_to_the_next_or_the_newest(
 ) -> None:
     record = replace(RECORD, revisions=dict.fromkeys(before.split(), OF_MCPGEN))
     assert build_request.gone_revisions(record, sources(*now.split())) == gone
-
-
-def test_old_modules_are_those_of_the_last_removal() -> None:
-    record = replace(
-        RECORD,
-        revisions={"c": OF_MCPGEN, "d": OF_MCPGEN},
-        old_revisions={"a": "c", "b": "d"},
-    )
-    assert build_request.old_revisions(record, sources("c", "d")) == {"a": "c", "b": "d"}
-    assert build_request.old_revisions(record, sources("b", "c", "d")) == {"a": "c"}
-    assert build_request.old_revisions(record, sources("d")) == {"c": "d"}
-    assert build_request.old_revisions(None, sources("d")) == {}
-
-
-def test_names_of_the_manifest_are_those_that_mcpgen_renamed() -> None:
-    renamed, another, *_ = sorted(exports.RENAMED)
-    record = replace(RECORD, names=("Server", another), old_names=(renamed, "Gone"))
-    assert build_request.old_names(record) == (renamed, another)
-    assert build_request.old_names(None) == ()
 
 
 def test_a_changed_copy_of_a_revision_is_known_by_its_path(tmp_path: Path) -> None:
@@ -130,44 +110,6 @@ def test_a_file_of_no_revision_replaces_the_only_other_file(tmp_path: Path) -> N
     assert [source.revision for source in read] == [unnamed, "c"]
 
 
-def test_a_manifest_without_templates_or_patch_has_none(tmp_path: Path) -> None:
-    assert build_request.templates_directory(tmp_path, RECORD) is None
-    assert build_request.recorded_overrides(tmp_path, RECORD) is None
-    assert build_request.changed_overrides(tmp_path, RECORD) == ()
-    assert build_request.patch(tmp_path, RECORD) is None
-    assert build_request.patch(tmp_path, None) is None
-    assert not build_request.changed_patch(tmp_path, RECORD)
-    assert build_request.recorded_extensions(tmp_path, RECORD) == ()
-
-
-def test_files_that_a_manifest_names_have_to_be_there(tmp_path: Path) -> None:
-    record = replace(
-        RECORD,
-        templates=manifest.Templates("../own", {"a": "0", "b": "0"}),
-        patch=manifest.PatchOrigin("../pkg.patch", "0"),
-    )
-    directory = tmp_path / "pkg"
-    directory.mkdir()
-    with pytest.raises(UsageError, match="which are not there: name them with --templates DIR"):
-        build_request.changed_overrides(directory, record)
-    with pytest.raises(UsageError, match="which is not there: name it with --patch FILE"):
-        build_request.changed_patch(directory, record)
-    with pytest.raises(UsageError, match="which is not there: name it with --patch FILE"):
-        build_request.patch(directory, record)
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "b").write_text("x")
-    (tmp_path / "own" / "c").write_text("x")
-    assert build_request.changed_overrides(directory, record) == ("a", "b", "c")
-    (tmp_path / "pkg.patch").write_text("")
-    assert build_request.changed_patch(directory, record)
-    digest = manifest.file_fingerprint(tmp_path / "pkg.patch")
-    same = replace(record, patch=manifest.PatchOrigin("../pkg.patch", digest))
-    assert not build_request.changed_patch(directory, same)
-    read = build_request.patch(directory, record)
-    assert read is not None
-    assert (read.recorded, read.digest, read.text) == ("../pkg.patch", digest, "")
-
-
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -184,12 +126,6 @@ def test_a_word_that_names_no_extension_is_refused(words: tuple[str, ...], text:
     assert text in str(caught.value)
 
 
-def extension_with_equals(folder: Path) -> Path:
-    """The folder, with an extension whose file name has an equals sign."""
-    (folder / "x=paint.json").write_bytes(PAINT.read_bytes())
-    return folder
-
-
 def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) -> None:
     (tmp_path / "pkg").mkdir()
     (tmp_path / "paint.json").write_bytes(PAINT.read_bytes())
@@ -204,7 +140,8 @@ def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) 
     record = replace(RECORD, extensions=origins)
     read = build_request.recorded_extensions(tmp_path / "pkg", record)
     assert [each.identifier for each in read] == [*origins]
-    [equals] = build_request.named_extensions(("x=paint.json",), extension_with_equals(tmp_path))
+    (tmp_path / "x=paint.json").write_bytes(PAINT.read_bytes())
+    [equals] = build_request.named_extensions(("x=paint.json",), tmp_path)
     assert equals.identifier == "com.example/paint"
     twice = {"com.example/paint": origins["com.example/drawn"]}
     twice["org.example/paint"] = origins["com.example/drawn"]
@@ -215,146 +152,53 @@ def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) 
         build_request.recorded_extensions(tmp_path / "pkg", record)
 
 
-def test_sources_with_the_same_paths_are_one_and_show_no_content(tmp_path: Path) -> None:
-    source = schema_sources.of_file(save_schema(tmp_path, definitions_of(NAMES[-1])))
-    assert source.file is not None
-    assert replace(source, file=None) == source
-    assert "file=" not in repr(source)
-    extension = extension_files.read(PAINT, "")
-    assert replace(extension, content=None) == extension
-    assert "content=" not in repr(extension)
-
-
-def test_the_inputs_of_a_revision_count_corrections_and_facts(tmp_path: Path) -> None:
-    own = tmp_path / "own.toml"
-    own.write_text("")
-    path = save_schema(tmp_path, definitions_of(NAMES[-1]))
-    source, stated = schema_sources.of_file(path), schema_sources.of_file(path, own)
-    prints = {
-        build_request.inputs(source, True),
-        build_request.inputs(source, False),
-        build_request.inputs(stated, True),
-        build_request.inputs(replace(stated, base=NAMES[0]), True),
-    }
-    assert len(prints) == 4
-    assert build_request.inputs(replace(source, base=NAMES[0]), True) in prints
-
-
-def save_manifest(folder: Path, record: manifest.Manifest) -> Path:
-    """A folder with a manifest alone."""
-    (folder / "pkg").mkdir()
-    (folder / "pkg" / manifest.NAME).write_text(record.text())
-    return folder / "pkg"
-
-
-@pytest.mark.parametrize(
-    ("revisions", "files", "facts", "text"),
-    [
-        ((), (), False, "expected --revision R (a date, latest or all) or --schema FILE, got none"),
-        ((), ("a/2030-01-01.json",) * 2, False, "2030-01-01 comes twice: by --schema twice"),
-        (
-            (NAMES[0],),
-            (f"a/{NAMES[0]}.json",),
-            False,
-            f"{NAMES[0]} comes twice: by --revision and --schema",
-        ),
-        ((NAMES[0],), (), True, "expected one --schema FILE with --facts, got --facts alone"),
-        (
-            (),
-            ("a/2030-01-01.json", "a/2030-01-02.json"),
-            True,
-            "expected one --schema FILE with --facts, got 2 of them",
-        ),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused(
-    tmp_path: Path, revisions: tuple[str, ...], files: tuple[str, ...], facts: bool, text: str
-) -> None:
-    (tmp_path / "a").mkdir()
-    paths = [tmp_path / file for file in files]
-    for path in paths:
-        save_schema(tmp_path, definitions_of(NAMES[0])).rename(path)
-    own = tmp_path / "own.toml"
-    own.write_text("")
-    options = commands.PackageOptions(
-        revisions=revisions, schemas=tuple(paths), facts=own if facts else None
-    )
-    with pytest.raises(UsageError) as caught:
-        commands.new_request(options, tmp_path / "pkg", errata=True)
-    assert str(caught.value).endswith(text)
-
-
-def test_a_request_has_the_options_and_nothing_of_its_own(
+def test_an_update_keeps_the_names_of_packages_around_and_takes_new_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = commands.PackageOptions(revisions=(NAMES[1], NAMES[0], NAMES[0]))
-    request = commands.new_request(options, tmp_path / "pkg", errata=True)
-    assert request == build_request.BuildRequest(
-        "pkg", schema_sources.by_name(NAMES[:2]), selection=selection()
-    )
-    assert (request.errata, request.strict, request.gitattributes) == (True, False, True)
-    assert request.templates == manifest.Templates()
-    assert request.patch_origin == manifest.PatchOrigin()
-    chosen = replace(options, gitattributes=False, parts=("client",))
-    request = commands.new_request(chosen, tmp_path / "pkg", errata=False, strict=True)
-    assert (request.errata, request.strict, request.gitattributes) == (False, True, False)
-    assert request.selection == selection(("client",))
-    (tmp_path / "pkg" / "inner").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "pkg" / "inner")
-    with pytest.raises(UsageError, match="pkg holds the current directory: run mcpgen from out"):
-        commands.new_request(options, tmp_path / "pkg", errata=True)
-
-
-def test_an_update_keeps_what_no_option_replaces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = manifest.Options(
-        False, ("client",), ("stdio",), "pydantic", ("none", "trace"), gitattributes=False
-    )
-    record = replace(
-        RECORD,
-        package="outer.pkg",
-        options=options,
-        revisions=dict.fromkeys(NAMES[:2], OF_MCPGEN),
-        extensions={"io.modelcontextprotocol/tasks": manifest.ExtensionOrigin("", "")},
-        renamed_types={"Old": "New"},
-        old_revisions={"2001-01-01": NAMES[0]},
-    )
-    directory = save_manifest(tmp_path, record)
+    options = manifest.Options(False, ("client",), ("stdio",), "pydantic", ("none", "trace"), False)
+    revisions = dict.fromkeys(NAMES[:2], OF_MCPGEN)
+    record = replace(RECORD, package="outer.pkg", options=options, revisions=revisions)
+    directory = tmp_path / "pkg"
+    (directory / "inner").mkdir(parents=True)
+    (directory / manifest.NAME).write_text(record.text())
     same = commands.update_request(commands.PackageOptions(), directory)
     assert (same.package, same.options) == ("outer.pkg", options)
     assert [source.revision for source in same.sources] == NAMES[:2]
-    assert [each.identifier for each in same.extensions] == ["io.modelcontextprotocol/tasks"]
-    assert (same.renamed_types, same.old_revisions) == ({"Old": "New"}, {})
-    assert (same.overrides, same.patch, same.old_names) == (None, None, ())
-    keeps = commands.update_request(commands.PackageOptions(keeps_old_modules=True), directory)
-    assert keeps.old_revisions == {"2001-01-01": NAMES[0]}
-    other = commands.update_request(
-        commands.PackageOptions(
-            revisions=(NAMES[1], NAMES[-1]),
-            parts=("server",),
-            transports=("http",),
-            models="msgspec",
-            features=("+auth,-trace",),
-            runtime="installed",
-            extensions=(str(PAINT),),
-            keeps_old_modules=True,
-        ),
-        directory,
+    given = commands.PackageOptions(
+        revisions=(NAMES[-1], NAMES[1]),
+        parts=("server",),
+        transports=("http",),
+        models="msgspec",
+        features=("+auth,-trace",),
+        runtime="installed",
+        extensions=(str(PAINT),),
+        keeps_old_modules=True,
     )
+    other = commands.update_request(given, directory)
     features = ("none", "prompts", "resources", "serve", "auth")
-    assert other.options == manifest.Options(
-        False, ("server",), ("http",), "msgspec", features, False, "installed"
-    )
+    expected = (("server",), ("http",), "msgspec", features, False, "installed")
+    assert other.options == manifest.Options(False, *expected)
     assert [source.revision for source in other.sources] == [NAMES[1], NAMES[-1]]
     assert [each.identifier for each in other.extensions] == ["com.example/paint"]
     assert other.old_revisions == {NAMES[0]: NAMES[1]}
-    (tmp_path / "own").mkdir()
-    named = commands.PackageOptions(templates=tmp_path / "own")
-    own = commands.update_request(named, directory)
-    assert own.templates == manifest.Templates("../own")
-    monkeypatch.chdir(directory)
-    with pytest.raises(UsageError, match="holds the current directory"):
+    monkeypatch.chdir(directory / "inner")
+    refused = "pkg holds the current directory: run mcpgen from out"
+    with pytest.raises(UsageError, match=refused):
         commands.update_request(commands.PackageOptions(), directory)
-    with pytest.raises(OutputError, match=r"expected a package of mcpgen's, got no mcpgen\.json"):
-        commands.update_request(commands.PackageOptions(), tmp_path)
+    with pytest.raises(UsageError, match=refused):
+        commands.new_request(given, directory, errata=True)
+
+
+def test_files_that_a_manifest_names_have_to_be_there(tmp_path: Path) -> None:
+    templates = manifest.Templates("../own", {"a": "0", "b": "0"})
+    patch = manifest.PatchOrigin("../pkg.patch", "0")
+    record, directory = replace(RECORD, templates=templates, patch=patch), tmp_path / "pkg"
+    with pytest.raises(UsageError, match="which are not there: name them with --templates DIR"):
+        build_request.changed_overrides(directory, record)
+    for read in (build_request.changed_patch, build_request.patch):
+        with pytest.raises(UsageError, match="which is not there: name it with --patch FILE"):
+            read(directory, record)
+    for name in ("b", "c"):
+        (tmp_path / "own").mkdir(exist_ok=True)
+        (tmp_path / "own" / name).write_text("x")
+    assert build_request.changed_overrides(directory, record) == ("a", "b", "c")

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from generator.command_line import run, run_python
+from generator.conftest import REVISION
 from mcpgen import __version__, schema
-from mcpgen.console import Console
 from mcpgen.errors import OutputError, UsageError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, commands, manifest, output, pipeline
 from mcpgen.package import check as checking
-from mcpgen.package.check import Report, check
+from mcpgen.package.check import check
 
 pytestmark = pytest.mark.costly
 
-REVISION = schema.revisions()[0].name
+Change = Callable[[Path], object]
 
 
-def record_changed(directory: Path, change: Callable[[Any], None]) -> None:
+def change_record(directory: Path, change: Callable[[Any], object]) -> None:
     """Change the manifest, as if the package had been made from other things."""
     path = directory / manifest.NAME
     record = json.loads(path.read_text())
@@ -33,192 +32,186 @@ def record_changed(directory: Path, change: Callable[[Any], None]) -> None:
     path.write_text(json.dumps(record))
 
 
-def text_changed(directory: Path, path: str, text: str) -> None:
-    """Change a file together with its fingerprint, as if it had been generated so."""
+def replace_text(directory: Path, path: str, text: str) -> None:
+    """Change a file together with its fingerprint, as another generator would have written it."""
     (directory / path).write_text(text)
-    record_changed(
-        directory, lambda record: record["files"].update({path: manifest.fingerprint(text)})
-    )
+    print_of_text = {path: manifest.fingerprint(text)}
+    change_record(directory, lambda record: record["files"].update(print_of_text))
+    change_record(directory, lambda record: record.update(generator="x", mcpgen="0.0.1"))
 
 
-def reasons(report: Report) -> list[str]:
-    """Names of the reasons, of four, that a report gives."""
-    given = {
-        "schema": report.schema_changed,
-        "generator": report.generator_changed,
-        "edited": report.edited,
-        "missing": report.missing,
-    }
-    return [name for name, value in given.items() if value]
+def change_revision(directory: Path, *keys: str) -> None:
+    """Change digests of the only revision in the manifest."""
+    other = dict.fromkeys(keys, "x")
+    change_record(directory, lambda record: record["revisions"][REVISION].update(other))
 
 
-def test_a_package_just_written_is_up_to_date_without_rendering(
-    package: Path, monkeypatch: pytest.MonkeyPatch
+def edit(directory: Path, path: str = "errors.py") -> None:
+    """Edit a file by hand."""
+    (directory / path).write_bytes((directory / path).read_bytes() + b"mine = 1\n")
+
+
+def enlarge(directory: Path) -> None:
+    """Make a file larger than any is read: by a hole, which takes no place on the disk."""
+    os.truncate(directory / "errors.py", manifest.MAX_FILE_BYTES + 1)
+
+
+MADE_BY_ANOTHER = f"the generator changed: made by mcpgen 0.0.1, this is {__version__}"
+CHANGES: list[Any] = [
+    pytest.param(
+        edit,
+        {"edited": ["errors.py"]},
+        ["edited by hand: errors.py", "--- a/errors.py", "+++ b/errors.py"],
+        "-mine = 1",
+        id="a file that was edited",
+    ),
+    pytest.param(
+        enlarge,
+        {"edited": ["errors.py"]},
+        ["edited by hand: errors.py"],
+        f"-... {manifest.MAX_FILE_BYTES + 1} bytes",
+        id="a file of many bytes",
+    ),
+    pytest.param(
+        lambda directory: (directory / "errors.py").unlink(),
+        {"missing": ["errors.py"]},
+        ["missing: errors.py", "--- /dev/null", "+++ b/errors.py"],
+        "",
+        id="a file that was deleted",
+    ),
+    pytest.param(
+        lambda directory: replace_text(directory, "errors.py", "as it was"),
+        {},
+        [MADE_BY_ANOTHER, "--- a/errors.py"],
+        "-as it was",
+        id="a file that another generator wrote",
+    ),
+    pytest.param(
+        lambda directory: replace_text(directory, "old.py", "x = 1\n"),
+        {},
+        [MADE_BY_ANOTHER, "--- a/old.py", "+++ /dev/null", "@@ -1 +0,0 @@", "-x = 1"],
+        "",
+        id="a file that would not be written any more",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "reasons", "first", "line"), CHANGES)
+def test_a_check_prints_reasons_and_a_diff_and_exits_with_1(
+    package: Path, change: Change, reasons: dict[str, Any], first: list[str], line: str
 ) -> None:
-    monkeypatch.setattr(pipeline, "build", None)
-    report = check(package)
-    assert report.current
-    assert reasons(report) == []
+    change(package)
+    done = run("check", package)
+    lines = done.out.splitlines()
+    assert (done.code, lines[: len(first)], lines[-1]) == (1, first, f"{package}: 1 file differs")
+    assert not line or line in lines
+    assert "\0" not in done.out
+    done = run("check", package, "--json")
+    report = json.loads(done.out)
+    assert (done.code, report["up_to_date"], len(report["differing"])) == (1, False, 1)
+    assert {key: report[key] for key in ("edited", "missing") if report[key]} == reasons
+    assert line in report["diff"]
 
 
-def test_checking_an_unchanged_package_imports_nothing_slow(package: Path) -> None:
-    code = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from mcpgen.package import commands\n"
-        "from mcpgen.console import Console\n"
-        "assert commands.check(Console(), Path(sys.argv[1]), commands.PackageOptions())\n"
-        "print(*sys.modules)"
-    )
-    # Without measuring its coverage, which imports some of them.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(package)],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=env,
-    )
-    slow = {"pydantic", "jinja2", "filelock", "tomllib", "difflib", "rich", "jsonschema"}
-    slow |= {
-        "mcpgen.schema",
-        "mcpgen.package.pipeline",
-        "mcpgen.schema.facts",
-        "datamodel_code_generator",
-    }
-    assert not slow & set(done.stdout.split())
-
-
-def test_an_unchanged_package_is_not_built_again(
-    package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(pipeline, "build", None)
-    request = commands.new_request(
-        commands.PackageOptions((REVISION,), features=("all",)), package, errata=True
-    )
-    commands.generate(Console(), request, package, force=False)
-    count = len(json.loads((package / manifest.NAME).read_text())["files"]) + 1
-    assert capsys.readouterr().out == f"{package}: unchanged, {count} files ({REVISION})\n"
-
-
-def edit_manifest(directory: Path) -> None:
-    """Write the manifest as no run does."""
-    path = directory / manifest.NAME
-    path.write_text(json.dumps(json.loads(path.read_text())))
+PROSE = f"the schema changed: {REVISION}: its prose, corrections or facts"
+STRUCTURE = f"the schema changed: {REVISION}: the structure of its messages"
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reasons"),
     [
-        lambda directory: (directory / "errors.py").unlink(),
-        lambda directory: record_changed(directory, lambda record: record.update(generator="x")),
-        lambda directory: record_changed(
-            directory, lambda record: record["revisions"][REVISION].update(inputs="x")
+        pytest.param(lambda _: None, [], id="nothing"),
+        pytest.param(
+            lambda directory: (directory / "mine.py").write_text("x = 1\n"),
+            [],
+            id="a file of the user",
         ),
-        lambda directory: (directory / manifest.NAME).unlink(),
-        edit_manifest,
+        pytest.param(
+            lambda directory: change_record(directory, lambda record: record.update(generator="x")),
+            [f"the generator changed: another build of mcpgen {__version__}"],
+            id="another generator that writes the same",
+        ),
+        pytest.param(
+            lambda directory: change_revision(directory, "inputs"), [PROSE], id="other prose"
+        ),
+        pytest.param(
+            lambda directory: change_revision(directory, "inputs", "structure"),
+            [STRUCTURE],
+            id="another structure",
+        ),
     ],
-    ids=["missing", "generator", "inputs", "no manifest", "other text"],
+)
+def test_a_package_that_would_be_written_as_it_is_is_up_to_date(
+    package: Path, change: Change, reasons: list[str]
+) -> None:
+    change(package)
+    done = run("check", package)
+    assert (done.code, done.out.splitlines()) == (0, [*reasons, f"{package}: up to date"])
+
+
+OPTIONS = commands.PackageOptions((REVISION,), features=("all",))
+PROGRAM = f"""
+import sys
+from pathlib import Path
+from mcpgen.package import commands
+from mcpgen.console import Console
+directory, options = Path(sys.argv[1]), commands.PackageOptions(({REVISION!r},), features=("all",))
+assert commands.check(Console(), directory, commands.PackageOptions())
+slow = "pydantic jinja2 filelock tomllib difflib rich jsonschema mcpgen.schema".split()
+slow += "mcpgen.package.pipeline mcpgen.schema.facts datamodel_code_generator".split()
+assert not {{*slow}} & {{*sys.modules}}
+request = commands.new_request(options, directory, errata=True)
+commands.generate(Console(), request, directory, force=False)
+assert "mcpgen.package.pipeline" not in sys.modules
+"""
+
+
+def test_an_unchanged_package_is_not_built_and_a_check_imports_nothing_slow(package: Path) -> None:
+    # Without measuring its coverage, which imports some of them.
+    names = [name for name in os.environ if name.startswith("COV")]
+    place = Path(build_request.__file__).parents[2]
+    done = run_python("-c", PROGRAM, package, cwd=place, environment=dict.fromkeys(names, ""))
+    count = len(json.loads((package / manifest.NAME).read_text())["files"]) + 1
+    expected = f"{package}: up to date\n{package}: unchanged, {count} files ({REVISION})\n"
+    assert (done.code, done.out) == (0, expected), done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "errata"),
+    [
+        pytest.param(lambda path: (path / "errors.py").unlink(), OPTIONS, True, id="a file"),
+        pytest.param(
+            lambda path: change_record(path, lambda record: record.update(generator="x")),
+            OPTIONS,
+            True,
+            id="the generator",
+        ),
+        pytest.param(lambda path: change_revision(path, "inputs"), OPTIONS, True, id="the inputs"),
+        pytest.param(lambda path: (path / manifest.NAME).unlink(), OPTIONS, True, id="no manifest"),
+        pytest.param(
+            lambda path: change_record(path, lambda _: None), OPTIONS, True, id="its form"
+        ),
+        pytest.param(
+            lambda _: None,
+            commands.PackageOptions((REVISION,), parts=("types",)),
+            True,
+            id="the parts",
+        ),
+        pytest.param(
+            lambda _: None, commands.PackageOptions((REVISION, "latest")), True, id="one more"
+        ),
+        pytest.param(lambda _: None, commands.PackageOptions(("latest",)), True, id="revision"),
+        pytest.param(lambda _: None, OPTIONS, False, id="no errata"),
+    ],
 )
 def test_unchanged_means_that_building_would_change_nothing(
-    package: Path, change: Callable[[Path], object]
+    package: Path, change: Change, options: commands.PackageOptions, errata: bool
 ) -> None:
-    request = commands.new_request(
-        commands.PackageOptions((REVISION,), features=("all",)), package, errata=True
-    )
-    assert checking.unchanged_result(package, request) is not None
+    same = commands.new_request(OPTIONS, package, errata=True)
+    assert checking.unchanged_result(package, same) is not None
     change(package)
+    request = commands.new_request(options, package, errata=errata)
     assert checking.unchanged_result(package, request) is None
-
-
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        commands.PackageOptions((REVISION,), parts=("types",)),
-        commands.PackageOptions((REVISION, "latest")),
-        commands.PackageOptions(("latest",)),
-    ],
-)
-def test_another_request_is_built(package: Path, wanted: commands.PackageOptions) -> None:
-    request = commands.new_request(wanted, package, errata=True)
-    assert checking.unchanged_result(package, request) is None
-    same = commands.PackageOptions((REVISION,), features=("all",))
-    assert (
-        checking.unchanged_result(package, commands.new_request(same, package, errata=False))
-        is None
-    )
-
-
-def test_files_of_the_user_do_not_count(package: Path) -> None:
-    (package / "mine.py").write_text("x = 1\n")
-    assert check(package).current
-
-
-def test_an_edit_by_hand_is_named_and_shown(package: Path) -> None:
-    with (package / "errors.py").open("a") as file:
-        file.write("mine = 1\n")
-    report = check(package)
-    assert report.edited == report.differing == ("errors.py",)
-    assert report.diff.startswith("--- a/errors.py\n+++ b/errors.py\n@@ ")
-    assert report.diff.endswith("\n-mine = 1\n")
-    assert reasons(report) == ["edited"]
-    assert not report.current
-
-
-def test_a_file_of_many_bytes_is_edited_and_not_shown(package: Path) -> None:
-    with (package / "errors.py").open("ab") as file:
-        file.truncate(manifest.MAX_FILE_BYTES + 1)  # a hole, which takes no place on the disk
-    report = check(package)
-    assert report.edited == report.differing == ("errors.py",)
-    assert f"\n-... {manifest.MAX_FILE_BYTES + 1} bytes\n" in report.diff
-    assert "\0" not in report.diff
-
-
-def test_a_deleted_file_is_missing(package: Path) -> None:
-    (package / "errors.py").unlink()
-    report = check(package)
-    assert report.missing == report.differing == ("errors.py",)
-    assert reasons(report) == ["missing"]
-    assert report.diff.startswith("--- /dev/null\n+++ b/errors.py\n@@ ")
-
-
-def test_another_generator_is_told_from_an_edit(package: Path) -> None:
-    text_changed(package, "errors.py", "as it was")
-    record_changed(package, lambda record: record.update(generator="x", mcpgen="0.0.1"))
-    report = check(package)
-    assert report.generator_changed == f"made by mcpgen 0.0.1, this is {__version__}"
-    assert report.differing == ("errors.py",)
-    assert "-as it was\n\\ No newline at end of file\n" in report.diff
-    assert reasons(report) == ["generator"]
-
-
-def test_another_generator_that_writes_the_same_is_no_difference(package: Path) -> None:
-    record_changed(package, lambda record: record.update(generator="x"))
-    report = check(package)
-    assert report.generator_changed == f"another build of mcpgen {__version__}"
-    assert report.current
-
-
-def test_a_file_that_would_not_be_written_any_more_differs(package: Path) -> None:
-    text_changed(package, "old.py", "x = 1\n")
-    record_changed(package, lambda record: record.update(generator="x"))
-    assert check(package).diff == "--- a/old.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x = 1\n"
-
-
-@pytest.mark.parametrize(
-    ("keys", "what"),
-    [
-        (["inputs"], "its prose, corrections or facts"),
-        (["inputs", "structure"], "the structure of its messages"),
-    ],
-)
-def test_another_schema_is_told_from_an_edit(package: Path, keys: list[str], what: str) -> None:
-    record_changed(
-        package, lambda record: record["revisions"][REVISION].update(dict.fromkeys(keys, "x"))
-    )
-    report = check(package)
-    assert report.schema_changed == {REVISION: what}
-    assert reasons(report) == ["schema"]
 
 
 def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
@@ -243,32 +236,3 @@ def test_a_package_from_a_file_is_checked_against_that_file(tmp_path: Path) -> N
 def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"expected a package of mcpgen's, got no mcpgen\.json"):
         check(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("reason", "others"),
-    [
-        ({}, False),
-        ({"edited": ("a.py",)}, False),
-        ({"missing": ("a.py",)}, False),
-        ({"schema_changed": {"a": "b"}}, True),
-        ({"generator_changed": "another build"}, True),
-        ({"runtime_changed": "mcp-protocol"}, True),
-        ({"templates_changed": ("a",)}, True),
-        ({"patch_changed": True}, True),
-    ],
-)
-def test_each_reason_makes_a_new_run_compare_the_files(reason: Any, others: bool) -> None:
-    report = Report(
-        **{
-            "directory": Path(),
-            "schema_changed": {},
-            "generator_changed": "",
-            **reason,
-            "edited": reason.get("edited", ()),
-        }
-    )
-    assert report.has_reasons is bool(reason)
-    assert report.has_other_reasons is others
-    assert report.current
-    assert not Report(Path(), {}, "", (), differing=("a.py",)).current

@@ -12,6 +12,7 @@ from pathlib import Path
 import filelock
 import pytest
 
+from kit.limits import SetLimit
 from mcpgen.errors import OutputError
 from mcpgen.package import directory, manifest, output
 from mcpgen.package.check import check
@@ -51,6 +52,12 @@ def elsewhere(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def lock(target: Path) -> Path:
+    """The lock file of the package, which is not there."""
+    return target.with_name(".pkg.mcpgen-lock")
+
+
 def left_over(target: Path, part: str) -> Path:
     """A folder beside the target as a run leaves it that is killed."""
     folder = target.with_name(f".{target.name}.{MARK}.{part}")
@@ -59,54 +66,40 @@ def left_over(target: Path, part: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("force", [False, True])
-def test_nothing_is_written_through_a_linked_directory(
-    target: Path, elsewhere: Path, force: bool
-) -> None:
-    (target / "r2").symlink_to(elsewhere)
-    with pytest.raises(OutputError, match=r"expected files and directories, got a link: r2;"):
-        output.write(target, package(SECOND), force=force)
-    assert (elsewhere / "models.py").read_text() == "mine\n"
-    assert names(elsewhere) == ["models.py"]
-    assert names(target.parent) == ["pkg"]
-
-
-@pytest.mark.parametrize("force", [False, True])
-def test_nothing_is_removed_through_a_linked_directory(
-    target: Path, elsewhere: Path, force: bool
-) -> None:
-    (target / "r1" / "models.py").unlink()
-    (target / "r1").rmdir()
-    (target / "r1").symlink_to(elsewhere)
-    with pytest.raises(OutputError, match="got a link: r1;"):
-        output.write(target, package(SECOND), force=force)
-    assert names(elsewhere) == ["models.py"]
-
-
-@pytest.mark.parametrize("path", ["__init__.py", manifest.NAME])
+@pytest.mark.parametrize("path", ["r2", "r1", "__init__.py", manifest.NAME])
 @pytest.mark.parametrize("dangling", [False, True])
 @pytest.mark.parametrize("force", [False, True])
-def test_a_link_in_the_place_of_a_file_of_mcpgen_is_refused(
+def test_nothing_is_written_removed_or_read_through_a_link(
     target: Path, elsewhere: Path, path: str, dangling: bool, force: bool
 ) -> None:
-    outside = elsewhere / path
-    if not dangling:
+    outside = elsewhere if path in ("r1", "r2") else elsewhere / path
+    if dangling:
+        outside = elsewhere / "none"
+    elif outside != elsewhere:
         outside.write_bytes((target / path).read_bytes())
-    (target / path).unlink()
+    kept = target.with_name("kept")
+    if (target / path).exists():
+        (target / path).rename(kept)
     (target / path).symlink_to(outside)
-    with pytest.raises(OutputError, match=rf"got a link: {path};"):
+    before = names(elsewhere)
+    with pytest.raises(OutputError, match=rf"expected files and directories, got a link: {path};"):
         output.write(target, package(SECOND), force=force)
-    with pytest.raises(OutputError, match=rf"got a link: {path};"):
-        check(target)
+    if kept.exists():
+        with pytest.raises(OutputError, match=rf"got a link: {path};"):
+            check(target)
     assert (target / path).is_symlink()
+    assert names(elsewhere) == before
+    assert (elsewhere / "models.py").read_text() == "mine\n"
 
 
-def test_a_check_reads_nothing_through_a_linked_directory(target: Path, elsewhere: Path) -> None:
-    (target / "r1" / "models.py").unlink()
-    (target / "r1").rmdir()
-    (target / "r1").symlink_to(elsewhere)
-    with pytest.raises(OutputError, match="got a link: r1;"):
-        check(target)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_package_behind_a_link_is_written_where_it_lies(target: Path, is_there: bool) -> None:
+    link, place = target.with_name("link"), target if is_there else target.with_name("later")
+    link.symlink_to(place)
+    output.write(link, package(SECOND))
+    assert link.readlink() == place
+    assert check(link).edited == ()
+    assert names(target.parent) == sorted({"link", "pkg", place.name})
 
 
 def test_the_texts_of_a_package_are_those_of_its_manifest(target: Path, elsewhere: Path) -> None:
@@ -132,22 +125,6 @@ def test_links_of_the_user_stay_where_mcpgen_has_no_file(target: Path, elsewhere
     assert check(target).edited == ()
 
 
-def test_a_package_behind_a_link_is_written_where_it_lies(target: Path) -> None:
-    link = target.with_name("link")
-    link.symlink_to(target)
-    output.write(link, package(SECOND))
-    assert link.is_symlink()
-    assert check(link).edited == ()
-    assert names(target.parent) == ["link", "pkg"]
-
-
-def test_a_dangling_link_is_a_package_to_be(tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "there" / "pkg")
-    output.write(link, package(FIRST))
-    assert names(tmp_path / "there" / "pkg") == ["__init__.py", "mcpgen.json", "r1"]
-
-
 @pytest.mark.parametrize("path", ["../out.py", "/out.py", "r1/../../out.py", "", "a\\b.py"])
 def test_a_file_outside_of_the_directory_is_not_written(target: Path, path: str) -> None:
     with pytest.raises(OutputError, match="expected a relative path"):
@@ -157,12 +134,27 @@ def test_a_file_outside_of_the_directory_is_not_written(target: Path, path: str)
 
 @pytest.mark.parametrize("parts", [["new"], ["old"]])
 @pytest.mark.parametrize("files", [FIRST, SECOND], ids=["unchanged", "changed"])
-def test_folders_of_runs_that_died_are_removed_by_the_next(
-    target: Path, parts: list[str], files: dict[str, str]
+def test_what_runs_that_died_left_is_removed_by_the_next(
+    target: Path, lock: Path, parts: list[str], files: dict[str, str]
 ) -> None:
+    lock.write_text("")
     for part in parts:
         left_over(target, part)
     output.write(target, package(files))
+    assert names(target.parent) == ["pkg"]
+
+
+@pytest.mark.parametrize("is_check", [True, False])
+def test_a_run_that_died_between_the_renames_is_undone(target: Path, is_check: bool) -> None:
+    (target / "mine.py").write_text("x\n")
+    target.rename(target.with_name(f".pkg.{MARK}.old"))
+    left_over(target, "new")
+    if is_check:
+        assert check(target).edited == ()
+    else:
+        output.write(target, package(SECOND))
+    folder = "r1" if is_check else "r2"
+    assert names(target) == ["__init__.py", "mcpgen.json", "mine.py", folder]
     assert names(target.parent) == ["pkg"]
 
 
@@ -174,22 +166,6 @@ def test_folders_of_other_packages_and_of_the_user_stay(target: Path, elsewhere:
     output.write(target, package(SECOND))
     assert names(target.parent) == sorted([*others, f".pkg.{MARK}.new", "pkg"])
     assert names(elsewhere) == ["models.py"]
-
-
-def test_a_run_that_died_between_the_renames_is_undone(target: Path) -> None:
-    (target / "mine.py").write_text("x\n")
-    target.rename(target.with_name(f".pkg.{MARK}.old"))
-    left_over(target, "new")
-    output.write(target, package(SECOND))
-    assert names(target) == ["__init__.py", "mcpgen.json", "mine.py", "r2"]
-    assert names(target.parent) == ["pkg"]
-
-
-def test_a_check_also_undoes_a_run_that_died_between_renames(target: Path) -> None:
-    target.rename(target.with_name(f".pkg.{MARK}.old"))
-    left_over(target, "new")
-    assert check(target).edited == ()
-    assert names(target.parent) == ["pkg"]
 
 
 def test_a_link_is_no_package_of_a_run_that_died(target: Path, elsewhere: Path) -> None:
@@ -235,16 +211,6 @@ def test_an_interrupt_at_any_rename_leaves_a_usable_package(
     assert names(target.parent) == ["pkg"]
 
 
-def lock_file(target: Path) -> Path:
-    return target.with_name(".pkg.mcpgen-lock")
-
-
-def test_the_lock_file_of_a_run_that_died_is_no_lock(target: Path) -> None:
-    lock_file(target).write_text("")
-    output.write(target, package(SECOND))
-    assert names(target.parent) == ["pkg"]
-
-
 @pytest.mark.parametrize(
     "run",
     [
@@ -254,40 +220,31 @@ def test_the_lock_file_of_a_run_that_died_is_no_lock(target: Path) -> None:
     ids=["write", "check of what is not up to date"],
 )
 def test_a_run_that_waits_too_long_names_the_locked_file(
-    target: Path, monkeypatch: pytest.MonkeyPatch, run: Callable[[Path], object]
+    target: Path, lock: Path, set_limit: SetLimit, run: Callable[[Path], object]
 ) -> None:
-    monkeypatch.setattr(directory, "LOCK_SECONDS", 0.01)
+    set_limit("mcpgen.package.directory.LOCK_SECONDS", 0.01)
     expected = r"another run of mcpgen has held \S*\.pkg\.mcpgen-lock for more than 0\.01 s"
-    with filelock.FileLock(lock_file(target)), pytest.raises(OutputError, match=expected):
+    with filelock.FileLock(lock), pytest.raises(OutputError, match=expected):
         run(target)
     assert (target / "__init__.py").read_text() == "one = 1\n"
 
 
-def unusable_lock(target: Path) -> None:
-    """Let no run have a lock, as on a disk that can only be read."""
-    lock_file(target).mkdir()
-
-
-def test_a_lock_that_cannot_be_had_lets_nothing_be_written(target: Path) -> None:
-    unusable_lock(target)
+def test_a_lock_that_cannot_be_had_lets_nothing_be_written(
+    target: Path, lock: Path, elsewhere: Path
+) -> None:
     left_over(target, "new")
+    lock.symlink_to(elsewhere / "made.txt")
+    with pytest.raises(OutputError, match="nothing was written: "):
+        output.write(target, package(SECOND))
+    lock.unlink()
+    lock.mkdir()  # as on a disk that can only be read
     with pytest.raises(OutputError, match="nothing was written: Is a directory"):
         output.write(target, package(SECOND))
     assert (target / "__init__.py").read_text() == "one = 1\n"
     assert names(target.parent) == [".pkg.mcpgen-0123abcd.new", ".pkg.mcpgen-lock", "pkg"]
-
-
-def test_where_there_is_nothing_to_write_no_lock_is_needed(target: Path) -> None:
-    unusable_lock(target)
-    assert not output.write(target, package(FIRST)).changed
-    assert check(target).edited == ()
-
-
-def test_a_lock_is_not_made_through_a_link(target: Path, elsewhere: Path) -> None:
-    lock_file(target).symlink_to(elsewhere / "made.txt")
-    with pytest.raises(OutputError, match="nothing was written: "):
-        output.write(target, package(SECOND))
     assert names(elsewhere) == ["models.py"]
+    assert not output.write(target, package(FIRST)).changed  # needs no lock
+    assert check(target).edited == ()
 
 
 WRITER = """

@@ -33,52 +33,25 @@ doc = "Nothing more."
 """
 
 
-@pytest.fixture
-def texts(tmp_path: Path) -> docs.Docs:
-    path = tmp_path / "docs.toml"
-    path.write_text(TEXT)
-    return docs.load_file(path)
-
-
 @pytest.mark.parametrize(
-    ("revision", "name", "text"),
-    [("1", "Tool", "An old tool."), ("2", "Tool", "A tool."), ("1", "Cat", "")],
-)
-def test_a_revision_may_say_something_else_of_a_type(
-    texts: docs.Docs, revision: str, name: str, text: str
-) -> None:
-    assert texts.type_doc(revision, name) == text
-
-
-@pytest.mark.parametrize(
-    ("revision", "field", "text"),
+    ("revision", "name", "doc", "page", "fields"),
     [
-        ("1", "name", "Its only name."),
-        ("2", "name", "Its name."),
-        ("1", "title", "Its title."),
-        ("1", "x", ""),
+        ("1", "Tool", "An old tool.", "server/tools", ("Its only name.", "Its title.", "")),
+        ("2", "Tool", "A tool.", "server/tools", ("Its name.", "Its title.", "")),
+        ("1", "Request", "A request.", "basic/messages", ("", "", "")),
+        ("2", "Request", "A request.", "basic/index", ("", "", "")),
+        ("1", "Bare", "Nothing more.", "", ("", "", "")),
+        ("1", "Cat", "", "", ("", "", "")),
     ],
 )
-def test_a_field_without_a_text_in_a_revision_has_the_common_one(
-    texts: docs.Docs, revision: str, field: str, text: str
+def test_a_revision_has_its_own_texts_or_the_common_ones(
+    tmp_path: Path, revision: str, name: str, doc: str, page: str, fields: tuple[str, ...]
 ) -> None:
-    assert texts.field_doc(revision, "Tool", field) == text
-
-
-@pytest.mark.parametrize(
-    ("revision", "name", "page"),
-    [
-        ("1", "Tool", "server/tools"),
-        ("1", "Request", "basic/messages"),
-        ("2", "Request", "basic/index"),
-        ("1", "Bare", ""),
-        ("1", "Cat", ""),
-    ],
-)
-def test_a_topic_leads_to_the_page_of_the_revision(
-    texts: docs.Docs, revision: str, name: str, page: str
-) -> None:
-    assert texts.page(revision, name) == page
+    (tmp_path / "docs.toml").write_text(TEXT)
+    texts = docs.load_file(tmp_path / "docs.toml")
+    assert (texts.type_doc(revision, name), texts.page(revision, name)) == (doc, page)
+    wires = ("name", "title", "x")
+    assert tuple(texts.field_doc(revision, name, wire) for wire in wires) == fields
 
 
 @pytest.mark.parametrize(
@@ -88,7 +61,7 @@ def test_a_topic_leads_to_the_page_of_the_revision(
         ("[types.X]\ndoc = 1", "#/types/X/doc: expected a string, got 1"),
         (
             "[types.X]\ndocs = ''",
-            "#/types/X/docs: expected one of the keys doc, page, fields, the nearest being doc,",
+            "#/types/X/docs: expected one of the keys doc, page, fields, the near",
         ),
         ("[types.X.fields]\na = 1", "#/types/X/fields/a: expected a string, got 1"),
         ("[types.X.revisions.'1']\nx = 1", "#/types/X/revisions/1/x: expected one of the keys"),

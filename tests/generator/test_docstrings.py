@@ -6,56 +6,41 @@ import ast
 from dataclasses import replace
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from generator.schemas import COUNT, TEXT, normal_of, obj
 from mcpgen.model.docstrings import Texts, arguments, docstring
 from mcpgen.schema.docs import Docs, Entry, Text
 
-LONG = "word " * 30
-
-
-def evaluate_docstring(source: str, indent: int) -> str:
-    """The text of a docstring as Python reads it, without its indentation."""
-    value = ast.literal_eval(source)
-    assert isinstance(value, str)
-    return "\n".join(line.removeprefix(" " * indent) for line in value.split("\n"))
-
-
-def test_a_short_text_stays_on_its_line() -> None:
-    assert docstring(["Short.", ""], 4) == '"""Short."""'
-
-
-@pytest.mark.parametrize("indent", [0, 8])
-def test_a_text_has_one_line_if_it_fits_with_its_quotes(indent: int) -> None:
-    text = "x" * (100 - indent - 6)
-    assert docstring([text], indent) == f'"""{text}"""'
-    assert docstring([f"{text}x"], indent) == f'"""{text}x\n{" " * indent}"""'
-
 
 @pytest.mark.parametrize(
-    ("length", "others", "limit"),
-    [(20_000, 0, 10_000), (10_000, 198, 10_000), (10_000, 199, 5_000), (10_001, 198, 10_000)],
+    ("paragraphs", "expected"),
+    [
+        (["Short.", ""], '"""Short."""'),
+        (["x" * 90], f'"""{"x" * 90}"""'),
+        (["x" * 91], f'"""{"x" * 91}\n    """'),
+        (["One.", "Two."], '"""One.\n\n    Two.\n    """'),
+        (["word " * 30], f'"""{"word " * 17}word\n    {"word " * 11}word\n    """'),
+        (
+            ["Do it.", arguments([("name", "word " * 30)])],
+            (
+                '"""Do it.\n\n    Args:\n'
+                f'        name: {"word " * 16}word\n            {"word " * 12}word\n    """'
+            ),
+        ),
+    ],
 )
-def test_descriptions_are_cut_to_what_a_schema_may_have(
-    length: int, others: int, limit: int
-) -> None:
-    normal = normal_of(Tool=obj(x=TEXT))
-    prose = {f"/$defs/{number}": "x" * 5_000 for number in range(others)}
-    prose["/$defs/Tool"] = "x" * length
-    texts = Texts(replace(normal.schema, prose=prose), Docs({}, {}))
-    cut = f" ... (cut, of {length} characters)" if length > limit else ""
-    assert texts.summary(normal.definitions["Tool"]) == "x" * limit + cut
+def test_a_text_is_wrapped_to_lines_of_100_characters(paragraphs: list[str], expected: str) -> None:
+    assert docstring(paragraphs, 4) == expected
 
 
-def test_a_long_text_is_wrapped_and_closes_on_a_line_of_its_own() -> None:
-    lines = docstring([LONG.strip()], 8).split("\n")
-    assert len(lines[0]) <= 100 - 8
-    assert all(line.startswith(" " * 8) and len(line) <= 100 for line in lines[1:])
-    assert lines[-1] == " " * 8 + '"""'
-
-
-def test_paragraphs_are_kept_apart_by_an_empty_line() -> None:
-    assert docstring(["One.", "Two."], 4) == '"""One.\n\n    Two.\n    """'
+@given(st.text(st.sampled_from("a \"'\\n\n{"), min_size=1))
+@example('ends with a "quote"')
+@example("a \\n backslash \\")
+def test_no_text_ends_its_string_or_escapes_in_it(text: str) -> None:
+    value = ast.literal_eval(docstring([text], 4))
+    assert value.replace('"', "'").split() == text.replace('"', "'").split()
 
 
 def test_a_source_ends_the_only_paragraph_if_that_is_a_sentence() -> None:
@@ -69,31 +54,19 @@ def test_a_source_ends_the_only_paragraph_if_that_is_a_sentence() -> None:
         assert docstring([text], 4, source) == below.format(shown)
 
 
-@pytest.mark.parametrize(
-    "text", ['ends with a "quote"', 'holds """ quotes', "a \\n backslash \\", "'''", '"']
-)
-def test_no_text_ends_its_string_or_escapes_in_it(text: str) -> None:
-    assert evaluate_docstring(docstring([text], 4), 4) == (
-        text.replace('"""', "'''")[:-1] + text[-1].replace('"', "'")
-    )
-
-
 def test_arguments_are_listed_with_what_is_said_of_them() -> None:
     assert arguments([("name", "Its name."), ("age", ""), ("size", "How big.")]) == (
         "Args:\n    name: Its name.\n    size: How big."
     )
     assert arguments([("age", "")]) == ""
-
-
-def test_of_an_argument_the_first_paragraph_is_told_on_one_line() -> None:
     assert arguments([("name", "Its\nname.\n\nMore.")]) == "Args:\n    name: Its name."
 
 
-def test_long_lines_of_an_argument_are_indented_below_it() -> None:
-    lines = docstring(["Do it.", arguments([("name", LONG.strip())])], 8).split("\n")
-    assert lines[2] == " " * 8 + "Args:"
-    assert lines[3].startswith(" " * 12 + "name: word")
-    assert lines[4].startswith(" " * 16 + "word")
+def test_long_descriptions_are_cut() -> None:
+    normal = normal_of(Tool=obj(x=TEXT))
+    texts = Texts(replace(normal.schema, prose={"/$defs/Tool": "x" * 20_000}), Docs({}, {}))
+    summary = texts.summary(normal.definitions["Tool"])
+    assert summary == "x" * 10_000 + " ... (cut, of 20000 characters)"
 
 
 def test_the_prose_of_a_schema_comes_before_our_own_words() -> None:

@@ -6,8 +6,8 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -82,11 +82,11 @@ def commands_of(block: Block) -> Iterator[Command]:
 
 def commands() -> dict[str, list[Command]]:
     """The commands of each document that has some, but for the tutorial: test_tutorial.py."""
-    by_document: dict[str, list[Command]] = {}
+    by_document = defaultdict[str, list[Command]](list)
     pages = {documents.relative_name(page) for page in documents.tutorial()}
     for block in documents.blocks():
         if block.language in {"console", "sh"} and block.document not in pages:
-            by_document.setdefault(block.document, []).extend(commands_of(block))
+            by_document[block.document] += commands_of(block)
     return by_document
 
 
@@ -100,29 +100,19 @@ def run(command: Command, folder: Path) -> str:
     line, _, target = command.line.partition(" > ")
     program, *words = shlex.split(line)
     if program == "mcpgen":  # without a process that imports all of it
-        code, out, err = command_line.run(*words, cwd=folder)
+        done = command_line.run(*words, cwd=folder)
+    elif program == "echo":
+        done = command_line.Done(0, f"{' '.join(words)}\n", "")
     else:
-        place = {"echo": "echo", "python": sys.executable}[program]
-        code, out, err = run_program(place, words, folder)
-    assert code == 0, f"{command.line}\n{err}"
+        assert program == "python"
+        places = (str(Path(sys.executable).parent), os.environ.get("PATH", ""))
+        path = {"PATH": os.pathsep.join(places)}
+        generator = (documents.ROOT / "generator",)
+        done = command_line.run_python(*words, cwd=folder, paths=generator, environment=path)
+    assert done.code == 0, f"{command.line}\n{done.err}"
     if target:
-        (folder / target.strip()).write_text(out, "utf-8")
-    return out
-
-
-def run_program(program: str, words: list[str], folder: Path) -> command_line.Done:
-    """Run a program in a folder to its end; it finds the packages of the folder, and mcpgen."""
-    place = os.pathsep.join((str(documents.ROOT / "generator"), str(folder)))
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
-    done = subprocess.run(
-        [program, *words],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "PYTHONPATH": place},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    return command_line.Done(done.returncode, done.stdout, done.stderr)
+        (folder / target.strip()).write_text(done.out, "utf-8")
+    return done.out
 
 
 def without_counts(line: str) -> str:

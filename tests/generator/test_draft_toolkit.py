@@ -11,22 +11,59 @@ from generator.schemas import TEXT, const, obj, ref
 from generator.test_fitting import definitions_of, save_schema
 from generator.test_undecided_unions import check_program
 from mcpgen.model import schema_sources
+from mcpgen.model.choice import selection
 from mcpgen.package import output, pipeline
 from mcpgen.package.build_request import BuildRequest
 
 pytestmark = pytest.mark.costly
 
 NAMES = ["2025-11-25", "2026-07-28"]
-every = pytest.mark.parametrize("name", NAMES)
 
 
-def package(folder: Path, definitions: dict[str, Any], stated: str = "") -> Path:
+def generate(folder: Path, definitions: dict[str, Any], stated: str) -> Path:
     """A folder with a package of a revision that has these definitions."""
     file = folder / "own.toml"
     file.write_text(stated)
-    source = schema_sources.of_file(save_schema(folder, definitions), file if stated else None)
-    output.write(folder / "pkg", pipeline.build(BuildRequest("pkg", (source,)), form=dict))
+    source = schema_sources.of_file(save_schema(folder, definitions), file)
+    request = BuildRequest(
+        "pkg", (source,), selection=selection(features=("none", "prompts,resources"))
+    )
+    output.write(folder / "pkg", pipeline.build(request, form=dict))
     return folder
+
+
+def add_members(definitions: dict[str, Any]) -> None:
+    """Add members to what a server has, one of which is required."""
+    for owner, wire, kind in (
+        ("Tool", "costClass", TEXT),
+        ("Tool", "weight", {"type": "integer"}),
+        ("Prompt", "mood", TEXT),
+        ("Resource", "shelf", TEXT),
+    ):
+        definitions[owner]["properties"][wire] = kind
+    definitions["Tool"]["required"].append("costClass")
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a package of a draft that has new content, members and a request."""
+    definitions = definitions_of(request.param)
+    add_members(definitions)
+    numbers = {"type": "array", "items": {"type": "integer"}}
+    video = obj("type data mimeType", type=const("video"), data=TEXT, mimeType=TEXT)
+    scene = obj("type data", type=const("scene"), data=TEXT, points=numbers)
+    definitions["ContentBlock"]["anyOf"] += [ref("VideoContent"), ref("SceneContent")]
+    asked = obj("method", method=const("trees/count"))
+    result = obj("count", count={"type": "integer"})
+    if request.param == NAMES[-1]:
+        listed = definitions["ListToolsRequest"]
+        asked = listed | {"properties": listed["properties"] | {"method": const("trees/count")}}
+        result = obj("count resultType", count={"type": "integer"}, resultType=TEXT)
+    definitions |= {"VideoContent": video, "SceneContent": scene}
+    definitions |= {"TreesCountRequest": asked, "TreesCountResult": result}
+    definitions["ClientRequest"]["anyOf"].append(ref("TreesCountRequest"))
+    stated = '[defaults.Tool]\ncostClass = "high"'
+    return generate(tmp_path_factory.mktemp("draft"), definitions, stated)
 
 
 BLOCKS = """
@@ -82,20 +119,8 @@ anyio.run(main)
 """
 
 
-def add_blocks(definitions: dict[str, Any]) -> None:
-    numbers = {"type": "array", "items": {"type": "integer"}}
-    definitions["VideoContent"] = obj(
-        "type data mimeType", type=const("video"), data=TEXT, mimeType=TEXT
-    )
-    definitions["SceneContent"] = obj("type data", type=const("scene"), data=TEXT, points=numbers)
-    definitions["ContentBlock"]["anyOf"] += [ref("VideoContent"), ref("SceneContent")]
-
-
-@every
-def test_blocks_of_content_are_what_the_union_of_the_schema_says(name: str, tmp_path: Path) -> None:
-    definitions = definitions_of(name)
-    add_blocks(definitions)
-    check_program(package(tmp_path, definitions), BLOCKS)
+def test_blocks_of_content_are_what_the_union_of_the_schema_says(folder: Path) -> None:
+    check_program(folder, BLOCKS)
 
 
 OPTIONS = """
@@ -164,29 +189,15 @@ anyio.run(main)
 """
 
 
-def add_members(definitions: dict[str, Any]) -> None:
-    for owner, wire, kind in (
-        ("Tool", "costClass", TEXT),
-        ("Tool", "weight", {"type": "integer"}),
-        ("Prompt", "mood", TEXT),
-        ("Resource", "shelf", TEXT),
-    ):
-        definitions[owner]["properties"][wire] = kind
-    definitions["Tool"]["required"].append("costClass")
+def test_new_members_of_items_are_keywords_of_their_decorators(folder: Path) -> None:
+    check_program(folder, OPTIONS)
 
 
-@every
-def test_new_members_of_items_are_keywords_of_their_decorators(name: str, tmp_path: Path) -> None:
-    definitions = definitions_of(name)
-    add_members(definitions)
-    check_program(package(tmp_path, definitions, '[defaults.Tool]\ncostClass = "high"'), OPTIONS)
-
-
-@every
+@pytest.mark.parametrize("name", NAMES)
 def test_a_new_member_without_default_is_given_to_each_item(name: str, tmp_path: Path) -> None:
     definitions = definitions_of(name)
     add_members(definitions)
-    check_program(package(tmp_path, definitions), REQUIRED)
+    check_program(generate(tmp_path, definitions, ""), REQUIRED)
 
 
 OWN_REQUEST = """
@@ -214,17 +225,5 @@ anyio.run(main)
 """
 
 
-@every
-def test_a_request_of_a_draft_names_the_way_to_handle_it(name: str, tmp_path: Path) -> None:
-    definitions = definitions_of(name)
-    request = obj("method", method=const("trees/count"))
-    result = obj("count", count={"type": "integer"})
-    if name == NAMES[-1]:
-        request = definitions["ListToolsRequest"] | {
-            "properties": definitions["ListToolsRequest"]["properties"]
-            | {"method": const("trees/count")}
-        }
-        result = obj("count resultType", count={"type": "integer"}, resultType=TEXT)
-    definitions |= {"TreesCountRequest": request, "TreesCountResult": result}
-    definitions["ClientRequest"]["anyOf"].append(ref("TreesCountRequest"))
-    check_program(package(tmp_path, definitions), OWN_REQUEST)
+def test_a_request_of_a_draft_names_the_way_to_handle_it(folder: Path) -> None:
+    check_program(folder, OWN_REQUEST)

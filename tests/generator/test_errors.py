@@ -31,31 +31,23 @@ def test_an_error_of_input_has_its_parts_and_one_text(error: InputError, place: 
     assert parts == ("a", place.partition("#")[2], "x", "y")
 
 
-@pytest.mark.parametrize(("line", "text"), [(None, "a.jinja: why"), (4, "a.jinja:4: why")])
-def test_an_error_of_a_template_has_its_line_if_it_has_one(line: int | None, text: str) -> None:
-    error = TemplateError("a.jinja", line, "why")
-    assert (str(error), error.source, error.line) == (text, "a.jinja", line)
-
-
-@pytest.mark.parametrize("more", [0, 1])
-def test_a_json_pointer_is_shown_up_to_300_characters(more: int) -> None:
-    pointer = "/" + "a" * (299 + more)
-    shown = pointer if more == 0 else f"{pointer[:-1]}..."
-    assert str(SchemaError("f", pointer, "x", "y")) == f"f#{shown}: expected x, got y"
-
-
-def test_errors_keep_places_and_conflicts_for_programs() -> None:
+def test_errors_keep_their_places_for_programs() -> None:
+    assert (str(TemplateError("a.jinja", None, "why")), TemplateError("a", 4, "b").line) == (
+        "a.jinja: why",
+        4,
+    )
     error = TypeScriptError("a", 3, 7, "x", "y")
     assert (error.line, error.column) == (3, 7)
     assert PatchError("a", "", "x", "y", "<<<").details == "<<<"
-    assert PatchError("a", "", "x", "y").details == ""
+    long = str(SchemaError("f", "/" + "a" * 5_000, "x", "y"))
+    assert long.endswith("a...: expected x, got y")
+    assert len(long) < 400
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("a" * 200, "a" * 200),
-        ("a" * 201, "a" * 200 + "..."),
+        ("a" * 5_000, "a" * 200 + "..."),
         ("gr\xfc\xdf", "gr\xfc\xdf"),
         ("a\n\x1b[1m\u202e", "a\\n\\x1b[1m\\u202e"),
         ("\ud800", "\\ud800"),
@@ -68,8 +60,7 @@ def test_a_foreign_text_is_one_printable_line(text: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        ("a" * 58, f'"{"a" * 58}"'),
-        ("a" * 59, f'"{"a" * 56}...'),
+        ("a" * 5_000, f'"{"a" * 56}...'),
         ({"a": [1, None]}, '{"a": [1, null]}'),
         (date(2020, 1, 2), '"2020-01-02"'),
     ],

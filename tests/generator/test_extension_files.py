@@ -40,18 +40,16 @@ def definitions_of(folder: Path, *core: Any, **definitions: Any) -> Any:
         ({"type": "object", "propertyNames": TEXT}, {"type": "object"}),
         ({"propertyNames": {"pattern": "x"}}, {"propertyNames": {"pattern": "x"}}),
         ({"minimum": -EXACT, "maximum": EXACT, "type": "integer"}, COUNT),
-        ({"minimum": -EXACT, "maximum": 5}, {"minimum": -EXACT, "maximum": 5}),
+        ({"minimum": -EXACT, "maximum": EXACT - 1}, {"minimum": -EXACT, "maximum": EXACT - 1}),
         ({"minimum": 0, "maximum": EXACT}, {"minimum": 0, "maximum": EXACT}),
         (
             {"description": "D", "anyOf": [TEXT, {"type": "null"}]},
             {"description": "D", "type": ["string", "null"]},
         ),
-        ({"anyOf": [TEXT, const("a")]}, {"anyOf": [TEXT, const("a")]}),
         ({"anyOf": [TEXT, {"type": "array"}]}, {"anyOf": [TEXT, {"type": "array"}]}),
         ({"anyOf": [TEXT, COUNT], "x": 1}, {"anyOf": [TEXT, COUNT], "x": 1}),
         ({"items": [{"not": {}}, {"$ref": "#/definitions/B"}]}, {"items": [False, ref("B")]}),
         ({**TEXT, "$defs": 1}, {**TEXT, "$defs": 1}),
-        ({"$ref": 5, "properties": 5}, {"$ref": 5, "properties": 5}),
     ],
 )
 def test_forms_of_other_tools_become_those_of_revisions(

@@ -13,7 +13,6 @@ import pytest
 from generator.command_line import Done, run
 from generator.schemas import TEXT, const, fields_of, obj, ref
 from mcpgen import schema
-from mcpgen.errors import SchemaError
 from mcpgen.model import extension_files, schema_sources
 from mcpgen.package import build_request, pipeline
 from mcpgen.package.build_request import BuildRequest
@@ -72,128 +71,65 @@ def test_an_extension_adds_only_its_modules_and_method_rows() -> None:
     assert "extensions" not in json.loads(plain["mcpgen.json"])
 
 
-def test_same_extensions_in_same_order_give_the_same_bytes(tmp_path: Path) -> None:
-    other = write_schema(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
-    once, again = files_of(PAINT, other), files_of(PAINT, other)
-    assert once == again
-    turned = files_of(other, PAINT)
-    assert {path for path in once if once[path] != turned[path]} == {
-        "r2026_07_28/methods.py",
-        "mcpgen.json",
-    }
-
-
-def test_a_message_has_the_members_of_messages_of_the_revision(tmp_path: Path) -> None:
-    path = write_schema(
-        tmp_path,
-        AskRequest=request_of("ask", obj("text", text=TEXT)),
-        AskResult=obj("text", text=TEXT),
-        TellNotification=request_of("notifications/tell", obj("text", text=TEXT)),
-    )
-    models = files_of(path, form=format_modules)["r2026_07_28/ext/models.py"]
-    params = models.partition("class AskRequestParams(")[2].partition("\n\n\n")[0]
-    assert 'meta: dict[str, Any] = field(name="_meta")' in params
-    result = models.partition("class AskResult(")[2].partition("\n\n\n")[0]
-    assert 'result_type: str = always_sent("complete", name="resultType")' in result
-
-
-LARGEST = 2**53 - 1
-INTEGER = {"type": "integer"}
-WRITTEN_OTHERWISE: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({**INTEGER, "minimum": -LARGEST, "maximum": LARGEST}, INTEGER),
-    *(
-        ({**INTEGER, "minimum": least, "maximum": most},) * 2
-        for least, most in (
-            (-LARGEST + 1, LARGEST),
-            (-LARGEST, LARGEST - 1),
-            (-LARGEST - 1, LARGEST),
-            (-LARGEST, LARGEST + 1),
-            (0, LARGEST),
-        )
-    ),
-    ({"anyOf": [TEXT, {"type": "null"}]}, {"type": ["string", "null"]}),
-    ({"anyOf": [TEXT], "description": "d"}, {"type": ["string"], "description": "d"}),
-    *(
-        ({"anyOf": options, **more},) * 2
-        for options, more in (
-            ([TEXT, {"type": "object"}], {}),
-            ([TEXT, {"type": "string", "format": "uri"}], {}),
-            ([TEXT], {"minLength": 1}),
-        )
-    ),
-    (obj("a", a=TEXT, b={"not": {}}), obj("a", a=TEXT)),
-    ({"type": "object", "propertyNames": {"type": "string"}}, {"type": "object"}),
-    ({"type": "object", "propertyNames": {"maxLength": 3}},) * 2,
-    ({"items": {"$ref": "#/definitions/A"}}, {"items": {"$ref": "#/$defs/A"}}),
-    ({"$schema": "x", **TEXT}, TEXT),
-]
-
-
-@pytest.mark.parametrize(("node", "expected"), WRITTEN_OTHERWISE)
-def test_equivalent_schemas_of_other_tools_are_read_alike(
-    tmp_path: Path, node: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    extension = extension_files.read(write_schema(tmp_path, Thing=node))
-    assert extension_files.own_definitions(extension, [])["Thing"] == expected
-    assert extension_files.own_definitions(extension, [{"Thing": expected}]) == {}
-    with pytest.raises(SchemaError, match="another Thing"):
-        extension_files.own_definitions(extension, [{"Thing": {"type": "null"}}])
-
-
-def test_definitions_repeated_from_the_revision_are_its_own(
-    tmp_path: Path,
-) -> None:
-    published = schema.load(HAVING, errata=False).definitions
-    repeated = {
-        name: dict(published[name]) for name in ("TextContent", "ElicitResult", "Annotations")
-    }
-    path = write_schema(
-        tmp_path,
-        AskRequest=request_of("ask", obj("text", text=ref("TextContent"))),
-        AskResult=obj("answer", answer=ref("ElicitResult")),
-        **repeated,  # type: ignore[arg-type]  # none of them is called name
-    )
-    models = files_of(path)["r2026_07_28/ext/models.py"]
-    assert "from ..models import ElicitResult, TextContent\n" in models
-    assert "class TextContent" not in models
-
-
-def test_a_copy_of_a_definition_is_that_definition(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The classes of the models of an extension, by name, as they are written."""
     point = obj("x", x=TEXT)
-    path = write_schema(
-        tmp_path,
-        Point=point,
-        AskRequest=request_of("ask", obj("p", p=point)),
-        AskResult=obj("p", p=point),
-    )
-    models = files_of(path)["r2026_07_28/ext/models.py"]
-    assert models.count("    p: Point\n") == 2
-
-
-def test_a_result_of_object_and_union_is_a_union_of_objects(tmp_path: Path) -> None:
     done = obj("status text", status=const("done"), text=TEXT)
     failed = obj("status code", status=const("failed"), code={"type": "integer"})
-    path = write_schema(
-        tmp_path,
-        Outcome={"anyOf": [done, failed]},
-        AskRequest=request_of("ask"),
-        AskResult={"allOf": [ref("Result"), {"anyOf": [done, failed]}]},
-    )
-    models = files_of(path)["r2026_07_28/ext/models.py"]
-    assert "AskResult: TypeAlias = AskResultDone | AskResultFailed\n" in models
+    repeated = schema.load(HAVING, errata=False).definitions
+    inner = {"anyOf": [TEXT, {"type": "array", "items": ref("__schema0")}]}
+    own: dict[str, Any] = {
+        "AskRequest": request_of("ask", obj("text", text=ref("TextContent"), p=point)),
+        "AskResult": obj("answer p", answer=ref("ElicitResult"), p=point),
+        "Point": point,
+        "TellNotification": request_of("notifications/tell", obj("text", text=TEXT)),
+        "ClientNotification": {"anyOf": [ref("TellNotification")]},
+        "JoinRequest": request_of("join", obj("value", value=ref("__schema0")))
+        | {"$defs": {"__schema0": inner}},
+        "JoinResult": {"allOf": [ref("Result"), {"anyOf": [done, failed]}]},
+        **{name: repeated[name] for name in ("TextContent", "ElicitResult", "Annotations")},
+    }
+    path = write_schema(tmp_path_factory.mktemp("models"), **own)
+    files = files_of(path, form=format_modules)
+    texts = (files[f"r2026_07_28/ext/{name}.py"] for name in ("models", "methods"))
+    parts = [part for text in texts for part in text.split("\n\n\n")]
+    return {part.removeprefix("class ").split("(")[0]: part for part in parts}
 
 
-def test_unions_say_who_sends_what(tmp_path: Path) -> None:
-    path = write_schema(
-        tmp_path,
-        ClientNotification={"anyOf": [ref("TellNotification")]},
-        TellNotification=request_of("notifications/tell"),
-        AskRequest=request_of("ask"),
-        AskResult=obj(),
-    )
-    methods = files_of(path, form=format_modules)["r2026_07_28/ext/methods.py"]
-    assert 'CLIENT_NOTIFICATIONS: dict[str, Method] = {\n    "notifications/tell": TELL,' in methods
-    assert "SERVER_NOTIFICATIONS: dict[str, Method] = {}" in methods
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param(
+            "AskRequestParams",
+            'meta: dict[str, Any] = field(name="_meta")',
+            id="a request has the members of requests of the revision",
+        ),
+        pytest.param(
+            "AskResult",
+            'result_type: str = always_sent("complete", name="resultType")',
+            id="a result has the members of results of the revision",
+        ),
+        pytest.param("AskRequestParams", "p: Point", id="a copy of a definition is that one"),
+        pytest.param("AskResult", "p: Point", id="also in a result"),
+        pytest.param(
+            "JoinRequestParams", "value: Any", id="a definition within one that holds itself"
+        ),
+    ],
+)
+def test_a_type_of_an_extension_has_these_members(
+    models: dict[str, str], name: str, text: str
+) -> None:
+    assert f"    {text}" in models[name]
+
+
+def test_types_of_an_extension_use_those_of_the_revision(models: dict[str, str]) -> None:
+    text = "\n".join(models.values())
+    assert "from ..models import ElicitResult, TextContent\n" in text
+    assert "TextContent" not in models
+    assert "JoinResult: TypeAlias = JoinResultDone | JoinResultFailed\n" in text
+    assert 'CLIENT_NOTIFICATIONS: dict[str, Method] = {\n    "notifications/tell": TELL,' in text
+    assert "SERVER_NOTIFICATIONS: dict[str, Method] = {}" in text
 
 
 def test_update_and_check_repeat_the_extensions_of_the_manifest(tmp_path: Path) -> None:
@@ -266,17 +202,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {**ASK, "AskRequest": request_of("ask", TEXT)},
         "/$defs/AskRequest/properties/params: expected params that are an object with members",
     ),
-    "no message": ({"Thing": obj(text=TEXT)}, "/$defs: expected a request or notification"),
-    "a message of unknown kind": (
-        {"Ask": request_of("ask")},
-        "/$defs/Ask: expected a message whose name ends with Request or Notification",
-    ),
-    "a union of foreign messages": (
-        {**ASK, "ClientRequest": {"anyOf": [ref("PingRequest")]}},
-        "/$defs/ClientRequest: expected messages of this extension",
-    ),
     "a definition that is no schema": ({**ASK, "Thing": {"type": "txt"}}, "/$defs/Thing/type"),
-    "no definitions": ({}, "expected definitions under $defs or definitions"),
 }
 
 
@@ -290,6 +216,24 @@ def test_a_bad_extension_is_an_error_with_its_place(tmp_path: Path, case: str) -
     assert not (tmp_path / "pkg").exists()
 
 
+def test_two_extensions_have_methods_of_their_own(tmp_path: Path) -> None:
+    one, two = write_schema(tmp_path, "one.json", **ASK), write_schema(tmp_path, "two.json", **ASK)
+    expected = "two.json#/$defs/AskRequest: expected a method that com.example/one does not have"
+    assert expected in generate_types(tmp_path, one, two).err
+    assert not (tmp_path / "pkg").exists()
+
+
+def test_an_extension_is_beside_the_revisions_that_it_fits(tmp_path: Path) -> None:
+    path = write_schema(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
+    done = generate_types(tmp_path, path, revision=WITHOUT)
+    assert 'expected a reference to a definition, #/$defs/<name>, got "#/$defs/Inp' in done.err
+    assert not (tmp_path / "pkg").exists()
+    words = ("-r", HAVING, "-r", WITHOUT, "--parts", "types", "--extension", path)
+    done = run(*words, "-o", tmp_path / "pkg")
+    assert f"ext.json: not beside {WITHOUT}: " in done.out, done
+    assert [path.parent.name for path in tmp_path.glob("pkg/*/ext")] == ["r2026_07_28"]
+
+
 @pytest.mark.parametrize("revision", [row.name for row in schema.revisions()])
 def test_an_extension_is_beside_each_revision_that_has_its_types(
     tmp_path: Path, revision: str
@@ -297,57 +241,6 @@ def test_an_extension_is_beside_each_revision_that_has_its_types(
     assert generate_types(tmp_path, PAINT, revision=revision).code == 0
     (folder,) = (tmp_path / "pkg").rglob("paint")
     assert "label: TextContent" in (folder / "models.py").read_text()
-
-
-def test_an_extension_that_fits_no_revision_is_an_error_by_place(tmp_path: Path) -> None:
-    path = write_schema(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
-    done = generate_types(tmp_path, path, revision=WITHOUT)
-    assert 'expected a reference to a definition, #/$defs/<name>, got "#/$defs/Inp' in done.err
-    assert not (tmp_path / "pkg").exists()
-
-
-def test_revisions_that_an_extension_does_not_fit_are_noted(tmp_path: Path) -> None:
-    path = write_schema(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
-    package = tmp_path / "pkg"
-    words = ("-r", HAVING, "-r", WITHOUT, "--parts", "types", "--extension", str(path))
-    done = run(*words, "-o", str(package))
-    assert f"ext.json: not beside {WITHOUT}: " in done.out, done
-    assert [path.parent.name for path in package.rglob("ext")] == ["r2026_07_28"]
-
-
-@pytest.mark.parametrize(
-    ("identifier", "text"),
-    [
-        ("", "expected the identifier of the extension, as --extension ID="),
-        ("paint", "expected as identifier a dotted prefix, '/' and a name"),
-        ("com.example/", "expected as identifier a dotted prefix"),
-        ('com.example/x"""', "expected as identifier a dotted prefix"),
-    ],
-)
-def test_an_extension_needs_an_identifier_of_the_prescribed_form(
-    tmp_path: Path, identifier: str, text: str
-) -> None:
-    path = tmp_path / "nameless.json"
-    path.write_text(json.dumps({"$defs": ASK}), encoding="utf-8")
-    done = generate_types(tmp_path, f"{identifier}={path}" if identifier else path)
-    assert (done.code, text in done.err) == (2, True), done.err
-    assert not (tmp_path / "pkg").exists()
-
-
-def test_two_extensions_have_methods_and_modules_of_their_own(tmp_path: Path) -> None:
-    one, two = write_schema(tmp_path, "one.json", **ASK), write_schema(tmp_path, "two.json", **ASK)
-    done = generate_types(tmp_path, one, two)
-    assert (
-        "two.json#/$defs/AskRequest: expected a method that com.example/one does not have"
-        in done.err
-    )
-    done = generate_types(tmp_path, one, f"org.example/one={two}")
-    assert "expected a name of its own for each extension, got com.example/one" in done.err
-    assert not (tmp_path / "pkg").exists()
-
-
-def test_a_module_of_a_revision_is_not_hidden_by_an_extension(tmp_path: Path) -> None:
-    assert extension_files.read(write_schema(tmp_path, "client.json", **ASK)).module == "client_"
 
 
 def test_text_of_an_extension_is_no_code(tmp_path: Path) -> None:
@@ -381,29 +274,10 @@ def test_typescript_may_import_revision_types_under_own_names(tmp_path: Path) ->
     assert "after: Error | None = None" in models
     assert "weight: int | float | None\n" in models
     assert "answer: str" in models.partition("class AskResult(")[2].partition("class ")[0]
-
-
-def test_an_unknown_name_in_typescript_has_its_line_and_column(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "ask.ts"
     path.write_text(TYPESCRIPT.replace("ContentBlock", "ContentBlok"), encoding="utf-8")
     done = generate_types(tmp_path, path)
     assert "ask.ts:5:51: expected a type that this file declares" in done.err
     assert '"ContentBlok"' in done.err
-    assert not (tmp_path / "pkg").exists()
-
-
-def test_definitions_within_a_definition_are_those_of_the_file(tmp_path: Path) -> None:
-    inner = {"anyOf": [TEXT, {"type": "array", "items": ref("__schema0")}]}
-    asked = {
-        **request_of("ask", obj("value", value=ref("__schema0"))),
-        "$defs": {"__schema0": inner},
-    }
-    path = write_schema(tmp_path, AskRequest=asked, AskResult=obj(text=TEXT))
-    models = files_of(path)["r2026_07_28/ext/models.py"]
-    params = models.partition("class AskRequestParams(")[2].partition("\n\n\n")[0]
-    assert params.endswith("value: Any")  # it holds itself
 
 
 def test_open_parts_of_an_extension_schema_are_noted(tmp_path: Path) -> None:
@@ -446,19 +320,6 @@ def test_an_extension_with_a_name_needs_no_file(tmp_path: Path) -> None:
     record["extensions"][TASKS]["inputs"] = "0" * 64
     (tmp_path / "pkg" / "mcpgen.json").write_text(json.dumps(record), "utf-8")
     assert f"{TASKS}" in run("check", str(tmp_path / "pkg")).out
-
-
-@pytest.mark.parametrize("prefix", ["", "io.modelcontextprotocol/"])
-def test_an_extension_without_a_schema_is_a_feature(prefix: str, tmp_path: Path) -> None:
-    done = generate_types(tmp_path, f"{prefix}enterprise-managed-authorization")
-    assert "enterprise-managed-authorization has no schema: write --features auth" in done.err
-    assert not (tmp_path / "pkg").exists()
-
-
-def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    done = generate_types(tmp_path, "taskz")
-    assert "expected the file of an extension, or one of tasks, ui, skills, got taskz" in done.err
-    assert not (tmp_path / "pkg").exists()
 
 
 @pytest.mark.parametrize("row", shipped_extensions.entries(), ids=lambda row: row.name)

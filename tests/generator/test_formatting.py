@@ -66,14 +66,6 @@ def test_a_package_that_is_left_as_rendered_is_the_same_code() -> None:
             assert ast.dump(ast.parse(rendered[path])) == ast.dump(ast.parse(text)), path
 
 
-def test_modules_are_formatted_each_at_its_path() -> None:
-    sources = {"a.py": "x = {  'a':1 }\n", "r/b.py": "def f( ):\n  return 1\n"}
-    assert formatting.format_modules(sources) == {
-        "a.py": 'x = {"a": 1}\n',
-        "r/b.py": "def f():\n    return 1\n",
-    }
-
-
 MODULES = {
     "two functions": "def f( ): pass\ndef g( ):\n  return 1\nx = [  1 ]\n",
     "an empty line between them": "def f( ): pass\n\ndef g( ):\n  return 1\n\nx = 1\n",
@@ -130,31 +122,6 @@ def test_a_long_module_is_kept_on_disk_in_pieces(
     command = [sys.executable, "-c", code]  # it needs no Black for what this process formatted
     done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
     assert done.stdout == formatting.format_modules({"a.py": source})["a.py"], done.stderr
-
-
-def test_a_long_module_is_formatted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(cache.VARIABLE, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    sources = {"long.py": "x = [  1 ]\n" * 1_000, "short.py": "x = [  1 ]\n"}
-    first = formatting.format_modules(sources)
-    [entry] = cache.folder().glob("formatted-*")
-    before = entry.stat().st_ino
-    assert formatting.format_modules(sources) == first
-    assert entry.stat().st_ino == before
-
-
-@pytest.mark.parametrize(("end", "kept"), [("# 45 6\n", 1), ("# 4 6\n", 0)])
-def test_a_module_of_four_thousand_characters_is_kept(
-    end: str, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(cache.VARIABLE, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(formatting, "_known", {})
-    source = "x = [  1 ]\n" * 363 + end
-    assert len(source) == 3_999 + kept
-    expected = {"a.py": "x = [1]\n" * 363 + end}
-    assert formatting.format_modules({"a.py": source}) == expected
-    assert len([*cache.folder().glob("formatted-*")]) == kept
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import pytest
 from generator.schemas import OPEN, TEXT, any_of, const, facts_of, normal_of, obj, ref
 from generator.test_parts import CODEC
 from mcpgen import paths
-from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
 from mcpgen.model.docstrings import Doc
 from mcpgen.model.unions import decide_all
@@ -223,95 +222,6 @@ def test_a_constant_member_may_have_the_name_of_another_tag() -> None:
     assert "import always_sent" in source or ", always_sent" in source
 
 
-TAGGED = {"A": obj("k", k=const("a")), "B": obj("k", k=const("b")), "U": any_of("A", "B")}
-APART = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT), "U": any_of("A", "B")}
-
-OF_TAGS = (
-    "typing.Literal typing pydantic.Field package.Tagged typing.TYPE_CHECKING typing.TypeAlias"
-)
-
-
-@pytest.mark.parametrize(
-    ("definitions", "msgspec", "pydantic"),
-    [
-        ({"A": obj("x", x=TEXT)}, "", "typing"),
-        ({"A": obj(x=TEXT)}, "", "typing package.optional"),
-        ({"A": obj("", **{"class": TEXT})}, "msgspec.field", "typing package.optional"),
-        ({"A": obj("class", **{"class": TEXT})}, "", "typing"),
-        (
-            {"A": obj(x={"anyOf": [TEXT, {"type": "null"}]})},
-            "",
-            "typing package.UnsetType package.nullable",
-        ),
-        ({"A": obj(x={"type": "number", "minimum": 1})}, "", "typing package.optional typing.Any"),
-        (
-            TAGGED,
-            "typing.Literal typing.ClassVar",
-            OF_TAGS,
-        ),
-        (
-            {"A": obj("x y", x=const("a"), y=const("b"))},
-            "typing.Literal package.always_sent typing.ClassVar",
-            "typing.Literal package.always_sent typing",
-        ),
-        (
-            {"A": obj("x-y", **{"x-y": const("b")})},
-            "typing.Literal typing.ClassVar",
-            "typing.Literal typing pydantic.Field",
-        ),
-        (
-            APART,
-            "package.Untagged package.Variant typing.TYPE_CHECKING",
-            "package.Untagged package.Variant typing.TYPE_CHECKING typing typing.TypeAlias",
-        ),
-    ],
-)
-def test_a_module_imports_the_names_that_templates_write(
-    definitions: Any, msgspec: str, pydantic: str
-) -> None:
-    normal = normal_of(**definitions, Message=obj("m", m=ref([*definitions][-1])))
-    docs = {name: Doc(docstring("Text."), {}) for name in normal.definitions}
-    tests = decide_all(normal).tests
-    expected: dict[Library, str] = {"msgspec": msgspec, "pydantic": pydantic}
-    for library, imports in expected.items():
-        job = models.job(normal, tests, docs, "Models.", library=library)
-        assert job["imports"] == imports.split()
-
-
-def test_a_module_imports_definitions_of_the_core() -> None:
-    normal = normal_of(
-        Core=obj("x", x=TEXT),
-        Other=obj("x y", x=TEXT, y=TEXT),
-        A=obj(
-            core=ref("Core"),
-            all={"type": "array", "items": ref("Core")},
-            by_name={"type": "object", "additionalProperties": ref("Core")},
-            either={"anyOf": [ref("Core"), {"type": "null"}, ref("B")]},
-        ),
-        B=obj("b", b=TEXT),
-    )
-    docs = {name: Doc(docstring("Text."), {}) for name in normal.definitions}
-    lacking, values = {"A": ["z"]}, ["B"]
-    job = models.job(
-        normal, {}, docs, "Models.", lacking, core=("Core", "Other"), values=values, runtime="."
-    )
-    assert "Core" not in job["definitions"]
-    members = job["definitions"]["A"]["properties"]
-    core = {"customTypePath": "package.Core"}
-    assert members["core"] == core
-    assert members["all"]["items"] == core
-    assert members["by_name"]["additionalProperties"] == core
-    assert job["modules"] == {
-        **dict.fromkeys(("Struct", "Untagged", "Variant", "always_sent"), "._wire"),
-        "keep_extra": "._extra_members",
-        "Core": "..models",
-    }
-    assert [job["extra"][name]["lacking"] for name in "AB"] == [["z"], ()]
-    assert [job["extra"][name]["has_value"] for name in "AB"] == [False, True]
-    assert job["imports"] == ["typing.TYPE_CHECKING", "typing.Any"]
-    assert job["extra"]["A"]["runtime"] == "."
-
-
 def test_a_default_is_always_sent_and_may_be_missing(wire: Any) -> None:
     assert through(wire, "Result", "{}") == {"resultType": "done"}
     assert wire.encode(wire.models.Result()) == b'{"resultType":"done"}'
@@ -351,23 +261,6 @@ def test_no_type_is_named_after_anything_but_a_definition(wire: Any) -> None:
     objects = {"Text", "Image", "Near", "Far", "Message", "Tool", "Result"}
     told = {"Acute", "Grave", "Accents", "One", "Two", "Odd", "Contents"}
     assert own - {"Block"} == objects | told  # pydantic has a class for a union with a tag
-
-
-def test_failures_of_the_code_generator_are_schema_errors(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def generate(text: str, **options: Any) -> str:
-        if "properties" in json.loads(text)["$defs"]["Far"]:
-            raise KeyError("no way\nat all")
-        return ""
-
-    monkeypatch.setattr("datamodel_code_generator.generate", generate)
-    with pytest.raises(SchemaError) as raised:
-        render_models(title="Refused.")
-    assert raised.value.pointer == "/$defs/Far"
-    came = "KeyError: 'no way\\nat all'"
-    expected = f"schema.json#/$defs/Far: expected what can become Python, got {came}"
-    assert str(raised.value) == expected
 
 
 def test_models_do_not_depend_on_where_they_are_made(

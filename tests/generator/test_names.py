@@ -50,19 +50,6 @@ def test_many_equal_member_names_are_numbered_and_long_ones_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wire", "part"),
-    [
-        ("params", "Params"),
-        ("requestedSchema", "RequestedSchema"),
-        ("_meta", "Meta"),
-        ("a-b", "AB"),
-    ],
-)
-def test_a_property_becomes_a_part_of_a_type_name(wire: str, part: str) -> None:
-    assert names.pascal(wire) == part
-
-
-@pytest.mark.parametrize(
     ("type_name", "python"),
     [
         ("CallToolRequest", "call_tool"),
@@ -77,15 +64,13 @@ def test_a_message_is_named_after_its_type(type_name: str, python: str) -> None:
     assert names.message_name(type_name) == python
 
 
-def test_a_constant_is_upper_case() -> None:
+def test_other_names_are_derived_alike() -> None:
+    wires = ("params", "requestedSchema", "_meta", "a-b")
+    assert [names.pascal(wire) for wire in wires] == ["Params", "RequestedSchema", "Meta", "AB"]
     assert names.constant("call_tool") == "CALL_TOOL"
-
-
-@pytest.mark.parametrize(
-    ("revision", "folder"), [("2025-06-18", "r2025_06_18"), ("draft", "rdraft")]
-)
-def test_a_revision_has_a_folder_that_python_can_import(revision: str, folder: str) -> None:
-    assert names.folder(revision) == folder
+    assert [names.folder(name) for name in ("2025-06-18", "draft")] == ["r2025_06_18", "rdraft"]
+    taken: tuple[tuple[str, ...], ...] = ((), ("A",), ("A", "A2"), ("A2",))
+    assert [names.free_name("A", each) for each in taken] == ["A", "A2", "A3", "A"]
 
 
 @pytest.mark.parametrize(
@@ -116,10 +101,3 @@ def test_definitions_have_unique_names_of_classes() -> None:
         "_a_b": "AB",
         "a" * 201: "A" + "a" * 99,
     }
-
-
-@pytest.mark.parametrize(
-    ("taken", "free"), [((), "A"), (("A",), "A2"), (("A", "A2"), "A3"), (("A2",), "A")]
-)
-def test_a_taken_name_gets_the_first_free_number(taken: tuple[str, ...], free: str) -> None:
-    assert names.free_name("A", taken) == free

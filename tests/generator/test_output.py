@@ -38,39 +38,22 @@ def target(tmp_path: Path) -> Path:
     return place
 
 
-def test_a_package_is_written_where_nothing_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_package_is_written_where_nothing_was(tmp_path: Path, is_there: bool) -> None:
     place = tmp_path / "not" / "yet" / "pkg"
+    if is_there:
+        place.mkdir(parents=True)
     written = output.write(place, package(FIRST))
     assert tree(place) == FIRST
     assert written.created == ("__init__.py", "mcpgen.json", "r1/models.py")
     assert [path.name for path in place.parent.iterdir()] == ["pkg"]
 
 
-def test_a_file_may_lie_some_folders_deep(tmp_path: Path) -> None:
-    files = package({"r1/tasks/models.py": "class A: ...\n", "r1/tasks/client.py": "x = 1\n"})
-    output.write(tmp_path / "pkg", files)
-    assert tree(tmp_path / "pkg").keys() == files.keys() - {manifest.NAME}
-
-
-def test_a_directory_is_judged_before_anything_is_made_for_it(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(OutputError, match="expected an empty directory or a package"):
-        output.expect_own(tmp_path)
-    output.expect_own(tmp_path / "new")
-
-
-def test_an_empty_directory_is_taken(tmp_path: Path) -> None:
-    output.write(tmp_path, package(FIRST))
-    assert tree(tmp_path) == FIRST
-
-
-def test_lines_end_alike_on_every_system(target: Path) -> None:
-    assert (target / "__init__.py").read_bytes() == b"one = 1\n"
-
-
 def test_a_second_run_replaces_changes_and_leaves_nothing_stale(target: Path) -> None:
+    target.chmod(0o750)
     written = output.write(target, package(SECOND))
     assert tree(target) == SECOND
+    assert target.stat().st_mode & 0o777 == 0o750
     assert not (target / "r1").exists()
     assert written.created == ("r2/models.py",)
     assert written.updated == ("__init__.py", "mcpgen.json")
@@ -101,33 +84,16 @@ def test_files_of_the_user_move_along(target: Path) -> None:
     assert not (target / "__pycache__").exists()
 
 
-def test_the_mode_of_the_directory_stays(target: Path) -> None:
-    target.chmod(0o750)
-    output.write(target, package(SECOND))
-    assert target.stat().st_mode & 0o777 == 0o750
-
-
-def test_a_link_to_a_directory_stays_a_link(target: Path) -> None:
-    link = target.with_name("link")
-    link.symlink_to(target)
-    output.write(link, package(SECOND))
-    assert link.is_symlink()
-    assert tree(target) == SECOND
-
-
 def test_a_directory_of_something_else_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     for force in (False, True):
         with pytest.raises(OutputError, match=r"got one without mcpgen\.json; it was not touched"):
             output.write(tmp_path, package(FIRST), force=force)
     assert tree(tmp_path) == {"thesis.txt": "years of work"}
-
-
-def test_a_file_is_no_directory(tmp_path: Path) -> None:
-    place = tmp_path / "pkg"
-    place.write_text("x")
     with pytest.raises(OutputError, match="expected a directory, got a file"):
-        output.write(place, package(FIRST))
+        output.write(tmp_path / "thesis.txt", package(FIRST))
+    with pytest.raises(OutputError, match="nothing was written: File exists"):
+        output.write(tmp_path / "thesis.txt" / "pkg", package(FIRST))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"mcpgen": 1}'])
@@ -138,20 +104,32 @@ def test_a_broken_manifest_protects_the_directory(target: Path, text: str) -> No
     assert tree(target) == FIRST
 
 
-@pytest.mark.parametrize("path", ["__init__.py", "r1/models.py"])
-def test_a_file_edited_by_hand_is_named_and_kept(target: Path, path: str) -> None:
+@pytest.mark.parametrize("path", ["__init__.py", "r1/models.py", "r2/models.py"])
+def test_a_file_of_the_user_is_named_and_kept_without_force(target: Path, path: str) -> None:
+    (target / "r2").mkdir()
     (target / path).write_text("mine\n")
     with pytest.raises(OutputError, match=f"edited by hand: {path};.*--force"):
         output.write(target, package(SECOND))
     assert tree(target) == {**FIRST, path: "mine\n"}
+    output.write(target, package(SECOND), force=True)
+    assert tree(target) == SECOND
 
 
-def test_a_user_file_in_the_way_of_a_new_one_is_named_and_kept(target: Path) -> None:
-    (target / "r2").mkdir()
-    (target / "r2" / "models.py").write_text("mine\n")
-    with pytest.raises(OutputError, match=r"edited by hand: r2/models\.py;"):
-        output.write(target, package(SECOND))
-    assert tree(target) == {**FIRST, "r2/models.py": "mine\n"}
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(SECOND["__init__.py"].encode(), id="what the new run writes"),
+        pytest.param(b"one = 1\r\n", id="line ends of another system"),
+        pytest.param(None, id="no file"),
+    ],
+)
+def test_a_change_that_loses_nothing_is_no_edit(target: Path, text: bytes | None) -> None:
+    (target / "__init__.py").unlink()
+    if text is not None:
+        (target / "__init__.py").write_bytes(text)
+    written = output.write(target, package(SECOND))
+    assert ("__init__.py" in written.created) is (text is None)
+    assert tree(target) == SECOND
 
 
 @pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more"), (8, " and 3 more")])
@@ -162,31 +140,6 @@ def test_many_edited_files_are_counted(tmp_path: Path, count: int, more: str) ->
         (tmp_path / "pkg" / path).write_text("mine\n")
     with pytest.raises(OutputError, match=rf"m0\.py, m1\.py, m2\.py, m3\.py, m4\.py{more};"):
         output.write(tmp_path / "pkg", package(SECOND))
-
-
-def test_force_overwrites_what_was_edited(target: Path) -> None:
-    (target / "__init__.py").write_text("mine\n")
-    output.write(target, package(SECOND), force=True)
-    assert tree(target) == SECOND
-
-
-def test_an_edit_that_the_new_run_would_make_too_is_no_edit(target: Path) -> None:
-    (target / "__init__.py").write_text(SECOND["__init__.py"])
-    output.write(target, package(SECOND))
-    assert tree(target) == SECOND
-
-
-def test_line_ends_of_another_system_are_no_edit(target: Path) -> None:
-    (target / "__init__.py").write_bytes(b"one = 1\r\n")
-    output.write(target, package(SECOND))
-    assert tree(target) == SECOND
-
-
-def test_a_deleted_file_is_written_again(target: Path) -> None:
-    (target / "__init__.py").unlink()
-    written = output.write(target, package(FIRST))
-    assert written.created == ("__init__.py",)
-    assert tree(target) == FIRST
 
 
 @pytest.mark.parametrize(
@@ -228,9 +181,3 @@ def test_a_failure_while_swapping_leaves_everything_as_it_was(
         output.write(target, package(SECOND))
     assert tree(target) == FIRST
     assert [path.name for path in target.parent.iterdir()] == ["pkg"]
-
-
-def test_a_place_that_cannot_be_is_named(target: Path) -> None:
-    place = target / "__init__.py" / "pkg"
-    with pytest.raises(OutputError, match="nothing was written: File exists"):
-        output.write(place, package(FIRST))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
@@ -12,11 +10,10 @@ from types import MappingProxyType, SimpleNamespace
 import pytest
 from jinja2 import StrictUndefined, UndefinedError
 from jinja2.exceptions import SecurityError
-from syrupy.assertion import SnapshotAssertion
 
-from generator.command_line import Done, run
-from mcpgen import paths, schema
-from mcpgen.errors import OutputError, TemplateError, UsageError
+from generator.command_line import Done, output_of, run
+from mcpgen import __version__, schema
+from mcpgen.errors import TemplateError
 from mcpgen.package import manifest, overrides
 from mcpgen.render import templates
 
@@ -52,11 +49,71 @@ def generate(*words: str) -> Done:
     return run(*options, *words)
 
 
+WRONG = {
+    "a name": ("{{ nothing }}", "'nothing' is undefined"),
+    "a member of the package": (
+        "{{ package.nothing }}",
+        "'mcpgen.spec.packages.PackageSpec object' has no attribute 'nothing'",
+    ),
+    "a member of the revision": (
+        "{% for x in revision.no_such %}{% endfor %}",
+        "'mcpgen.spec.packages.RevisionSpec object' has no attribute 'no_such'",
+    ),
+    "a filter": ("{{ revision.name | upcase }}", "No filter named 'upcase'."),
+    "a statement": ("{% if %}", "Expected an expression, got 'end of statement block'"),
+    "a text": (
+        "{{ 'text; code' }}",
+        "expected a name or a literal in a template, got 'text; code'",
+    ),
+    "an operation": ("{{ 1 / 0 }}", "division by zero"),
+    "a part": ("{% include 'stubs/none.jinja' %}", "there is no template stubs/none.jinja"),
+    # What is outside of the template.
+    "a class": ("{{ revision.__class__.__mro__ | length }}", ""),
+    "the globals of a function": (
+        "{{ cycler.__init__.__globals__.os.getcwd() | literal }}",
+        "",
+    ),
+    "the globals of a filter": ("{{ literal.__globals__ | length }}", ""),
+    "the frame of a generator": ("{{ (package.revisions | map(attribute='x')).gi_frame }}", ""),
+    "a format of attributes": ("{{ '{0.__class__}'.format(revision) | literal }}", ""),
+    "another name of an attribute": (
+        "{{ (revision | attr('__class__')).__mro__ | length }}",
+        "",
+    ),
+    "the schema that values were made from": (
+        "{{ revision.models.normal.definitions | length }}",
+        "",
+    ),
+    "a list of its own": ("{% set _ = [].append(1) %}", ""),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_template_that_fails_to_render_is_named_with_its_line(
+    case: str, project: Path, override: Path
+) -> None:
+    line, reason = WRONG[case]
+    begin_with(override, line)
+    done = generate()
+    assert done.code == 2
+    [shown] = done.err.splitlines()
+    assert shown.startswith(f"mcpgen: error: own/{METHODS}:1: {reason}")
+    assert not reason or shown.endswith(reason)
+    assert not (project / "pkg").exists()
+
+
 def test_an_override_takes_the_place_of_one_template(project: Path, override: Path) -> None:
+    text = f'[tool.mcpgen]\nrevisions = ["{NEWEST}"]\nparts = ["types"]\noutput = "pkg"\n'
+    (project / "pyproject.toml").write_text(text)
+    assert run("-q").code == 0
+    assert "templates" not in json.loads((project / "pkg" / manifest.NAME).read_text())
+    (project / "pyproject.toml").write_text(f'{text}templates = "own"\n')
     begin_with(override, "# {{ revision.name | literal }} is ours")
-    assert generate().code == 0
+    assert run("check", "-q").code == 1
+    assert run("-q").code == 0
     assert f"# '{NEWEST}' is ours" in (project / "pkg" / MODULE).read_text()
     assert "is ours" not in (project / "pkg" / "__init__.py").read_text()
+    assert run("check", "-q").code == 0
 
 
 def test_a_stub_that_others_include_is_a_template_too(project: Path) -> None:
@@ -65,6 +122,57 @@ def test_a_stub_that_others_include_is_a_template_too(project: Path) -> None:
     (project / "own" / name).write_text("    never = {{ nothing }}\n", "utf-8")
     done = run("-q", "-r", "latest", "--parts", "client", "-o", "pkg", "--templates", "own")
     assert done.err.splitlines()[-1] == f"mcpgen: error: own/{name}:1: 'nothing' is undefined"
+
+
+def test_only_copies_of_present_templates_are_overrides(project: Path, override: Path) -> None:
+    assert run("templates", "list", "own").out == f"current: {METHODS}\n"
+    begin_with(override, "# ours")
+    copied = run("templates", "copy", METHODS, "own")
+    expected = "expected no file yet, got an override; it was not touched\n"
+    assert (copied.code, copied.err.endswith(expected)) == (2, True)
+    assert override.read_text("utf-8").startswith("# ours\n")
+    original = project / "own" / overrides.ORIGINALS / METHODS
+    original.write_text(f"# before\n{original.read_text('utf-8')}", "utf-8")
+    assert generate().err.endswith(
+        f"own/{METHODS}: expected an override of the template as it is in mcpgen {__version__}, got"
+        " one of another version (changed lines since: 1); see mcpgen templates diff own\n"
+    )
+    assert run("templates", "list", "own") == (0, f"outdated: {METHODS}\n", "")
+    shown = run("templates", "diff", "own")
+    assert (shown.code, "\n-# before\n" in shown.out) == (1, True)
+    assert "run mcpgen templates accept NAME own\n" in shown.out
+    states = json.loads(run("templates", "list", "own", "--json").out)
+    assert states == [{"name": METHODS, "state": "outdated"}]
+    record = json.loads(run("templates", "diff", "own", "--json").out)
+    assert (record["outdated"], "-# before" in record["diff"]) == ([METHODS], True)
+    original.unlink()
+    assert f"expected the template that it replaces in own/{overrides.ORIGINALS}" in generate().err
+    assert run("templates", "accept", METHODS, "own").code == 0
+    assert run("templates", "diff", "own") == (0, "own: all overrides are current\n", "")
+    assert generate().code == 0
+    override.rename(override.with_name("method.py.jinja"))
+    assert generate().err.endswith(
+        "own/package/revision/method.py.jinja: expected the name of a template, got"
+        f" package/revision/method.py.jinja; did you mean {METHODS}?\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("copy", "package/revision/metods.py.jinja", "own"), f"; did you mean {METHODS}?"),
+        (("copy", METHODS, "file"), "Not a directory"),
+        (("accept", METHODS, "own"), "expected an override, got no file"),
+        (("diff", "none"), "expected a directory with templates, got none"),
+    ],
+)
+def test_commands_for_templates_say_what_is_missing(
+    project: Path, words: tuple[str, ...], error: str
+) -> None:
+    (project / "file").touch()
+    done = run("templates", *words)
+    assert (done.code, error in done.err) == (2, True), done.err
+    assert [path.name for path in project.iterdir()] == ["file"]
 
 
 def test_overrides_share_macros_and_parts_of_their_own(project: Path, override: Path) -> None:
@@ -82,7 +190,6 @@ def test_overrides_share_macros_and_parts_of_their_own(project: Path, override: 
     assert run("check", "pkg").code == 0
     (project / "own" / "_lib.jinja").write_text("{% macro greet(name) %}{% endmacro %}", "utf-8")
     assert run("check", "pkg").out.startswith("the template changed: _lib.jinja\n")
-    assert run("templates", "list", "own").out == f"current: {METHODS}\n"
 
 
 def test_text_that_a_macro_is_given_is_no_source(project: Path, override: Path) -> None:
@@ -146,7 +253,7 @@ def test_model_classes_have_a_base_of_the_users(project: Path, of_models: Path) 
         "assert issubclass(Tool, mine.Mixin);"
         "assert 'inputSchema' in Tool.wire"
     )
-    subprocess.run([sys.executable, "-c", program], cwd=project, check=True)
+    output_of(program, cwd=project)
     assert run("check", "pkg") == (0, "pkg: up to date\n", "")  # which runs no template
     of_models.write_text(f"{front}{text}\n", "utf-8")
     assert run("check", "pkg").code == 2
@@ -180,113 +287,17 @@ def test_check_and_update_use_the_templates_of_the_manifest(project: Path, overr
     assert "\n+# more\n" in done.out
     assert run("update", "-q", "pkg").code == 0
     assert run("check", "pkg").code == 0
-
-
-def test_a_package_without_overrides_records_none(project: Path, override: Path) -> None:
-    generate()
-    assert run("-q", "-r", "latest", "--parts", "types", "-o", "pkg").code == 0
-    assert "templates" not in json.loads((project / "pkg" / manifest.NAME).read_text())
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "{{ nothing }}",
-        "{{ package.nothing }}",
-        "{% for x in revision.no_such %}{% endfor %}",
-        "{{ revision.name | upcase }}",
-        "{% if %}",
-        "{{ 'text; code' }}",
-        "{{ 1 / 0 }}",
-        "{% include 'stubs/none.jinja' %}",
-    ],
-)
-def test_a_template_that_fails_to_render_is_named_with_its_line(
-    line: str, project: Path, override: Path, snapshot: SnapshotAssertion
-) -> None:
-    begin_with(override, line)
-    done = generate()
-    assert done.code == 2
-    assert done.err == snapshot
-    assert not (project / "pkg").exists()
-
-
-def test_files_on_disk_stay_if_a_template_is_wrong(project: Path, override: Path) -> None:
-    generate()
     before = {path: path.read_bytes() for path in (project / "pkg").rglob("*") if path.is_file()}
     begin_with(override, "{{ nothing }}")
     assert run("update", "pkg").code == 2
     assert before == {path: path.read_bytes() for path in before}
-
-
-def test_a_file_that_is_no_template_is_refused(
-    project: Path, override: Path, snapshot: SnapshotAssertion
-) -> None:
-    override.rename(override.with_name("method.py.jinja"))
-    done = generate()
-    assert done.code == 2
-    assert done.err == snapshot
-    assert not (project / "pkg").exists()
-
-
-def test_an_override_without_its_original_is_refused(
-    project: Path, override: Path, snapshot: SnapshotAssertion
-) -> None:
-    (project / "own" / overrides.ORIGINALS / METHODS).unlink()
-    done = generate()
-    assert done.code == 2
-    assert done.err == snapshot
-
-
-@pytest.fixture
-def newer_template(override: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The template has another line in mcpgen than when it was copied."""
-    templates = override.parents[3] / "mcpgen-templates"
-    for path in paths.templates_dir().rglob("*"):
-        place = templates / path.relative_to(paths.templates_dir())
-        if path.is_file():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(path.read_bytes())
-    begin_with(templates / METHODS, "# a correction")
-    monkeypatch.setattr(paths, "templates_dir", lambda: templates)
-    return METHODS
-
-
-def test_an_override_of_an_older_template_leads_to_the_changes(
-    newer_template: str, snapshot: SnapshotAssertion
-) -> None:
-    done = generate()
-    assert done.code == 2
-    assert done.err == snapshot(name="generate")
-    assert run("templates", "list", "own") == (0, f"outdated: {newer_template}\n", "")
-    done = run("templates", "diff", "own")
-    assert done.code == 1
-    assert done.out == snapshot(name="diff")
-    states = json.loads(run("templates", "list", "own", "--json").out)
-    assert states == [{"name": newer_template, "state": "outdated"}]
-    record = json.loads(run("templates", "diff", "own", "--json").out)
-    assert record["outdated"] == [newer_template]
-    assert "+# a correction" in record["diff"]
-
-
-@pytest.mark.usefixtures("newer_template")
-def test_an_accepted_override_is_current_again(override: Path) -> None:
-    assert run("templates", "accept", METHODS, "own").code == 0
-    assert run("templates", "diff", "own") == (0, "own: all overrides are current\n", "")
-    assert generate().code == 0
-
-
-def test_an_override_that_is_there_is_not_copied_over(override: Path) -> None:
-    begin_with(override, "# ours")
-    done = run("templates", "copy", METHODS, "own")
-    assert (done.code, override.read_text("utf-8").startswith("# ours\n")) == (2, True)
-    assert done.err.endswith("expected no file yet, got an override; it was not touched\n")
-
-
-def test_a_misspelt_name_is_met_with_the_nearest(project: Path) -> None:
-    done = run("templates", "copy", "package/revision/metods.py.jinja", "own")
-    assert done.err.endswith(f"; did you mean {METHODS}?\n")
-    assert not (project / "own").exists()
+    (project / "own").rename(project / "moved")
+    done = run("check", "pkg")
+    assert (done.code, "made with the templates in own, which are not there" in done.err) == (
+        2,
+        True,
+    )
+    assert run("update", "pkg", "--templates", "moved").code == 2
 
 
 def test_the_list_has_every_template_of_the_package(project: Path) -> None:
@@ -296,53 +307,6 @@ def test_the_list_has_every_template_of_the_package(project: Path) -> None:
     for name in names:
         assert run("templates", "copy", name, "own").code == 0
     assert set(overrides.states(project / "own").values()) == {"current"}
-
-
-@pytest.mark.usefixtures("override")
-def test_templates_that_are_gone_are_asked_for(project: Path) -> None:
-    generate()
-    (project / "own").rename(project / "moved")
-    done = run("check", "pkg")
-    assert done.code == 2
-    assert "was made with the templates in own, which are not there" in done.err
-    assert run("update", "-q", "pkg", "--templates", "moved").code == 0
-    assert run("check", "pkg").code == 0
-
-
-def test_the_settings_name_the_templates(project: Path, override: Path) -> None:
-    text = f'[tool.mcpgen]\nrevisions = ["{NEWEST}"]\nparts = ["types"]\noutput = "pkg"\n'
-    (project / "pyproject.toml").write_text(text)
-    assert run("-q").code == 0
-    (project / "pyproject.toml").write_text(f'{text}templates = "own"\n')
-    begin_with(override, "# ours")
-    assert run("check", "-q").code == 1
-    assert run().code == 0
-    assert "# ours" in (project / "pkg" / MODULE).read_text()
-    assert run("check", "-q").code == 0
-
-
-OUTSIDE = {
-    "a class": "{{ revision.__class__.__mro__ | length }}",
-    "the globals of a function": "{{ cycler.__init__.__globals__.os.getcwd() | literal }}",
-    "the globals of a filter": "{{ literal.__globals__ | length }}",
-    "the frame of a generator": "{{ (package.revisions | map(attribute='x')).gi_frame }}",
-    "a format of attributes": "{{ '{0.__class__}'.format(revision) | literal }}",
-    "another name of an attribute": "{{ (revision | attr('__class__')).__mro__ | length }}",
-    "the schema that values were made from": "{{ revision.models.normal.definitions | length }}",
-    "a list of its own": "{% set _ = [].append(1) %}",
-}
-
-
-@pytest.mark.parametrize("case", OUTSIDE)
-def test_a_template_reaches_nothing_outside_itself(
-    project: Path, override: Path, case: str
-) -> None:
-    begin_with(override, OUTSIDE[case])
-    done = generate()
-    assert done.code == 2
-    [line] = done.err.splitlines()
-    assert line.startswith(f"mcpgen: error: own/{METHODS}:1: ")
-    assert not (project / "pkg").exists()
 
 
 def test_an_item_of_a_mapping_is_no_attribute_of_it() -> None:
@@ -390,32 +354,3 @@ def test_the_innermost_template_of_an_error_is_named(tmp_path: Path) -> None:
     (tmp_path / "b.jinja").write_text("\n\n\n{% if %}", "utf-8")
     with pytest.raises(TemplateError, match=r"b\.jinja:4: "):
         templates.render("a.jinja", tmp_path)
-
-
-def test_overrides_are_accepted_only_where_there_are_some(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="expected an override, got no file"):
-        overrides.accept(METHODS, tmp_path)
-    with pytest.raises(UsageError, match="expected a directory with templates, got none"):
-        overrides.digests(tmp_path / "none")
-    assert overrides.copy(METHODS, tmp_path / "new") == tmp_path / "new" / METHODS
-    (tmp_path / "new" / overrides.ORIGINALS / METHODS).write_text("old", "utf-8")
-    assert overrides.states(tmp_path / "new") == {METHODS: "outdated"}
-    overrides.accept(METHODS, tmp_path / "new")
-    assert overrides.states(tmp_path / "new") == {METHODS: "current"}
-    assert overrides.changes(tmp_path / "new") == ""
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(OutputError, match="Not a directory"):
-        overrides.copy(METHODS, tmp_path / "file")
-
-
-def test_an_outdated_override_names_the_number_of_changed_lines(tmp_path: Path) -> None:
-    (tmp_path / "pkg").mkdir()
-    overrides.copy(METHODS, tmp_path)
-    original = tmp_path / overrides.ORIGINALS / METHODS
-    lines = original.read_text("utf-8").splitlines(keepends=True)
-    original.write_text("".join(["new\n", *lines[:-1]]), "utf-8")
-    with pytest.raises(TemplateError, match=r"changed lines since: 2\); see mcpgen templates"):
-        overrides.read(tmp_path, tmp_path / "pkg")
-    overrides.accept(METHODS, tmp_path)
-    read = overrides.read(tmp_path, tmp_path / "pkg")
-    assert (read.directory, read.path, [*read.digests]) == (tmp_path, "..", [METHODS])

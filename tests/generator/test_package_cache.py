@@ -21,7 +21,6 @@ from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection
 from mcpgen.package import package_cache
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.render import models
 
 pytestmark = pytest.mark.costly
 
@@ -39,38 +38,40 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache.folder()
 
 
-def packages(place: Path) -> list[Path]:
-    """The packages in a cache."""
-    return sorted(place.glob("package-*")) if place.exists() else []
-
-
 def build_package(request: BuildRequest) -> tuple[Mapping[str, str], list[str]]:
     """A package and the notes about its schemas."""
     notes: list[str] = []
     return package_cache.build_package(request, notes.append), notes
 
 
-def test_a_package_that_was_built_before_comes_out_of_the_cache(place: Path) -> None:
-    first = build_package(REQUEST)
-    [path] = packages(place)
-    before = path.stat().st_ino
-    assert build_package(REQUEST) == first
-    assert path.stat().st_ino == before
+def entries(place: Path, kind: str) -> dict[str, int]:
+    """The entries of a kind: an entry that is written again is another file."""
+    return {path.name: path.stat().st_ino for path in place.glob(f"{kind}-*")}
 
 
-def test_models_that_another_package_has_come_out_of_the_cache(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    wanted = replace(REQUEST, selection=selection(("protocol",)))
+def test_a_package_and_its_models_come_out_of_the_cache(place: Path) -> None:
+    other = replace(REQUEST, selection=selection(("protocol",)))
     with cache.disable():
-        expected = build_package(wanted)
-    build_package(REQUEST)
-    kept = sorted(place.glob("models-*"))
-    assert len(kept) == 1
-    monkeypatch.setattr(sys, "executable", "/bin/false")  # no process could make them again
-    monkeypatch.setattr(models, "source_of", None)
-    assert build_package(wanted) == expected
-    assert sorted(place.glob("models-*")) == kept
+        expected = build_package(REQUEST), build_package(other)
+    assert not place.exists()
+    first = build_package(REQUEST)
+    kept = {kind: entries(place, kind) for kind in ("package", "models")}
+    assert [len(each) for each in kept.values()] == [1, 1]
+    assert (first, build_package(REQUEST)) == (expected[0],) * 2
+    assert {kind: entries(place, kind) for kind in kept} == kept
+    assert build_package(other) == expected[1]
+    assert entries(place, "models") == kept["models"]
+
+
+def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, place: Path) -> None:
+    definitions = definitions_of(OLDEST)
+    definitions["Tool"]["properties"]["colour"] = {"type": "string"}
+    source = schema_sources.of_file(save_schema(tmp_path, definitions))
+    request = BuildRequest("pkg", (source,), selection=TYPES)
+    first = build_package(request)
+    assert first[1]
+    assert build_package(request) == first
+    assert len(entries(place, "package")) == 1
 
 
 def test_templates_that_were_compiled_come_out_of_the_cache(place: Path, tmp_path: Path) -> None:
@@ -92,17 +93,6 @@ def test_templates_that_were_compiled_come_out_of_the_cache(place: Path, tmp_pat
             entry.write_bytes(b"damaged")
 
 
-def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, place: Path) -> None:
-    definitions = definitions_of(OLDEST)
-    definitions["Tool"]["properties"]["colour"] = {"type": "string"}
-    source = schema_sources.of_file(save_schema(tmp_path, definitions))
-    request = BuildRequest("pkg", (source,), selection=TYPES)
-    first = build_package(request)
-    assert first[1]
-    assert build_package(request) == first
-    assert len(packages(place)) == 1
-
-
 def test_packages_with_other_inputs_or_options_are_built_anew(tmp_path: Path, place: Path) -> None:
     path = save_schema(tmp_path, definitions_of(OLDEST))
     requests = [
@@ -113,17 +103,12 @@ def test_packages_with_other_inputs_or_options_are_built_anew(tmp_path: Path, pl
         replace(REQUEST, sources=(schema_sources.of_file(path),)),
     ]
     texts = [json.dumps(build_package(request)[0]) for request in requests]
-    assert len(packages(place)) == len(requests)
-    assert len(set(texts)) == len(requests)
-
-
-def test_a_revision_that_is_added_is_another_input(tmp_path: Path, place: Path) -> None:
-    build_package(REQUEST)
+    assert len({*texts}) == len(requests) == len(entries(place, "package"))
     own = tmp_path / "own"
     shutil.copytree(paths.schema_dir(), own)
     with paths.own_schemas(own):
         build_package(REQUEST)
-    assert len(packages(place)) == 2
+    assert len(entries(place, "package")) == len(requests) + 1
 
 
 @pytest.mark.parametrize("way", ["option", "variable"])
@@ -164,41 +149,19 @@ def test_a_cache_that_cannot_be_written_is_no_error(place: Path) -> None:
     assert cache.read("some", KEY) is None
 
 
-def test_the_entries_that_were_not_used_for_longest_are_removed(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cache, "MAX_BYTES", 3 * 45)  # of entries of 32 + 11 bytes
-    keys = [f"{number}" * 64 for number in range(4)]
-    for age, key in enumerate(keys):
-        cache.write("some", key, key[:3].encode())
-        path = place / f"some-{key}.entry"
-        if path.exists():
-            os.utime(path, (1000 + age, 1000 + age))
-    assert [cache.read("some", key) is not None for key in keys] == [False, True, True, True]
-
-
-def test_an_entry_that_was_read_is_kept_longer(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cache, "MAX_BYTES", 100)
-    for age, key in enumerate("ab"):
-        cache.write("some", key, b"abc")
-        os.utime(place / f"some-{key}.entry", (1000 + age, 1000 + age))
-    assert cache.read("some", "a") == b"abc"
-    cache.write("some", "c", b"abc")
-    assert [cache.read("some", key) is not None for key in "abc"] == [True, False, True]
-
-
 @pytest.mark.parametrize("more", [0, 1])
-def test_all_entries_have_32_mebibytes_at_most(place: Path, more: int) -> None:
-    cache.write("some", "a", b"content")
-    [first] = place.iterdir()
-    other = place / "some-b.entry"
-    other.touch()
-    os.truncate(other, 32 * 1024 * 1024 - first.stat().st_size + more)
-    os.utime(other, (1000, 1000))
-    cache.write("some", "a", b"content")
-    assert other.exists() == (more == 0)
+def test_the_entry_that_was_not_used_for_longest_is_removed(place: Path, more: int) -> None:
+    for age, key in enumerate("ab"):
+        cache.write("some", key, b"content")
+        os.utime(place / f"some-{key}.entry", (1000 + age, 1000 + age))
+    assert cache.read("some", "a") == b"content"  # so it is newer than b
+    large = place / "some-c.entry"
+    large.touch()
+    os.truncate(large, cache.MAX_BYTES - 3 * (place / "some-a.entry").stat().st_size + more)
+    cache.write("some", "d", b"content")
+    kept = [key for key in "abd" if cache.read("some", key) is not None]
+    assert kept == (["a", "d"] if more else ["a", "b", "d"])
+    assert large.exists()
     assert place.stat().st_mode & 0o777 == 0o700
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -71,15 +72,15 @@ def edit(*edits: tuple[str, str], path: str = MODELS) -> None:
     Path(path).write_text(text, "utf-8")
 
 
+def contents(folder: str = "pkg") -> dict[str, bytes]:
+    """The bytes of every file."""
+    files = (path for path in Path(folder).rglob("*") if path.is_file())
+    return {str(path): path.read_bytes() for path in files}
+
+
 def texts(folder: str = "pkg") -> dict[str, str]:
     """The text of every file."""
-    files = (path for path in Path(folder).rglob("*") if path.is_file())
-    return {str(path): path.read_text("utf-8") for path in files}
-
-
-def expect_current() -> None:
-    """The package is what mcpgen writes."""
-    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
+    return {path: data.decode() for path, data in contents(folder).items()}
 
 
 @pytest.mark.usefixtures("project")
@@ -90,11 +91,11 @@ def test_any_edit_lasts_through_another_generation(case: str) -> None:
     edited = Path(path).read_text("utf-8")
     assert run("-q", "patch", "pkg").code == 0
     assert Path(path).read_text("utf-8") == edited
-    expect_current()
+    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
     words = ("-q", "-r", "latest", "-r", OLDEST, "--parts", "types", "-o", "pkg")
     assert run(*words).code == 0
     assert change[1] in Path(path).read_text("utf-8")
-    expect_current()
+    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
     assert run("-q", "update", "pkg", "--revision", "latest").code == 0
     assert Path(path).read_text("utf-8") == edited
 
@@ -120,25 +121,24 @@ def test_a_second_patch_has_the_edits_of_both_times() -> None:
     assert result == {"directory": "pkg", "file": PATCH, "hunks": {f"{FOLDER}/models.py": 2}}
     text = Path(PATCH).read_text("utf-8")
     assert all(f"+    {new}" in text or new in text for _, new in (DOCSTRING, BODY))
-    expect_current()
+    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
 
 
 @pytest.mark.usefixtures("project")
 def test_edits_that_are_undone_take_the_patch_away() -> None:
     before = texts()
+    assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
     edit(DOCSTRING)
     run("-q", "patch", "pkg")
     edit((DOCSTRING[1], DOCSTRING[0]))
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
     assert not Path(PATCH).exists()
     assert texts() == before
-
-
-@pytest.mark.usefixtures("project")
-def test_a_package_without_edits_has_no_patch() -> None:
-    before = texts()
-    assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
-    assert texts() == before
+    edit(DOCSTRING)
+    run("-q", "patch", "pkg")
+    Path(PATCH).write_text("", "utf-8")  # an empty patch is as good as none
+    assert run("-q", "update", "pkg").code == 0
+    assert texts()[MODELS] == before[MODELS]
 
 
 @pytest.mark.usefixtures("project")
@@ -164,21 +164,6 @@ def test_edits_follow_a_module_to_the_revision_in_its_place() -> None:
 
 
 @pytest.mark.usefixtures("project")
-def test_edits_of_a_file_that_is_left_out_are_kept() -> None:
-    assert run("-q", "-r", "latest", "--parts", "protocol", "-o", "peer").code == 0
-    path = "peer/protocol/connection.py"
-    edit(("import", "import os\nimport"), path=path)
-    run("-q", "patch", "peer")
-    text = Path("peer.patch").read_text("utf-8")
-    done = run("update", "peer", "--parts", "types")
-    line = "peer.patch: protocol/connection.py is not in the package: its edits have no effect"
-    assert line in done.out
-    assert Path("peer.patch").read_text("utf-8") == text
-    assert run("-q", "update", "peer", "--parts", "protocol").code == 0
-    assert "import os\nimport" in Path(path).read_text("utf-8")
-
-
-@pytest.mark.usefixtures("project")
 def test_a_conflict_shows_both_sides_and_writes_nothing(snapshot: SnapshotAssertion) -> None:
     edit(DOCSTRING, METHOD)
     run("-q", "patch", "pkg")
@@ -200,7 +185,7 @@ def test_check_sees_a_patch_that_changed_and_update_applies_it() -> None:
     assert json.loads(run("check", "pkg", "--json").out)["patch_changed"] is True
     assert run("-q", "update", "pkg").code == 0
     assert "Their hints" in Path(MODELS).read_text("utf-8")
-    expect_current()
+    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
 
 
 @pytest.mark.usefixtures("project")
@@ -211,17 +196,7 @@ def test_a_patch_that_is_gone_is_asked_for() -> None:
     done = run("check", "pkg")
     assert (done.code, "is not there: name it with --patch FILE" in done.err) == (2, True)
     assert run("-q", "update", "pkg", "--patch", "moved.patch").code == 0
-    expect_current()
-
-
-@pytest.mark.usefixtures("project")
-def test_an_empty_patch_is_as_good_as_none() -> None:
-    before = texts()
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
-    Path(PATCH).write_text("", "utf-8")
-    assert run("-q", "update", "pkg").code == 0
-    assert texts()[MODELS] == before[MODELS]
+    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
 
 
 @pytest.mark.usefixtures("project")
@@ -241,42 +216,38 @@ def test_the_settings_of_a_project_name_the_patch() -> None:
     assert run("check", "-q").code == 0
 
 
-def remove_file() -> None:
-    Path(MODELS).unlink()
-
-
-def other_bytes() -> None:
-    Path(MODELS).write_bytes(b"\xff\xfe")
-
-
-def another_version() -> None:
-    """Record a file as an earlier mcpgen would have written it."""
-    edit(DOCSTRING)
+def change_record(**changes: Any) -> None:
+    """Change the manifest, as an earlier mcpgen would have written it."""
     path = Path("pkg", manifest.NAME)
     record = json.loads(path.read_text("utf-8"))
-    record["files"][f"{FOLDER}/methods.py"] = "0" * 64
-    path.write_text(json.dumps(record), "utf-8")
+    path.write_text(json.dumps(record | changes | {"files": record["files"] | changes["files"]}))
 
 
-def with_rules() -> None:
-    """Record rules, as a package of an earlier mcpgen may have."""
-    path = Path("pkg", manifest.NAME)
-    record = json.loads(path.read_text("utf-8"))
-    record["adopted"] = {"file": "../pkg.adopted.toml", "digest": ""}
-    path.write_text(json.dumps(record), "utf-8")
-
-
-def another_patch() -> None:
-    edit(DOCSTRING)
-    Path(PATCH).write_text("", "utf-8")
-
-
-REFUSED = {
-    "a file that was removed": (remove_file, "models.py, which is not there: mcpgen update pkg"),
-    "bytes that are no text": (other_bytes, "models.py: expected text in UTF-8, got other bytes"),
-    "another version": (another_version, f"edits alone, but {FOLDER}/methods.py would be written"),
-    "rules of before": (with_rules, "mcpgen.json#/adopted: expected a patch in its place: "),
-    "another patch": (another_patch, "pkg.patch: expected no patch that the package is made"),
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "a file that was removed": (
+        lambda: Path(MODELS).unlink(),
+        "models.py, which is not there: mcpgen update pkg",
+    ),
+    "bytes that are no text": (
+        lambda: Path(MODELS).write_bytes(b"\xff\xfe"),
+        "models.py: expected text in UTF-8, got other bytes",
+    ),
+    "many bytes": (
+        lambda: edit(("#", f"# {'x' * patches.MAX_BYTES}\n#")),
+        f"expected edits of {patches.MAX_BYTES} bytes at most, got more",
+    ),
+    "another version": (
+        lambda: (edit(DOCSTRING), change_record(files={f"{FOLDER}/methods.py": "0" * 64})),
+        f"edits alone, but {FOLDER}/methods.py would be written",
+    ),
+    "rules of before": (
+        lambda: change_record(adopted={"file": "../pkg.adopted.toml", "digest": ""}, files={}),
+        "mcpgen.json#/adopted: expected a patch in its place: ",
+    ),
+    "another patch": (
+        lambda: (edit(DOCSTRING), Path(PATCH).touch()),
+        "pkg.patch: expected no patch that the package is made",
+    ),
     "no package": (lambda: shutil.rmtree("pkg"), "pkg: expected a package of mcpgen's, got no "),
 }
 
@@ -286,11 +257,10 @@ REFUSED = {
 def test_edits_that_no_patch_can_describe_are_refused(case: str) -> None:
     prepare, text = REFUSED[case]
     prepare()
-    before = texts() if case != "bytes that are no text" else {}
+    before = contents()
     done = run("patch", "pkg")
-    assert done.code in (1, 2)
-    assert text in done.err
-    assert before == {} or texts() == before
+    assert (done.code in (1, 2), text in done.err) == (True, True), done.err
+    assert contents() == before
 
 
 @pytest.mark.usefixtures("project")
@@ -303,7 +273,7 @@ def test_a_patch_can_lie_elsewhere_but_in_one_file_only() -> None:
     done = run("patch", "pkg", "--patch", "others.patch")
     assert (done.code, "no other patch than own.patch" in done.err) == (2, True)
     assert run("-q", "patch", "pkg").code == 0
-    expect_current()
+    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
 
 
 @pytest.mark.usefixtures("project")
@@ -312,7 +282,11 @@ def test_a_patch_is_put_back_if_the_package_cannot_be_written(
 ) -> None:
     edit(DOCSTRING)
     before = texts()
-    monkeypatch.setattr("pathlib.Path.rename", _refuse_rename)
+
+    def refuse(path: Path, target: Path) -> Path:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.rename", refuse)
     done = run("patch", "pkg")
     assert (done.code, "nothing was written" in done.err) == (2, True)
     assert {path: texts().get(path) for path in before} == before
@@ -337,28 +311,6 @@ def test_a_distant_patch_is_written_only_if_it_is_named(
     assert [path.name for path in far.parent.iterdir()] == ["own.patch"]
 
 
-@pytest.mark.usefixtures("project")
-def test_edits_of_a_package_with_old_modules_become_a_patch() -> None:
-    few = ("--parts", "types")
-    assert run("-q", "-r", OLDEST, "-r", NEWEST, *few, "-o", "pkg").code == 0
-    assert run("-q", "update", "pkg", "-r", NEWEST, "--keep-old-modules").code == 0
-    edit(DOCSTRING)
-    assert run("patch", "pkg").code == 0
-    assert Path(f"pkg/r{OLDEST.replace('-', '_')}/models.py").is_file()
-
-
-@pytest.mark.usefixtures("project")
-def test_edits_of_many_bytes_are_refused() -> None:
-    edit(("#", f"# {'x' * 2**20}\n#"))
-    done = run("patch", "pkg")
-    assert (done.code, "expected edits of 1048576 bytes at most, got more" in done.err) == (2, True)
-    assert not Path(PATCH).exists()
-
-
-def _refuse_rename(path: Path, target: Path) -> Path:
-    raise PermissionError(13, "Permission denied")
-
-
 def patch_of(text: str) -> Patch:
     return Patch.of(Path("pkg.patch"), Path("pkg"), text)
 
@@ -367,11 +319,19 @@ LINES = st.lists(st.sampled_from(("a", "b", "c", "- d", "+ e", "--- f", "@@ g", 
 TEXTS = st.tuples(LINES, st.booleans()).map(lambda each: "\n".join(each[0]) + "\n" * each[1])
 
 
+def apply(patch: str, now: str, report: Callable[[str], object] = pytest.fail) -> str:
+    """A module after the hunks of a patch."""
+    return patches.apply_patch(patch_of(patch), {"m.py": now}, report)["m.py"]
+
+
+def difference(before: str, after: str) -> str:
+    """A patch of one module."""
+    return patches.difference({"m.py": before}, {"m.py": after})
+
+
 @given(TEXTS.filter(bool), TEXTS)
 def test_a_patch_gives_the_edited_text_again(before: str, after: str) -> None:
-    written = {"m.py": before}
-    patch = patch_of(patches.difference(written, {"m.py": after}))
-    assert patches.apply_patch(patch, written, pytest.fail) == {"m.py": after}
+    assert apply(difference(before, after), before) == after
 
 
 @pytest.mark.parametrize(
@@ -398,138 +358,96 @@ def test_edits_go_to_the_same_module_of_another_revision(
 NUMBERED = "".join(f"line {number}\n" for number in range(200))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_edits_and_changes_elsewhere_go_together(seed: int) -> None:
-    chance = random.Random(seed)
-    ours, theirs = chance.sample(range(10, 190, 10), 2)
-    mine = NUMBERED.replace(f"line {ours}\n", "mine\n")
-    patch = patch_of(patches.difference({"m.py": NUMBERED}, {"m.py": mine}))
-    change = chance.choice(("", "changed\n", f"line {theirs}\nadded\n"))
-    now = NUMBERED.replace(f"line {theirs}\n", change)
-    merged = patches.apply_patch(patch, {"m.py": now}, pytest.fail)
-    assert merged == {"m.py": mine.replace(f"line {theirs}\n", change)}
+@given(st.sets(st.integers(0, 19), min_size=2, max_size=2), st.sampled_from(("", "changed\n")))
+def test_edits_and_changes_elsewhere_go_together(places: set[int], change: str) -> None:
+    ours, theirs = (f"line {10 * place}\n" for place in places)
+    patch = difference(NUMBERED, NUMBERED.replace(ours, "mine\n"))
+    for changed in (change, f"{theirs}added\n"):
+        now = NUMBERED.replace(theirs, changed)
+        assert apply(patch, now) == now.replace(ours, "mine\n")
 
 
 @pytest.mark.parametrize(
-    ("now", "why"),
+    ("now", "conflict"),
     [
-        (NUMBERED.replace("line 50\n", "line fifty\n"), "fits nowhere"),
-        (NUMBERED.replace("line 48\n", "").replace("line 47\n", ""), ""),
-        (NUMBERED.replace("line 49\n", ""), "fits nowhere"),
-        (NUMBERED.replace("line 47\n", "line 4.7\n"), ""),
-        (NUMBERED + NUMBERED, "fits several places"),
+        pytest.param(NUMBERED.replace("line 50\n", "other\n"), "fits nowhere", id="itself"),
+        pytest.param(NUMBERED.replace("line 49\n", ""), "fits nowhere", id="a neighbour is gone"),
+        pytest.param(NUMBERED + NUMBERED, "fits several places", id="twice"),
+        pytest.param(
+            NUMBERED.replace("line 48\n", "").replace("line 47\n", ""), "", id="context is gone"
+        ),
+        pytest.param(NUMBERED.replace("line 47\n", "line 4.7\n"), "", id="context changed"),
+        pytest.param(NUMBERED + "same\n" * 100, "", id="more below"),
     ],
-    ids=["itself", "context is gone", "a neighbour is gone", "context changed", "twice"],
 )
-def test_a_hunk_goes_where_its_own_lines_stand_once(now: str, why: str) -> None:
-    mine = NUMBERED.replace("line 50\n", "mine\n").replace("line 51\n", "line 51\nmore\n")
-    patch = patch_of(patches.difference({"m.py": NUMBERED}, {"m.py": mine}))
-    if not why:
-        assert (
-            "mine\nline 51\nmore\n"
-            in patches.apply_patch(patch, {"m.py": now}, pytest.fail)["m.py"]
-        )
+def test_a_hunk_goes_where_its_own_lines_stand_once(now: str, conflict: str) -> None:
+    mine = NUMBERED.replace("line 50\n", "mine\n").replace("line 150\n", "line 150\nmore\n")
+    patch = difference(NUMBERED, mine)
+    if not conflict:
+        expected = now.replace("line 50\n", "mine\n").replace("line 150\n", "line 150\nmore\n")
+        assert apply(patch, now) == expected
         return
     with pytest.raises(PatchError) as caught:
-        patches.apply_patch(patch, {"m.py": now}, pytest.fail)
-    assert f"m.py: the hunk for line 48 {why}\n<<<<<<< " in caught.value.details
-
-
-@pytest.mark.parametrize(
-    ("distance", "context"),
-    [(3, 3), (4, 6), (6, 6), (7, 12), (12, 12), (13, 25), (26, 50), (50, 50), (51, 51)],
-)
-def test_a_hunk_has_the_context_that_makes_it_unique(distance: int, context: int) -> None:
-    before = ["x\n"] * 200 + ["mark\n"] + ["x\n"] * 200
-    after = [*before]
-    after[200 + distance] = "y\n"
-    text = patches.difference({"m.py": "".join(before)}, {"m.py": "".join(after)})
-    above = text.partition("\n-")[0].splitlines()[3:]
-    assert len(above) == (context if context != 51 else 200 + distance)
-
-
-@pytest.mark.parametrize(("removed", "note"), [(37, False), (38, True)])
-def test_a_conflict_shows_forty_lines_of_each_side(removed: int, note: bool) -> None:
-    lines = NUMBERED.splitlines(keepends=True)[: removed + 3]
-    patch = patch_of(patches.difference({"m.py": "".join(lines)}, {"m.py": "".join(lines[-3:])}))
-    with pytest.raises(PatchError) as caught:
-        patches.apply_patch(patch, {"m.py": "other\n"}, pytest.fail)
-    assert ("\n... 1 more lines\n" in caught.value.details) is note
-    assert caught.value.details.endswith("\n======= as mcpgen writes it now\nother\n>>>>>>>")
-    assert f"line {min(removed + 2, 39)}\n" in caught.value.details
+        apply(patch, now)
+    assert f"m.py: the hunk for line 48 {conflict}\n<<<<<<< " in caught.value.details
 
 
 @pytest.mark.parametrize(
     ("edited", "changed", "fits"),
     [
-        *((0, 3, True), (0, 2, True), (0, 1, False)),
-        *((1, 0, False), (1, 4, True), (1, 3, True), (1, 2, False)),
-        *((9, 6, True), (9, 7, True), (9, 8, False)),
-        *((8, 9, False), (8, 5, True), (8, 6, True), (8, 7, False)),
+        *((0, 2, True), (0, 1, False), (1, 0, False), (1, 3, True), (1, 2, False)),
+        *((9, 7, True), (9, 8, False), (8, 9, False), (8, 6, True), (8, 7, False)),
     ],
 )
 def test_a_hunk_at_either_end_needs_its_neighbours(edited: int, changed: int, fits: bool) -> None:
-    before = [f"line {number}\n" for number in range(10)]
-    mine, now = [*before], [*before]
-    mine[edited], now[changed] = "mine\n", "theirs\n"
-    patch = patch_of(patches.difference({"m.py": "".join(before)}, {"m.py": "".join(mine)}))
+    before = "".join(f"{number}\n" for number in range(10))
+    now = before.replace(f"{changed}\n", "theirs\n")
+    patch = difference(before, before.replace(f"{edited}\n", "mine\n"))
     if fits:
-        now_mine = [*now]
-        now_mine[edited] = "mine\n"
-        merged = patches.apply_patch(patch, {"m.py": "".join(now)}, pytest.fail)
-        assert merged == {"m.py": "".join(now_mine)}
+        assert apply(patch, now) == now.replace(f"{edited}\n", "mine\n")
     else:
         with pytest.raises(PatchError, match="fit one place"):
-            patches.apply_patch(patch, {"m.py": "".join(now)}, pytest.fail)
+            apply(patch, now)
 
 
-def test_edits_of_one_file_do_not_move_each_other() -> None:
-    mine = NUMBERED.replace("line 20\n", "line 20\nmore\n").replace("line 150\n", "mine\n")
-    patch = patch_of(patches.difference({"m.py": NUMBERED}, {"m.py": mine}))
-    assert patches.apply_patch(patch, {"m.py": NUMBERED}, pytest.fail) == {"m.py": mine}
-
-
-def test_equal_lines_in_a_row_are_several_places() -> None:
-    patch = patch_of("--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-\n+x\n")
+def test_a_hunk_among_equal_lines_has_the_context_that_makes_it_unique() -> None:
+    before = "x\n" * 200 + "mark\n" + "x\n" * 200
+    for distance in (3, 4, 7, 13, 51, 150):
+        after = before.splitlines(keepends=True)
+        after[200 + distance] = "y\n"
+        assert apply(difference(before, "".join(after)), before) == "".join(after)
     with pytest.raises(PatchError) as caught:
-        patches.apply_patch(patch, {"m.py": "\n\n"}, pytest.fail)
+        apply("--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-\n+x\n", "\n\n")
     assert "m.py: the hunk for line 1 fits several places\n" in caught.value.details
 
 
-def test_a_conflict_shows_the_lines_that_are_most_alike() -> None:
-    before = "same\n" * 3 + "old\n" + "same\n" * 3
-    patch = patch_of(patches.difference({"m.py": before}, {"m.py": before.replace("old", "new")}))
-    with pytest.raises(PatchError) as caught:
-        patches.apply_patch(patch, {"m.py": NUMBERED + "same\n" * 100}, pytest.fail)
-    now = caught.value.details.partition("======= as mcpgen writes it now\n")[2]
-    assert now == "same\n" * 7 + ">>>>>>>"
-
-
-def test_a_patch_has_two_thousand_hunks_at_most() -> None:
-    text = "--- a/m.py\n+++ b/m.py\n" + "@@ -1 +1 @@\n-x\n+y\n" * patches.MAX_HUNKS
-    assert [len(each) for each in patch_of(text).files()] == [2000]
-
-
-@pytest.mark.parametrize("count", [10, 11, 2000])
-def test_ten_conflicts_are_shown_and_all_are_counted(count: int) -> None:
-    hunks = "".join(f"@@ -1 +1 @@\n-{number}\n+y\n" for number in range(count))
-    with pytest.raises(PatchError, match=f", got {count} in conflict") as caught:
-        patches.apply_patch(
-            patch_of(f"--- a/m.py\n+++ b/m.py\n{hunks}"), {"m.py": "x\n"}, pytest.fail
-        )
-    details = caught.value.details
-    assert details.count("<<<<<<<") == 10
-    assert details.endswith(f"\n... {count - 10} more conflicts") is (count > 10)
-
-
-@pytest.mark.parametrize("before", [1, 40, 300, 40_000])
+@pytest.mark.parametrize("before", [1, 300, 40_000])
 def test_a_hunk_with_much_context_fits_by_less_of_it(before: int) -> None:
     gone = "".join(f" gone {number}\n" for number in range(before))
     count = before + 5
     text = f"@@ -1,{count} +1,{count} @@\n{gone} one\n-two\n+mine\n three\n gone\n gone too\n"
-    patch = patch_of(f"--- a/m.py\n+++ b/m.py\n{text}")
-    merged = patches.apply_patch(patch, {"m.py": "zero\none\ntwo\nthree\nfour\n"}, pytest.fail)
-    assert merged == {"m.py": "zero\none\nmine\nthree\nfour\n"}
+    now = "zero\none\ntwo\nthree\nfour\n"
+    patched = apply(f"--- a/m.py\n+++ b/m.py\n{text}", now)
+    assert patched == now.replace("two", "mine")
+
+
+def test_a_conflict_shows_some_lines_of_each_side_and_counts_all() -> None:
+    lines = NUMBERED.splitlines(keepends=True)[:60]
+    with pytest.raises(PatchError) as caught:
+        apply(difference("".join(lines), "".join(lines[-3:])), "other\n")
+    details = caught.value.details
+    assert "\n... 20 more lines\n" in details
+    assert details.endswith("\n======= as mcpgen writes it now\nother\n>>>>>>>")
+    before = "same\n" * 3 + "old\n" + "same\n" * 3
+    with pytest.raises(PatchError) as caught:  # the lines that are most alike
+        apply(difference(before, before.replace("old", "new")), NUMBERED + "same\n" * 100)
+    assert caught.value.details.endswith("now\n" + "same\n" * 7 + ">>>>>>>")
+    hunks = "".join(f"@@ -1 +1 @@\n-{number}\n+y\n" for number in range(patches.MAX_HUNKS))
+    with pytest.raises(PatchError, match=f", got {patches.MAX_HUNKS} in conflict") as caught:
+        apply(f"--- a/m.py\n+++ b/m.py\n{hunks}", "x\n")
+    shown = caught.value.details.count("<<<<<<<")
+    assert caught.value.details.endswith(f"\n... {patches.MAX_HUNKS - shown} more conflicts")
+    assert 0 < shown < 50
 
 
 HOSTILE = {
@@ -548,7 +466,7 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_patch_is_refused_in_one_short_line(case: str) -> None:
     with pytest.raises(PatchError) as caught:
-        patches.apply_patch(patch_of(HOSTILE[case]), {"m.py": "x\n"}, pytest.fail)
+        apply(HOSTILE[case], "x\n")
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
 
@@ -560,9 +478,6 @@ def test_a_patch_of_many_bytes_is_not_read(tmp_path: Path) -> None:
     path.write_bytes(b"x" * 1_048_577)
     with pytest.raises(PatchError, match="bytes at most, got a larger one"):
         patches.read(path, tmp_path)
-
-
-def test_a_patch_that_is_no_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="expected a patch, got no file"):
         patches.read(tmp_path, tmp_path)
 

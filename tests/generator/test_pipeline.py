@@ -12,18 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen import schema
+from generator.selections import rendered
+from mcpgen import names, schema
 from mcpgen.errors import UsageError
 from mcpgen.model import schema_sources
+from mcpgen.model.choice import selection
 from mcpgen.package import build_request, manifest, pipeline
 
 pytestmark = pytest.mark.costly
 
 NAMES = [row.name for row in schema.revisions()]
+TYPES = selection(("types",))
+FEW = selection(features=("none",))
+"""All parts: what of a package depends on its schema, and little else."""
 
 
 @pytest.mark.parametrize(
-    ("names", "chosen"),
+    ("words", "chosen"),
     [
         (["latest"], [NAMES[-1]]),
         (["all"], NAMES),
@@ -32,25 +37,17 @@ NAMES = [row.name for row in schema.revisions()]
     ],
 )
 def test_revisions_are_chosen_by_name_once_and_in_order(
-    names: list[str], chosen: list[str]
+    words: list[str], chosen: list[str]
 ) -> None:
-    assert [source.revision for source in schema_sources.by_name(tuple(names))] == chosen
-
-
-@pytest.mark.parametrize("name", ["newest", "2025", ""])
-def test_an_unknown_name_is_refused(name: str) -> None:
+    assert [source.revision for source in schema_sources.by_name(tuple(words))] == chosen
     with pytest.raises(UsageError, match="unknown revision"):
-        schema_sources.by_name((name,))
-
-
-@pytest.mark.parametrize("name", ["pkg", "my_protocol", "_x", "r2d2"])
-def test_the_import_name_is_the_last_part_of_the_directory(tmp_path: Path, name: str) -> None:
-    assert build_request.package_name(tmp_path / name) == name
+        schema_sources.by_name((*words, "2025"))
 
 
 @pytest.mark.parametrize(
     ("place", "name"),
     [
+        *((name, name) for name in ("pkg", "my_protocol", "_x", "r2d2")),
         ("src/acme/protocol", "acme.protocol"),
         ("app/acme/json", "acme.json"),
         ("app/acme/inner/mcp", "acme.inner.mcp"),
@@ -68,17 +65,13 @@ def test_the_import_name_begins_with_the_packages_around_it(
 
 @pytest.mark.parametrize(
     ("name", "proposal"),
-    [("my-pkg", "my_pkg"), ("class", "class_"), ("3d", "mcp_3d"), ("a.b c", "a_b_c")],
+    [
+        *(("my-pkg", "my_pkg"), ("class", "class_"), ("3d", "mcp_3d"), ("a.b c", "a_b_c")),
+        *((name, f"{name}_protocol") for name in ("json", *sorted(build_request.RUNTIME))),
+    ],
 )
 def test_a_name_that_cannot_be_imported_is_refused_with_another(name: str, proposal: str) -> None:
     with pytest.raises(UsageError, match=f"got '{name}'; try -o out/{proposal}$"):
-        build_request.package_name(Path("out") / name)
-
-
-@pytest.mark.parametrize("name", ["json", "asyncio", *sorted(build_request.RUNTIME)])
-def test_a_name_that_would_hide_a_module_is_refused_with_another(name: str) -> None:
-    expected = f"expected a name that no other module has, got '{name}'; try -o out/{name}_protocol"
-    with pytest.raises(UsageError, match=f"{expected}$"):
         build_request.package_name(Path("out") / name)
 
 
@@ -120,9 +113,6 @@ def test_a_package_is_python_with_a_manifest_of_every_file(
     for path, text in built_package.items():
         if path.endswith(".py"):
             ast.parse(text, path)
-
-
-def test_the_same_request_gives_the_same_bytes(built_package: Mapping[str, str]) -> None:
     request = build_request.BuildRequest("pkg", schema_sources.by_name((NAMES[0],)))
     assert pipeline.build(request) == built_package
 
@@ -133,7 +123,8 @@ def test_prose_of_a_file_comes_into_the_package(tmp_path: Path) -> None:
     path = tmp_path / NAMES[0] / "schema.json"
     path.parent.mkdir()
     path.write_text(json.dumps(document))
-    files = pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
+    request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),), selection=TYPES)
+    files = pipeline.build(request, form=dict)
     assert any("An unusual description of a tool." in text for text in files.values())
 
 
@@ -162,10 +153,8 @@ def undocumented_fields(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_field_has_a_docstring_unless_its_name_says_all(name: str) -> None:
-    request = build_request.BuildRequest("pkg", schema_sources.by_name((name,)))
-    models = [text for path, text in pipeline.build(request).items() if path.endswith("/models.py")]
-    assert len(models) == 1
-    fields = list(undocumented_fields(models[0]))
+    models = rendered("types", "all", (name,))[f"{names.folder(name)}/models.py"]
+    fields = list(undocumented_fields(models))
     assert fields
     assert [row for row in fields if row.split(".")[1] not in NEEDS_NO_DOCSTRING] == []
 
@@ -189,8 +178,8 @@ def code_of(files: Mapping[str, str], same: AbstractSet[str]) -> dict[str, str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_official_file_gives_the_code_of_its_revision(spec: Path, name: str) -> None:
     official = schema_sources.of_file(spec / "schema" / name / "schema.json")
-    ours = build_request.BuildRequest("pkg", schema_sources.by_name((name,)))
-    theirs = build_request.BuildRequest("pkg", (official,))
+    ours = build_request.BuildRequest("pkg", schema_sources.by_name((name,)), selection=FEW)
+    theirs = build_request.BuildRequest("pkg", (official,), selection=FEW)
     package, official_package = (pipeline.build(each, form=dict) for each in (ours, theirs))
     same = {path for path, text in package.items() if official_package.get(path) == text}
     assert code_of(official_package, same) == code_of(package, same)

@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def save(folder: Path, **files: str) -> None:
-    """Write files by their names, with two underscores for a slash."""
+    """Write files by their paths."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,8 +89,9 @@ def test_front_matter_loops_chooses_and_names(folder: Path) -> None:
 
 
 def test_the_sole_revision_is_there_without_a_loop(folder: Path) -> None:
-    save(folder, **{"a.txt.jinja": "{{ revision.name }}"})
-    assert rendered(folder)["a.txt"] == NEWEST
+    save(folder, **{"render.toml": '[values]\nbase = "Model"\n'})
+    save(folder, **{"a.txt.jinja": "{{ revision.name }} {{ values.base }}"})
+    assert rendered(folder)["a.txt"] == f"{NEWEST} Model"
     done = render("-r", "all", "--force")
     assert done.err == "mcpgen: error: own/a.txt.jinja:1: 'revision' is undefined (a.txt)\n"
 
@@ -149,18 +150,15 @@ def test_a_naming_policy_holds_everywhere(folder: Path) -> None:
     assert names["annotations"] == "annotations_"
 
 
-CASES = {"snake": "mime_type", "camel": "mimeType", "pascal": "MimeType", "wire": "mimeType"}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_attributes_have_the_case_of_the_policy(folder: Path, case: str) -> None:
-    template = (
-        "{% for each in revision.types_by_name.TextResourceContents.members %}"
-        "{{ each.name }} {{ each.python_name }}\n{% endfor %}"
-    )
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [("snake", "mime_type"), ("camel", "mimeType"), ("pascal", "MimeType"), ("wire", "mimeType")],
+)
+def test_attributes_have_the_case_of_the_policy(folder: Path, case: str, name: str) -> None:
+    members = "revision.types_by_name.TextResourceContents.members"
+    template = f"{{{{ {members} | map(attribute='python_name') | join(' ') }}}}"
     save(folder, **{"render.toml": f'[naming]\nattributes = "{case}"\n', "a.txt.jinja": template})
-    rows = dict(line.split() for line in rendered(folder)["a.txt"].splitlines())
-    assert rows["mimeType"] == CASES[case]
+    assert name in rendered(folder)["a.txt"].split()
 
 
 def test_inline_types_have_names_of_the_table_or_a_suffix(folder: Path) -> None:
@@ -220,13 +218,6 @@ def test_errata_of_the_folder_come_after_those_of_mcpgen(folder: Path) -> None:
     assert "additionalProperties/type: expected [" in done.err
 
 
-def test_values_of_the_settings_reach_the_templates(folder: Path) -> None:
-    save(
-        folder, **{"render.toml": '[values]\nbase = "Model"\n', "a.txt.jinja": "{{ values.base }}"}
-    )
-    assert rendered(folder)["a.txt"] == "Model"
-
-
 FILTERS = {
     "{{ 'a\"b' | literal }}": "'a\"b'",
     "{{ 'tools/call' | constant }} {{ 'tools/call' | pascal }}": "TOOLS_CALL ToolsCall",
@@ -277,7 +268,10 @@ WRONG = {
     ),
     "a bad condition": ("{#---\nwhere = 'type.x'\n---#}", "own/{type}.py.jinja:2: type.x: "),
     "a bad expression": ("{#---\nwhere = 'type ='\n---#}", "own/{type}.py.jinja:2: type =: "),
-    "no TOML": ("{#---\n\nloop =\n---#}", "own/{type}.py.jinja#: expected TOML text, got Invalid"),
+    "no TOML": (
+        "{#---\n\nloop =\n---#}",
+        "own/{type}.py.jinja#: expected TOML text, got Invalid value (at line 3, column 7)",
+    ),
     "no end of front matter": ("{#---\nloop = 'type'\n", "own/{type}.py.jinja:1: Missing end of"),
     "a wrong operation": ("\n{{ type.members + 1 }}", "own/{type}.py.jinja:2: can only concat"),
     "a value that a filter refuses": (
@@ -319,11 +313,6 @@ def test_an_error_in_a_macro_names_the_file_of_the_macro(folder: Path, case: str
     assert render().err.startswith(f"mcpgen: error: {expected}")
 
 
-def test_an_error_of_toml_has_the_line_of_the_template(folder: Path) -> None:
-    save(folder, **{"a.txt.jinja": "{#---\n\nloop =\n---#}"})
-    assert "(at line 3, column 7)" in render().err
-
-
 def test_files_and_folders_of_the_output_have_paths_of_their_own(folder: Path) -> None:
     save(folder, **{"a.jinja": "x", "a/b.txt": "y"})
     expected = "own/a/b.txt: expected a folder a for a/b.txt, got a file, which a.jinja makes"
@@ -336,57 +325,58 @@ def test_files_and_folders_of_the_output_have_paths_of_their_own(folder: Path) -
     assert render().err.endswith("own: expected no file mcpgen-render.json, which is the record\n")
 
 
-CODE = {
+OWN_CODE = {
     "a formatter that fails": (
-        "import sys; sys.exit('no such style')",
-        "own/a.py.jinja: python: could not format a.py: no such style\n",
+        {"code": "import sys; sys.exit('no such style')"},
+        "own/a.py.jinja: PYTHON: could not format a.py: no such style\n",
     ),
     "a formatter that says nothing": (
-        "import sys; sys.exit(3)",
-        "own/a.py.jinja: python: could not format a.py: exit code 3\n",
+        {"code": "import sys; sys.exit(3)"},
+        "own/a.py.jinja: PYTHON: could not format a.py: exit code 3\n",
     ),
     "a formatter that prints other bytes": (
-        "import sys; sys.stdout.buffer.write(bytes([255]))",
-        "own/a.py.jinja: python: expected a.py in UTF-8 on its output, got other bytes\n",
+        {"code": "import sys; sys.stdout.buffer.write(bytes([255]))"},
+        "own/a.py.jinja: PYTHON: expected a.py in UTF-8 on its output, got other bytes\n",
+    ),
+    "no formatter": (
+        {"render.toml": 'formatter = ["no-such-program"]'},
+        "own/a.py.jinja: no-such-program: could not format a.py: ",
+    ),
+    "no module of filters": (
+        {"render.toml": 'filters = "f.py"'},
+        "own/f.py: expected a module of Python in the folder, got none\n",
+    ),
+    "a module of others": (
+        {"render.toml": 'filters = "../g.py"', "../g.py": ""},
+        "own/../g.py: expected a module of Python in the folder",
+    ),
+    "filters with bad syntax": (
+        {"render.toml": 'filters = "f.py"', "f.py": "\ndef f(:\n"},
+        "own/f.py:2: SyntaxError: invalid syntax\n",
+    ),
+    "filters that raise an error": (
+        {"render.toml": 'filters = "f.py"', "f.py": "\n\n1 / 0\n"},
+        "own/f.py:3: ZeroDivisionError: division by zero\n",
+    ),
+    "a filter that fails": (
+        {
+            "render.toml": 'filters = "f.py"',
+            "f.py": "def f(x):\n    return x + 1\n",
+            "a.py.jinja": "{{ 'a' | f }}",
+        },
+        "own/a.py.jinja:1: can only concatenate str",
     ),
 }
+"""Files of the folder, or the code of a formatter, with the error."""
 
 
-@pytest.mark.parametrize("case", CODE)
-def test_a_formatter_that_fails_is_named_with_the_template(folder: Path, case: str) -> None:
-    program, expected = CODE[case]
-    command = json.dumps([sys.executable, "-c", program])
-    save(folder, **{"render.toml": f"formatter = {command}", "a.py.jinja": "x = 1\n"})
-    assert render("--trusted").err == f"mcpgen: error: {expected}".replace("python", sys.executable)
-    save(folder, **{"render.toml": 'formatter = ["no-such-program"]'})
-    at = "own/a.py.jinja: no-such-program: could not format a.py: "
-    assert render("--trusted").err.startswith(f"mcpgen: error: {at}")
-
-
-FILTER_MODULES = {
-    "no file": (None, "own/f.py: expected a module of Python in the folder, got none\n"),
-    "bad syntax": ("\ndef f(:\n", "own/f.py:2: SyntaxError: invalid syntax\n"),
-    "an error": ("\n\n1 / 0\n", "own/f.py:3: ZeroDivisionError: division by zero\n"),
-}
-
-
-@pytest.mark.parametrize("case", FILTER_MODULES)
-def test_filters_that_cannot_be_imported_are_named_with_the_line(folder: Path, case: str) -> None:
-    text, expected = FILTER_MODULES[case]
-    save(folder, **{"render.toml": 'filters = "f.py"', "a.txt.jinja": "x"})
-    if text is not None:
-        save(folder, **{"f.py": text})
-    assert render("--trusted").err == f"mcpgen: error: {expected}"
-
-
-def test_a_filter_that_fails_is_named_with_its_line(folder: Path) -> None:
-    save(folder, **{"f.py": "def f(x):\n    return x + 1\n", "render.toml": 'filters = "f.py"'})
-    save(folder, **{"a.txt.jinja": "{{ 'a' | f }}"})
-    done = render("--trusted")
-    assert "own/a.txt.jinja:1: can only concatenate str" in done.err
-    save(folder.parent, **{"g.py": "def f(x):\n    return x\n"})
-    save(folder, **{"render.toml": 'filters = "../g.py"'})
-    assert "own/../g.py: expected a module of Python in the folder" in render("--trusted").err
+@pytest.mark.parametrize("case", OWN_CODE)
+def test_code_of_the_folder_that_fails_is_named_with_its_place(folder: Path, case: str) -> None:
+    files, expected = OWN_CODE[case]
+    command = json.dumps([sys.executable, "-c", files.get("code", "")])
+    save(folder, **{"render.toml": f"formatter = {command}", "a.py.jinja": "x = 1\n", **files})
+    expected = expected.replace("PYTHON", sys.executable)
+    assert render("--trusted").err.startswith(f"mcpgen: error: {expected}")
 
 
 def test_literals_have_the_quotes_of_the_settings(folder: Path) -> None:
@@ -505,30 +495,6 @@ def test_a_watch_looks_at_templates_and_schemas(folder: Path) -> None:
     assert refused.err.endswith("--watch has no end, so it does not go with --json\n")
 
 
-def test_hand_edits_become_a_patch(folder: Path) -> None:
-    save(folder, **{"a.txt.jinja": "one\ntwo\nthree\n"})
-    assert render().code == 0
-    save(folder.parent / "out", **{"a.txt": "one\n2\nthree\n"})
-    done = run("patch", "out")
-    assert done.out == "a.txt: 1 hunk\nout.patch: 1 file; commit it with the package\n"
-    assert run("check", "out").code == 0
-    save(folder, **{"a.txt.jinja": "zero\none\ntwo\nthree\n"})
-    assert "would be written otherwise" in run("patch", "out").err
-    assert run("update", "-q", "out").code == 0
-    assert (folder.parent / "out" / "a.txt").read_text("utf-8") == "zero\none\n2\nthree\n"
-    save(folder.parent / "out", **{"a.txt": "zero\none\ntwo\nthree\n"})
-    assert run("patch", "out").out == "out: no edits\n"
-    assert not (folder.parent / "out.patch").exists()
-
-
-def test_files_of_the_user_are_not_overwritten(folder: Path) -> None:
-    save(folder, **{"a.txt.jinja": "x"})
-    save(folder.parent / "out", **{"a.txt": "mine", "b.txt": "mine"})
-    assert "edited by hand: a.txt" in render().err
-    assert render("--force").code == 0
-    assert (folder.parent / "out" / "b.txt").read_text("utf-8") == "mine"
-
-
 @pytest.mark.parametrize("out", [".", "own", "own/out"])
 def test_a_directory_that_holds_the_inputs_is_refused(folder: Path, out: str) -> None:
     save(folder, **{"a.txt.jinja": "x"})
@@ -567,23 +533,16 @@ def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
     assert run("-q").code == 0
     assert len([*(project / "src" / "acme" / "typed").glob("*.txt")]) == 2
     assert run("check", "-q").code == 0
-    save(project / "pages", **{"{revision}.txt.jinja": "new"})
+    save(project / "pages", **{"{revision}.txt.jinja": "new", "a.txt": "x"})
     assert run("check", "-q").code == 1
     assert run("update", "-q").code == 0
     assert run("check", "-q").code == 0
-    save(project / "pages", **{"{revision}.txt.jinja": "x", "a.txt": "x"})
-    (project / "pages" / "{revision}.txt.jinja").unlink()
-    assert run("-q").code == 0
-    save(
-        project, **{"pyproject.toml": text.replace('revisions = ["latest"]', 'revisions = ["all"]')}
-    )
+    others = text.replace('revisions = ["latest"]', 'revisions = ["all"]')
+    save(project, **{"pyproject.toml": others})
     done = run("check")
-    assert (done.code, done.out.splitlines()[0]) == (
-        1,
-        "the settings changed: revisions; run mcpgen",
-    )
+    changed = "the settings changed: revisions; run mcpgen"
+    assert (done.code, done.out.splitlines()[0]) == (1, changed)
     assert run("-q").code == 0
-    assert run("check", "-q").code == 0
     save(project, **{"pyproject.toml": text.replace('"docs/methods"', '"../methods"')})
     assert "#/tool/mcpgen/render/0/output" in run("check").err
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
+
+import pytest
 
 from generator.schemas import (
     COUNT,
@@ -18,7 +21,7 @@ from generator.schemas import (
 )
 from mcpgen.model import imports, rpc_api
 from mcpgen.model.docstrings import Texts
-from mcpgen.model.rpc_api import Call, RpcApi
+from mcpgen.model.rpc_api import Call, Messages, RpcApi
 from mcpgen.schema.docs import Docs
 from mcpgen.schema.facts import Facts
 
@@ -49,14 +52,9 @@ def only(api: RpcApi) -> Call:
     return call
 
 
-def test_arguments_keep_their_names_whatever_a_coroutine_needs() -> None:
-    names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
-    properties: dict[str, Any] = dict.fromkeys(names, TEXT)
-    call = only(asking_api(obj(**properties)))
-    by_field = {argument.field: argument.name for argument in call.arguments}
-    assert len(set(by_field.values())) == len(names)
-    assert by_field["value"] == "value"
-    assert not set(by_field.values()) & {"timeout", "self", "result", "in_thread", "fields"}
+def many(name: str) -> dict[str, Any]:
+    """An array of a definition."""
+    return {"type": "array", "items": ref(name)}
 
 
 def show_parameters(call: Call) -> list[tuple[str, str, bool]]:
@@ -95,11 +93,6 @@ def test_an_argument_for_which_null_is_a_value_says_so() -> None:
     assert nullable == {**dict.fromkeys(kinds, True), "text": False}
 
 
-def test_an_argument_gives_way_to_what_every_coroutine_has() -> None:
-    (argument,) = only(asking_api(obj("timeout", timeout=COUNT))).arguments
-    assert (argument.name, argument.field) == ("timeout_", "timeout")
-
-
 def test_a_list_takes_what_holds_for_all_of_its_pages() -> None:
     api = derive_api(
         ListRequest=obj("method", method=const("list"), params=obj(cursor=TEXT, kind=TEXT)),
@@ -110,20 +103,8 @@ def test_a_list_takes_what_holds_for_all_of_its_pages() -> None:
     assert [argument.name for argument in only(api).filters] == ["kind"]
 
 
-def test_params_of_several_kinds_stay_whole() -> None:
-    params = any_of("A", "B")
-    call = only(asking_api(params, A=obj("a", a=TEXT), B=obj("b", b=TEXT)))
-    assert call.whole
-    assert show_parameters(call) == [
-        ("params", "models.AskRequestParams | Mapping[str, Any]", True)
-    ]
-    assert not call.arguments[0].nullable
-    assert call.by_page
-
-
 def test_an_object_may_be_passed_as_a_wire_object_only() -> None:
-    many = {"type": "array", "items": ref("A")}
-    params = obj("a b c d", a=ref("A"), b=ref("Either"), c=many, d=ref("Word"))
+    params = obj("a b c d", a=ref("A"), b=ref("Either"), c=many("A"), d=ref("Word"))
     parts: dict[str, Any] = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT)}
     word = {"enum": ["x", "y"]}
     call = only(asking_api(params, **parts, Either=any_of("A", "B"), Word=word))
@@ -148,38 +129,6 @@ def test_a_handler_gets_none_where_params_may_be_absent() -> None:
     assert api.client.notifications[0].params == "None"
 
 
-def test_members_that_the_client_handles_are_not_in_the_api() -> None:
-    known = facts_of(
-        client={"ask": ("AskResult", "MoreResult")}, defaults={"MoreResult": {"type": "more"}}
-    )
-    call = only(
-        asking_api(
-            obj("x", x=TEXT, inputResponses=OPEN, requestState=TEXT),
-            known=known,
-            MoreResult=obj("type", type=TEXT, inputRequests=OPEN),
-        )
-    )
-    assert show_parameters(call) == [("x", "str", True)]
-    assert call.answer == "models.AskResult"
-    assert call.result == "models.AskResult | models.MoreResult"
-
-
-def task_api() -> RpcApi:
-    return asking_api(
-        obj("x", x=TEXT, task=OPEN),
-        "AskResult",
-        "TaskResult",
-        TaskResult=obj("task", task=TEXT),
-    )
-
-
-def test_no_client_requests_a_task_so_none_gets_one() -> None:
-    call = only(task_api())
-    assert show_parameters(call) == [("x", "str", True)]
-    assert call.answer == "models.AskResult"
-    assert call.result == "models.AskResult | models.TaskResult"
-
-
 def test_a_client_has_handlers_for_what_is_asked_inside_results() -> None:
     api = derive_api(
         ElicitRequest=obj("method", method=const("elicit")),
@@ -201,39 +150,101 @@ def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
     ]
 
 
+def test_arguments_keep_their_names_whatever_a_coroutine_needs() -> None:
+    names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
+    call = only(asking_api(obj(**dict.fromkeys(names, TEXT))))
+    by_field = {argument.field: argument.name for argument in call.arguments}
+    assert len({*by_field.values()}) == len(names)
+    assert by_field["value"] == "value"
+    assert not {*by_field.values()} & {"timeout", "self", "result", "in_thread", "fields"}
+
+
+TASKS = {
+    "known": facts_of(client={"ask": ("AskResult", "TaskResult")}),
+    "TaskResult": obj("task", task=TEXT),
+}
+MORE = {
+    "known": facts_of(
+        client={"ask": ("AskResult", "MoreResult")}, defaults={"MoreResult": {"type": "more"}}
+    ),
+    "MoreResult": obj("type", type=TEXT, inputRequests=OPEN),
+}
+
+
+@pytest.mark.parametrize(
+    ("members", "more", "other"),
+    [
+        pytest.param({"task": OPEN}, TASKS, "TaskResult", id="tasks"),
+        pytest.param(
+            {"inputResponses": OPEN, "requestState": TEXT}, MORE, "MoreResult", id="more input"
+        ),
+    ],
+)
+def test_members_that_the_client_handles_are_not_in_the_api(
+    members: dict[str, Any], more: dict[str, Any], other: str
+) -> None:
+    call = only(asking_api(obj("x", x=TEXT, **members), **more))
+    assert show_parameters(call) == [("x", "str", True)]
+    assert call.answer == "models.AskResult"
+    assert call.result == f"models.AskResult | models.{other}"
+
+
 def test_a_client_of_revisions_names_those_with_a_message() -> None:
-    merged = rpc_api.merge({"1": task_api(), "2": derive_api(), "3": derive_api()})
-    assert "Only in 1." in only(merged).doc
-    both = rpc_api.merge({"1": task_api(), "2": asking_api(obj("x", x=TEXT))})
-    call = only(both)
+    tasks = asking_api(obj("x", x=TEXT, task=OPEN), **TASKS)
+    assert "Only in 1." in only(rpc_api.merge({"1": tasks, "2": derive_api()})).doc
+    call = only(rpc_api.merge({"1": tasks, "2": asking_api(obj("x", x=TEXT))}))
     assert "Only in" not in call.doc
     assert call.result == "models.AskResult | models.TaskResult"
 
 
-def test_params_whole_in_one_revision_are_whole_in_all() -> None:
+def test_params_of_several_kinds_stay_whole_in_all_revisions() -> None:
     whole = asking_api(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
-    merged = only(rpc_api.merge({"1": asking_api(obj("x", x=TEXT)), "2": whole}))
-    assert merged.whole
-    assert len(merged.arguments) == 1
+    merged = rpc_api.merge({"1": asking_api(obj("x", x=TEXT)), "2": whole})
+    for api in (whole, merged):
+        call = only(api)
+        assert (call.whole, call.by_page, len(call.arguments)) == (True, True, 1)
+    assert show_parameters(only(whole)) == [
+        ("params", "models.AskRequestParams | Mapping[str, Any]", True)
+    ]
 
 
-def test_a_module_imports_what_it_uses() -> None:
-    api = task_api()
-    assert imports.of_client(api.client, api.handled) == imports.Imports(
-        abc="Mapping",
-        typing="TYPE_CHECKING, Any, ClassVar",
-        stubs="HandlersBase",
-        wire="",
-        errors="",
-        request_context="",
-        pending_requests="OnProgress",
-        models="models",
+@pytest.mark.parametrize(
+    ("imported", "expected"),
+    [
+        pytest.param(
+            imports.of_session(Messages((), ())), {"stubs": "SessionBase"}, id="a session"
+        ),
+        pytest.param(
+            imports.of_connect(Messages((), ()), Messages((), ())),
+            {"abc": "Mapping", "typing": "TYPE_CHECKING, Any, ClassVar, Literal, overload"},
+            id="a function that opens sessions",
+        ),
+        pytest.param(imports.of_client_sync(Messages((), ())), {"abc": ""}, id="a blocking client"),
+    ],
+)
+def test_a_module_without_messages_imports_little(
+    imported: imports.Imports, expected: dict[str, str]
+) -> None:
+    assert asdict(imported) | expected == asdict(imported)
+    assert (imported.models, imported.errors, imported.pending_requests) == ("", "", "")
+
+
+def test_a_module_imports_what_its_messages_use() -> None:
+    params = obj("tool", tool=ref("Tool"), kind={"enum": ["a"]}, many=many("Tool"), maybe={})
+    api = asking_api(params, Tool=obj("a", a=TEXT))
+    client = imports.of_client(api.client, api.handled)
+    assert (client.abc, client.models) == ("Mapping, Sequence", "models")
+    assert client.typing == "TYPE_CHECKING, Any, ClassVar, Literal"
+    assert (client.stubs, client.pending_requests) == ("HandlersBase", "OnProgress")
+    assert client.wire == "UNSET, UnsetType"
+    handlers = imports.of_handlers_and_session(api.client, api.server)
+    assert handlers.errors == "MethodNotFoundError"
+    assert handlers.request_context == "RequestContext"
+    blocking = imports.of_connect_sync([api.client], api.server)
+    assert "overload" in blocking.typing
+    notifying = derive_api(
+        StopNotification=obj("method", method=const("stop")),
+        ClientNotification=any_of("StopNotification"),
     )
-    whole = asking_api(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
-    assert imports.of_client(whole.client, whole.handled).wire == ""
-    handled = imports.of_handlers_and_session(api.client, api.server)
-    assert (handled.errors, handled.request_context, handled.wire) == (
-        "MethodNotFoundError",
-        "RequestContext",
-        "",
-    )
+    told = imports.of_client(notifying.client, notifying.handled)
+    assert told.pending_requests == ""

@@ -84,10 +84,10 @@ def test_a_wrong_value_is_refused_with_its_pointer(change: dict[str, Any], expec
     assert str(raised.value).startswith(f"file.toml#{expected}")
 
 
-@pytest.mark.parametrize("key", GOOD)
-def test_every_key_without_a_default_must_be_there(key: str) -> None:
-    with pytest.raises(FactsError, match=f"expected the key {key}, got "):
-        convert({name: value for name, value in GOOD.items() if name != key}, Outer, HERE)
+def test_every_key_without_a_default_must_be_there() -> None:
+    for key in GOOD:
+        with pytest.raises(FactsError, match=f"expected the key {key}, got "):
+            convert({name: value for name, value in GOOD.items() if name != key}, Outer, HERE)
 
 
 @pytest.mark.parametrize(
@@ -110,16 +110,6 @@ def test_a_file_that_is_no_toml_is_refused(
         read_toml(path, FactsError)
 
 
-@pytest.mark.parametrize("parts", [64, 65])
-def test_a_key_has_sixty_four_parts_at_most(parts: int) -> None:
-    text = f"{'.'.join(['a'] * parts)} = 1"
-    if parts == 64:
-        assert list(parse_toml(text, "x.toml", FactsError)) == ["a"]
-    else:
-        with pytest.raises(FactsError, match="keys of at most 64 parts"):
-            parse_toml(text, "x.toml", FactsError)
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -139,6 +129,7 @@ def test_a_key_of_many_parts_is_refused_soon(part: str) -> None:
     text = f"x = 1\n{'.'.join([part] * 100_000)} = 1\n"
     with pytest.raises(FactsError, match="expected keys of at most 64 parts, got a longer one"):
         parse_toml(text, "x.toml", FactsError)
+    assert [*parse_toml(f"{'.'.join(['a'] * 64)} = 1", "x.toml", FactsError)] == ["a"]
 
 
 @pytest.mark.parametrize("sign", ["a", '"', "'", "a.", " ", ". "])

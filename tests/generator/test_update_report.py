@@ -12,8 +12,6 @@ from generator.command_line import Done, run
 from generator.schemas import TEXT
 from generator.test_fitting import definitions_of, save_schema, with_request
 from mcpgen import cache, schema
-from mcpgen.diff.compare import Diff
-from mcpgen.package.update_report import Report
 
 pytestmark = pytest.mark.costly
 
@@ -98,15 +96,3 @@ def test_a_project_says_it_of_its_package(place: Path) -> None:
     settings = place / "weather/pyproject.toml"
     settings.write_text(settings.read_text().replace(OLD, NEW))
     assert "  new methods: server/discover, " in report(run("update", "weather"))
-
-
-def test_a_line_of_a_report_has_twelve_names() -> None:
-    names = [f"T{number:02}" for number in range(13)]
-    new, gone = {"types": tuple(names)}, {"methods": tuple(names[:12])}
-    lines = [*Report(Diff("a", "b", ()), new, gone, {"types": ("T",)}).lines()]
-    twelve = ", ".join(names[:12])
-    assert lines[1:] == [
-        f"  new types: {twelve} and 1 more",
-        f"  gone methods: {twelve}",
-        "  changed types: T",
-    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from conftest import ROOT
 from documents import examples
-from generator.command_line import run
+from generator.command_line import output_of, run, run_python
 from generator.selections import NEWEST
 from mcpgen.model.choice import whole_features
 from mcpgen.model.feature_table import FEATURES
@@ -262,16 +261,8 @@ def test_a_program_runs_with_the_features_that_it_uses(
     record = json.loads((package / "mcpgen.json").read_text("utf-8"))
     assert whole_features(record["options"]["features"]) == features
     code = LISTS.format(module=program.removesuffix(".py").replace("/", "."))
-    lists = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONPATH": f"{root}:{ROOT / 'tests'}"},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for root in (tmp_path, ROOT / "generated")
-    ]
+    tests = ROOT / "tests"
+    lists = [output_of(code, cwd=root, paths=(tests,)) for root in (tmp_path, ROOT / "generated")]
     assert lists[0] == lists[1]
     assert lists[0].startswith("[[")
 
@@ -302,13 +293,5 @@ def test_a_client_runs_with_features_that_it_and_its_server_use(
     assert done.code == 0, done.err
     record = json.loads((tmp_path / "pkg" / "mcpgen.json").read_text("utf-8"))
     assert whole_features(record["options"]["features"]) == features
-    ran = subprocess.run(
-        [sys.executable, name, "mcp.json"],
-        cwd=tmp_path,
-        env={"PATH": f"{Path(sys.executable).parent}"},
-        input="secret\n",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ran.returncode, ran.stdout) == (0, output), ran.stderr
+    ran = run_python(name, "mcp.json", cwd=tmp_path, text="secret\n")
+    assert (ran.code, ran.out) == (0, output), ran.err

@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "limits.md"
-SETTING = re.compile(r"\| `(pkg\.[\w.]+)` \|$", re.MULTILINE)
+SETTING = re.compile(r"\| `((?:pkg|mcpgen)\.[\w.]+)` \|$", re.MULTILINE)
 
 
 class SetLimit(Protocol):
@@ -38,7 +38,7 @@ def set_limit(monkeypatch: pytest.MonkeyPatch) -> SetLimit:
 
     def change(setting: str, value: float) -> None:
         assert setting in documented(), f"expected a setting of docs/limits.md, got {setting}"
-        module, _, constant = setting.replace("pkg", "mcpgen_runtime", 1).rpartition(".")
+        module, _, constant = re.sub(r"^pkg\b", "mcpgen_runtime", setting).rpartition(".")
         monkeypatch.setattr(importlib.import_module(module), constant, value)
 
     return change

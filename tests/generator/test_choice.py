@@ -1,4 +1,4 @@
-"""`--extra`: what becomes of members that a type does not have, by package and by type."""
+"""`--extra`, `--decoding` and `--mutability`: what becomes of members and of models."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from generator.command_line import run
-from generator.selections import LAST_WITH_SESSIONS, OLDEST, spec_of, write_package
+from generator.selections import LAST_WITH_SESSIONS, NEWEST, rendered, spec_of, write_package
 from mcpgen.errors import UsageError
 from mcpgen.model import choice
-from mcpgen.names import DECODINGS, LIBRARIES
+from mcpgen.names import DECODINGS, LIBRARIES, MUTABILITIES
 from mcpgen.render import tree
 
 BOTH = pytest.mark.parametrize("library", LIBRARIES)
@@ -118,12 +118,67 @@ def test_a_type_that_is_no_object_of_the_package_is_refused(name: str) -> None:
         tree.render_package([spec_of(LAST_WITH_SESSIONS)], "pkg", chosen, form=dict)
 
 
-def test_an_update_keeps_the_policies(tmp_path: Path) -> None:
-    package = str(tmp_path / "acme")
-    options = ("--revision", OLDEST, "--parts", "types", "--extra", "forbid", "-o", package)
-    assert run(*options).code == 0
-    models = tmp_path / "acme/r2024_11_05/models.py"
-    assert run("update", package).code == 0
-    assert "forbid_unknown_fields=True" in models.read_text()
-    assert run("update", "--extra", "ignore", package).code == 0
-    assert "forbid_unknown_fields" not in models.read_text()
+def test_only_a_strict_package_has_definitions() -> None:
+    lenient = rendered("types", "all", (NEWEST,))
+    strict = rendered("types", "all", (NEWEST,), decoding="strict")
+    folder = f"r{NEWEST.replace('-', '_')}"
+    assert strict.keys() - lenient.keys() == {f"{folder}/definitions.py"}
+    differing = {path for path in lenient if lenient[path] != strict[path]}
+    assert differing == {"_decoding.py", f"{folder}/models.py"}
+    assert not any("DEFINITIONS" in text for text in lenient.values())
+
+
+def test_an_unknown_kind_of_decoding_is_refused() -> None:
+    with pytest.raises(UsageError, match="--decoding: expected lenient or strict, got 'loose'"):
+        choice.selection(decoding="loose")
+
+
+def test_an_installed_runtime_decodes_leniently_alone() -> None:
+    with pytest.raises(UsageError, match="--decoding strict: expected --runtime vendored"):
+        rendered("types", "all", (NEWEST,), runtime="installed", decoding="strict")
+
+
+WORDS = ("--revision", LAST_WITH_SESSIONS, "--parts", "types", "--models", "pydantic", "-q")
+
+
+@pytest.mark.parametrize("mutability", MUTABILITIES)
+def test_members_are_assigned_where_models_are_mutable(
+    mutability: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"models_{mutability}"
+    done = run(*WORDS, "--mutability", mutability, "-o", name, cwd=tmp_path)
+    assert done.code == 0, done.err
+    monkeypatch.syspath_prepend(tmp_path)
+    package: Any = importlib.import_module(name)
+    models: Any = importlib.import_module(f"{name}.r2025_11_25.models")
+    for tool in (
+        models.Tool(name="a", input_schema={"type": "object"}),
+        package.decoder(models.Tool, extra=True)(
+            b'{"name":"a","inputSchema":{"type":"object"},"more":1}'
+        ),
+    ):
+        if mutability == "mutable":
+            tool.title = "b"
+            assert b'"title":"b"' in package.encode(tool)
+        else:
+            with pytest.raises(ValueError, match="Instance is frozen"):
+                tool.title = "b"
+    for module in [each for each in sys.modules if each.partition(".")[0] == name]:
+        del sys.modules[module]
+
+
+def test_the_choice_is_kept_by_an_update_and_changed_by_a_word(tmp_path: Path) -> None:
+    assert run(*WORDS, "--mutability", "mutable", "-o", "pkg", cwd=tmp_path).code == 0
+    assert run("update", "pkg", "-q", cwd=tmp_path).code == 0
+    base = tmp_path / "pkg" / "_model_base.py"
+    assert "frozen=False" in base.read_text()
+    assert run("update", "pkg", "-q", "--mutability", "frozen", cwd=tmp_path).code == 0
+    assert "frozen=False" not in base.read_text()
+    assert '"mutability"' not in (tmp_path / "pkg" / "mcpgen.json").read_text()
+
+
+def test_structs_are_always_frozen(tmp_path: Path) -> None:
+    words = ("--revision", LAST_WITH_SESSIONS, "--mutability", "mutable", "-o", "pkg")
+    done = run(*words, cwd=tmp_path)
+    assert done.code == 2
+    assert "--mutability mutable: expected --models pydantic, got msgspec" in done.err

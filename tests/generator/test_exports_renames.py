@@ -1,0 +1,169 @@
+"""Public names that mcpgen renamed, and types that a revision did: packages keep the old ones."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from generator.command_line import run
+from generator.selections import NEWEST
+from generator.test_fitting import definitions_of, save_schema
+from mcpgen import paths, schema
+from mcpgen.model.exports import RENAMED
+from mcpgen.package import manifest
+
+pytestmark = pytest.mark.costly
+
+OLD, NEW = "AnswerLostError", "ResponseLostError"
+
+
+@pytest.fixture
+def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package `older_pkg` of a client, whose manifest remembers names of an earlier mcpgen."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run("-q", "-r", NEWEST, "--parts", "client", "-o", "older_pkg").code == 0
+    path = tmp_path / "older_pkg" / manifest.NAME
+    record = json.loads(path.read_text())
+    assert NEW in record["names"]
+    names = {*record["names"], OLD, "NeverSeenAgain"} - {NEW}
+    path.write_text(json.dumps({**record, "generator": "0", "names": sorted(names)}))
+    yield path.parent
+    for name in [name for name in sys.modules if name.partition(".")[0] == "older_pkg"]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("older")
+def test_an_old_name_is_the_new_one_with_a_warning() -> None:
+    lines = run("update", "older_pkg").out.splitlines()
+    assert f"renamed: {OLD} is now {NEW}; the old name gives a DeprecationWarning" in lines
+    assert "gone: NeverSeenAgain is no longer a public name of the package" in lines
+    package = importlib.import_module("older_pkg")
+    text = f"{OLD} of older_pkg is called {NEW} now"
+    with pytest.warns(DeprecationWarning, match=text) as caught:
+        assert getattr(package, OLD) is getattr(package, NEW)
+    assert [each.filename for each in caught] == [__file__]
+    assert OLD not in package.__all__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert getattr(package, NEW).__name__ == NEW
+        for name in ("NeverSeenAgain", "Exchange"):
+            with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
+                getattr(package, name)
+
+
+def test_an_old_name_stays_in_later_generations_as_long_as_the_new_one(older: Path) -> None:
+    main = older / "__main__.py"
+    written = main.read_text()
+    main.write_text("edited = True\n")
+    done = run("update", "older_pkg")
+    assert (done.code, "gone:" in done.out + done.err) == (2, False)
+    main.write_text(written)
+    assert run("update", "-q", "older_pkg").code == 0
+    assert json.loads((older / manifest.NAME).read_text())["old_names"] == [OLD]
+    assert run("check", "-q", "older_pkg").code == 0
+    done = run("-r", NEWEST, "--parts", "client", "-o", "older_pkg")
+    assert done.out.startswith("older_pkg: unchanged")
+    assert run("update", "-q", "older_pkg", "--parts", "types").code == 0
+    assert OLD not in (older / "__init__.py").read_text()
+    assert run("check", "-q", "older_pkg").code == 0
+
+
+def test_renames_lead_to_names_that_are_public() -> None:
+    import mcpgen_runtime
+
+    assert {*RENAMED.values()} <= {*dir(mcpgen_runtime)}
+    assert not RENAMED.keys() & {*dir(mcpgen_runtime)}
+
+
+FIRST, SECOND, THIRD = "2025-03-26", "2025-06-18", "2025-11-25"
+OLD_TYPE, NEW_TYPE = "ResourceReference", "ResourceTemplateReference"
+Import = Callable[[], ModuleType]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def models(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
+    """Imports the module `models` of the package."""
+    monkeypatch.syspath_prepend(place)
+    yield lambda: importlib.import_module("kept_pkg.models")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "kept_pkg"]:
+        del sys.modules[name]
+
+
+def generate_package(*revisions: str) -> str:
+    """Generate a package of some revisions and return the command's output."""
+    words = [word for revision in revisions for word in ("-r", revision)]
+    done = run(*words, "--parts", "types", "-o", "kept_pkg")
+    assert done.code == 0, done.err
+    return done.out
+
+
+def test_an_old_name_is_the_new_type_with_a_warning(models: Import) -> None:
+    generate_package(FIRST, SECOND)
+    change = f"models.{OLD_TYPE} is now models.{NEW_TYPE}"
+    line = f"renamed: {change}; the old name gives a DeprecationWarning"
+    assert line in generate_package(SECOND, THIRD).splitlines()
+    module = models()
+    with pytest.warns(
+        DeprecationWarning, match=f"{OLD_TYPE} of kept_pkg.models is called {NEW_TYPE} now"
+    ) as caught:
+        assert getattr(module, OLD_TYPE) is getattr(module, NEW_TYPE)
+    assert [each.filename for each in caught] == [__file__]
+    assert not hasattr(module, "NeverThere")
+
+
+def test_an_old_name_stays_a_type_as_long_as_its_revision_does(place: Path, models: Import) -> None:
+    generate_package(FIRST)  # has no module `models`
+    generate_package(FIRST, SECOND)
+    assert "renamed" not in generate_package(FIRST, SECOND, THIRD)
+    assert json.loads((place / "kept_pkg" / manifest.NAME).read_text())["renamed_types"] == {
+        "JSONRPCError": "JSONRPCErrorResponse"
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert getattr(models(), OLD_TYPE) is not getattr(models(), NEW_TYPE)
+
+
+def test_the_manifest_remembers_old_names_over_later_generations(place: Path) -> None:
+    generate_package(FIRST, SECOND)
+    generate_package(SECOND, THIRD)
+    assert run("check", "-q", "kept_pkg").code == 0
+    assert generate_package(SECOND, THIRD).startswith("kept_pkg: unchanged")
+    generate_package(FIRST, SECOND)
+    assert f'"{OLD_TYPE}": "{NEW_TYPE}"' not in (place / "kept_pkg/models.py").read_text()
+    generate_package(SECOND, THIRD)
+    assert f'"{OLD_TYPE}": "{NEW_TYPE}"' in (place / "kept_pkg/models.py").read_text()
+
+
+def test_a_newer_name_of_an_inline_object_does_not_rename_it(
+    place: Path, models: Import, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = "ClientCapabilitiesElicitation", "ElicitationModes"
+    latest = schema.latest().name
+    generate_package(THIRD, latest)
+    definitions = definitions_of(latest)
+    properties = definitions["ClientCapabilities"]["properties"]
+    definitions[after] = properties["elicitation"]
+    properties["elicitation"] = {"$ref": f"#/$defs/{after}"}
+    add = ("schema", "add", str(save_schema(place, definitions)), "--revision", "2027-01-15")
+    assert run(*add, "--schemas", f"{place / 'own'}").code in (0, 1)
+    monkeypatch.setenv(paths.SCHEMAS_VARIABLE, f"{place / 'own'}")
+    assert f"renamed: models.{before} is now models.{after}" in generate_package(
+        latest, "2027-01-15"
+    )
+    with pytest.warns(DeprecationWarning, match=after):
+        assert getattr(models(), before) is getattr(models(), after)
