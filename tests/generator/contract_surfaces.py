@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import mcpgen_runtime
 from mcpgen.contract.document import Contract
 from mcpgen.project.live_server import Surface
 from mcpgen.project.server_lists import parse
@@ -92,3 +94,26 @@ def changed(path: str, value: object) -> dict[str, Any]:
     else:
         part[key] = value
     return lists
+
+
+PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
+SHOP_SERVER = f"""
+import os, sys
+sys.path.insert(0, {PACKAGE!r})
+from typing import Literal
+from mcpgen_runtime import Server
+
+server = Server("shop", instructions=f"Key: {{os.environ.get('SHOP_KEY')}}")
+
+@server.tool()
+def order(item: str, size: Literal["s", "m", "l"] = "m") -> dict[str, int]:
+    return {{}}
+
+@server.prompt()
+def advise(about: str) -> str:
+    return about
+
+if __name__ == "__main__":
+    server.run()
+"""
+WHOLE_SIZES, SMALLER_SIZES = '"s", "m", "l"', '"s", "m"'

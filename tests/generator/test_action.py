@@ -19,7 +19,7 @@ import documents
 from composite_action import CONDITION, EXPRESSION, Step, action, run_steps
 from conventions.sources import GENERATOR
 from generator.command_line import run
-from generator.test_contract_command import SHOP_SERVER, SMALLER_SIZES, WHOLE_SIZES
+from generator.contract_surfaces import SHOP_SERVER, SMALLER_SIZES, WHOLE_SIZES
 
 pytestmark = pytest.mark.costly
 

@@ -85,23 +85,26 @@ def test_blocks_of_an_unknown_kind_become_a_line_of_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("new", "outcome", "how"),
+    ("old", "new", "code", "outcome", "how"),
     [
-        ({"resource_not_found": -32602}, "renamed", "code -32602"),
-        ({}, "same", ""),
+        ({}, {"resource_not_found": -32602}, -32002, "renamed", "code -32602"),
+        ({}, {}, -32002, "same", ""),
+        (
+            {"url_elicitation_required": -32042},
+            {"retired": (-32042,)},
+            -32042,
+            "degraded",
+            "code -32603; message and data pass",
+        ),
     ],
 )
-def test_a_code_of_an_error_has_a_row(new: dict[str, Any], outcome: str, how: str) -> None:
-    derived = bridge.derive(protocol("A"), protocol("B", facts_with("errors", **new)))
-    (row,) = [row for row in derived.rows if row.id == "error.code=-32002"]
+def test_a_code_of_an_error_has_a_row(
+    old: dict[str, Any], new: dict[str, Any], code: int, outcome: str, how: str
+) -> None:
+    old_protocol = protocol("A", facts_with("errors", **old))
+    derived = bridge.derive(old_protocol, protocol("B", facts_with("errors", **new)))
+    (row,) = [row for row in derived.rows if row.id == f"error.code={code}"]
     assert (row.outcome, row.how) == (outcome, how)
-
-
-def test_a_retired_code_arrives_as_an_internal_error() -> None:
-    old = protocol("A", facts_with("errors", url_elicitation_required=-32042))
-    new = protocol("B", facts_with("errors", retired=(-32042,)))
-    (row,) = [row for row in bridge.derive(old, new).rows if row.id == "error.code=-32042"]
-    assert (row.outcome, row.how) == ("degraded", "code -32603; message and data pass")
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,32 +9,50 @@ import anyio
 import httpx2
 import pytest
 
-from generator.checked_in_memory import MemoryConnection, ignore, line_of, session_with
+from generator.check_server.judging import (
+    MemoryConnection,
+    MemoryServer,
+    answer_in_turn,
+    find,
+    find_in_tiny,
+    ignore,
+    line_of,
+    lines,
+)
+from generator.check_server.rows import (
+    NEW,
+    OK,
+    OLD,
+    Rule,
+    all_of,
+    edit,
+    members,
+    refused,
+    rule,
+    says,
+    tool,
+)
+from generator.check_server.tiny_server import TinyServer
 from mcpgen import schema
 from mcpgen.check_server.connections import Connection, Reply
-from mcpgen.check_server.outcomes import NotApplicableError
-from mcpgen.check_server.runner import Findings, Run, RunOptions, run, select_checks
-from mcpgen.check_server.session import Server, Session
-from mcpgen.check_server.table import Check
-from mcpgen.errors import ServerError
+from mcpgen.check_server.runner import CHECKS, Findings, Run, RunOptions, run, select_checks
+from mcpgen.errors import ServerError, UsageError
 from mcpgen.explain.revision import revision
 from mcpgen.project.live_server import Target
 
-OLD, NEW = "2025-11-25", "2026-07-28"
-OK: dict[str, Any] = {"result": {}}
-REFUSED = {"error": {"code": 1, "message": "no"}}
+REFUSED = refused(1)
+HANDSHAKES = [row.name for row in schema.revisions() if row.name != NEW]
+COMPARING = "versioning.server-echo"
 
 
 def opening(**members: Any) -> list[Any]:
     """Replies that open a session."""
-    return [{"result": {"protocolVersion": OLD, "capabilities": {}, **members}}, None]
+    return [says(**{"protocolVersion": OLD, "capabilities": {}, **members}), None]
 
 
-def findings_of(answers: list[Any], *rules: str, name: str = OLD) -> tuple[Findings, Server]:
-    """The findings about a server that answers so, and the server."""
-    server = session_with(name, answers).server
-    checks = Run(server, select_checks(rules), ignore, ignore)
-    return anyio.run(checks.findings, [revision(name)]), server
+def findings_of(answers: list[Any], *rules: str, name: str = OLD) -> Findings:
+    """The findings about a server that answers so."""
+    return find(answer_in_turn(answers), name, select_checks(rules))
 
 
 def outcomes(findings: Findings) -> dict[str, str]:
@@ -45,10 +63,10 @@ def outcomes(findings: Findings) -> dict[str, str]:
 
 
 def test_a_server_that_falls_silent_is_judged_by_what_it_sent() -> None:
-    rules = ("jsonrpc.request-id-type", "progress.token-type", "ping.answered")
+    rules = ("jsonrpc.request-id-type", "progress.token-type", "ping.answered", "resources")
     records = ("jsonrpc.version-member", "jsonrpc.result-object")
     silent = [*opening(), *opening(), OK, *[None] * 9]
-    findings, _ = findings_of(silent, "jsonrpc.response-same-id", *rules, *records)
+    findings = findings_of(silent, "jsonrpc.response-same-id", *rules, *records)
     assert outcomes(findings) == {
         "ping.answered": "passed:  | ",
         "jsonrpc.request-id-type": 'broken: a result for the id "abc" | no answer',
@@ -60,18 +78,9 @@ def test_a_server_that_falls_silent_is_judged_by_what_it_sent() -> None:
     assert findings.lost == {OLD: "the server answers no longer: no answer"}
 
 
-def test_nothing_is_checked_after_silence() -> None:
-    silent = [*opening(), *opening(), *[None] * 9]
-    rules = ("lifecycle.initialize-result", "ping", "jsonrpc.code-method-not-found")
-    findings, _ = findings_of(silent, *rules, "cancellation", "progress.token-type", "resources")
-    assert "resources.list-result-shape" not in outcomes(findings)
-    assert findings.lost == {OLD: "the server answers no longer: no answer"}
-
-
 @pytest.mark.parametrize("failures", [0, 1, 2])
 def test_a_session_is_opened_in_two_attempts(failures: int) -> None:
-    answers = [*opening(), *[REFUSED] * failures, *opening(), OK]
-    findings, _ = findings_of(answers, "ping.answered")
+    findings = findings_of([*opening(), *[REFUSED] * failures, *opening(), OK], "ping.answered")
     if failures < 2:
         assert outcomes(findings) == {"ping.answered": "passed:  | "}
         assert findings.lost == {}
@@ -82,27 +91,37 @@ def test_a_session_is_opened_in_two_attempts(failures: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "came"),
+    ("first", "name", "came"),
     [
-        ([REFUSED], 'error 1 ("no")'),
-        ([{"result": 5}], "result 5"),
-        (opening(protocolVersion="2025-06-18"), f"the version 2025-06-18 in place of {OLD}"),
-        ([None], "no answer"),
+        ([REFUSED], OLD, 'error 1 ("no")'),
+        ([{"result": 5}], OLD, "result 5"),
+        (opening()[:1], "2025-06-18", f"the version {OLD} in place of 2025-06-18"),
+        ([None], OLD, "no answer"),
+        ([OK], NEW, f"a result of server/discover without {NEW}: result {{}}"),
+        (
+            [says(supportedVersions=[OLD])],
+            NEW,
+            f'a result of server/discover without {NEW}: result {{"supportedVersions": ["{OLD}"]}}',
+        ),
     ],
 )
-def test_a_server_of_no_revision_is_one_error(first: list[Any], came: str) -> None:
+def test_a_server_of_no_revision_is_one_error(first: list[Any], name: str, came: str) -> None:
     with pytest.raises(ServerError) as caught:
-        findings_of(first, "ping")
-    assert str(caught.value) == f"raw: expected a server that speaks one of {OLD}, got {came}"
+        findings_of(first, "ping", name=name)
+    assert str(caught.value) == f"raw: expected a server that speaks one of {name}, got {came}"
 
 
 def test_other_revisions_are_asked_for_checks_that_compare_them() -> None:
-    _, server = findings_of([*opening(), *opening()], "ping.answered")
-    assert list(server.initialized) == [OLD]
-    handshakes = [row.name for row in schema.revisions() if row.name != NEW]
-    answers = [REFUSED] + [REFUSED] * (len(handshakes) - 2) + opening()
-    _, server = findings_of([*answers, REFUSED, *opening()], "versioning.server-echo")
-    assert [each.version for each in server.spoken] == [OLD]
+    assert findings_of([*opening(), *opening()], "ping.answered").revisions == (OLD,)
+    answers = [REFUSED] * (len(HANDSHAKES) - 1) + opening()
+    findings = findings_of([*answers, REFUSED, *opening()], COMPARING)
+    assert (findings.revisions, [*outcomes(findings)]) == ((OLD,), [COMPARING])
+
+
+def test_the_refusal_of_a_chosen_revision_is_told() -> None:
+    other = refused(2)
+    with pytest.raises(ServerError, match=r'got error 1 \("no"\)$'):
+        findings_of([other, other, other, REFUSED, other], COMPARING)
 
 
 @pytest.mark.parametrize(
@@ -114,65 +133,27 @@ def test_other_revisions_are_asked_for_checks_that_compare_them() -> None:
         ({"serverInfo": 5}, ""),
         ({"_meta": 5}, ""),
         ({"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "b"}}}, ""),
-        ({"serverInfo": {"name": "a" * 80}}, "a" * 80),
-        ({"serverInfo": {"name": "a" * 81}}, "a" * 80 + "..."),
+        ({"serverInfo": {"name": "a" * 999}}, "a" * 80 + "..."),
     ],
 )
 def test_findings_have_the_name_of_the_server(members: dict[str, Any], name: str) -> None:
-    findings, _ = findings_of([*opening(), *opening(**members), OK], "ping")
+    findings = findings_of([*opening(), *opening(**members), OK], "ping")
     assert findings.name == name
-    assert list(outcomes(findings)) == ["ping.answered"]
     assert (findings.target, findings.transport, findings.revisions) == ("raw", "stdio", (OLD,))
 
 
-def test_long_texts_of_outcomes_are_lines_of_400_characters() -> None:
-    result = {"result": {"a\n" + "b" * 500: 1}}
-    findings, _ = findings_of([*opening(), *opening(), result], "ping.answered")
-    assert len(findings.outcomes[0].actual) < 100
-    long = [{"jsonrpc": "2.0", "method": "x" * 700}, *opening()[:1]]
-    findings, _ = findings_of([*opening(), *opening(), long], "lifecycle.initialize-first")
-    assert len(findings.outcomes[0].actual) == 163
-
-
-def test_the_refusal_of_a_chosen_revision_is_told() -> None:
-    other = {"error": {"code": 2, "message": "other"}}
-    with pytest.raises(ServerError, match=r'got error 1 \("no"\)$'):
-        findings_of([other, other, other, REFUSED, other], "versioning.server-echo")
-    with pytest.raises(ServerError, match=f"got a result of server/discover without {NEW}: result"):
-        findings_of([OK], "ping", name=NEW)
-
-
-def test_outcomes_say_why_a_rule_does_not_apply() -> None:
-    tool = {"name": "n" * 500, "inputSchema": {}}
-    listed = {"result": {"tools": [tool]}}
+def test_long_texts_of_a_server_are_cut() -> None:
+    listed = says(tools=[{"name": "n" * 500, "inputSchema": {}}])
     opened = opening(capabilities={"tools": {}})
     rules = ("tools.input-schema-root-object", "logging.levels")
-    findings, _ = findings_of([*opening(), *opened, listed], *rules)
-    broken, other = findings.outcomes
+    broken, other = findings_of([*opening(), *opened, listed], *rules).outcomes
     assert broken.expected == f"type object in the inputSchema of {'n' * 366}..."
     assert (other.state, other.why) == ("not applicable", "the server declares no logging")
 
 
-@pytest.mark.parametrize("length", [400, 401])
-def test_long_reasons_of_outcomes_are_cut(length: int) -> None:
-    async def fail(session: Session) -> None:
-        raise errors.pop()
-
-    errors = [NotApplicableError("x" * length), ServerError("x" * length)]
-    checks = (Check("ping.answered", ("stdio",), fail, False),) * 2
-    server = session_with(OLD, [*opening(), *opening()]).server
-    findings = anyio.run(Run(server, checks, ignore, ignore).findings, [revision(OLD)])
-    shown = "x" * 400 + "..." * (length - 400)
-    assert [(each.state, each.expected, each.actual, each.why) for each in findings.outcomes] == [
-        ("broken", "a session", shown, ""),
-        ("not applicable", "", "", shown),
-    ]
-
-
 @pytest.mark.parametrize(("refusals", "ended"), [(0, ""), (1, ""), (2, ""), (0, "it ended")])
 def test_each_connection_is_closed(refusals: int, ended: str) -> None:
-    begun: list[MemoryConnection] = []
-    closed: list[MemoryConnection] = []
+    states: list[str] = []
     answers = iter([*opening(), *[REFUSED] * refusals])
 
     def respond(line: bytes) -> list[bytes]:
@@ -182,31 +163,27 @@ def test_each_connection_is_closed(refusals: int, ended: str) -> None:
     class Counted(MemoryConnection):
         end = ended
 
+        async def send(self, *payload: Any, **options: Any) -> Reply:
+            if not self.received:
+                states.append("begun")
+            return await super().send(*payload, **options)
+
         async def close(self) -> None:
-            closed.append(self)
+            states.append("closed")
 
-    def begin() -> Connection:
-        begun.append(Counted(respond, []))
-        return begun[-1]
-
-    server = session_with(OLD, begin=begin).server
     checks = select_checks(("lifecycle.initialize-first", "ping.answered"))
-    findings = anyio.run(Run(server, checks, ignore, ignore).findings, [revision(OLD)])
+    findings = find(lambda: Counted(respond), OLD, checks)
     assert len(findings.outcomes) == (2 if refusals < 2 else 0)
-    assert closed
-    assert {id(each) for each in begun[1:]} == {id(each) for each in closed}
+    assert states.count("begun") == states.count("closed") > 0
 
 
-def test_a_server_that_falls_silent_at_once_is_told_as_it_ended() -> None:
+def test_a_server_that_ends_at_once_is_told_as_it_ended() -> None:
     class Ended(MemoryConnection):
-        async def send(self, *_: Any, **options: Any) -> Reply:
+        async def send(self, *payload: Any, **options: Any) -> Reply:
             return Reply(reason="it ended")
 
-    server = session_with(OLD, begin=lambda: Ended(lambda line: [], [])).server
-    checks = Run(server, select_checks(("ping",)), ignore, ignore)
-    names = ("2025-03-26", "2025-06-18", OLD)
-    with pytest.raises(ServerError, match=f"one of {', '.join(names)}, got it ended$"):
-        anyio.run(checks.findings, [revision(name) for name in names])
+    with pytest.raises(ServerError, match=f"one of {OLD}, got it ended$"):
+        find(lambda: Ended(lambda line: []), OLD, select_checks(("ping",)))
 
 
 def test_a_run_tries_all_revisions_or_the_chosen_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,22 +195,103 @@ def test_a_run_tries_all_revisions_or_the_chosen_ones(monkeypatch: pytest.Monkey
             return httpx2.Response(202)
         version = message.get("params", {}).get("protocolVersion")
         tried.append(version or message["method"])
-        result = {"protocolVersion": version, "capabilities": {}} if version == OLD else None
-        own = {"error": REFUSED["error"]} if result is None else {"result": result}
+        own = says(protocolVersion=version, capabilities={}) if version == OLD else REFUSED
         return httpx2.Response(200, json={"jsonrpc": "2.0", "id": message["id"], **own})
 
+    # the library's transport, so that no socket is needed
     monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", answer)
     target = Target("raw", "http://h.example/mcp")
-    assert RunOptions(target) == RunOptions(target, (), (), 10.0, False)
     began: list[str] = []
     findings = run(RunOptions(target, rules=("lifecycle.initialize-result",)), began.append, ignore)
     assert (findings.revisions, [each.state for each in findings.outcomes]) == ((OLD,), ["broken"])
     assert began == ["asking which revisions the server speaks", f"checking {OLD} over http"]
-    handshakes = [row.name for row in schema.revisions() if row.name != NEW]
-    assert tried == [*handshakes, "server/discover", OLD]
+    assert tried == [*HANDSHAKES, "server/discover", OLD]
     tried.clear()
-    with pytest.raises(
-        ServerError, match=r"^raw: expected a server that speaks one of 2025-06-18,"
-    ):
+    with pytest.raises(ServerError, match=r"^raw: expected a server that speaks one of 2025-06-18"):
         run(RunOptions(target, ("2025-06-18",), ("ping",)), ignore, ignore)
     assert tried == ["2025-06-18"]
+
+
+def test_rules_are_chosen_by_ids_and_areas() -> None:
+    assert select_checks(()) == CHECKS
+    chosen = [check.id for check in select_checks(("ping", "tools.name-length"))]
+    assert sorted(chosen) == ["ping.answered", "ping.removed", "tools.name-length"]
+    with pytest.raises(UsageError, match=r"got ping\.x: see mcpgen check-server --list-rules"):
+        select_checks(("ping", "ping.x"))
+
+
+def test_progress_names_each_revision_and_each_rule() -> None:
+    texts: list[str] = []
+    rules_shown: list[str] = []
+
+    def begin() -> Connection:
+        tiny = TinyServer()
+        return MemoryConnection(lambda line: lines(tiny.read(line)))
+
+    checks = Run(MemoryServer(begin), select_checks(("ping",)), texts.append, rules_shown.append)
+    anyio.run(checks.findings, [revision(OLD)])
+    assert texts == ["asking which revisions the server speaks", f"checking {OLD} over stdio"]
+    assert rules_shown == [f"{OLD}: 1/1 ping.answered"]
+
+
+def twenty(member: str, key: str) -> Any:
+    """A list of twenty entries that differ in their name or address."""
+    return lambda value: {
+        **value,
+        member: [{**value[member][0], key: f"{value[member][0][key]}{n}"} for n in range(20)],
+    }
+
+
+MANY = rule(
+    "many",
+    defect=all_of(
+        edit("tools/list", twenty("tools", "name")),
+        edit("resources/list", twenty("resources", "uri")),
+        edit("prompts/list", twenty("prompts", "name")),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("area", "server", "method", "most"),
+    [
+        ("tools.call-result-content-required", MANY, "tools/call", 10),
+        ("resources.read-result-shape", MANY, "resources/read", 3),
+        ("prompts.get-result-shape", MANY, "prompts/get", 3),
+        ("completion.result-shape", MANY, "completion/complete", 3),
+        ("content", None, "tools/call", 1),
+    ],
+)
+def test_few_entries_of_a_long_list_are_used_once_each(
+    area: str, server: Rule | None, method: str, most: int
+) -> None:
+    sent: list[bytes] = []
+    find_in_tiny("stdio", OLD, server, select_checks((area,)), sent)
+    assert sum(f'"{method}"'.encode() in line for line in sent) == most
+
+
+def test_a_hundred_values_complete_an_argument() -> None:
+    values = {"values": ["x"] * 100}
+    full = rule("full", defect=members("completion/complete", completion=values))
+    findings = find_in_tiny("stdio", OLD, full, select_checks(("completion",)), [])
+    states = [each.state for each in findings.outcomes]
+    assert "passed" in states
+    assert "broken" not in states
+
+
+def test_tools_are_called_that_only_read_or_by_permission() -> None:
+    def begin() -> Connection:
+        tiny = TinyServer(defect=tool(annotations={}))
+        return MemoryConnection(lambda line: lines(tiny.read(line)))
+
+    checks = select_checks(("tools.output-conforms",))
+    [skipped] = find(begin, OLD, checks).outcomes
+    assert skipped.why == "no tool says that it only reads; --call-tools calls them all"
+    [called] = find(begin, OLD, checks, call_tools=True).outcomes
+    assert called.state == "passed"
+
+
+def test_all_that_is_sent_is_utf8() -> None:
+    sent: list[bytes] = []
+    find_in_tiny("stdio", OLD, None, select_checks(("stdio.utf8",)), sent)
+    assert any("mcpgen \u00e9\u4e16".encode() in line for line in sent)

@@ -14,25 +14,11 @@ import pytest
 from conventions.sources import ROOT
 from documents import examples
 from generator.command_line import run
+from generator.contract_surfaces import SHOP_SERVER, SMALLER_SIZES, WHOLE_SIZES
 
 FILE = "server.contract.json"
 LISTS = ROOT / "tests" / "generator" / "weather.json"
-SERVER = f"""
-import sys
-sys.path.insert(0, {str(ROOT / "generated")!r})
-from typing import Literal
-from mcpgen_runtime import Server
-
-server = Server("shop", instructions="Order sparingly.")
-
-@server.tool()
-def order(item: str, size: Literal["s", "m", "l"] = "m") -> dict[str, int]:
-    return {{}}
-
-if __name__ == "__main__":
-    server.run()
-"""
-SMALLER = SERVER.replace('"s", "m", "l"', '"s", "m"')
+SMALLER = SHOP_SERVER.replace(WHOLE_SIZES, SMALLER_SIZES)
 IN_COROUTINE = f"""
 import pytest
 from mcpgen_runtime.testing import contract
@@ -106,7 +92,7 @@ def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a server, its contract, and a test that uses the fixture."""
     folder = tmp_path_factory.mktemp("shop")
-    (folder / "shop.py").write_text(SERVER)
+    (folder / "shop.py").write_text(SHOP_SERVER)
     (folder / "test_it.py").write_text(BY_FIXTURE)
     done = pytest_in(folder, "--contract-update")
     assert done.returncode == 0, done.stdout
@@ -165,7 +151,7 @@ def test_an_update_writes_the_file_of_the_command_line(folder: Path) -> None:
 
 
 def test_the_severity_that_fails_a_test_is_chosen(folder: Path) -> None:
-    (folder / "shop.py").write_text(SERVER.replace('"s", "m", "l"', '"s", "m", "l", "xl"'))
+    (folder / "shop.py").write_text(SHOP_SERVER.replace(WHOLE_SIZES, f'{WHOLE_SIZES}, "xl"'))
     (folder / "test_it.py").write_text(BY_SEVERITY)
     done = pytest_in(folder, "-rA")
     assert {line for line in done.stdout.splitlines() if line.startswith("PASSED")} == {

@@ -17,7 +17,7 @@ from generator.command_line import run
 from generator.test_fitting import definitions_of, save_schema
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest, overrides
-from mcpgen.project import advisories, diagnosis
+from mcpgen.project import advisories
 
 pytestmark = pytest.mark.processes
 
@@ -181,13 +181,6 @@ def test_a_broken_manifest_is_one_finding_among_others(tmp_path: Path, package: 
     assert by_subject["mcpgen"]["state"] == "ok"
 
 
-def test_folders_of_environments_are_not_searched(tmp_path: Path, package: Path) -> None:
-    hidden = tmp_path / ".venv" / "pkg"
-    hidden.parent.mkdir()
-    package.rename(hidden)
-    assert not [subject for subject in findings(tmp_path) if subject.startswith("package ")]
-
-
 @pytest.mark.parametrize(
     ("place", "is_found"),
     [
@@ -211,11 +204,8 @@ def test_packages_are_looked_for_in_folders_of_the_user(
         (folder / "inner" / name).touch()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / manifest.NAME).touch()
-    packages = [(folder, "package")] if is_found else []
-    assert list(diagnosis._folders(tmp_path)) == packages
-    (folder / "pyproject.toml").touch()
-    projects = [(folder, "project")] if is_found else []
-    assert list(diagnosis._folders(tmp_path)) == [*projects, *packages]
+    packages = [subject for subject in findings(tmp_path) if subject.startswith("package ")]
+    assert packages == ([f"package {folder}"] if is_found else [])
 
 
 def test_a_project_without_settings_is_no_finding(tmp_path: Path) -> None:
@@ -231,10 +221,11 @@ def test_a_program_of_a_hook_is_a_path_or_a_name(
     tool.touch()
     tool.chmod(0o700)
     monkeypatch.setenv("PATH", str(tool.parent))
-    assert str(diagnosis._program("own", Path("none"))) == str(tool)
-    assert str(diagnosis._program("tools/own", tmp_path)) == str(tool)
-    assert diagnosis._program("tools/own", tmp_path / "none") is None
-    assert diagnosis._program("other", tmp_path) is None
+    settings = 'output = "pkg"\nrevisions = ["latest"]\nhooks = [["own"], ["tools/own"]]\n'
+    (tmp_path / "pyproject.toml").write_text(f"[tool.mcpgen]\n{settings}")
+    texts = str(findings(tmp_path))
+    assert "pkg is not generated" in texts
+    assert "no such program" not in texts
 
 
 def test_a_schema_that_is_damaged_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,6 +238,7 @@ def test_a_schema_that_is_damaged_is_found(tmp_path: Path, monkeypatch: pytest.M
         place = copy / path.relative_to(paths.schema_dir())
         place.mkdir() if path.is_dir() else place.write_bytes(path.read_bytes())
     (copy / newest.name / "schema.json").write_text("{}")
+    # the schemas of the installation, which no setting moves
     monkeypatch.setattr(paths, "schema_dir", lambda: copy)
     (tmp_path / "none").mkdir()
     by_subject = findings(tmp_path / "none")
@@ -266,6 +258,7 @@ summary = "a server reads files of others"
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table of vulnerabilities in the place of mcpgen's own."""
     file = tmp_path / "advisories.toml"
+    # the table of the installation, which no setting moves
     monkeypatch.setattr(advisories, "FILE", file)
     return file
 

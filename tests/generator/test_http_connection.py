@@ -196,6 +196,7 @@ async def test_requests_of_the_server_are_answered_and_all_is_recorded() -> None
 async def test_messages_and_bytes_of_a_response_are_bounded(
     more: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # limits that no option changes: 10,000 messages and 16 MiB
     monkeypatch.setattr(http_connection, "FLOOD_MESSAGES", 3)
     notes = event([{"jsonrpc": "2.0", "method": "note"}] * (3 + more))
     many = await Server(lambda request: stream(notes)).send(1)

@@ -202,20 +202,18 @@ def test_a_project_checks_and_updates_its_modules(project: Path) -> None:
     assert run("check", cwd=project).code == 0
 
 
-WRONG: dict[str, tuple[tuple[str, ...], str]] = {
-    "a package of another name": (("--package", "a-b"), "#/package: expected a package as app."),
-    "code as a package": (("--package", "a import b"), "#/package: expected a package as app."),
-    "a class of no name": (("--class", "x y"), "#/calls_class: expected the name of a class"),
-    "a class that is taken": (("--class", "Client"), "#/calls_class: expected the name of a class"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_a_name_that_is_none_is_refused(case: str, folder: Path) -> None:
-    words, expected = WRONG[case]
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("--package", "a-b"), ("--package", "a import b"), ("--class", "x y"), ("--class", "Client")],
+)
+def test_a_name_that_is_none_or_taken_is_refused(option: str, name: str, folder: Path) -> None:
     (folder / "shop.contract.json").write_text(text_of(contract()))
-    refused = mirror(folder, *words, target="shop.contract.json")
-    assert (refused.code, expected in refused.err) == (2, True), refused.err
+    refused = mirror(folder, option, name, target="shop.contract.json")
+    expected = {
+        "--package": "#/package: expected a package as app.",
+        "--class": "#/calls_class: expected the name of a class",
+    }
+    assert (refused.code, expected[option] in refused.err) == (2, True), refused.err
     assert not module(folder).exists()
 
 

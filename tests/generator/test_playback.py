@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from generator.shop_sessions import write_trace
 from mcpgen.replay import recording
-from mcpgen.replay.matching import Rule
 from mcpgen.replay.playback import Miss, Playback, SequentialPlayback, UnorderedPlayback
 from mcpgen.replay.scenes import Play, Scene, play_of
 
@@ -50,19 +49,8 @@ def order(number: int, item: Any, **more: Any) -> tuple[str, dict[str, Any]]:
 
 def play(folder: Path, *rows: tuple[str, dict[str, Any]], masked: bool = False) -> Play:
     """The play of a trace that a client wrote, after the opening of its session."""
-    path = folder / "trace.jsonl"
-    lines = [
-        {
-            "time": f"2026-11-01T10:00:{index:02}+00:00",
-            "direction": direction,
-            "channel": "client",
-            "pid": 1,
-            "message": {"jsonrpc": "2.0", **message},
-            **({"masked": True} if masked else {}),
-        }
-        for index, (direction, message) in enumerate((*OPENING, *rows))
-    ]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    more = {"masked": True} if masked else {}
+    path = write_trace(folder / "trace.jsonl", *OPENING, *rows, **more)
     return play_of(recording.read(str(path)), None)
 
 
@@ -157,30 +145,6 @@ def test_masked_values_stand_for_any_text(tmp_path: Path) -> None:
     rows = (order(1, "***"), answer(1, "ok"))
     playback = UnorderedPlayback(play(tmp_path, *rows, masked=True).scenes)
     assert take(playback, "the real secret") == "ok"
-
-
-def test_a_rule_of_the_user_lets_values_differ(tmp_path: Path) -> None:
-    rows = (order(1, "fig"), answer(1, "ok"))
-    rule = Rule("/params/arguments/item", "shape")
-    playback = UnorderedPlayback(play(tmp_path, *rows).scenes, (rule,))
-    assert take(playback, "nut") == "ok"
-    assert take(playback, 3).startswith(": the trace has no request")
-
-
-def test_the_nearest_request_is_the_most_similar_one(tmp_path: Path) -> None:
-    rows = (
-        *(order(1, {"kind": "fig", "count": 1}), answer(1, "a")),
-        *(order(2, {"kind": "walnut", "count": 22}), answer(2, "b")),
-    )
-    playback = UnorderedPlayback(play(tmp_path, *rows).scenes)
-    params = order(0, {"kind": "walnut", "count": 23})[1]["params"]
-    miss = playback.take("tools/call", params)
-    assert isinstance(miss, Miss)
-    assert miss.data is not None
-    assert miss.data["nearest"]["line"] == 6
-    pointer = "/params/arguments/item/count"
-    assert miss.data["differences"] == [{"pointer": pointer, "recorded": 22, "received": 23}]
-    assert "has 22 at /params/arguments/item/count, not 23" in miss.text
 
 
 def test_a_request_after_the_last_one_is_refused_in_sequence(tmp_path: Path) -> None:

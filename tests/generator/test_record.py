@@ -13,7 +13,7 @@ import pytest
 
 import mcpgen
 from generator.command_line import run
-from generator.replay_sessions import (
+from generator.shop_sessions import (
     PACKAGES,
     REVISIONS,
     Guest,
@@ -88,11 +88,10 @@ def test_a_session_passes_unchanged_and_is_replayed(
     target = configuration(tmp_path)
 
     async def session() -> None:
-        guest = Guest()
         command = tap(target, tmp_path / "tap.jsonl")
         more: dict[str, Any] = {"env": environment, "cwd": str(tmp_path)}
-        async with connect(command, revision=revision, handlers=guest, **more) as client:
-            await everything(client, guest)
+        async with connect(command, revision=revision, handlers=Guest(), **more) as client:
+            await everything(client)
 
     anyio.run(session)
     own = record(tmp_path / "own.jsonl", revision)

@@ -12,14 +12,15 @@ from xml.etree import ElementTree
 import pytest
 
 from generator.command_line import Done, run
-from generator.replay_sessions import (
+from generator.shop_server import MUTANTS
+from generator.shop_sessions import (
     REVISIONS,
     configuration,
     record,
     served_over_http,
     two_at_once,
+    write_trace,
 )
-from generator.replayed_servers import MUTANTS
 
 REVISION = "2025-11-25"
 STATELESS = "2026-07-28"
@@ -145,17 +146,7 @@ def raw(folder: Path, answers: Any) -> str:
 
 
 def trace_of(folder: Path, *rows: tuple[str, dict[str, Any]]) -> str:
-    path = folder / "raw.jsonl"
-    path.write_text(
-        "".join(
-            json.dumps(
-                {"direction": way, "channel": "client", "message": {"jsonrpc": "2.0", **each}}
-            )
-            + "\n"
-            for way, each in rows
-        )
-    )
-    return path.name
+    return write_trace(folder / "raw.jsonl", *rows).name
 
 
 PING = {"id": 1, "method": "ping"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mcpgen
-from generator.replay_sessions import PACKAGES, configuration, record
+from generator.shop_sessions import PACKAGES, configuration, record
 
 pytestmark = pytest.mark.timeout(300)
 """The first replay of a machine generates a package."""
@@ -19,7 +19,7 @@ REVISION = "2025-11-25"
 PATHS = (str(Path(mcpgen.__file__).parent.parent), PACKAGES, str(Path(__file__).parent.parent))
 TESTS = """
 import pytest
-from generator.replayed_servers import make
+from generator.shop_server import make
 
 def test_same(mcp_replay):
     mcp_replay("traces/session.jsonl", make())

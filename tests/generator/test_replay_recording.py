@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from generator.shop_sessions import write_trace
 from mcpgen.errors import UsageError
 from mcpgen.replay import recording
 from mcpgen.replay.recording import Session
@@ -32,25 +32,10 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def trace(path: Path, *parts: list[tuple[str, dict[str, Any]]], channel: str = "client") -> Path:
-    lines = [
-        {
-            "time": f"2026-11-29T10:00:{number:02}+00:00",
-            "direction": direction,
-            "channel": channel,
-            "pid": 1,
-            "message": {"jsonrpc": "2.0", **message},
-        }
-        for number, (direction, message) in enumerate(row for part in parts for row in part)
-    ]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return path
-
-
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     """The session of `ROWS`."""
-    (session,) = recording.read(str(trace(tmp_path / "trace.jsonl", ROWS)))
+    (session,) = recording.read(str(write_trace(tmp_path / "trace.jsonl", *ROWS)))
     return session
 
 
@@ -83,13 +68,14 @@ def test_a_log_message_belongs_to_none_of_two_open_requests(session: Session) ->
 
 
 def test_another_initialize_begins_another_session(tmp_path: Path) -> None:
-    path = trace(tmp_path / "trace.jsonl", ROWS[:3], ROWS[:3])
+    path = write_trace(tmp_path / "trace.jsonl", *ROWS[:3], *ROWS[:3])
     assert [len(each.messages) for each in recording.read(str(path))] == [3, 3]
 
 
 def test_a_trace_of_a_server_has_the_same_session(session: Session, tmp_path: Path) -> None:
     other = {"sent": "received", "received": "sent"}
-    path = trace(tmp_path / "server.jsonl", [(other[way], message) for way, message in ROWS])
+    rows = [(other[way], message) for way, message in ROWS]
+    path = write_trace(tmp_path / "server.jsonl", *rows)
     (mirrored,) = recording.read(str(path))
     assert mirrored.messages == session.messages
     assert mirrored.recorder == "server"

@@ -18,14 +18,13 @@ import pytest
 
 import mcpgen_runtime
 from generator.command_line import run
-from generator.recorded_city import (
-    ALL,
+from generator.shop_server import make
+from generator.shop_sessions import (
     QUESTIONS,
-    STATELESS,
-    Guests,
-    comparable,
+    REVISIONS,
+    Guest,
     expected,
-    record_all,
+    record,
     text_of,
     visit,
 )
@@ -38,7 +37,7 @@ from mcpgen_runtime.testing import connected
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 
-SESSION, LATER, NEWEST = "2025-06-18", "2025-11-25", ALL[-1]
+SESSION, LATER, NEWEST = "2025-06-18", "2025-11-25", REVISIONS[-1]
 PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 
 
@@ -46,7 +45,21 @@ PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A trace of the same visit in each revision; the package to serve them is in the cache."""
     assert serve_command.package_files()
-    return record_all(tmp_path_factory.mktemp("traces"))
+    folder = tmp_path_factory.mktemp("traces")
+    experimental = {"com.example/maps": {"zoom": 3}}
+    described: dict[str, Any] = {
+        "title": "The shop",
+        "instructions": "Order sparingly.",
+        "capabilities": {"experimental": experimental},
+    }
+
+    async def visit_in(client: Any) -> None:
+        await visit(client, asks=client.revision in QUESTIONS)
+
+    return {
+        revision: record(folder / f"{revision}.jsonl", revision, visit_in, make(**described))
+        for revision in REVISIONS
+    }
 
 
 def recorded_server(trace: Path, **options: Any) -> RecordedServer:
@@ -59,29 +72,28 @@ def recorded_server(trace: Path, **options: Any) -> RecordedServer:
 async def served(recorded: RecordedServer, revision: str, **options: Any) -> AsyncIterator[Any]:
     """A client of a served trace in a revision."""
     mock = served_trace.mock_server(recorded, closes_channel=True)
-    handlers: Any = Guests("Ann", "Bo", "Cy", "Di")
+    handlers: Any = Guest()
     async with connected(mock, revision=revision, handlers=handlers, **options) as pair:
         yield pair.client
 
 
-@pytest.mark.parametrize(("near", "far"), [*itertools.product(ALL, ALL)], ids=str)
+@pytest.mark.parametrize(("near", "far"), [*itertools.product(REVISIONS, REVISIONS)], ids=str)
 async def test_a_visit_is_as_recorded_in_every_revision(
     near: str, far: str, traces: Mapping[str, Path]
 ) -> None:
     asks = near in QUESTIONS and far in QUESTIONS
     async with served(recorded_server(traces[far]), near) as client:
-        seen = await visit(client, asks=asks)
-        assert comparable(seen) == expected(seen)
-        assert client.instructions == "Ask for a city."
-        assert client.server_info["name"] == "city"
-        assert client.server_info["version"] == "3.1"
+        assert await visit(client, asks=asks) == expected(asks=asks)
+        assert client.instructions == "Order sparingly."
+        assert client.server_info["name"] == "shop"
+        assert client.server_info["version"] == "1.0"
 
 
 async def test_the_description_of_the_server_is_the_recorded_one(
     traces: Mapping[str, Path],
 ) -> None:
     async with served(recorded_server(traces[SESSION]), SESSION) as client:
-        assert client.server_info["title"] == "The city"
+        assert client.server_info["title"] == "The shop"
         assert client.server_capabilities["experimental"] == {"com.example/maps": {"zoom": 3}}
 
 
@@ -91,14 +103,14 @@ async def test_an_unknown_call_shows_the_nearest_one(
 ) -> None:
     async with served(recorded_server(traces[revision]), revision) as client:
         with pytest.raises(RemoteError) as caught:
-            await client.call_tool("add", {"a": 1, "b": 5})
+            await client.call_tool("greet", {"name": "Bo"})
     error = caught.value
     assert error.code == -32602
-    assert "has 2 at /params/arguments/b, not 5" in error.message
+    assert 'has "Ada" at /params/arguments/name, not "Bo"' in error.message
     nearest = error.data["nearest"]
-    assert nearest["params"] == {"name": "add", "arguments": {"a": 1, "b": 2}}
+    assert nearest["params"] == {"name": "greet", "arguments": {"name": "Ada"}}
     lines = traces[revision].read_text("utf-8").splitlines()
-    assert json.loads(lines[nearest["line"] - 1])["message"]["params"]["name"] == "add"
+    assert json.loads(lines[nearest["line"] - 1])["message"]["params"]["name"] == "greet"
 
 
 async def test_a_method_that_was_not_recorded_is_named(traces: Mapping[str, Path]) -> None:
@@ -110,26 +122,28 @@ async def test_a_method_that_was_not_recorded_is_named(traces: Mapping[str, Path
 
 async def test_calls_come_in_any_order_and_repeat(traces: Mapping[str, Path]) -> None:
     async with served(recorded_server(traces[SESSION]), SESSION) as client:
-        ticks = [text_of(await client.call_tool("tick")) for _ in range(3)]
-        assert ticks == ["tick 1", "tick 2", "tick 2"]
-        assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
+        first, *others = [text_of(await client.call_tool("order")) for _ in range(3)]
+        assert others == others[:1] * 2 != [first] * 2
+        assert text_of(await client.call_tool("greet", {"name": "Ada"})) == "Hello Ada"
 
 
 async def test_each_client_has_a_playback_of_its_own(traces: Mapping[str, Path]) -> None:
     recorded = recorded_server(traces[SESSION])
+    orders: list[str] = []
     for _ in range(2):
         async with served(recorded, SESSION) as client:
-            assert text_of(await client.call_tool("tick")) == "tick 1"
+            orders.append(text_of(await client.call_tool("order")))
+    assert orders[0] == orders[1]
 
 
-@pytest.mark.parametrize("revision", ALL)
+@pytest.mark.parametrize("revision", REVISIONS)
 async def test_the_recorded_sequence_passes_when_strict(
     revision: str, traces: Mapping[str, Path]
 ) -> None:
     recorded = recorded_server(traces[revision], order="strict")
+    asks = revision in QUESTIONS
     async with served(recorded, revision) as client:
-        seen = await visit(client, asks=revision in QUESTIONS)
-        assert comparable(seen) == expected(seen)
+        assert await visit(client, asks=asks) == expected(asks=asks)
     assert recorded.problems() == []
 
 
@@ -137,7 +151,7 @@ async def test_another_sequence_is_refused_when_strict(traces: Mapping[str, Path
     recorded = recorded_server(traces[SESSION], order="strict")
     async with served(recorded, SESSION) as client:
         with pytest.raises(RemoteError, match="expected tools/list next, as in line"):
-            await client.call_tool("tick")
+            await client.call_tool("order")
         await client.request("tools/list")
         with pytest.raises(RemoteError, match="which has"):
             await client.request("tools/list")
@@ -157,33 +171,33 @@ async def test_nothing_that_came_is_all_that_never_came(traces: Mapping[str, Pat
 
 
 async def test_a_rule_lets_arguments_differ(traces: Mapping[str, Path]) -> None:
-    rule = Rule("/params/arguments/text", "shape")
+    rule = Rule("/params/arguments/name", "shape")
     async with served(recorded_server(traces[SESSION], rules=[rule]), SESSION) as client:
-        assert text_of(await client.call_tool("note", {"text": "snow"})) == "noted"
+        assert text_of(await client.call_tool("greet", {"name": "Bo"})) == "Hello Ada"
 
 
 @pytest.mark.parametrize("revision", [SESSION, NEWEST])
 async def test_a_call_fails_on_purpose(revision: str, traces: Mapping[str, Path]) -> None:
     recorded = recorded_server(traces[revision], faults=[parse("tools/call:2")])
     async with served(recorded, revision) as client:
-        assert text_of(await client.call_tool("tick")) == "tick 1"
+        first = await client.call_tool("order")
         with pytest.raises(RemoteError, match="a failure on purpose") as caught:
-            await client.call_tool("tick")
+            await client.call_tool("order")
         assert caught.value.code == -32603
-        assert text_of(await client.call_tool("tick")) == "tick 2"
+        assert text_of(await client.call_tool("order")) != text_of(first)
 
 
 async def test_a_connection_ends_on_purpose(traces: Mapping[str, Path]) -> None:
     recorded = recorded_server(traces[SESSION], faults=[parse("tools/call:1:close")])
     async with served(recorded, SESSION) as client:
         with pytest.raises(ConnectionClosedError):
-            await client.call_tool("tick")
+            await client.call_tool("order")
 
 
 async def test_answers_are_delayed(traces: Mapping[str, Path]) -> None:
     async with served(recorded_server(traces[SESSION], latency=0.2), SESSION) as client:
         start = anyio.current_time()
-        await client.call_tool("tick")
+        await client.call_tool("order")
         assert anyio.current_time() - start >= 0.2
 
 
@@ -191,7 +205,7 @@ async def test_messages_come_at_the_times_of_the_trace(
     traces: Mapping[str, Path], tmp_path: Path
 ) -> None:
     rows = [json.loads(line) for line in traces[SESSION].read_text("utf-8").splitlines()]
-    answers = [row for row in rows if "tick 1" in json.dumps(row.get("message"))]
+    answers = [row for row in rows if '"text": "order ' in json.dumps(row.get("message"))]
     start = datetime.fromisoformat(rows[0]["time"])
     seconds = 0.0
     for row in rows:
@@ -201,7 +215,7 @@ async def test_messages_come_at_the_times_of_the_trace(
     slow.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
     async with served(recorded_server(slow, latency="recorded"), SESSION) as client:
         before = anyio.current_time()
-        assert text_of(await client.call_tool("tick")) == "tick 1"
+        await client.call_tool("order")
         assert anyio.current_time() - before >= 0.3
 
 
@@ -218,7 +232,9 @@ async def test_a_question_without_a_way_is_an_error_that_names_it(
 
 def test_requests_that_a_revision_lacks_are_listed(traces: Mapping[str, Path]) -> None:
     lines = served_trace.methods_without_counterpart(recorded_server(traces[SESSION]))
-    assert lines == [f"{name} has no elicitation/create" for name in ALL if name not in QUESTIONS]
+    assert lines == [
+        f"{name} has no elicitation/create" for name in REVISIONS if name not in QUESTIONS
+    ]
 
 
 def test_times_and_failures_are_read_as_documented() -> None:
@@ -280,30 +296,28 @@ def environment() -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("revision", ALL)
+@pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_process_serves_over_standard_streams(
     revision: str, traces: Mapping[str, Path]
 ) -> None:
     strict = ["--strict"] if revision in QUESTIONS else []  # the others can't ask, so leave out
     command = [*COMMAND, str(traces[SESSION]), "--serve", *strict]
-    handlers: Any = Guests("Ann", "Bo")
-    options: dict[str, Any] = {"handlers": handlers, "env": environment()}
+    options: dict[str, Any] = {"handlers": Guest(), "env": environment()}
+    asks = revision in QUESTIONS
     async with connect(command, revision=revision, **options) as client:
-        seen = await visit(client, asks=revision in QUESTIONS)
-    assert comparable(seen) == expected(seen)
+        assert await visit(client, asks=asks) == expected(asks=asks)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("revision", ALL[1:])
+@pytest.mark.parametrize("revision", REVISIONS[1:])
 async def test_a_process_serves_several_clients_over_http(
     revision: str, traces: Mapping[str, Path]
 ) -> None:
     with Served(traces[SESSION]) as process:
-        for _ in range(1 if revision in STATELESS else 2):
-            handlers: Any = Guests("Ann", "Bo")
-            async with connect(process.url, revision=revision, handlers=handlers) as client:
-                seen = await visit(client, asks=revision in QUESTIONS)
-            assert comparable(seen) == expected(seen)
+        asks = revision in QUESTIONS
+        for _ in range(1 if revision == NEWEST else 2):  # whose servers know no clients
+            async with connect(process.url, revision=revision, handlers=Guest()) as client:
+                assert await visit(client, asks=asks) == expected(asks=asks)
     assert process.code == 0
 
 
@@ -326,10 +340,10 @@ async def test_a_status_and_a_broken_response_come_on_purpose(
     with Served(traces[revision], *words) as process:
         async with connect(process.url, revision=revision) as client:
             with pytest.raises(Exception, match="500"):
-                await client.call_tool("tick")
+                await client.call_tool("order")
             with pytest.raises(Exception, match=r"connection|response|stream"):
-                await client.call_tool("tick")
-            assert text_of(await client.call_tool("tick")) == "tick 1"
+                await client.call_tool("order")
+            assert text_of(await client.call_tool("order")).startswith("order ")
 
 
 @pytest.mark.parametrize(
@@ -363,8 +377,8 @@ def test_a_trace_of_two_revisions_needs_a_session(
     both.write_bytes(traces[SESSION].read_bytes() + traces[LATER].read_bytes())
     done = run("replay", both, "--serve")
     assert done.code == 2
-    assert f"is of city in {SESSION}" in done.err
-    assert f"is of city in {LATER}" in done.err
+    assert f"is of shop in {SESSION}" in done.err
+    assert f"is of shop in {LATER}" in done.err
 
 
 @pytest.mark.slow
@@ -373,7 +387,7 @@ async def test_a_pair_has_a_trace_in_place_of_a_server(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", PATHS)
     async with connected(replay=traces[SESSION], revision=NEWEST) as pair:
-        assert text_of(await pair.client.call_tool("add", {"a": 1, "b": 2})) == "3"
+        assert text_of(await pair.client.call_tool("greet", {"name": "Ada"})) == "Hello Ada"
         assert pair.sent[-1]["method"] == "tools/call"
         assert pair.received[-1]["id"] == pair.sent[-1]["id"]
 

@@ -90,25 +90,6 @@ def test_a_response_is_held_against_its_request(tmp_path: Path) -> None:
     assert problem["pointer"] == "/result/tools/0/inputSchema"
 
 
-def test_ids_of_both_sides_are_kept_apart(tmp_path: Path) -> None:
-    roots = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
-    tools = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    listed = {"jsonrpc": "2.0", "id": 1, "result": {"roots": []}}
-    held = {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}
-    turns = (("sent", tools), ("received", roots), ("sent", listed), ("received", held))
-    assert problems(tmp_path, *turns) == []
-
-
-def test_a_response_without_a_request_is_a_problem(tmp_path: Path) -> None:
-    (problem,) = problems(tmp_path, ("received", EMPTY))
-    assert problem["text"] == "no open request has its id"
-
-
-def test_an_id_that_is_used_twice_at_once_is_a_problem(tmp_path: Path) -> None:
-    (problem,) = problems(tmp_path, ("sent", HELLO), ("sent", HELLO))
-    assert problem["text"] == "its id is that of an open request"
-
-
 def test_a_method_from_the_wrong_side_is_a_problem(tmp_path: Path) -> None:
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
     again = {"jsonrpc": "2.0", "id": 3, "method": "prompts/list"}

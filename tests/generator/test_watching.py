@@ -77,24 +77,6 @@ def test_a_changed_schema_is_generated_again_until_an_interrupt(root: Path, tmp_
         assert process.wait(timeout=30) == 0
 
 
-def test_inputs_are_own_data_and_named_files(tmp_path: Path) -> None:
-    draft = tmp_path / "2030-01-01.json"
-    inputs = watching.inputs(commands.PackageOptions(schemas=(draft,)), tmp_path / "pkg")
-    assert inputs == (paths.schema_dir(), paths.templates_dir(), draft.resolve())
-
-
-def test_inputs_of_an_update_are_those_of_the_manifest(root: Path, tmp_path: Path) -> None:
-    draft = tmp_path / "2030-01-01.json"
-    draft.write_bytes((SMALLEST.folder / "schema.json").read_bytes())
-    subprocess.run(
-        [sys.executable, "-m", "mcpgen", "-q", "--schema", draft, "--parts", "types", "-o", "pkg"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(root / "generator")},
-        check=True,
-    )
-    assert draft.resolve() in watching.inputs(commands.PackageOptions(), tmp_path / "pkg")
-
-
 RECORD = manifest.Manifest(
     "1.0",
     "",

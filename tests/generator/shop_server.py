@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 import uuid
 from datetime import UTC, datetime
+from typing import Any
 
 import anyio
 
-from mcpgen_runtime import Context, Server, ToolError
+from mcpgen_runtime import Context, ProtocolError, Server, ToolError
 
 MUTANTS = {
     "text": "the text of a result",
@@ -30,9 +31,9 @@ MUTANTS = {
 }
 
 
-def make(mutant: str = "") -> Server:
+def make(mutant: str = "", **options: Any) -> Server:
     """The server, or a mutant."""
-    server = Server("shop", version="1.0", page_size=2, subscribe=True)
+    server = Server("shop", version="1.0", page_size=2, subscribe=True, **options)
     add_conversation(server, mutant)
     add_orders(server, mutant)
     add_waiting(server, mutant)
@@ -48,7 +49,7 @@ def make(mutant: str = "") -> Server:
 
 
 def add_conversation(server: Server, mutant: str) -> None:
-    """Add the tools that greet, count, fail and ask."""
+    """Add the tools that greet, count, fail, refuse and ask."""
 
     @server.tool()
     def greet(name: str) -> str:
@@ -72,15 +73,22 @@ def add_conversation(server: Server, mutant: str) -> None:
         raise ToolError("out of order")
 
     @server.tool()
+    async def refuse() -> str:
+        """Refuses with a JSON-RPC error."""
+        raise ProtocolError("not today", code=1050, data={"retry": False})
+
+    @server.tool()
     async def book(ctx: Context) -> str:
-        """Asks the user for a name."""
+        """Asks the user for two names, one after the other."""
         question = "Your name?" if mutant == "question" else "Who is coming?"
         if mutant != "order":
             await ctx.progress(1)
-        answer = await ctx.elicit(question, str)
+        first: Any = await ctx.elicit(question, str)
         if mutant == "order":
             await ctx.progress(1)
-        return "booked" if mutant == "answer" else f"booked for {answer.content}"
+        second: Any = await ctx.elicit("Who else?", str)
+        names = f"{first.content} and {second.content}"
+        return "booked" if mutant == "answer" else f"booked for {names}"
 
 
 def add_orders(server: Server, mutant: str) -> None:

@@ -1,0 +1,10 @@
+"""The tables of all rules."""
+
+from __future__ import annotations
+
+from generator.check_server import features, http, jsonrpc, lifecycle, tools
+
+RULES = {
+    rule.id: rule for area in (lifecycle, jsonrpc, tools, features, http) for rule in area.RULES
+}
+"""Every rule by its id."""

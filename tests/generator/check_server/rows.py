@@ -1,0 +1,259 @@
+"""What the tables of rules are written with: rules, cases, answers, and defects of a server.
+
+Processes of `tiny_server` import the tables too, therefore they need the standard library alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+Message = dict[str, Any]
+Defect = Callable[[Any, Any], Any] | type[Any]
+"""Changes the answer to a request.
+
+Both are JSON values; a request that is no JSON is bytes. An answer can be `None` for none, bytes
+for what is written in its place, or a tuple of several messages. A class is a defect with a state:
+each connection has an instance of it.
+"""
+
+OLDEST, BATCHES, MIDDLE, OLD, NEW = (
+    *("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"),
+)
+ANCIENT = "1900-01-01"
+PREFIX = "io.modelcontextprotocol/"
+VERSION, CAPABLE, LEVEL, NAMED = (
+    f"{PREFIX}{name}"
+    for name in ("protocolVersion", "clientCapabilities", "logLevel", "serverInfo")
+)
+FIRST = ("initialize", "server/discover")
+"""The methods of the first request of a session."""
+
+
+class Case(NamedTuple):
+    """Answers of a server to the requests of one check, and the verdict.
+
+    Attributes:
+        state: kept, broken or skipped.
+        answers: The answers in order; empty results follow. Rules about all messages get messages.
+        options: The revision, the capabilities and so on; see `judging.judge`.
+    """
+
+    state: str
+    answers: tuple[Any, ...]
+    options: dict[str, Any]
+
+
+class Rule(NamedTuple):
+    """One rule with its cases.
+
+    Attributes:
+        id: The rule.
+        cases: Answers that are judged.
+        defect: Changes answers of a correct server so that it breaks this rule alone.
+        over_http: Does so in requests and responses of HTTP; see `tiny_http.HttpDefect`.
+        where: The revisions, or the transport, where the defect breaks the rule; all unless given.
+    """
+
+    id: str
+    cases: tuple[Case, ...]
+    defect: Defect | None
+    over_http: Any
+    where: tuple[str, ...]
+
+
+def rule(
+    id: str,
+    *cases: Case,
+    defect: Defect | None = None,
+    over_http: Any = None,
+    where: tuple[str, ...] = (),
+) -> Rule:
+    """A rule; see there."""
+    return Rule(id, cases, defect, over_http, where)
+
+
+def kept(*answers: Any, **options: Any) -> Case:
+    """The rule is kept."""
+    return Case("kept", answers, options)
+
+
+def broken(*answers: Any, **options: Any) -> Case:
+    """The rule is broken."""
+    return Case("broken", answers, options)
+
+
+def skipped(*answers: Any, **options: Any) -> Case:
+    """The rule does not apply."""
+    return Case("skipped", answers, options)
+
+
+# Answers: members of a response, to which the id is added, or messages with `jsonrpc`. Over HTTP,
+# they can be a status, or a tuple of status, message or bytes, and header fields, too.
+OK: Message = {"result": {}}
+CHANGED: Message = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+LOG = {**CHANGED, "method": "notifications/message", "params": {"level": "info", "data": 1}}
+STREAM = {"content-type": "text/event-stream"}
+GONE = ConnectionError("refused")
+READS = {"annotations": {"readOnlyHint": True}}
+NEEDS = {
+    **READS,
+    "inputSchema": {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+    },
+}
+
+
+def says(**members: Any) -> Message:
+    """A result."""
+    return {"result": members}
+
+
+def refused(code: int = -1, **members: Any) -> Message:
+    """An error."""
+    return {"error": {"code": code, "message": "no", **members}}
+
+
+def anonymous(code: int) -> Message:
+    """An error without id."""
+    return {"jsonrpc": "2.0", **refused(code)}
+
+
+def numbered(*ids: Any) -> list[Message]:
+    """Results with these ids."""
+    return [{"jsonrpc": "2.0", "id": id, "result": {}} for id in ids]
+
+
+def failed(code: Any, message: Any = "m") -> Message:
+    """A message with an error, for rules about all messages."""
+    return {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": message}}
+
+
+def tools(*each: Any) -> Message:
+    """A list of tools with names and schemas, unless they have others."""
+    plain = {"name": "a", "inputSchema": {"type": "object"}}
+    return says(tools=[{**plain, **one} if isinstance(one, dict) else one for one in each])
+
+
+def event(method: str, **params: Any) -> tuple[Any, ...]:
+    """A stream of one notification."""
+    text = json.dumps({"jsonrpc": "2.0", "method": method, "params": params})
+    return 200, f"data: {text}\n\n".encode(), STREAM
+
+
+# Defects
+def method_of(request: Any) -> Any:
+    """The method of a message; `None` if it has none."""
+    return request.get("method") if isinstance(request, dict) else None
+
+
+def params_of(request: Any) -> Message:
+    """The params of a message; empty if it has none."""
+    params = request.get("params") if isinstance(request, dict) else None
+    return params if isinstance(params, dict) else {}
+
+
+def error(request: Any, code: int) -> Message:
+    """An error in answer to a request."""
+    return {"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": "refused"}}
+
+
+def edit(methods: str | Sequence[str], change: Callable[[Any], Any]) -> Defect:
+    """Change the results of a method, or of some."""
+
+    def edited(request: Any, answer: Any) -> Any:
+        named = [methods] if isinstance(methods, str) else methods
+        if method_of(request) in named and "result" in (answer or {}):
+            answer["result"] = change(answer["result"])
+        return answer
+
+    return edited
+
+
+def members(methods: str | Sequence[str], **new: Any) -> Defect:
+    """Change members of the results of a method, or of some."""
+    return edit(methods, lambda result: {**result, **new})
+
+
+def without(name: str) -> Callable[[Any], Any]:
+    """Leave out a member."""
+    return lambda value: {key: each for key, each in value.items() if key != name}
+
+
+def tool(**new: Any) -> Defect:
+    """Change members of the listed tool."""
+    return edit("tools/list", lambda listed: {**listed, "tools": [{**listed["tools"][0], **new}]})
+
+
+def block(value: Message) -> Defect:
+    """Add a block to the content of the tool's results."""
+    return edit(
+        "tools/call",
+        lambda result: (
+            result if result.get("isError") else {**result, "content": [*result["content"], value]}
+        ),
+    )
+
+
+def capability(name: str, value: Any) -> Defect:
+    """Declare a capability with another value, or not with `None`."""
+
+    def declare(result: Message) -> Message:
+        declared = {**result["capabilities"], name: value}
+        return {
+            **result,
+            "capabilities": declared if value is not None else without(name)(declared),
+        }
+
+    return edit(FIRST, declare)
+
+
+def code(old: int, new: Any, method: str = "") -> Defect:
+    """Change the code of an error, of all methods or one."""
+
+    def change(request: Any, answer: Any) -> Any:
+        if (
+            method in ("", method_of(request))
+            and (answer or {}).get("error", {}).get("code") == old
+        ):
+            answer["error"]["code"] = new
+        return answer
+
+    return change
+
+
+def refuse(method: str, number: int, applies: Callable[[Any], Any] = lambda params: True) -> Defect:
+    """Refuse requests of a method, or those with some params."""
+    return lambda request, answer: (
+        error(request, number)
+        if method_of(request) == method and applies(params_of(request))
+        else answer
+    )
+
+
+def serve(method: str, result: Message) -> Defect:
+    """Answer requests of a method that should be refused."""
+    return lambda request, answer: (
+        {"jsonrpc": "2.0", "id": request["id"], "result": result}
+        if method_of(request) == method and "error" in answer
+        else answer
+    )
+
+
+def before(method: str, message: Message) -> Defect:
+    """Send a message before the answer to a method."""
+    return lambda request, answer: (message, answer) if method_of(request) == method else answer
+
+
+def all_of(*defects: Defect) -> Defect:
+    """All of some changes."""
+
+    def change(request: Any, answer: Any) -> Any:
+        for each in defects:
+            answer = each(request, answer)
+        return answer
+
+    return change
