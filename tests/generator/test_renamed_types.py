@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from generator.command_line import run
-from generator.test_fitting import definitions_of, save_schema
+from generator.draft_packages import definitions_of, save_schema
 from mcpgen import paths, schema
 from mcpgen.errors import ManifestError
 from mcpgen.model import exports
