@@ -8,27 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from generator.schemas import COUNT, TEXT, const, obj, ref
+from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
 from mcpgen import schema
 
 NAMES = [row.name for row in schema.revisions()]
 AWKWARD = (
-    "class",
-    "self",
-    "x-note",
-    "URL",
-    "None",
-    "_private",
-    "a b",
-    "2nd",
-    "list",
-    "meta",
-    "extra",
-    "keys",
-    "UNSET",
-    'a"b',
-    "\U0001f600",
-    "na\u00efve",
+    *("class", "self", "x-note", "URL", "None", "_private", "a b", "2nd", "list", "meta", "extra"),
+    *("keys", "UNSET", 'a"b', "\U0001f600", "na\u00efve"),
 )
 
 
@@ -58,229 +44,188 @@ class Draft:
         node = self.definitions.get(union, {"anyOf": []})
         self.definitions[union] = {"anyOf": [*node.get("anyOf", [node]), ref(name)]}
 
+    def set_member(self, owner: str, name: str, node: Any) -> None:
+        """Give a type another member."""
+        self.definitions[owner]["properties"][name] = node
+        self.members.setdefault(owner, set()).add(name)
+
+    def add_result(self, stem: str, *results: str) -> None:
+        """Let a request have some results."""
+        result = any_of(*results) if len(results) > 1 else ref(*results)
+        members = {"jsonrpc": const("2.0"), "id": ref("RequestId"), "result": result}
+        self.definitions[f"{stem}ResultResponse"] = obj("jsonrpc id result", **members)
+
+    def resolve(self, node: dict[str, Any]) -> dict[str, Any]:
+        """The definition that a reference leads to, or the schema itself."""
+        while "$ref" in node:
+            node = self.definitions[node["$ref"].rpartition("/")[2]]
+        return node
+
+    @property
+    def content(self) -> list[Any]:
+        """The alternatives of the content of a tool's result."""
+        result = self.definitions["CallToolResult"]["properties"]["content"]["items"]
+        alternatives: list[Any] = self.resolve(result)["anyOf"]
+        return alternatives
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a definition another name."""
+        text = json.dumps(self.definitions)
+        for start in ("", "#/$defs/"):
+            text = text.replace(f'"{start}{old}"', f'"{start}{new}"')
+        self.definitions = json.loads(text)
+        if old in self.members:
+            self.members[new] = self.members.pop(old)
+
+    def add_request(self, at: int, awkward: str) -> None:
+        params = obj(awkward, **{awkward: TEXT, "count": COUNT})
+        request = obj("method params", method=const(f"tools/new{at}"), params=params)
+        self.definitions[f"New{at}Request"] = request
+        self.definitions[f"New{at}Result"] = obj("", **{awkward: TEXT})
+        self.add_to("ClientRequest", f"New{at}Request")
+        self.methods[f"tools/new{at}"] = f"New{at}Result"
+        self.members[f"New{at}Result"] = {awkward}
+
+    def add_server_request(self, at: int, awkward: str) -> None:
+        if "ServerRequest" not in self.definitions:  # without sessions a server sends no requests
+            return
+        request = obj("method params", method=const(f"ask{at}"), params=obj("", **{awkward: TEXT}))
+        self.definitions[f"Ask{at}Request"] = request
+        self.definitions[f"Ask{at}Result"] = obj(awkward, **{awkward: COUNT})
+        self.add_to("ServerRequest", f"Ask{at}Request")
+        self.methods[f"ask{at}"] = f"Ask{at}Result"
+
+    def add_bare_requests(self, at: int, awkward: str) -> None:
+        """Requests without a result of their own: one without params, one of an odd method."""
+        params = {"params": obj("", **{awkward: TEXT})}
+        odd = f'{awkward}"\U0001f389/{at}'
+        for stem, method, more in ((f"Bare{at}", f"bare{at}", {}), (f"Odd{at}", odd, params)):
+            self.definitions[f"{stem}Request"] = obj("method", method=const(method), **more)
+            self.add_to("ClientRequest", f"{stem}Request")
+            self.methods[method] = "EmptyResult"
+
+    def add_notifications(self, at: int, awkward: str) -> None:
+        for side, stem in (("Server", "New"), ("Client", "Told")):
+            method = f"notifications/{stem.lower()}{at}"
+            node = obj("method", method=const(method), params=obj("", **{awkward: TEXT}))
+            self.definitions[f"{stem}{at}Notification"] = node
+            self.add_to(f"{side}Notification", f"{stem}{at}Notification")
+            self.methods[method] = None
+
+    def remove_request(self, at: int, awkward: str) -> None:
+        self.definitions["ClientRequest"]["anyOf"].remove(ref("CompleteRequest"))
+        self.gone.add("completion/complete")
+
+    def remove_notification(self, at: int, awkward: str) -> None:
+        self.definitions["ServerNotification"]["anyOf"].remove(ref("LoggingMessageNotification"))
+        self.gone.add("notifications/message")
+
+    def change_values(self, at: int, awkward: str) -> None:
+        values = self.definitions["LoggingLevel"]["enum"]
+        values[values.index("emergency")] = f"{awkward}{at}"
+
+    def add_content(self, at: int, awkward: str) -> None:
+        name = f"Hologram{at}"
+        node = obj("type data", type=const(f"hologram{at}"), data=TEXT, **{awkward: TEXT})
+        self.definitions[name] = node
+        self.content.append(ref(name))
+        self.members[name] = {"type", "data", awkward}
+
+    def add_loose_content(self, at: int, awkward: str) -> None:
+        self.content.extend((obj("", **{awkward: TEXT}), obj("", **{f"{awkward}2": COUNT})))
+
+    def remove_content(self, at: int, awkward: str) -> None:
+        self.content.remove(ref("ImageContent"))
+
+    def add_member(self, at: int, awkward: str) -> None:
+        self.set_member("Tool", awkward, {"type": ["string", "null"]})
+
+    def add_undecided_union(self, at: int, awkward: str) -> None:
+        lists = [{"type": "array", "items": each} for each in (TEXT, COUNT)]
+        maps = [{"type": "object", "additionalProperties": each} for each in (TEXT, COUNT)]
+        loose = [obj("", **{awkward: TEXT}), obj(other=COUNT), TEXT]
+        self.set_member("Tool", f"odd{at}", {"anyOf": (lists, maps, loose)[at % 3]})
+
+    def name_definition(self, at: int, awkward: str) -> None:
+        if awkward not in self.definitions:
+            self.definitions[awkward] = obj(awkward, **{awkward: TEXT})
+            self.set_member("Tool", f"named{at}", ref(awkward))
+
+    def require_core_member(self, at: int, awkward: str) -> None:
+        for owner in ("Tool", "Implementation"):
+            self.set_member(owner, f"seal{at}", TEXT)
+            self.definitions[owner]["required"].append(f"seal{at}")
+        self.facts += f'[defaults."*"]\nseal{at} = "red"\n'
+
+    def require_member(self, at: int, awkward: str) -> None:
+        self.definitions["Resource"]["required"].append("mimeType")
+
+    def retype_member(self, at: int, awkward: str) -> None:
+        shapes = [TEXT, COUNT, {"type": "array", "items": obj("", **{awkward: COUNT})}, {}]
+        self.set_member("Implementation", "version", shapes[at % 4])
+
+    def retype_params(self, at: int, awkward: str) -> None:
+        params = self.resolve(self.definitions["CompleteRequest"]["properties"]["params"])
+        params["properties"][awkward] = {"anyOf": [TEXT, {"type": "array", "items": COUNT}]}
+        params["required"] = [awkward]
+
+    def rename_definition(self, at: int, awkward: str) -> None:
+        self.rename("Annotations", f"Hints{at}")
+
+    def rename_core_type(self, at: int, awkward: str) -> None:
+        old = ("Implementation", "ListToolsResult", "CallToolRequest")[at % 3]
+        self.rename(old, f"Core{at}{old[-6:]}")
+
+    def rename_core_member(self, at: int, awkward: str) -> None:
+        text = json.dumps(self.definitions["Tool"])
+        self.definitions["Tool"] = json.loads(text.replace('"inputSchema"', f'"schema{at}"'))
+        self.refused = "expected inputSchema"
+
+    def rename_method(self, at: int, awkward: str) -> None:
+        request = self.definitions["GetPromptRequest"]
+        request["properties"]["method"]["const"] = f"prompts/{at}/read"
+        self.methods[f"prompts/{at}/read"] = None
+        self.gone.add("prompts/get")
+
+    def add_definitions(self, at: int, awkward: str) -> None:
+        """A union without a tag, a composition, and names that Python cannot spell."""
+        near = obj("near", near=TEXT, **{awkward: TEXT})
+        either = {"anyOf": [near, obj("far", far=COUNT)]}
+        parts = [ref("Implementation"), obj("", **{awkward: TEXT}), {"required": ["name"]}]
+        self.definitions |= {
+            f"Place{at}": obj(where=either),
+            f"Whole{at}": {"allOf": parts},
+            f"{awkward}<x-{at}>": obj("", **{awkward: TEXT}),
+            f"{awkward} x {at}": obj(other=ref(f"{awkward}<x-{at}>")),
+        }
+        self.members |= {f"Place{at}": {"where"}, f"Whole{at}": {"name", awkward}}
+
 
 Change: TypeAlias = Callable[[Draft, int, str], None]
 """Changes a draft; gets a number of its own and an awkward name."""
 
-
-def add_request(draft: Draft, at: int, awkward: str) -> None:
-    params = obj(awkward, **{awkward: TEXT, "count": COUNT})
-    request = obj("method params", method=const(f"tools/new{at}"), params=params)
-    draft.definitions[f"New{at}Request"] = request
-    draft.definitions[f"New{at}Result"] = obj("", **{awkward: TEXT})
-    draft.add_to("ClientRequest", f"New{at}Request")
-    draft.methods[f"tools/new{at}"] = f"New{at}Result"
-    draft.members[f"New{at}Result"] = {awkward}
-
-
-def add_request_without_result(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions[f"Bare{at}Request"] = obj("method", method=const(f"bare{at}"))
-    draft.add_to("ClientRequest", f"Bare{at}Request")
-    draft.methods[f"bare{at}"] = "EmptyResult"
-
-
-def add_notification(draft: Draft, at: int, awkward: str) -> None:
-    node = obj("method", method=const(f"notifications/new{at}"), params=obj("", **{awkward: TEXT}))
-    draft.definitions[f"New{at}Notification"] = node
-    draft.add_to("ServerNotification", f"New{at}Notification")
-    draft.methods[f"notifications/new{at}"] = None
-
-
-def remove_request(draft: Draft, at: int, awkward: str) -> None:
-    node = draft.definitions["ClientRequest"]
-    kept = [one for one in node["anyOf"] if one != ref("CompleteRequest")]
-    draft.definitions["ClientRequest"] = {"anyOf": kept}
-    draft.gone.add("completion/complete")
-
-
-def add_content(draft: Draft, at: int, awkward: str) -> None:
-    name = f"Hologram{at}"
-    node = obj("type data", type=const(f"hologram{at}"), data=TEXT, **{awkward: TEXT})
-    draft.definitions[name] = node
-    result = draft.definitions["CallToolResult"]["properties"]["content"]["items"]
-    if "$ref" in result:
-        result = draft.definitions[result["$ref"].rpartition("/")[2]]
-    result["anyOf"].append(ref(name))
-    draft.members[name] = {"type", "data", awkward}
-
-
-def add_member(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions["Tool"]["properties"][awkward] = {"type": ["string", "null"]}
-    draft.members.setdefault("Tool", set()).add(awkward)
-
-
-def add_value(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions["LoggingLevel"]["enum"].append(f"{awkward}{at}")
-
-
-def retype_member(draft: Draft, at: int, awkward: str) -> None:
-    shape = [TEXT, COUNT, {"type": "array", "items": obj("", **{awkward: COUNT})}, {}][at % 4]
-    draft.definitions["Implementation"]["properties"]["version"] = shape
-    draft.members.setdefault("Implementation", set()).add("version")
-
-
-def rename_definition(draft: Draft, at: int, awkward: str) -> None:
-    text = json.dumps(draft.definitions)
-    for old, new in ((f'"{end}Annotations"', f'"{end}Hints{at}"') for end in ("", "#/$defs/")):
-        text = text.replace(old, new)
-    draft.definitions = json.loads(text)
-
-
-def add_untagged_union(draft: Draft, at: int, awkward: str) -> None:
-    near = obj("near", near=TEXT, **{awkward: TEXT})
-    either = {"anyOf": [near, obj("far", far=COUNT)]}
-    draft.definitions[f"Place{at}"] = obj(where=either)
-    draft.members[f"Place{at}"] = {"where"}
-
-
-def add_composition(draft: Draft, at: int, awkward: str) -> None:
-    whole = {"allOf": [ref("Implementation"), obj("", **{awkward: TEXT}), {"required": ["name"]}]}
-    draft.definitions[f"Whole{at}"] = whole
-    draft.members[f"Whole{at}"] = {"name", awkward}
-
-
-def add_unspellable(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions[f"{awkward}<x-{at}>"] = obj("", **{awkward: TEXT})
-    draft.definitions[f"{awkward} x {at}"] = obj(other=ref(f"{awkward}<x-{at}>"))
-
-
-def remove_notification(draft: Draft, at: int, awkward: str) -> None:
-    node = draft.definitions["ServerNotification"]
-    kept = [one for one in node["anyOf"] if one != ref("LoggingMessageNotification")]
-    draft.definitions["ServerNotification"] = {"anyOf": kept}
-    draft.gone.add("notifications/message")
-
-
-def rename_method(draft: Draft, at: int, awkward: str) -> None:
-    request = draft.definitions["GetPromptRequest"]
-    request["properties"]["method"]["const"] = f"prompts/{at}/read"
-    draft.methods[f"prompts/{at}/read"] = None
-    draft.gone.add("prompts/get")
-
-
-def retype_params(draft: Draft, at: int, awkward: str) -> None:
-    params = draft.definitions["CompleteRequest"]["properties"]["params"]
-    while "$ref" in params:
-        params = draft.definitions[params["$ref"].rpartition("/")[2]]
-    params["properties"][awkward] = {"anyOf": [TEXT, {"type": "array", "items": COUNT}]}
-    params["required"] = [awkward]
-
-
-def remove_content(draft: Draft, at: int, awkward: str) -> None:
-    blocks = draft.definitions["CallToolResult"]["properties"]["content"]["items"]
-    if "$ref" in blocks:
-        blocks = draft.definitions[blocks["$ref"].rpartition("/")[2]]
-    blocks["anyOf"].remove(ref("ImageContent"))
-
-
-def remove_value(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions["LoggingLevel"]["enum"].remove("emergency")
-
-
-def require_member(draft: Draft, at: int, awkward: str) -> None:
-    draft.definitions["Resource"]["required"].append("mimeType")
-
-
-def add_undecided_union(draft: Draft, at: int, awkward: str) -> None:
-    lists = [{"type": "array", "items": each} for each in (TEXT, COUNT)]
-    maps = [{"type": "object", "additionalProperties": each} for each in (TEXT, COUNT)]
-    loose = [obj("", **{awkward: TEXT}), obj(other=COUNT), TEXT]
-    either = {"anyOf": (lists, maps, loose)[at % 3]}
-    draft.definitions["Tool"]["properties"][f"odd{at}"] = either
-    draft.members.setdefault("Tool", set()).add(f"odd{at}")
-
-
-def add_loose_content(draft: Draft, at: int, awkward: str) -> None:
-    result = draft.definitions["CallToolResult"]["properties"]["content"]["items"]
-    if "$ref" in result:
-        result = draft.definitions[result["$ref"].rpartition("/")[2]]
-    result["anyOf"] += [obj("", **{awkward: TEXT}), obj("", **{f"{awkward}2": COUNT})]
-
-
-def add_odd_request(draft: Draft, at: int, awkward: str) -> None:
-    method = f'{awkward}"\U0001f389/{at}'
-    request = obj("method", method=const(method), params=obj("", **{awkward: TEXT}))
-    draft.definitions[f"Odd{at}Request"] = request
-    draft.add_to("ClientRequest", f"Odd{at}Request")
-    draft.methods[method] = "EmptyResult"
-
-
-def add_client_notification(draft: Draft, at: int, awkward: str) -> None:
-    node = obj("method", method=const(f"notifications/told{at}"), params=obj("", **{awkward: TEXT}))
-    draft.definitions[f"Told{at}Notification"] = node
-    draft.add_to("ClientNotification", f"Told{at}Notification")
-    draft.methods[f"notifications/told{at}"] = None
-
-
-def add_server_request(draft: Draft, at: int, awkward: str) -> None:
-    if "ServerRequest" not in draft.definitions:  # without sessions a server sends no requests
-        return
-    request = obj("method params", method=const(f"ask{at}"), params=obj("", **{awkward: TEXT}))
-    draft.definitions[f"Ask{at}Request"] = request
-    draft.definitions[f"Ask{at}Result"] = obj(awkward, **{awkward: COUNT})
-    draft.add_to("ServerRequest", f"Ask{at}Request")
-    draft.methods[f"ask{at}"] = f"Ask{at}Result"
-
-
-def require_core_member(draft: Draft, at: int, awkward: str) -> None:
-    for owner in ("Tool", "Implementation"):
-        draft.definitions[owner]["properties"][f"seal{at}"] = TEXT
-        draft.definitions[owner]["required"].append(f"seal{at}")
-        draft.members.setdefault(owner, set()).add(f"seal{at}")
-    draft.facts += f'[defaults."*"]\nseal{at} = "red"\n'
-
-
-def rename_core_type(draft: Draft, at: int, awkward: str) -> None:
-    old = ("Implementation", "ListToolsResult", "CallToolRequest")[at % 3]
-    text = json.dumps(draft.definitions)
-    for start in ("", "#/$defs/"):
-        text = text.replace(f'"{start}{old}"', f'"{start}Core{at}{old[-6:]}"')
-    draft.definitions = json.loads(text)
-    if old in draft.members:
-        draft.members[f"Core{at}{old[-6:]}"] = draft.members.pop(old)
-
-
-def rename_core_member(draft: Draft, at: int, awkward: str) -> None:
-    text = json.dumps(draft.definitions["Tool"])
-    draft.definitions["Tool"] = json.loads(text.replace('"inputSchema"', f'"schema{at}"'))
-    draft.refused = "expected inputSchema"
-
-
-def name_definition(draft: Draft, at: int, awkward: str) -> None:
-    if awkward in draft.definitions:
-        return
-    draft.definitions[awkward] = obj(awkward, **{awkward: TEXT})
-    draft.definitions["Tool"]["properties"][f"named{at}"] = ref(awkward)
-    draft.members.setdefault("Tool", set()).add(f"named{at}")
-
-
 CHANGES: tuple[Change, ...] = (
-    add_odd_request,
-    add_client_notification,
-    add_server_request,
-    require_core_member,
-    rename_core_type,
-    name_definition,
-    remove_notification,
-    rename_method,
-    retype_params,
-    remove_content,
-    remove_value,
-    require_member,
-    add_undecided_union,
-    add_loose_content,
-    add_request,
-    add_request_without_result,
-    add_notification,
-    remove_request,
-    add_content,
-    add_member,
-    add_value,
-    retype_member,
-    rename_definition,
-    add_untagged_union,
-    add_composition,
-    add_unspellable,
+    Draft.add_bare_requests,
+    Draft.add_notifications,
+    Draft.add_server_request,
+    Draft.require_core_member,
+    Draft.rename_core_type,
+    Draft.name_definition,
+    Draft.remove_notification,
+    Draft.rename_method,
+    Draft.retype_params,
+    Draft.remove_content,
+    Draft.change_values,
+    Draft.require_member,
+    Draft.add_undecided_union,
+    Draft.add_loose_content,
+    Draft.add_request,
+    Draft.remove_request,
+    Draft.add_content,
+    Draft.add_member,
+    Draft.retype_member,
+    Draft.rename_definition,
+    Draft.add_definitions,
 )
 
 
@@ -306,15 +251,12 @@ def save_draft(draft: Draft, folder: str | Path) -> Path:
     return path
 
 
-def _revise(draft: Draft, **definitions: Any) -> None:
-    draft.definitions |= definitions
-
-
-def _add_result(draft: Draft, stem: str, *results: str) -> None:
-    """Let a request have some results."""
-    result: Any = {"anyOf": [ref(name) for name in results]} if len(results) > 1 else ref(*results)
-    members = {"jsonrpc": const("2.0"), "id": ref("RequestId"), "result": result}
-    draft.definitions[f"{stem}ResultResponse"] = obj("jsonrpc id result", **members)
+def _message(method: str, params: Any, *, is_request: bool = True) -> dict[str, Any]:
+    """A whole message of JSON-RPC."""
+    members = {"jsonrpc": const("2.0"), "method": const(method), "params": params}
+    if is_request:
+        members["id"] = ref("RequestId")
+    return obj(" ".join(sorted(members)), **members)
 
 
 def plan_not_modified(draft: Draft) -> None:
@@ -323,63 +265,42 @@ def plan_not_modified(draft: Draft) -> None:
         draft.definitions[f"{stem}Result"]["properties"]["etag"] = TEXT
     for params in ("PaginatedRequestParams", "ReadResourceRequestParams"):
         draft.definitions[params]["properties"]["ifNoneMatch"] = TEXT
-    _revise(draft, NotModifiedResult=obj("etag resultType", etag=TEXT, resultType=TEXT))
-    _add_result(draft, "ListTools", "ListToolsResult", "NotModifiedResult")
+    draft.definitions["NotModifiedResult"] = obj("etag resultType", etag=TEXT, resultType=TEXT)
+    draft.add_result("ListTools", "ListToolsResult", "NotModifiedResult")
     results = ("InputRequiredResult", "ReadResourceResult", "NotModifiedResult")
-    _add_result(draft, "ReadResource", *results)
+    draft.add_result("ReadResource", *results)
 
 
 def plan_events(draft: Draft) -> None:
     """Servers list events, and clients subscribe to some of them by name."""
-    event = obj("name", name=TEXT, description=TEXT)
-    sent = obj("name data", name=TEXT, data={})
     meta = {"_meta": ref("RequestMetaObject")}
     of_lists = draft.definitions["ListPromptsResult"]["properties"]
     listed = {wire: node for wire, node in of_lists.items() if wire != "prompts"}
     items = {"type": "array", "items": ref("Event")}
-    _revise(
-        draft,
-        Event=event,
-        ListEventsRequest=obj(
-            "jsonrpc id method params",
-            jsonrpc=const("2.0"),
-            id=ref("RequestId"),
-            method=const("events/list"),
-            params=ref("PaginatedRequestParams"),
-        ),
-        ListEventsResult=obj("cacheScope events resultType ttlMs", events=items, **listed),
-        SubscribeEventRequest=obj(
-            "jsonrpc id method params",
-            jsonrpc=const("2.0"),
-            id=ref("RequestId"),
-            method=const("events/subscribe"),
-            params=obj("_meta name", filter=TEXT, name=TEXT, **meta),
-        ),
-        SubscribeEventResult=obj("resultType", resultType=TEXT),
-        EventNotification=obj(
-            "jsonrpc method params",
-            jsonrpc=const("2.0"),
-            method=const("notifications/event"),
-            params=sent,
-        ),
-    )
-    _add_result(draft, "ListEvents", "ListEventsResult")
-    _add_result(draft, "SubscribeEvent", "SubscribeEventResult")
-    for name in ("ListEventsRequest", "SubscribeEventRequest"):
-        draft.add_to("ClientRequest", name)
+    wanted = obj("_meta name", filter=TEXT, name=TEXT, **meta)
+    sent = obj("name data", name=TEXT, data={})
+    draft.definitions |= {
+        "Event": obj("name", name=TEXT, description=TEXT),
+        "ListEventsRequest": _message("events/list", ref("PaginatedRequestParams")),
+        "ListEventsResult": obj("cacheScope events resultType ttlMs", events=items, **listed),
+        "SubscribeEventRequest": _message("events/subscribe", wanted),
+        "SubscribeEventResult": obj("resultType", resultType=TEXT),
+        "EventNotification": _message("notifications/event", sent, is_request=False),
+    }
+    for stem in ("ListEvents", "SubscribeEvent"):
+        draft.add_result(stem, f"{stem}Result")
+        draft.add_to("ClientRequest", f"{stem}Request")
     draft.add_to("ServerNotification", "EventNotification")
-    draft.definitions["ServerCapabilities"]["properties"]["events"] = obj(
-        listChanged={"type": "boolean"}
-    )
+    events = obj(listChanged={"type": "boolean"})
+    draft.definitions["ServerCapabilities"]["properties"]["events"] = events
 
 
 def plan_tool_output(draft: Draft) -> None:
     """The result of a tool is a list of outputs, in place of content and a structured value."""
-    _revise(
-        draft,
-        JsonOutput=obj("type value", type=const("json"), value={}),
-        ToolOutput={"anyOf": [ref("ContentBlock"), ref("JsonOutput")]},
-    )
+    draft.definitions |= {
+        "JsonOutput": obj("type value", type=const("json"), value={}),
+        "ToolOutput": any_of("ContentBlock", "JsonOutput"),
+    }
     result = draft.definitions["CallToolResult"]
     del result["properties"]["content"], result["properties"]["structuredContent"]
     result["properties"]["output"] = {"type": "array", "items": ref("ToolOutput")}
@@ -392,14 +313,9 @@ def plan_streamed_list(draft: Draft) -> None:
     result = draft.definitions["ListResourcesResult"]
     del result["properties"]["resources"], result["properties"]["nextCursor"]
     result["required"].remove("resources")
-    items = {"type": "array", "items": ref("Resource")}
-    listed = obj(
-        "jsonrpc method params",
-        jsonrpc=const("2.0"),
-        method=const("notifications/resources/listed"),
-        params=obj("resources", resources=items),
-    )
-    _revise(draft, ResourcesListedNotification=listed)
+    params = obj("resources", resources={"type": "array", "items": ref("Resource")})
+    listed = _message("notifications/resources/listed", params, is_request=False)
+    draft.definitions["ResourcesListedNotification"] = listed
     draft.add_to("ServerNotification", "ResourcesListedNotification")
 
 

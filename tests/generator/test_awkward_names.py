@@ -47,6 +47,7 @@ _UNIONS = frozenset(
 
 Definitions = dict[str, dict[str, Any]]
 Values = dict[str, Any]
+Pool = Callable[[Iterable[str]], tuple[Definitions, Values]]
 
 
 def members_of(pool: Iterable[str]) -> tuple[Definitions, Values]:
@@ -134,27 +135,29 @@ def check_values(
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_members_with_the_names_of_a_dict_are_generated(library: Library, tmp_path: Path) -> None:
-    definitions, values = members_of(LOOKED_UP)
-    check_values(definitions, values, tmp_path, library)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_tags_with_a_name_that_python_changes_are_kept(library: Library, tmp_path: Path) -> None:
-    check_values(*tags_of(("class", "itemKind", "copy", "$type")), tmp_path, library)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_definitions_named_like_an_import_get_other_names(library: Library, tmp_path: Path) -> None:
-    pool = ("UNSET", "Field", "field", "Struct", "TypeAliasType", "dict", "Any")
-    check_values(*definitions_of(pool), tmp_path, library)
+@pytest.mark.parametrize(
+    ("of_pool", "pool"),
+    [
+        pytest.param(members_of, LOOKED_UP, id="members that a dict has"),
+        pytest.param(tags_of, ("class", "itemKind", "copy", "$type"), id="tags that Python changes"),
+        pytest.param(
+            definitions_of,
+            ("UNSET", "Field", "field", "Struct", "TypeAliasType", "dict", "Any"),
+            id="definitions like an import",
+        ),
+    ],
+)
+def test_names_that_mean_something_are_read_and_written(
+    of_pool: Pool, pool: tuple[str, ...], library: Library, tmp_path: Path
+) -> None:
+    check_values(*of_pool(pool), tmp_path, library)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("of_pool", [members_of, tags_of, definitions_of])
 def test_every_awkward_name_is_read_and_written(
-    of_pool: Callable[[Iterable[str]], tuple[Definitions, Values]],
+    of_pool: Pool,
     library: Library,
     every: bool,
     tmp_path: Path,
@@ -225,11 +228,10 @@ def test_every_awkward_name_can_be_that_of_a_message(every: bool, tmp_path: Path
 
 
 def test_the_generator_knows_the_public_names_of_stub_bases() -> None:
-    public = {name for kind in STUB_BASES for base in kind.__mro__[:-1] for name in vars(base)} | {
-        name for kind in STUB_BASES for base in kind.__mro__ for name in _annotated_names(base)
+    public = {
+        name
+        for kind in STUB_BASES
+        for base in kind.__mro__[:-1]
+        for name in (*vars(base), *vars(base).get("__annotations__", ()))
     }
     assert {name for name in public if name[0] != "_"} <= names.STUB_BASES
-
-
-def _annotated_names(kind: type[Any]) -> set[str]:
-    return set(vars(kind).get("__annotations__", ()))

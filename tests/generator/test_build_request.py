@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from generator.draft_packages import definitions_of, save_schema
 from generator.schemas import TEXT
-from generator.test_fitting import definitions_of, save_schema
 from mcpgen import schema
 from mcpgen.errors import UsageError
 from mcpgen.model import schema_sources

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from generator.draft_packages import definitions_of, save_schema
 from generator.schemas import TEXT
-from generator.test_fitting import definitions_of, fit_facts, save_schema
+from generator.test_fitting import fit_facts
 from mcpgen import schema
 from mcpgen.errors import SchemaError
 from mcpgen.model import schema_facts, schema_sources

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from generator.command_line import run
-from generator.test_fitting import definitions_of, save_schema
+from generator.draft_packages import definitions_of, save_schema
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest, overrides
 from mcpgen.project import advisories

@@ -73,26 +73,3 @@ def test_a_rule_of_the_pages_fits_the_reports(step: tuple[str, str]) -> None:
     """Reports cut sentences after 200 characters."""
     rules = [c for c in changes(step) if c.rule.category in ("FACT", "DEPRECATION")]
     assert [change.sentence for change in rules if len(change.sentence) > 200] == []
-
-
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step[1])
-def test_integers_of_a_draft_are_numbers_in_every_revision(
-    step: tuple[str, str],
-) -> None:
-    """The newest list names it, but no published file had it."""
-    owners = ("NumberSchema.minimum", "NumberSchema.maximum", "NumberSchema.default")
-    widened = [c for c in changes(step, errata=False) if c.rule.id == "FIELD_TYPE_WIDENED"]
-    assert [change for change in widened if change.place in owners] == []
-
-
-def test_params_that_got_a_name_are_no_change() -> None:
-    named = {change.place for change in changes(TASKS) if change.rule.id == "TYPE_ADDED"}
-    methods = {"CallToolRequestParams", "CompleteRequestParams", "ReadResourceRequestParams"}
-    assert named & methods == set()
-
-
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step[1])
-def test_each_change_is_the_mirror_of_one_on_the_way_back(step: tuple[str, str]) -> None:
-    there = {(c.rule.mirror, c.new_place, c.old_place, c.new, c.old) for c in changes(step)}
-    back = changes((step[1], step[0]))
-    assert there == {(c.rule.id, c.old_place, c.new_place, c.old, c.new) for c in back}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from generator.draft_packages import definitions_of, save_schema
+from generator.draft_packages import check_program
 from generator.schemas import TEXT, const, obj, ref
-from generator.test_fitting import definitions_of, save_schema
-from generator.test_undecided_unions import check_program
 from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection
 from mcpgen.package import output, pipeline

@@ -12,8 +12,8 @@ from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import run
+from generator.schemas import obj, ref
 from mcpgen import schema
-from mcpgen.errors import UsageError
 from mcpgen.explain import recordings, repair, violations
 from mcpgen.explain.revision import Revision
 from mcpgen.explain.revision import revision as explain_revision
@@ -30,6 +30,7 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 TEXT = {"type": "text", "text": "sun"}
+STRING = {"type": "string"}
 
 
 def make_message(method: str, params: Any, **more: Any) -> dict[str, Any]:
@@ -52,27 +53,18 @@ MESSAGES: dict[str, Any] = {
     "unknown-method": {**CALL, "method": "tool/call"},
     "no-method-at-all": {**CALL, "method": "wall/paint"},
     "notification": {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    "result": {"jsonrpc": "2.0", "id": 1, "result": {"content": [TEXT], "isError": False}},
-    "wrong-content": {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "result": {"content": [{"type": "image", "data": "AA=="}]},
-    },
-    "retired-code": {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "error": {"code": -32002, "message": "Resource not found"},
-    },
+    "result": answer({"content": [TEXT], "isError": False}),
+    "wrong-content": answer({"content": [{"type": "image", "data": "AA=="}]}),
+    "retired-code": refusal(code=-32002, message="Resource not found"),
     "batch": [CALL, {**CALL, "id": 2}],
-    "elicitation": {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "elicitation/create",
-        "params": {
+    "elicitation": make_message(
+        "elicitation/create",
+        {
             "message": "Which city?",
             "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
         },
-    },
+        id=1,
+    ),
     "no-version": {key: value for key, value in CALL.items() if key != "jsonrpc"},
     "progress-as-text": make_message(
         "notifications/progress", {"progressToken": "t", "progress": "5"}
@@ -148,31 +140,12 @@ def test_a_message_is_explained(name: str, tmp_path: Path, snapshot: SnapshotAss
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_the_nearest_form_is_accepted_by_the_revision_it_is_for(name: str, tmp_path: Path) -> None:
-    for revision, row in verdicts(tmp_path, MESSAGES[name]).items():
+    rows = verdicts(tmp_path, MESSAGES[name])
+    assert rows
+    for revision, row in rows.items():
         if row["nearest"] is not None:
             assert row["edits"]
             assert verdicts(tmp_path, row["nearest"])[revision]["accepted"]
-
-
-def test_the_field_that_breaks_a_message_is_named(tmp_path: Path) -> None:
-    by_revision = verdicts(tmp_path, CALL)
-    assert [by_revision[name]["accepted"] for name in REVISIONS] == [True, True, True, True, False]
-    assert by_revision[REVISIONS[-1]]["pointer"] == "/params/_meta"
-    assert by_revision[REVISIONS[-1]]["nearest"]["params"]["_meta"] == META
-
-
-def test_an_unknown_member_is_named_and_does_no_harm(tmp_path: Path) -> None:
-    by_revision = verdicts(tmp_path, MESSAGES["call-with-a-task"])
-    assert by_revision["2025-06-18"]["accepted"]
-    assert by_revision["2025-06-18"]["ignored"] == ["/params/task"]
-    assert by_revision["2025-11-25"]["ignored"] == []
-
-
-def test_the_reason_of_the_alternative_that_was_meant_is_given(tmp_path: Path) -> None:
-    by_revision = verdicts(tmp_path, MESSAGES["wrong-content"])
-    assert {by_revision[name]["pointer"] for name in REVISIONS[:-1]} == {
-        "/result/content/0/mimeType"
-    }
 
 
 def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) -> None:
@@ -184,12 +157,20 @@ def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) ->
     assert by_name["2025-06-18"]["pointer"] == "/result/content"
 
 
-def test_a_message_comes_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = io.BytesIO(json.dumps(CALL).encode())
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(data))
+@pytest.mark.parametrize(
+    ("data", "code", "shown"),
+    [
+        (json.dumps(CALL).encode(), 0, "request tools/call, client to server"),
+        (b"\xff", 2, "mcpgen: error: standard input: expected JSON text in UTF-8, got "),
+        (b"{", 2, "mcpgen: error: standard input: expected JSON text, got "),
+    ],
+)
+def test_a_message_comes_from_standard_input(
+    data: bytes, code: int, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
     done = run("explain", "-r", "2025-06-18")
-    assert done.out.splitlines()[0] == "request tools/call, client to server"
-    assert "2025-06-18: accepted" in done.out
+    assert (done.code, (done.out or done.err).startswith(shown)) == (code, True)
 
 
 def test_a_trace_is_explained_line_by_line(tmp_path: Path) -> None:
@@ -204,6 +185,8 @@ def test_a_trace_is_explained_line_by_line(tmp_path: Path) -> None:
     assert lines[0] == "1: request tools/call, client to server"
     assert "2: success response to tools/call, server to client" in lines
     assert lines[-1] == "3: no message: the process ended"
+    (alone,) = explain_message(tmp_path, answer({}))
+    assert (alone["problem"], alone["error"]) == ("no open request has its id", None)
 
 
 EVIL = "\x1b]0;owned\x07\u202e\u2028\x9b31m"
@@ -232,7 +215,7 @@ def test_text_of_others_never_reaches_the_terminal_raw(
     ("text", "reason"),
     [
         ("", "expected JSON text"),
-        ("{", "expected JSON text"),
+        ("\n{\n", "expected JSON text, got Expecting"),
         ("[]", "expected a message, got nothing"),
         ('{"a": 1}\n{', ":2: expected JSON text"),
         ("[" * 100 + "]" * 100, "at most 64 levels of nesting"),
@@ -249,29 +232,6 @@ def test_invalid_messages_are_one_error(text: str, reason: str, tmp_path: Path) 
     assert len(done.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("code", "accepted"),
-    [(-32100, True), (-32099, False), (-32050, False), (-32020, True), (-32019, True)],
-)
-def test_a_reserved_code_needs_a_definition(code: int, accepted: bool) -> None:
-    asked = explain_revision(REVISIONS[-1])
-    wrong = asked.judge(refusal(code=code, message="x"), "server", CALL).violation
-    assert (wrong is None) is accepted
-
-
-@pytest.mark.parametrize(("length", "whole"), [(2000, True), (2001, False)])
-def test_a_nearest_form_is_cut_after_2000_characters(
-    length: int, whole: bool, tmp_path: Path
-) -> None:
-    plain = {**CALL, "params": {"name": "5", "arguments": {"a": ""}}}
-    arguments = {"a": "x" * (length - len(json.dumps(plain)))}
-    message = {**CALL, "params": {"name": 5, "arguments": arguments}}
-    lines = run("explain", save_message(tmp_path, message), "-r", "2025-06-18").out.splitlines()
-    [form] = [line for line in lines if "nearest valid form: " in line]
-    shown = form.partition("nearest valid form: ")[2]
-    assert (len(shown), shown.endswith("...")) == (2000 if whole else 2003, not whole)
-
-
 def test_a_line_that_is_too_large_spoils_no_other(tmp_path: Path) -> None:
     path = tmp_path / "messages.jsonl"
     path.write_text(f"{json.dumps(CALL)}\n{json.dumps([0] * 6000)}\n", "utf-8")
@@ -279,47 +239,6 @@ def test_a_line_that_is_too_large_spoils_no_other(tmp_path: Path) -> None:
     assert lines[0] == "1: request tools/call, client to server"
     assert lines[-1].startswith("2: no message: ")
     assert "at most 5000 entries" in lines[-1]
-
-
-def test_a_method_of_an_extension_is_called_so(tmp_path: Path) -> None:
-    message = {**CALL, "method": "tasks/get", "params": {"taskId": "a"}}
-    row = verdicts(tmp_path, message)["2026-07-28"]
-    assert row["expected"] == "a method of the revision, not one of an extension"
-
-
-def test_a_draft_in_a_file_is_asked_like_a_revision(tmp_path: Path) -> None:
-    draft = tmp_path / "draft.json"
-    published = schema.load("2025-11-25", errata=False).definitions
-    params = published["CallToolRequestParams"]
-    changed = {**params, "required": [*params["required"], "arguments"]}
-    draft.write_text(json.dumps({"$defs": {**published, "CallToolRequestParams": changed}}))
-    bare = {**CALL, "params": {"name": "forecast"}}
-    (explanation,) = explain_message(tmp_path, bare, "-r", str(draft))
-    assert explanation["revisions"][0]["revision"] == str(draft)
-    assert explanation["revisions"][0]["pointer"] == "/params/arguments"
-
-
-def test_a_file_that_is_not_there_is_one_error(tmp_path: Path) -> None:
-    done = run("explain", str(tmp_path / "none.json"))
-    assert (done.code, done.out) == (2, "")
-    assert "expected a readable file" in done.err
-
-
-@pytest.mark.parametrize(
-    ("code", "meaning"),
-    [
-        (-32700, "parse error"),
-        (-32600, "invalid request"),
-        (-32601, "method not found"),
-        (-32602, "invalid params, resource not found"),
-        (-32603, "internal error"),
-        (-32020, "header mismatch"),
-        ("-32700", ""),
-        (5, ""),
-    ],
-)
-def test_a_code_has_its_meaning(code: int | str, meaning: str) -> None:
-    assert explain_revision("2026-07-28").code_meaning(code) == meaning
 
 
 @pytest.mark.parametrize(
@@ -333,6 +252,10 @@ def test_a_code_has_its_meaning(code: int | str, meaning: str) -> None:
             "CallToolResult",
             None,
             ("/result/content/0/more", "/result/rest"),
+        ),
+        (
+            *({"method": "tools/call"}, {"content": [{**TEXT, "_meta": {}, "more": 1}]}),
+            *("CallToolResult", None, ("/result/content/0/more",)),
         ),
         ({"method": "ping"}, {"more": 1}, "EmptyResult", None, ()),
     ],
@@ -358,31 +281,6 @@ def test_a_valid_alternative_comes_before_a_fuller_one() -> None:
     assert (verdict.type, verdict.is_accepted) == ("CreateTaskResult", True)
 
 
-def test_meta_is_never_an_ignored_member() -> None:
-    marked = answer({"content": [{**TEXT, "_meta": {}, "more": 1}]})
-    verdict = explain_revision("2025-03-26").judge(marked, "server", CALL)
-    assert verdict.ignored == ("/result/content/0/more",)
-
-
-def test_members_that_a_record_lacks_are_null(tmp_path: Path) -> None:
-    (explanation,) = explain_message(tmp_path, {"hello": "world"}, "-r", "2025-06-18")
-    assert (explanation["problem"], explanation["error"]) == (None, None)
-    [verdict] = explanation["revisions"]
-    assert (verdict["type"], verdict["page"], verdict["nearest"]) == (None, None, None)
-    (lost,) = explain_message(tmp_path, {"direction": "sent", "error": "too long"})
-    assert lost["error"] == "too long"
-    (alone,) = explain_message(tmp_path, answer({}))
-    assert alone["problem"] == "no open request has its id"
-    assert alone["revisions"][0]["type"]
-
-
-def test_a_problem_is_told_below_one_of_several_messages(tmp_path: Path) -> None:
-    path = save_message(tmp_path, [answer({}), 7])
-    lines = run("explain", path, "-r", "2025-06-18").out.splitlines()
-    assert "  no open request has its id" in lines
-    assert "no open request" not in run("explain", save_message(tmp_path, answer({}))).out
-
-
 def draft_of(folder: Path, required: dict[str, Any]) -> Revision:
     """A revision whose calls of tools need further parameters, by their schemas."""
     published = schema.load("2025-11-25", errata=False).definitions
@@ -392,54 +290,55 @@ def draft_of(folder: Path, required: dict[str, Any]) -> Revision:
         "properties": {**params["properties"], **required},
         "required": [*params["required"], *required],
     }
-    loop = {"type": "object", "properties": {"loop": LOOP}, "required": ["loop"]}
+    loop = obj("loop", loop=ref("Loop"))
     definitions = {**published, "CallToolRequestParams": changed, "Loop": loop}
     path = folder / "draft.json"
     path.write_text(json.dumps({"$defs": definitions}), "utf-8")
     return explain_revision(str(path))
 
 
-LOOP = {"$ref": "#/$defs/Loop"}
+def test_a_draft_in_a_file_is_asked_like_a_revision(tmp_path: Path) -> None:
+    draft_of(tmp_path, {"seal": {"type": "string"}})
+    draft = str(tmp_path / "draft.json")
+    (explanation,) = explain_message(tmp_path, CALL, "-r", draft)
+    [row] = explanation["revisions"]
+    assert (row["revision"], row["pointer"]) == (draft, "/params/seal")
+
+
+@pytest.mark.parametrize(
+    "required",
+    [
+        pytest.param({"it": ref("Loop")}, id="a type without a least value"),
+        pytest.param({f"p{at}": {"type": "string"} for at in range(100)}, id="many mistakes"),
+    ],
+)
+def test_a_message_may_have_no_nearest_form(required: dict[str, Any], tmp_path: Path) -> None:
+    assert repair.nearest(draft_of(tmp_path, required), CALL, "client", None) is None
 
 
 def test_a_missing_parameter_gets_the_least_value(tmp_path: Path) -> None:
-    pair = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-    draft = draft_of(
-        tmp_path,
-        {
-            "flag": {"type": "boolean"},
-            "none": {"type": ["null", "string"]},
-            "list": {"type": "array"},
-            "count": {"type": "integer"},
-            "size": {"type": "number", "minimum": 3},
-            "word": {"type": ["string", "null"]},
-            "protocolVersion": {"type": "string"},
-            "fixed": {"const": 7, "enum": [7, 8]},
-            "choice": {"enum": ["b", "a"]},
-            "either": {"anyOf": [pair, {"type": "string"}]},
-            "one": {"oneOf": [{"type": "string"}, pair]},
-            "pair": pair,
-        },
-    )
+    pair = obj("a", a={"type": "string"})
+    least: dict[str, tuple[Any, Any]] = {
+        "flag": ({"type": "boolean"}, False),
+        "none": ({"type": ["null", "string"]}, None),
+        "list": ({"type": "array"}, []),
+        "count": ({"type": "integer"}, 0),
+        "size": ({"type": "number", "minimum": 3}, 3),
+        "word": ({"type": ["string", "null"]}, ""),
+        "protocolVersion": ({"type": "string"}, "draft"),
+        "fixed": ({"const": 7, "enum": [7, 8]}, 7),
+        "choice": ({"enum": ["b", "a"]}, "b"),
+        "either": ({"anyOf": [pair, {"type": "string"}]}, {"a": ""}),
+        "one": ({"oneOf": [{"type": "string"}, pair]}, ""),
+        "pair": (pair, {"a": ""}),
+    }
+    draft = draft_of(tmp_path, {name: node for name, (node, _) in least.items()})
     mended = repair.nearest(draft, CALL, "client", None)
     assert mended is not None
     changed: Any = mended.message
-    assert changed["params"] == {
-        **CALL["params"],
-        "flag": False,
-        "none": None,
-        "list": [],
-        "count": 0,
-        "size": 3,
-        "word": "",
-        "protocolVersion": "draft",
-        "fixed": 7,
-        "choice": "b",
-        "either": {"a": ""},
-        "one": "",
-        "pair": {"a": ""},
-    }
-    assert len(mended.edits) == 12
+    values = {name: value for name, (_, value) in least.items()}
+    assert changed["params"] == {**CALL["params"], **values}
+    assert len(mended.edits) == len(least)
     assert mended.edits[0] == "add /params/flag: false"
 
 
@@ -487,29 +386,9 @@ def test_a_wrong_parameter_becomes_the_nearest_value(
     assert message["params"]["it"] == before
 
 
-def test_a_type_without_a_least_value_ends_the_search(tmp_path: Path) -> None:
-    assert repair.nearest(draft_of(tmp_path, {"it": LOOP}), CALL, "client", None) is None
-
-
-@pytest.mark.parametrize(("count", "is_mended"), [(39, True), (40, False)])
-def test_a_message_of_40_mistakes_is_another_one(
-    count: int, is_mended: bool, tmp_path: Path
-) -> None:
-    draft = draft_of(tmp_path, {f"p{number}": {"type": "string"} for number in range(count)})
-    assert (repair.nearest(draft, CALL, "client", None) is not None) is is_mended
-
-
-def test_a_valid_message_needs_no_repair() -> None:
-    assert repair.nearest(explain_revision("2025-11-25"), CALL, "client", None) is None
-
-
 TAGGED = {
     "anyOf": [
-        {
-            "type": "object",
-            "properties": {"type": {"const": kind}, kind: {"type": "string"}},
-            "required": ["type", kind],
-        }
+        obj(f"type {kind}", **{"type": {"const": kind}, kind: {"type": "string"}})
         for kind in ("text", "image")
     ]
 }
@@ -522,30 +401,16 @@ TAGGED = {
         ({"const": "a"}, 5, ("", '"a"', "5")),
         ({"enum": [1, 2]}, 5, ("", "one of [1, 2]", "5")),
         ({"minimum": 7}, 5, ("", "a value with minimum 7", "5")),
-        ({"required": ["a"]}, {}, ("/a", "a value", "nothing")),
         (
-            {"required": ["b", "a"], "properties": {"a": {"$ref": "#/$defs/Loop"}}},
+            {"required": ["b", "a"], "properties": {"a": ref("Loop")}},
             {"b": 1},
             ("/a", "Loop", "nothing"),
         ),
+        (obj("a", a={"enum": ["x"]}), {}, ("/a", 'one of ["x"]', "nothing")),
+        (obj("a", a={}), {}, ("/a", "a value", "nothing")),
+        (obj("a", a={"oneOf": [{"const": 1}, {"const": 1}]}), {}, ("/a", "1", "nothing")),
         (
-            {"required": ["a"], "properties": {"a": {"enum": ["x"]}}},
-            {},
-            ("/a", 'one of ["x"]', "nothing"),
-        ),
-        ({"required": ["a"], "properties": {"a": {}}}, {}, ("/a", "a value", "nothing")),
-        (
-            {"required": ["a"], "properties": {"a": {"type": ["string", "null"]}}},
-            {},
-            ("/a", "string or null", "nothing"),
-        ),
-        (
-            {"required": ["a"], "properties": {"a": {"oneOf": [{"const": 1}, {"const": 1}]}}},
-            {},
-            ("/a", "1", "nothing"),
-        ),
-        (
-            {"additionalProperties": False, "properties": {"a": {}}},
+            {"additionalProperties": False, **obj("", a={})},
             {"a": 1, "b": 2},
             ("/b", "nothing", "2"),
         ),
@@ -554,30 +419,13 @@ TAGGED = {
         (TAGGED, {"type": "text", "text": 5}, ("/text", "string", "5")),
         (TAGGED, {"text": 5, "type": "other"}, ("/text", "string", "5")),
         (TAGGED, [], ("", "object", "[]")),
-        (
-            {
-                "properties": {
-                    "a": {"properties": {"b": {"type": "string"}}},
-                    "c": {"type": "string"},
-                }
-            },
-            {"a": {"b": 1}, "c": 1},
-            ("/c", "string", "1"),
-        ),
+        (obj("", a=obj("", b=STRING), c=STRING), {"a": {"b": 1}, "c": 1}, ("/c", "string", "1")),
     ],
 )
 def test_the_place_that_breaks_a_schema(node: Any, value: Any, broken: tuple[str, ...]) -> None:
     wrong = violations.first(Draft202012Validator(node).iter_errors(value))
     assert wrong is not None
     assert (wrong.pointer, wrong.expected, wrong.actual) == broken
-
-
-def test_references_are_followed_until_they_repeat() -> None:
-    first, second = {"$ref": "#/$defs/B"}, {"$ref": "#/$defs/A"}
-    plain = {"A": first, "B": {"type": "string"}}
-    assert violations.resolve({"$ref": "#/$defs/A"}, plain) == {"type": "string"}
-    assert violations.resolve(first, {"A": first, "B": second}) == first
-    assert violations.resolve(5, plain) == 5
 
 
 HI, HO = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "method": "x"}
@@ -595,14 +443,8 @@ HI, HO = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "method":
             json.dumps({"message": HI, "direction": "received", "channel": "c", "pid": 2}),
             [(1, HI, "received", '["c", 2]', "")],
         ),
-        (
-            json.dumps({"message": HI, "direction": "up"}),
-            [(1, HI, None, "[null, null]", "")],
-        ),
-        (
-            json.dumps({"error": 5, "direction": "sent"}),
-            [(1, None, "sent", "[null, null]", "5")],
-        ),
+        (json.dumps({"message": HI, "direction": "up"}), [(1, HI, None, "[null, null]", "")]),
+        (json.dumps({"error": 5, "direction": "sent"}), [(1, None, "sent", "[null, null]", "5")]),
         (json.dumps({"message": 5}), [(1, {"message": 5}, None, "", "")]),
         (json.dumps({"error": 5}), [(1, {"error": 5}, None, "", "")]),
     ],
@@ -612,22 +454,3 @@ def test_each_message_of_a_file_has_its_place(text: str, rows: list[Any], tmp_pa
     path.write_text(text, "utf-8")
     read = recordings.read(str(path))
     assert [(row.line, row.value, row.direction, row.channel, row.error) for row in read] == rows
-
-
-def test_one_line_that_is_no_json_is_no_list_of_lines(tmp_path: Path) -> None:
-    path = tmp_path / "messages"
-    path.write_text("\n{\n", "utf-8")
-    with pytest.raises(UsageError, match=r"messages: expected JSON text, got Expecting"):
-        recordings.read(str(path))
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [(b"\xff", "expected JSON text in UTF-8, got "), (b"{", "expected JSON text, got ")],
-)
-def test_standard_input_is_named_by_its_errors(
-    data: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
-    with pytest.raises(UsageError, match=f"^standard input: {reason}"):
-        recordings.read(recordings.STDIN)

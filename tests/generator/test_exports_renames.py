@@ -14,7 +14,7 @@ import pytest
 
 from generator.command_line import run
 from generator.selections import NEWEST
-from generator.test_fitting import definitions_of, save_schema
+from generator.draft_packages import definitions_of, save_schema
 from mcpgen import paths, schema
 from mcpgen.model.exports import RENAMED
 from mcpgen.package import manifest

@@ -1,4 +1,4 @@
-"""Facts: one definition, what each revision has else, nothing that the schema contradicts."""
+"""Facts of revisions and of users: what files state, and nothing that the schema contradicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from mcpgen import schema
-from mcpgen.errors import FactsError, UsageError
+from mcpgen.errors import FactsError
+from mcpgen.model import schema_facts
 from mcpgen.model.name import name_types
 from mcpgen.model.normalize import normalize
 from mcpgen.schema import facts, method_facts, revision_facts
@@ -41,15 +42,20 @@ def capability_paths(revision: str) -> set[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_facts_name_only_methods_that_the_schema_has(name: str) -> None:
-    loaded = facts.load(name)
-    named = {
-        *loaded.capabilities,
-        *loaded.results.client,
-        *loaded.results.server,
-        *([loaded.behaviour.listen] if loaded.behaviour.listen else []),
-    }
-    assert named <= methods(name)
+def test_facts_name_only_what_the_schema_has(name: str) -> None:
+    loaded, definitions = facts.load(name), schema.load(name).definitions
+    results = {**loaded.results.client, **loaded.results.server}
+    listen = {loaded.behaviour.listen} - {None}
+    assert {*loaded.capabilities, *results, *listen} <= methods(name)
+    paths = {loaded.capability(method) for method in loaded.capabilities}
+    assert paths <= capability_paths(name)
+    types = {one for each in results.values() for one in each}
+    assert {*loaded.renamed, *loaded.defaults, *types} - {"*"} <= definitions.keys()
+    for field in (field for fields in loaded.defaults.values() for field in fields):
+        assert any(field in node.get("required", []) for node in definitions.values())
+    later = [schema.load(other).definitions.keys() for other in NAMES if other > name]
+    for new in loaded.renamed.values():
+        assert any(new in definitions for definitions in later)
 
 
 def test_facts_of_methods_are_about_methods_that_exist() -> None:
@@ -104,11 +110,6 @@ def test_facts_absent_from_a_file_have_their_defaults(tmp_path: Path) -> None:
     assert (loaded.results.client, loaded.defaults) == ({}, {})
 
 
-def test_a_method_without_facts_can_be_cancelled_and_no_more() -> None:
-    unstated = facts.load(NEWEST).method("of/nobody")
-    assert {name for name, value in vars(unstated).items() if value} == {"cancellable"}
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_revision_states_only_what_differs_from_the_defaults(name: str) -> None:
     table = tomllib.loads((schema.entry(name).folder / "facts.toml").read_text("utf-8"))
@@ -119,30 +120,6 @@ def test_a_revision_states_only_what_differs_from_the_defaults(name: str) -> Non
         for key in table.get(kind.name, {}):
             stated = getattr(loaded, kind.name)
             assert getattr(stated, key) != getattr(type(stated), key), (kind.name, key)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_facts_name_only_capabilities_that_the_schema_has(name: str) -> None:
-    loaded = facts.load(name)
-    paths = {loaded.capability(method) for method in loaded.capabilities}
-    assert paths <= capability_paths(name)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_facts_name_only_definitions_and_fields_of_the_schema(name: str) -> None:
-    loaded, definitions = facts.load(name), schema.load(name).definitions
-    results = {*loaded.results.client.values(), *loaded.results.server.values()}
-    named = {*loaded.renamed, *loaded.defaults, *(one for types in results for one in types)}
-    assert named - {"*"} <= definitions.keys()
-    for field in (field for fields in loaded.defaults.values() for field in fields):
-        assert any(field in node.get("required", []) for node in definitions.values())
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_later_names_are_names_of_a_later_revision(name: str) -> None:
-    later = [schema.load(other).definitions.keys() for other in NAMES if other > name]
-    for new in facts.load(name).renamed.values():
-        assert any(new in definitions for definitions in later)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -252,41 +229,55 @@ def test_a_code_of_the_reserved_range_is_defined(code: int, is_defined: bool) ->
     assert facts.with_codes(before, {"HEADER_MISMATCH": 0, "OTHER": -32098}) == before
 
 
-def test_without_a_reserved_range_no_code_is_defined() -> None:
-    after = facts.with_codes(facts.load(OLDEST), {"HEADER_MISMATCH": -32050}).errors
-    assert (after.header_mismatch, after.defined) == (-32050, None)
+@pytest.mark.parametrize(
+    ("text", "pointer"),
+    [
+        ("based_on = '2001-01-01'", "/based_on"),
+        ("based_on = false", "/based_on"),
+        ("revision = '2001-01-01'", "/revision"),
+        ("source = 'x'", "/source"),
+    ],
+)
+def test_a_file_states_neither_its_revision_nor_its_source(
+    tmp_path: Path, text: str, pointer: str
+) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(text)
+    with pytest.raises(FactsError) as caught:
+        schema_facts.read(path)
+    assert caught.value.pointer == pointer
 
 
-def test_there_are_no_facts_of_an_unknown_revision() -> None:
-    with pytest.raises(UsageError, match="unknown revision 'draft'"):
-        facts.load("draft")
-
-
-def test_a_file_that_states_nothing_has_the_usual_facts(tmp_path: Path) -> None:
-    (tmp_path / "facts.toml").write_text("")
-    stated = facts.load_file(tmp_path / "facts.toml")
-    assert stated.transports == revision_facts.Transports(stdio=True, http_sse=False)
-    assert stated.http == revision_facts.Http(
-        accepted=202,
-        rejected=400,
-        missing_session=400,
-        unknown_session=404,
-        forbidden_origin=403,
-        unsupported_revision=400,
-        standalone_stream=False,
-        resumable=False,
-        polling=False,
+def test_rows_that_are_false_or_empty_are_removed_by_name_alone(tmp_path: Path) -> None:
+    known, path = facts.load(NEWEST), tmp_path / "own.toml"
+    path.write_text(
+        """
+        capabilities."tools/list" = false
+        methods."tools/call" = false
+        methods."tools/list" = { idempotent = false }
+        results.client."tools/call" = false
+        transports.streamable_http = false
+        """
     )
-    authorization = stated.authorization
-    assert authorization.pkce_advertised
-    assert not authorization.application_type
-    assert not authorization.offline_access
-    assert (stated.errors.resource_not_found, stated.errors.unsupported_revision) == (
-        -32002,
-        -32602,
-    )
-    assert not stated.meta.key_rules
-    unknown = stated.method("no/such")
-    flags = {name: value for name, value in vars(unknown).items() if isinstance(value, bool)}
-    assert [name for name, value in flags.items() if value] == ["cancellable"]
-    assert len(flags) == 8
+    stated = schema_facts.facts_for(schema.load(NEWEST), NEWEST, path).facts
+    assert known.capability("tools/list") == ("tools",)
+    assert stated.capability("tools/list") == ()
+    assert stated.capability("tools/call") == ("tools",)
+    assert "tools/call" not in stated.methods
+    assert stated.method("tools/list") == replace(known.method("tools/list"), idempotent=False)
+    assert "tools/call" not in stated.results.client
+    assert known.transports.streamable_http == "stateless"
+    assert stated.transports.streamable_http is None
+    assert stated.source == str(tmp_path / "own.toml")
+    assert stated.revision == known.revision
+
+
+@pytest.mark.parametrize("text", ["methods.ping2 = false", "methods.ping2.idempotent = true"])
+def test_methods_of_a_file_are_those_of_schema_and_extensions(tmp_path: Path, text: str) -> None:
+    loaded, path = schema.load(NEWEST), tmp_path / "own.toml"
+    path.write_text(text)
+    with pytest.raises(FactsError) as caught:
+        schema_facts.expect_methods(loaded, NEWEST, path)
+    assert caught.value.pointer == "/methods/ping2"
+    path.write_text("methods.'tasks/get'.idempotent = true\ncapabilities.'tasks/get' = 'x'")
+    schema_facts.expect_methods(loaded, NEWEST, path)

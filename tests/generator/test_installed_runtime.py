@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import output_of, run, run_python
-from generator.futures import add_request, change_revision, save_draft
+from generator.futures import Draft, change_revision, save_draft
 from generator.runtime_interface import all_used, installed_package, text_of
 from generator.selections import MIDDLE, NEWEST, PAIRWISE, write_package
 from mcpgen import __version__
@@ -238,7 +238,7 @@ anyio.run(main)
 def test_a_draft_has_messages_that_the_runtime_has_not(
     tmp_path: Path, root: Path, name: str
 ) -> None:
-    draft = change_revision(name, [(add_request, "colour")])
+    draft = change_revision(name, [(Draft.add_request, "colour")])
     path = save_draft(draft, tmp_path)
     done = run("-q", "--schema", path, "--runtime", "installed", "-o", tmp_path / "pkg")
     assert done.code == 0, done.err

@@ -14,22 +14,7 @@ from hypothesis import strategies as st
 from mcpgen.literals import Code, docstring, literal, source_text
 
 MARKS = [
-    "'",
-    '"',
-    '"""',
-    "'''",
-    "\\",
-    "\n",
-    "\r",
-    "\t",
-    "\f",
-    "\0",
-    "{",
-    "}",
-    "{{",
-    "}}",
-    "%s",
-    "#",
+    *("'", '"', '"""', "'''", "\\", "\n", "\r", "\t", "\f", "\0", "{", "}", "{{", "}}", "%s", "#"),
 ]
 FOREIGN = ["\u202e", "\u2028", "\x85", "\ufeff", "\ud800", "\U0001f600", "\xe9", " ", "a"]
 

@@ -19,9 +19,8 @@ from generator.schemas import (
     ref,
 )
 from mcpgen.errors import SchemaError
-from mcpgen.model.normalized import ANY_MAP, OWN_DEFAULT, Fixed, Range
+from mcpgen.model.normalized import ANY_MAP, OWN_DEFAULT, Range
 
-INTEGER = {"type": "integer"}
 NUMBER = {"type": "number"}
 
 
@@ -30,9 +29,9 @@ NUMBER = {"type": "number"}
     [
         ({"type": "string", "format": "uri"}, {"type": "string"}),
         ({"type": "integer", "minimum": 0, "default": 3}, {"type": "integer", "minimum": 0}),
-        ({"type": "number"}, {"anyOf": [INTEGER, NUMBER]}),
+        ({"type": "number"}, {"anyOf": [COUNT, NUMBER]}),
         ({"type": ["string", "null"]}, {"anyOf": [TEXT, {"type": "null"}]}),
-        ({"type": ["integer", "number"]}, {"anyOf": [INTEGER, NUMBER]}),
+        ({"type": ["integer", "number"]}, {"anyOf": [COUNT, NUMBER]}),
         ({"enum": ["a", "b"], "type": "string"}, {"type": "string", "enum": ["a", "b"]}),
         ({"const": 3, "type": "integer"}, {"const": 3}),
         (
@@ -48,6 +47,28 @@ NUMBER = {"type": "number"}
         ),
         ({}, {}),
         (True, {}),
+        (
+            {"type": "integer", "minimum": 2**63 - 1, "maximum": 2**63},
+            {**COUNT, "minimum": 2**63 - 1},
+        ),
+        ({"type": "integer", "minimum": -(2**63)}, COUNT),
+        ({"type": "integer", "maximum": 1 - 2**63}, {**COUNT, "maximum": 1 - 2**63}),
+        ({"type": "integer", "minimum": 1, "exclusiveMinimum": 1}, {**COUNT, "minimum": 1}),
+        ({"type": "integer", "exclusiveMaximum": 1}, {**COUNT, "exclusiveMaximum": 1}),
+        ({**TEXT, "minLength": 1, "pattern": "a"}, {**TEXT, "minLength": 1, "pattern": "a"}),
+        ({"enum": [1, 2.5]}, {"anyOf": [COUNT, NUMBER]}),
+        ({"enum": [True]}, {"type": "boolean"}),
+        ({"enum": ["a", True]}, {"anyOf": [{"enum": ["a"]}, {"type": "boolean"}]}),
+        ({"type": "array", "items": {"not": {}}}, {"type": "array", "items": {}, "maxItems": 0}),
+        ({"type": "array", "prefixItems": [TEXT]}, {"type": "array", "items": {}}),
+        ({"type": "array", "items": [TEXT]}, {"type": "array", "items": {}}),
+        ({"allOf": [obj(a=TEXT), {"enum": ["x"]}]}, {}),
+        ({**obj(a=TEXT), "anyOf": [obj(b=TEXT), obj(c=TEXT)]}, {}),
+        ({"not": TEXT}, {}),
+        ({**TEXT, "contains": {}}, TEXT),
+        ({"const": 1.5}, {"anyOf": [COUNT, {"type": "number"}]}),
+        ({"const": []}, {"type": "array", "items": {}}),
+        ({"const": {}}, ANY_MAP),
     ],
 )
 def test_a_property_keeps_what_binds_and_loses_what_only_tells(
@@ -56,21 +77,38 @@ def test_a_property_keeps_what_binds_and_loses_what_only_tells(
     assert plain(published) == expected
 
 
-def test_an_inline_object_is_named_after_the_way_to_it() -> None:
-    normal = normal_of(Tool=obj(box=obj(lid=obj(color=TEXT))))
-    assert list(normal.definitions) == ["Tool", "ToolBox", "ToolBoxLid"]
-    assert normal.definitions["Tool"].properties["box"] == ref("ToolBox")
-    assert normal.definitions["ToolBoxLid"].pointer == "/$defs/Tool/properties/box/properties/lid"
-
-
-def test_lists_and_maps_add_nothing_to_a_name() -> None:
-    each = {"type": "array", "items": obj(a=TEXT)}
-    some = {"type": "object", "additionalProperties": obj(b=TEXT)}
-    assert list(normal_of(Tool=obj(parts=each, marks=some)).definitions) == [
-        "Tool",
-        "ToolParts",
-        "ToolMarks",
-    ]
+@pytest.mark.parametrize(
+    ("definitions", "expected"),
+    [
+        pytest.param(
+            {"Tool": obj(box=obj(lid=obj(color=TEXT)))},
+            "Tool ToolBox ToolBoxLid",
+            id="an inline object after the way to it",
+        ),
+        pytest.param(
+            {
+                "Tool": obj(
+                    parts={"type": "array", "items": obj(a=TEXT)},
+                    marks={"type": "object", "additionalProperties": obj(b=TEXT)},
+                )
+            },
+            "Tool ToolParts ToolMarks",
+            id="lists and maps add nothing",
+        ),
+        pytest.param(
+            {"Place": {"oneOf": [obj(kind=const("far")), obj("near", near=TEXT), TEXT]}},
+            "Place PlaceFar PlaceNear",
+            id="an inline variant after its const or what it requires",
+        ),
+        pytest.param(
+            {"Place": {"anyOf": [TEXT, obj(near=TEXT, far=TEXT)]}},
+            "Place PlaceNear",
+            id="an optional inline variant after a member",
+        ),
+    ],
+)
+def test_what_has_no_name_is_named(definitions: dict[str, Any], expected: str) -> None:
+    assert list(normal_of(**definitions).definitions) == expected.split()
 
 
 def test_the_nearest_later_revision_names_unnamed_types() -> None:
@@ -78,16 +116,6 @@ def test_the_nearest_later_revision_names_unnamed_types() -> None:
     far = {"CallRequest": obj(params=ref("Other")), "Other": obj(to=TEXT)}
     normal = normal_of(later=(near, far), CallRequest=obj(params=obj(to=obj(name=TEXT))))
     assert list(normal.definitions) == ["CallRequest", "CallParams", "CallParamsTo"]
-
-
-def test_a_definition_renamed_later_still_takes_names_from_there() -> None:
-    later = {"ErrorResponse": obj(error=ref("Error")), "Error": obj(code=COUNT)}
-    normal = normal_of(
-        later=(later,),
-        facts=facts_of(renamed={"ErrorReply": "ErrorResponse"}),
-        ErrorReply=obj(error=obj(code=COUNT)),
-    )
-    assert "Error" in normal.definitions
 
 
 def test_two_structures_never_share_a_name() -> None:
@@ -120,51 +148,12 @@ def test_an_all_of_one_reference_is_the_reference() -> None:
     assert normal.definitions["B"].properties["a"] == ref("A")
 
 
-@pytest.mark.parametrize(
-    ("node", "plain", "text"),
-    [
-        ({"allOf": [obj(a=TEXT), {"enum": ["x"]}]}, {}, "an allOf of what is no object"),
-        (
-            {**obj(a=TEXT), "anyOf": [obj(b=TEXT), obj(c=TEXT)]},
-            {},
-            "an object and a union in one",
-        ),
-        (
-            {"type": "array", "items": [TEXT, TEXT]},
-            {"type": "array", "items": {}},
-            "a tuple, taken as a list of JSON values",
-        ),
-        ({"not": TEXT}, {}, "not checked"),
-        ({"type": "string", "contains": {}}, TEXT, "not checked"),
-    ],
-)
-def test_schemas_without_a_type_are_json_values_with_a_note(
-    node: Any, plain: Any, text: str
-) -> None:
-    normal = normal_of(Thing=obj(value=node))
-    assert normal.definitions["Thing"].properties["value"] == plain
-    (note,) = normal.notes
-    assert note.pointer.startswith("/$defs/Thing/properties/value")
-    assert note.text.startswith(text)
-
-
-def test_alternatives_that_only_demand_members_are_noted() -> None:
-    node = {**obj(a=TEXT, b=TEXT), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
-    normal = normal_of(Thing=node)
-    assert list(normal.definitions["Thing"].properties) == ["a", "b"]
-    assert [note.pointer for note in normal.notes] == ["/$defs/Thing/anyOf"]
-
-
 def test_the_number_of_a_version_may_also_be_a_text() -> None:
     normal = normal_of(Hello=obj("protocolVersion", protocolVersion=COUNT))
     either = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
     assert normal.definitions["Hello"].properties["protocolVersion"] == either
-
-
-def test_an_inline_object_like_an_official_one_shares_its_name() -> None:
-    later = {"New": obj(notes=ref("Notes")), "Notes": obj(a=TEXT)}
-    normal = normal_of(later=(later,), New=obj(notes=obj(a=TEXT)), Old=obj(notes=obj(a=TEXT)))
-    assert normal.definitions["Old"].properties["notes"] == ref("Notes")
+    [note] = normal.notes
+    assert note.text == "the number of a version, taken as a number or a text: it may be a date"
 
 
 def test_an_inner_union_gets_a_name_and_an_official_one_keeps_it() -> None:
@@ -177,16 +166,6 @@ def test_an_inner_union_gets_a_name_and_an_official_one_keeps_it() -> None:
     message = normal.definitions["Message"]
     assert message.properties["content"] == ref("Block")
     assert message.properties["extra"] == ref("MessageExtra")
-
-
-def test_an_inline_variant_is_named_after_its_const_or_required() -> None:
-    union = {"oneOf": [obj(kind=const("far")), obj("near", near=TEXT), TEXT]}
-    assert list(normal_of(Place=union).definitions) == ["Place", "PlaceFar", "PlaceNear"]
-
-
-def test_an_optional_inline_variant_is_named_after_a_member() -> None:
-    normal = normal_of(Place={"anyOf": [TEXT, obj(near=TEXT, far=TEXT)]})
-    assert ref("PlaceNear") in normal.definitions["Place"].members
 
 
 def test_all_parts_of_an_all_of_become_one_object() -> None:
@@ -204,45 +183,28 @@ def test_an_all_of_with_a_union_is_a_json_value_and_noted() -> None:
     assert [note.pointer for note in normal.notes] == ["/$defs/Task"]
 
 
-@pytest.mark.parametrize(
-    "meta", [OPEN, obj(token=TEXT), {**obj(token=TEXT), "additionalProperties": {}}]
-)
-def test_meta_is_always_a_map(meta: Any) -> None:
-    assert normal_of(Call=obj(_meta=meta)).definitions["Call"].properties["_meta"] == ANY_MAP
-
-
-def test_known_keys_of_meta_keep_their_official_type_name() -> None:
-    later = {"Call": obj(_meta=ref("CallMeta")), "CallMeta": obj(token=TEXT)}
-    normal = normal_of(later=(later,), Call=obj(_meta=obj(token=TEXT)))
-    assert normal.definitions["CallMeta"].properties == {"token": TEXT}
-
-
-def test_open_objects_with_only_meta_are_maps() -> None:
-    empty = {**obj(_meta=OPEN), "additionalProperties": {}}
-    normal = normal_of(Result=empty, Request=obj(params=empty), Reply=obj(result=ref("Result")))
-    assert normal.definitions["Result"].node == ANY_MAP
-    assert normal.definitions["Request"].properties["params"] == ANY_MAP
-    assert normal.definitions["Reply"].properties["result"] == ANY_MAP
-
-
-def test_a_json_schema_as_value_is_a_map_with_a_checked_type() -> None:
-    schema = obj("type", type=const("object"), properties={"type": "object"})
-    tool = normal_of(Tool=obj("input", input=schema)).definitions["Tool"]
-    assert tool.properties["input"] == ANY_MAP
-    assert tool.checks == (Fixed("input", "type", "object"),)
-
-
 def test_a_schema_with_types_of_its_own_is_an_object() -> None:
     form = obj("type", type=const("object"), properties={"additionalProperties": ref("Part")})
     normal = normal_of(Part=obj(a=TEXT), Ask=obj(form=form))
     assert normal.definitions["AskForm"].tag == ("type", "object")
 
 
-def test_bounds_of_a_number_are_checked_beside_its_type() -> None:
-    share = {"type": "number", "minimum": 0, "maximum": 1}
-    thing = normal_of(Thing=obj(share=share)).definitions["Thing"]
-    assert thing.properties["share"] == {"anyOf": [INTEGER, NUMBER]}
-    assert thing.checks == (Range("share", 0, 1),)
+@pytest.mark.parametrize(
+    ("span", "expected"),
+    [
+        ({"minimum": 0, "maximum": 1}, (Range("share", 0, 1),)),
+        ({"minimum": 0}, (Range("share", 0, None, ("minimum",)),)),
+        (
+            {"exclusiveMinimum": 0, "maximum": 1},
+            (Range("share", 0, 1, ("exclusiveMinimum", "maximum")),),
+        ),
+        ({}, ()),
+    ],
+)
+def test_bounds_of_a_number_are_checked_beside_its_type(span: Any, expected: Any) -> None:
+    thing = normal_of(Thing=obj(share={"type": "number", **span})).definitions["Thing"]
+    assert thing.properties["share"] == {"anyOf": [COUNT, NUMBER]}
+    assert thing.checks == expected
 
 
 def test_a_union_of_itself_in_lists_and_maps_is_anything() -> None:
@@ -252,12 +214,6 @@ def test_a_union_of_itself_in_lists_and_maps_is_anything() -> None:
     )
     assert normal.definitions["Value"].node == {}
     assert normal.definitions["Object"].node == ANY_MAP
-
-
-def test_a_direction_that_repeats_a_message_refers_to_it() -> None:
-    message = obj("method", method=const("stop"))
-    normal = normal_of(StopNotification=message, ClientNotification=message)
-    assert normal.definitions["ClientNotification"].node == ref("StopNotification")
 
 
 def test_the_const_that_differs_most_is_the_tag() -> None:
@@ -311,21 +267,6 @@ def test_a_member_without_valid_values_is_left_out_and_noted(impossible: Any) ->
     }
 
 
-@pytest.mark.parametrize(
-    ("span", "expected"),
-    [
-        ({"minimum": 0}, Range("value", 0, None, ("minimum",))),
-        (
-            {"exclusiveMinimum": 0, "maximum": 1},
-            Range("value", 0, 1, ("exclusiveMinimum", "maximum")),
-        ),
-    ],
-)
-def test_a_number_may_have_one_bound_or_exclude_it(span: Any, expected: Range) -> None:
-    normal = normal_of(Thing=obj(value={"type": "number", **span}))
-    assert normal.definitions["Thing"].checks == (expected,)
-
-
 def test_members_beside_a_reference_are_those_of_one_object() -> None:
     both = {**ref("A"), "properties": {"b": TEXT}, "required": ["b"]}
     normal = normal_of(A=obj("a", a=TEXT), B=both)
@@ -354,6 +295,14 @@ UNLISTED = "values that no type lists, not checked"
     ("node", "notes"),
     [
         ({"not": {}}, {"": "no value is valid, left out"}),
+        ({"not": TEXT}, {"/not": LOST}),
+        ({**TEXT, "contains": {}}, {"/contains": LOST}),
+        ({**TEXT, "uniqueItems": False}, {}),
+        ({"type": "array", "uniqueItems": True, "items": True}, {"/uniqueItems": LOST}),
+        (
+            {"allOf": [obj(a=TEXT), {"enum": ["x"]}]},
+            {"": "an allOf of what is no object, taken as any JSON value"},
+        ),
         ({**TEXT, "if": {}, "minLength": 1}, {"/if": LOST}),
         ({"type": "number", "minimum": 0, "multipleOf": 2}, {"/multipleOf": LOST}),
         ({"type": "number", "minimum": 0}, {}),
@@ -425,6 +374,10 @@ UNLISTED = "values that no type lists, not checked"
             {**obj(p=TEXT), "anyOf": [{"required": ["p"]}]},
             {"/anyOf": "alternatives of an object, not checked"},
         ),
+        (
+            {**obj(a=TEXT, b=TEXT), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+            {"/anyOf": "alternatives of an object, not checked"},
+        ),
     ],
 )
 def test_each_deviation_from_a_schema_is_noted_at_its_place(
@@ -470,10 +423,17 @@ def test_declared_further_members_are_kept_in_received_objects() -> None:
         (ref("Empty"), None),
         ({"type": "object", "additionalProperties": TEXT}, "_meta, kept as a map of JSON values"),
         (obj(k=TEXT), "the members of _meta, kept as a map of JSON values"),
+        (
+            {**obj(k=TEXT), "additionalProperties": {}},
+            "the members of _meta, kept as a map of JSON values",
+        ),
     ],
 )
-def test_statements_of_a_schema_about_meta_are_noted(meta: Any, text: str | None) -> None:
+def test_meta_is_always_a_map_and_what_the_schema_says_of_it_noted(
+    meta: Any, text: str | None
+) -> None:
     normal = normal_of(A=obj(_meta=meta), Empty=OPEN)
+    assert normal.definitions["A"].properties["_meta"] == ANY_MAP
     texts = [note.text for note in normal.notes if note.pointer == "/$defs/A/properties/_meta"]
     assert texts == ([] if text is None else [text])
 
@@ -489,30 +449,15 @@ def test_a_union_that_is_another_one_has_the_same_notes() -> None:
     }
 
 
-def test_a_member_that_no_field_can_have_is_left_out_and_noted() -> None:
-    normal = normal_of(A={**obj("", **{'"': TEXT, "a": TEXT}), "required": ['"', "a"]})
-    assert normal.definitions["A"].node == obj("a", a=TEXT)
+@pytest.mark.parametrize("wire", ['a"b', "a\\b", "a\nb"])
+@pytest.mark.parametrize("required", [[], ["c"], ["c", "wire"]])
+def test_a_member_that_no_field_can_have_is_left_out_and_noted(
+    wire: str, required: list[str]
+) -> None:
+    node = obj("", **{wire: TEXT, "c": TEXT})
+    node["required"] = [wire if name == "wire" else name for name in required]
+    normal = normal_of(A=node)
+    assert normal.definitions["A"].node == obj("c" if required else "", c=TEXT)
     [note] = normal.notes
-    assert note.pointer == '/$defs/A/properties/"'
+    assert note.pointer == f"/$defs/A/properties/{wire}"
     assert note.text == "a name that no field can have, left out: encoding drops the member"
-
-
-def test_the_number_of_a_version_is_noted_as_a_text_too() -> None:
-    normal = normal_of(A=obj(protocolVersion=COUNT))
-    [note] = normal.notes
-    assert note.text == "the number of a version, taken as a number or a text: it may be a date"
-
-
-@pytest.mark.parametrize(
-    ("node", "expected"),
-    [
-        ({"enum": [1, 2.5]}, {"anyOf": [INTEGER, NUMBER]}),
-        ({"enum": [True]}, {"type": "boolean"}),
-        ({"enum": ["a", True]}, {"anyOf": [{"enum": ["a"]}, {"type": "boolean"}]}),
-        ({"type": "array", "items": {"not": {}}}, {"type": "array", "items": {}, "maxItems": 0}),
-        ({"type": "array", "prefixItems": [TEXT]}, {"type": "array", "items": {}}),
-        ({"type": "array", "items": [TEXT]}, {"type": "array", "items": {}}),
-    ],
-)
-def test_values_that_no_type_lists_have_the_type_of_all(node: Any, expected: Any) -> None:
-    assert plain(node) == expected

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run
-from generator.test_fitting import definitions_of, save_schema
+from generator.draft_packages import definitions_of, save_schema
 from mcpgen import cache, paths, schema
 from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection

@@ -1,18 +1,239 @@
-"""Specs: everything a template may see, for one revision and for a package."""
+"""`mcpgen.spec`: the public values, their JSON form, and what must not change by itself."""
 
 from __future__ import annotations
 
+import inspect
+import json
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jsonschema
 import pytest
 
+import documents
+import mcpgen.spec
+from documents import ROOT
+from generator.command_line import run
 from generator.schemas import TEXT, any_of, const, facts_of, obj, ref, schema_of
-from generator.tiny_package import REVISION, tiny_spec
+from generator.tiny_package import TINY, tiny_spec
 from mcpgen import schema
+from mcpgen.errors import InputError, UsageError
+from mcpgen.json_types import is_array, is_object
 from mcpgen.schema import docs, facts
 from mcpgen.schema.docs import Docs
-from mcpgen.spec import building, stages
+from mcpgen.schema.structure import resolve
+from mcpgen.spec import SPEC_VERSION, Specification, building, loading, stages
 from mcpgen.spec.packages import RevisionSpec
 
-NAMES = [row.name for row in schema.revisions()]
+REVISIONS = [row.name for row in schema.revisions()]
+CLASSES = [each for each in map(vars(mcpgen.spec).get, mcpgen.spec.__all__) if is_dataclass(each)]
+PAINT = Path(__file__).parent / "extensions" / "paint.json"
+GOLDEN = Path(__file__).parents[2] / "generated" / "mcpgen_runtime"
+
+
+@pytest.fixture(scope="module")
+def whole() -> Specification:
+    """Every revision that mcpgen has."""
+    return mcpgen.spec.load("all")
+
+
+def expected(name: str, actual: Any) -> Any:
+    """The golden of a name and version; written if it is not there."""
+    path = TINY / "spec" / SPEC_VERSION / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(actual, indent=2) + "\n", encoding="utf-8")
+        pytest.fail(f"{path} was not there; it is written")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_values_of_the_tiny_schema_mean_what_they_meant() -> None:
+    actual = mcpgen.spec.as_json(loading.specification([tiny_spec()]))
+    assert actual == expected("values.json", actual), "raise SPEC_VERSION, unless this is a fix"
+
+
+def test_the_classes_are_those_of_their_version() -> None:
+    actual = mcpgen.spec.json_schema()
+    assert actual == expected("schema.json", actual), "raise SPEC_VERSION"
+
+
+def test_every_revision_has_the_published_form(whole: Specification) -> None:
+    document = json.loads(json.dumps(mcpgen.spec.as_json(whole)))
+    form = mcpgen.spec.json_schema()
+    jsonschema.Draft202012Validator.check_schema(form)
+    jsonschema.validate(document, form)
+    assert mcpgen.spec.from_json(document) == whole
+
+
+def test_every_definition_of_a_schema_is_a_type(whole: Specification) -> None:
+    for revision in whole.revisions:
+        definitions = schema.load(revision.name).definitions
+        own = [each.name for each in revision.types if not each.is_inline]
+        assert {*definitions} <= {*own}
+        for name, node in definitions.items():
+            each = revision.types_by_name[name]
+            if each.type is not None and each.type.name is not None:
+                each = revision.types_by_name[each.type.name]  # it is equal to another one
+            if "properties" in node:
+                assert each.kind == "object"
+                assert {*node["properties"]} == {member.name for member in each.members}
+                required = {member.name for member in each.required}
+                assert {*node.get("required", ())} == required, f"{revision.name} {name}"
+
+
+def references(node: Any) -> list[str]:
+    """The names in references of a JSON form."""
+    if is_array(node):
+        return [name for each in node for name in references(each)]
+    if not is_object(node):
+        return []
+    own = [node["name"]] if node.get("kind") == "reference" else []
+    own += [node["object_type"]] if node.get("object_type") else []
+    return [*own, *(name for each in node.values() for name in references(each))]
+
+
+def test_a_reference_leads_to_a_type_of_the_revision(whole: Specification) -> None:
+    for revision in whole.revisions:
+        types = revision.types_by_name
+        assert {*references(mcpgen.spec.as_json(revision.types))} <= {*types}
+        for method in revision.methods.all:
+            named = (method.message, method.params, method.result, method.item, *method.results)
+            assert {name for name in named if name is not None} <= {*types}, method.name
+        for each in revision.unions:
+            assert each.union is not None
+            assert {one.type for one in each.union.alternatives} <= {*types}
+
+
+def test_a_pointer_leads_into_the_published_schema(whole: Specification) -> None:
+    for revision in whole.revisions:
+        document = schema.known_document(schema.entry(revision.name))
+        pointers = [each.pointer for each in revision.types if not each.is_inline]
+        assert all(resolve(document, pointer) for pointer in pointers)
+
+
+def test_a_tag_or_the_kind_of_a_value_tells_members_apart(whole: Specification) -> None:
+    types = whole.latest.types_by_name
+    content = types["ContentBlock"].union
+    assert content is not None
+    assert (content.by, content.discriminator) == ("tag", "type")
+    assert {each.type: each.tag for each in content.alternatives}["TextContent"] == "text"
+    contents = types["EmbeddedResourceResource"].union
+    assert contents is not None
+    assert contents.by == "members"
+    assert {each.type: each.required for each in contents.alternatives} == {
+        "BlobResourceContents": ("blob",),
+        "TextResourceContents": ("text",),
+    }
+    token = types["ProgressToken"]
+    assert token.kind == "union"
+    assert token.union == mcpgen.spec.Union("kind")
+
+
+def test_members_have_what_schema_and_facts_say(whole: Specification) -> None:
+    types = whole.latest.types_by_name
+    (meta,) = types["RequestParams"].members
+    assert (meta.name, meta.python_name, meta.required) == ("_meta", "meta", True)
+    assert (meta.type.kind, meta.type.object_type) == ("map", "RequestMetaObject")
+    assert types["Result"].is_open
+    assert {member.name for member in types["Result"].members} == {"_meta", "resultType"}
+    oldest = whole.revisions[0].types_by_name["Result"]
+    assert (oldest.kind, oldest.is_open) == ("object", True)
+    assert [member.python_name for member in oldest.members] == ["meta"]
+    annotations = {each.name: each for each in types["Annotations"].members}
+    assert annotations["priority"].type.bounds == mcpgen.spec.Bounds(minimum=0, maximum=1)
+    results = {each.name: each for each in types["CallToolResult"].members}
+    assert (results["resultType"].required, results["resultType"].default) == (True, "complete")
+
+
+def test_a_change_names_the_attribute_that_differs(whole: Specification) -> None:
+    changes = {(each.kind, each.of, each.name): each for each in whole.differences[-1].changes}
+    assert ("removed", "method", "client initialize") in changes
+    assert ("added", "method", "client server/discover") in changes
+    sse = changes["changed", "fact", "transports.streamable_http"]
+    assert (sse.attribute, sse.before, sse.after) == ("value", "session", "stateless")
+    pairs = [(each.older, each.newer) for each in whole.differences]
+    assert pairs == [*pairwise(REVISIONS)]
+
+
+def test_an_extension_has_types_and_methods_of_its_own() -> None:
+    (revision,) = mcpgen.spec.load("2025-11-25", extensions=[PAINT]).revisions
+    (extension,) = revision.extensions
+    assert extension.identifier == "com.example/paint"
+    draw = extension.methods.client_requests[0]
+    assert draw.params in {each.name for each in extension.types}
+    assert draw.params in revision.types_by_name
+
+
+def test_sorted_types_come_after_those_that_they_name(whole: Specification) -> None:
+    for revision in whole.revisions:
+        seen: set[str] = set()
+        names = [each.name for each in revision.sorted_types]
+        assert sorted(names) == sorted(each.name for each in revision.types)
+        for each in revision.sorted_types:
+            assert each.name in each.references or seen >= {*each.references}, each.name
+            seen.add(each.name)
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_each_attribute_has_a_meaning_in_the_reference(kind: type[Any]) -> None:
+    page = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    section = page.partition(f"### {kind.__name__}\n")[2].partition("\n### ")[0]
+    assert (inspect.getdoc(kind) or "").partition("\n")[0] in section
+    for item in fields(kind):
+        assert f"| `{item.name}` |" in section, item.name
+
+
+def test_values_are_frozen(whole: Specification) -> None:
+    with pytest.raises(FrozenInstanceError):
+        whole.latest.name = "x"  # type: ignore[misc]  # it is frozen
+
+
+def test_a_document_of_another_version_is_refused() -> None:
+    with pytest.raises(InputError, match=r"spec_version: expected version 1\.x, got \"2\.0\""):
+        mcpgen.spec.from_json({"spec_version": "2.0", "revisions": []}, "a.json")
+    with pytest.raises(InputError, match=r"a\.json#: expected the JSON form of mcpgen\.spec, got"):
+        mcpgen.spec.from_json({"spec_version": "1.0"}, "a.json")
+
+
+def test_no_revision_is_an_error() -> None:
+    with pytest.raises(UsageError, match="expected a revision"):
+        mcpgen.spec.load()
+
+
+def test_the_program_of_the_page_prints_what_it_shows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    exec(documents.examples()["list_methods.py"], {})
+    assert capsys.readouterr().out == documents.outputs()["list_methods.py"]
+
+
+def export(*words: str) -> Any:
+    """The document that the command prints."""
+    done = run("export", *words)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_export_prints_the_values_of_what_it_is_given(whole: Specification) -> None:
+    assert export("--spec", "all") == mcpgen.spec.as_json(whole)
+    one = export("--spec", REVISIONS[1])
+    assert one["revisions"] == [mcpgen.spec.as_json(whole.revisions[1])]
+    assert "differences" not in one
+    assert export("--spec-schema") == mcpgen.spec.json_schema()
+    names = [each["name"] for each in export("--spec", str(GOLDEN))["revisions"]]
+    assert names == REVISIONS
+    names = [each["name"] for each in export("--spec", str(GOLDEN), "-r", names[0])["revisions"]]
+    assert names == REVISIONS[:1]
+    assert export("--spec", str(TINY / "schema.json"))["revisions"][0]["types"]
+
+
+def test_export_names_what_is_missing_or_too_much() -> None:
+    assert run("export").err.endswith(
+        "expected SOURCE: a revision, a schema file or the folder of a package\n"
+    )
+    assert "got several" in run("export", "--spec", "--openrpc", "latest").err
 
 
 @pytest.fixture(scope="module")
@@ -20,66 +241,30 @@ def specs() -> list[RevisionSpec]:
     """Every revision that mcpgen has, newest first."""
     texts = docs.load()
     return [
-        stages.revision_spec(schema.load(name), facts.load(name), texts) for name in reversed(NAMES)
+        stages.revision_spec(schema.load(name), facts.load(name), texts)
+        for name in reversed(REVISIONS)
     ]
 
 
-def test_revisions_of_a_package_are_in_order(specs: list[RevisionSpec]) -> None:
+def test_a_package_has_its_revisions_in_order_and_types_with_theirs(
+    specs: list[RevisionSpec],
+) -> None:
     package = building.package(specs, "pkg")
-    assert [revision.name for revision in package.revisions] == NAMES
-
-
-def test_a_type_names_the_revisions_that_have_it(specs: list[RevisionSpec]) -> None:
-    types = {type_.name: type_.folders for type_ in building.package(specs, "pkg").types}
-    assert len(types["Tool"]) == len(NAMES)
-    assert len(types["CallToolRequestParams"]) == len(NAMES)
+    assert [revision.name for revision in package.revisions] == REVISIONS
+    types = {type_.name: type_.folders for type_ in package.types}
     assert list(types) == sorted(types)
-    assert len(types["CreateTaskResult"]) == 1
+    lengths = {
+        name: len(types[name]) for name in ("Tool", "CallToolRequestParams", "CreateTaskResult")
+    }
+    assert lengths == {"Tool": 5, "CallToolRequestParams": 5, "CreateTaskResult": 1}
 
 
-def test_the_types_that_a_revision_must_have_are_there(specs: list[RevisionSpec]) -> None:
+def test_a_revision_has_its_roles_and_a_constant_for_each_method(specs: list[RevisionSpec]) -> None:
     for revision in specs:
         assert set(revision.roles.values()) <= set(revision.types)
-
-
-def test_constants_of_a_revision_are_all_different(specs: list[RevisionSpec]) -> None:
-    for revision in specs:
         constants = [row.constant for row in revision.tables.all]
         assert len(constants) == len(set(constants)), revision.name
-
-
-def test_a_method_that_both_may_send_has_a_constant_for_each(specs: list[RevisionSpec]) -> None:
-    oldest = specs[-1]
-    pings = {row.constant for row in oldest.tables.all if row.name == "ping"}
-    assert pings == {"CLIENT_PING", "SERVER_PING"}
-
-
-def test_only_revisions_with_server_requests_let_a_server_send(
-    specs: list[RevisionSpec],
-) -> None:
-    for revision in specs:
         assert bool(revision.tables.server_requests) is (revision.lifecycle == "HANDSHAKE")
-
-
-def test_a_package_has_unset_only_if_json_values_may_be_absent(
-    specs: list[RevisionSpec],
-) -> None:
-    newest, *others = specs
-    assert newest.has_unset  # structuredContent
-    assert not any(revision.has_unset for revision in others)
-    assert building.package(specs, "pkg").has_unset
-    assert not building.package(others, "pkg").has_unset
-
-
-def test_values_of_the_result_type_come_from_the_defaults(specs: list[RevisionSpec]) -> None:
-    assert specs[0].result_types == ("complete", "input_required")
-    assert specs[-1].result_types == ()
-
-
-def test_items_of_a_page_have_their_python_name(specs: list[RevisionSpec]) -> None:
-    rows = {row.name: row.items for row in specs[0].tables.client_requests}
-    assert rows["resources/templates/list"] == "resource_templates"
-    assert rows["tools/call"] is None
 
 
 def test_a_schema_without_connection_types_gets_empty_ones() -> None:
@@ -102,10 +287,3 @@ def test_a_renamed_connection_type_is_that_of_its_member() -> None:
         ClientRequest=any_of("InitializeRequest"),
     )
     assert stages.revision_spec(source, facts_of(), Docs()).roles["implementation"] == "Who"
-
-
-def test_every_type_and_field_has_a_docstring_or_needs_none() -> None:
-    tiny = tiny_spec()
-    assert tiny.name == REVISION
-    assert tiny.models.docs["TextNote"].text == '"""A note in words."""'
-    assert tiny.models.docs["ListNotesResult"].text.endswith(' Source: server/notes."""')

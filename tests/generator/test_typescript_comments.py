@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from generator.typescript_text import read
+from mcpgen.errors import TypeScriptError
 from mcpgen.schema.typescript.comments import WrongTagError, read_comment
 
 TYPES = "array, boolean, integer, null, number, object, string"
@@ -56,6 +58,9 @@ def test_tags_set_keywords(tags: str, keywords: dict[str, Any]) -> None:
         ("@minimum 12345678901234567", "a number after @minimum", "12345678901234567"),
         ("@minLength 1234567890123456", "a count after @minLength", "1234567890123456"),
         ("@minLength -1", "a count after @minLength", "-1"),
+        ("@maxItems \u0663", "a count after @maxItems", "\u0663"),
+        ("@multipleOf \u0663", "a number after @multipleOf", "\u0663"),
+        ("@minimum", "a number after @minimum", ""),
         ("@type text", f"one of {TYPES} after @type", "text"),
         ("@uniqueItems no", "true or false after @uniqueItems", "no"),
         (f"@format {'x' * 2001}", "a text of at most 2000 characters after @format", "x" * 2001),
@@ -68,6 +73,10 @@ def test_a_tag_with_another_value_is_an_error(tags: str, expected: str, actual: 
         read_comment(f"/** {tags} */")
     assert (caught.value.expected, caught.value.actual) == (expected, actual)
     assert str(caught.value) == f"expected {expected}, got {actual}"
+    with pytest.raises(TypeScriptError) as refused:
+        read(f"interface It {{\n  /** {tags}\n */ it: string }}")
+    assert str(refused.value).startswith(f"s.ts:2:3: expected {expected}, got ")
+    assert len(str(refused.value)) < 300
 
 
 @pytest.mark.parametrize(
@@ -75,14 +84,26 @@ def test_a_tag_with_another_value_is_an_error(tags: str, expected: str, actual: 
     [
         ("/** One line. */", "One line."),
         ("/**\n * One.\n *\n *  Two. \n * @see x\n * y\n */", "One.\n\n Two."),
-        ("/** A {@link Tool}, {@linkcode Tool | tools} and {@linkplain T|}. */", None),
+        (
+            "/** A {@link Tool}, {@linkcode Tool | tools} and {@linkplain T|}. */",
+            "A Tool, tools and T.",
+        ),
         ("/** No {@inheritDoc Tool} here. */", "No  here."),
         ("/** ```\n * @see {@link A}\n * ``` */", "```\n@see A\n```"),
-        ("/** Mail to a@minimum.org. */", "Mail to a@minimum.org."),
+        ("/** Mail to a@minimum.org or `@name`. */", "Mail to a@minimum.org or `@name`."),
+        (
+            "/**\n   * Two\n   * lines.\n   *\n   * - more\n   *   within\n   */",
+            "Two\nlines.\n\n- more\n  within",
+        ),
+        ("/** {@includeCode ./../../secret.json}Text. */", "Text."),
+        ("/** Text.\n * @example A note\n * {@includeCode ./x.json} */", "Text."),
+        ("/** {@link unfinished */", "{@link unfinished"),
+        ("/***/", ""),
+        ("/** */", ""),
     ],
 )
-def test_the_description_is_the_text_before_the_tags(text: str, shown: str | None) -> None:
-    assert read_comment(text).text == (shown or "A Tool, tools and T.")
+def test_the_description_is_the_text_before_the_tags(text: str, shown: str) -> None:
+    assert read_comment(text).text == shown
 
 
 def test_tags_make_members_nullable_or_leave_them_out() -> None:

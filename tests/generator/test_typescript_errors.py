@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.command_line import run
 from generator.typescript_text import DECLARED, SMALL, member, read, save_text
 from mcpgen import schema
 from mcpgen.cli import cli
-from mcpgen.errors import SchemaError, TypeScriptError
-from mcpgen.schema.typescript import Fidelity, document, scope
+from mcpgen.errors import TypeScriptError
+from mcpgen.schema.typescript import Fidelity, document
 from mcpgen.schema.typescript.parse import MAX_BYTES, MAX_DEPTH, parse
 
 KINDS = "a name, a literal, an object, an array, a tuple, a union or an intersection"
@@ -35,16 +35,10 @@ TEXTS = {
         'type A = string;\nexport * from "./other";',
         '2:1: expected declarations in this file, none exported from elsewhere, got "export *',
     ),
-    "names from elsewhere": (
-        'export { A } from "./other";',
-        "1:1: expected declarations in this file, none exported from elsewhere, got",
-    ),
+    "names from elsewhere": ('export { A } from "./other";', "1:1: expected declarations in this"),
     "an exported value": ("export default 5;", "1:1: expected declarations in this file, none"),
     "a type twice": ("type A = string;\ntype A = number;", "2:1: expected one declaration of each"),
-    "a constant twice": (
-        "const A = 1;\nconst A = 2;",
-        "2:7: expected one declaration of each name",
-    ),
+    "a constant twice": ("const A = 1;\nconst A = 2;", "2:7: expected one declaration of each nam"),
     "a type with parameters twice": (
         "type A<T> = T;\ntype A<T> = T;",
         '2:1: expected one declaration of each name, got "A"',
@@ -53,54 +47,30 @@ TEXTS = {
         "type A<T> = T;\ntype B = A<string, string>;",
         "2:10: expected A with 1 type arguments, got 2",
     ),
-    "an enum of flags": (
-        "enum A { X = true }",
-        "1:10: expected an enum member with a string or a whole number, got",
-    ),
-    "an enum of fractions": (
-        "enum A { X = 1.5 }",
-        "1:10: expected an enum member with a string or a whole number, got",
-    ),
-    "a type and an interface": (
-        "type A = string; interface A {}",
-        "1:18: expected one declaration",
-    ),
+    "an enum of flags": ("enum A { X = true }", "1:10: expected an enum member with a string or a"),
+    "an enum of fractions": ("enum A { X = 1.5 }", "1:10: expected an enum member with a string o"),
+    "a type and an interface": ("type A = string; interface A {}", "1:18: expected one declaratio"),
     "other members": (
         "interface A { a: string }\ninterface A { a: number }",
         '2:1: expected the same member in each declaration, got "a"',
     ),
     "other indices": (
         "interface A { [k: string]: string }\ninterface A { [k: string]: number }",
-        '2:1: expected the same index signature in each declaration, got "A"',
+        '2:1: expected the same index signature in each declaration, got "A',
     ),
-    "a member twice": (
-        "interface A { a: string;\n a: string }",
-        '2:2: expected each member once, got "a"',
-    ),
-    "a member without a value": (
-        "interface A { a: never }",
-        '1:15: expected a type with values for the required a, or a?: never, got "never"',
-    ),
+    "a member twice": ("interface A { a: string;\n a: string }", "2:2: expected each member once,"),
+    "a member without a value": ("interface A { a: never }", "1:15: expected a type with values f"),
     "a method": ("interface A { f(): void }", "1:15: expected a member with a type, or an index"),
     "a call": ("interface A { (): void }", "1:15: expected a member with a type, or an index"),
     "a constructor": ("interface A { new (): A }", "1:15: expected a member with a type, or an"),
     "no type": ("interface A { a }", '1:15: expected a member with a type, got "a"'),
-    "a computed name": (
-        "interface A { [Symbol.x]: 1 }",
-        "1:15: expected a member with a name, got",
-    ),
+    "a computed name": ("interface A { [Symbol.x]: 1 }", "1:15: expected a member with a name, go"),
     "two indices": (
         "interface A { [a: string]: 1; [b: string]: 1 }",
         "1:31: expected one index signature, got",
     ),
-    "a mapped type": (
-        "type A = { [K in B]: string }",
-        "1:12: expected an index signature such as [key: string]: unknown, got",
-    ),
-    "an index by number": (
-        "interface A { [n: number]: string }",
-        '1:19: expected string as the type of the keys, got "number"',
-    ),
+    "a mapped type": ("type A = { [K in B]: string }", "1:12: expected an index signature such as"),
+    "an index by number": ("interface A { [n: number]: string }", "1:19: expected string as the t"),
     "type arguments of a plain type": (
         "interface A {}\ntype B = A<string>;",
         "2:10: expected A with 0",
@@ -118,10 +88,7 @@ TEXTS = {
         "interface A { a: string }\ntype B = A['b'];",
         "2:10: expected names of members",
     ),
-    "an enum of expressions": (
-        "enum A { X = f() }",
-        "1:10: expected an enum member with a string or a whole number, got",
-    ),
+    "an enum of expressions": ("enum A { X = f() }", "1:10: expected an enum member with a string"),
     "an enum after a string": ('enum A { X = "x", Y }', "1:19: expected an enum member with a str"),
     "an enum without members": ("enum A {}", "1:1: expected an enum with members, got"),
     "itself": ("type A = A;", "1:1: expected a declaration that does not depend on itself, got "),
@@ -139,14 +106,6 @@ TEXTS = {
         "/* \u00e9 \U0001f600 */ type A = Missing;",
         "1:20: expected a type that this file declares, or one of Array, Date, NonNullable,",
     ),
-    "a position counted in characters": (
-        f"/* \u00e9{' ' * 1974} */ type A = Missing;",
-        "1:1992: expected a type that this file declares, or one of Array,",
-    ),
-    "a position counted in bytes": (
-        f"/* \u00e9{' ' * 1975} */ type A = Missing;",
-        "1:1994: expected a type that this file declares, or one of Array,",
-    ),
     "a position in a later line": (
         "interface A {\r\n  b: {\r\n    c: Missing;\r\n  };\r\n}",
         "3:8: expected a type that this file declares, or one of Array, Date, NonNullable, Omit,",
@@ -154,9 +113,8 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("case", TEXTS)
-def test_unreadable_texts_are_refused_with_their_place(case: str) -> None:
-    text, expected = TEXTS[case]
+@pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS)
+def test_unreadable_texts_are_refused_with_their_place(text: str, expected: str) -> None:
     with pytest.raises(TypeScriptError) as raised:
         read(text)
     error = raised.value
@@ -226,160 +184,66 @@ def test_a_type_without_a_schema_is_refused(type_: str) -> None:
     assert raised.value.expected.startswith(TYPES[type_])
 
 
-TAGS = {
-    "@minimum": "a number after @minimum, got ",
-    "@maximum many": "a number after @maximum, got ",
-    "@minimum 1e999": "a number after @minimum, got ",
-    "@multipleOf \u0663": "a number after @multipleOf, got ",
-    "@minLength -1": "a count after @minLength, got ",
-    "@maxItems \u0663": "a count after @maxItems, got ",
-    "@uniqueItems perhaps": "true or false after @uniqueItems, got ",
-    "@format": "a text of at most 2000 characters after @format, got ",
-    "@pattern " + "x" * 2001: "a text of at most 2000 characters after @pattern, got ",
-    "@TJS-type date": "one of array, boolean, integer, null, number, object, string after @type",
-    "@x\n" * 1001: "at most 1000 tags in a comment, got ",
-}
-
-
-@pytest.mark.parametrize("tag", TAGS, ids=lambda tag: tag[:20])
-def test_a_tag_with_a_wrong_value_is_refused(tag: str) -> None:
-    with pytest.raises(TypeScriptError) as raised:
-        read(f"interface It {{\n  /** {tag}\n */ it: string }}")
-    assert str(raised.value).startswith(f"s.ts:2:3: expected {TAGS[tag]}")
-    assert len(str(raised.value)) < 300
-
-
 def chain(count: int, link: str) -> str:
     """Declarations that each depend on the next."""
     return "".join(link.format(at, at + 1) for at in range(count)) + f"interface I{count} {{}}"
 
 
+DEPENDENT = "types and declarations that depend on at most 100 in a row"
+LEVELS = "at most 30 levels of objects, arrays and unions"
+PARTS = "a schema of at most 50000 members and types, after inheritance"
+INHERITED = f"interface A {{ {''.join(f'a{at}: string; ' for at in range(300))} }}"
 LARGE = {
-    "inheritance in a long row": (
-        chain(200, "interface I{} extends I{} {{}}\n"),
-        "types and declarations that depend on at most 100 in a row",
-    ),
-    "aliases in a long row": (
-        chain(200, "type I{} = I{};\n"),
-        "types and declarations that depend on at most 100 in a row",
-    ),
-    "arrays of arrays by alias": (
-        chain(200, "type I{} = I{}[];\n"),
-        "at most 30 levels of objects, arrays and unions",
-    ),
-    "tuples that double": (
-        chain(14, "type I{0} = [I{1}, I{1}];\n"),
-        "a schema of at most 50000 members and types, after inheritance",
-    ),
-    "unions that double": (
-        chain(16, "type I{0} = I{1} | I{1};\n"),
-        "a schema of at most 50000 members and types, after inheritance",
-    ),
+    "inheritance in a long row": (chain(200, "interface I{} extends I{} {{}}\n"), DEPENDENT),
+    "aliases in a long row": (chain(200, "type I{} = I{};\n"), DEPENDENT),
+    "arrays of arrays by alias": (chain(200, "type I{} = I{}[];\n"), LEVELS),
+    "tuples that double": (chain(14, "type I{0} = [I{1}, I{1}];\n"), PARTS),
+    "unions that double": (chain(16, "type I{0} = I{1} | I{1};\n"), PARTS),
     "members that many inherit": (
-        f"interface A {{ {''.join(f'a{at}: string; ' for at in range(300))} }}"
-        + "".join(f"interface B{at} extends A {{}}\n" for at in range(300)),
-        "a schema of at most 50000 members and types, after inheritance",
+        INHERITED + "".join(f"interface B{at} extends A {{}}\n" for at in range(300)),
+        PARTS,
     ),
 }
 
 
-@pytest.mark.parametrize("case", LARGE)
-def test_small_text_cannot_become_a_large_schema(case: str) -> None:
-    text, expected = LARGE[case]
+@pytest.mark.parametrize(("text", "expected"), LARGE.values(), ids=LARGE)
+def test_small_text_cannot_become_a_large_schema(text: str, expected: str) -> None:
     with pytest.raises(TypeScriptError) as raised:
         read(text)
     assert raised.value.expected == expected
 
 
-ROWS = {
-    "inheritance": ("interface I{} extends I{} {{}}\n", "", 49),
-    "aliases": ("type I{} = I{};\n", "", 50),
-    "arguments": ("type I{}<T> = {{ a: I{}<T> }};\n", "type I{}<T> = T; type A = I0<string>;", 39),
-}
-"""By kind of dependency: a link, the end of the chain, and how many links it may have."""
-
-
-@pytest.mark.parametrize("kind", ROWS)
-def test_declarations_depend_on_one_another_to_the_limit(kind: str) -> None:
-    link, end, most = ROWS[kind]
-    end = end or "interface I{} {{}}"
-    for count in (most, most + 1):
-        beside = "type S<T> = { b: T }; " + "".join(f"type S{at} = S<{at}>; " for at in range(9))
-        text = "".join(link.format(at, at + 1) for at in range(count)) + end.format(count)
-        text = beside + text
-        if count == most:
-            assert "I0" in "".join(read(text))
-        else:
-            with pytest.raises(TypeScriptError, match="in a row, got"):
-                read(text)
-
-
-def test_an_inherited_declaration_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "interface A { a: string; b: string } interface B extends A {} interface C extends A {}"
-    monkeypatch.setattr(scope, "MAX_PARTS", 12)
-    read(text)
-    monkeypatch.setattr(scope, "MAX_PARTS", 11)
-    with pytest.raises(TypeScriptError):
-        read(text)
-
-
-def test_each_member_and_each_type_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scope, "MAX_PARTS", 20)
-    members = [f"m{at}: string;" for at in range(11)]
-    read(f"interface A {{ {' '.join(members[:10])} }}")
-    tagged = "/** @asType integer */ tagged: string;"
-    monkeypatch.setattr(scope, "MAX_PARTS", 22)
-    read(f"interface A {{ {' '.join(members[:10])} {tagged} }}")
-    monkeypatch.setattr(scope, "MAX_PARTS", 21)
-    with pytest.raises(TypeScriptError):
-        read(f"interface A {{ {' '.join(members[:10])} {tagged} }}")
-    with pytest.raises(TypeScriptError):
-        read(f"interface A {{ {' '.join(members)} }}")
-
-
 NESTED = {
-    "array": ("", "[]", 1),
-    "tuple": ("[", "]", 1),
-    "optional item": ("[", "?]", 1),
-    "rest of a tuple": ("[...", "[]]", 2),
-    "member": ("{ a: ", " }", 1),
-    "index": ("{ [k: string]: ", " }", 1),
-    "argument": ("Array<", ">", 1),
-    "lookup": ("", "['a']", 1),
-    "keyof": ("keyof ", "", 1),
-    "template": ("`${", "}`", 1),
-    "union": ("(null | ", ")", 2),
-    "intersection": ("({} & ", ")", 2),
+    "array": "type A = {};|{}[]",
+    "tuple": "type A = {};|[{}]",
+    "optional item": "type A = {};|[{}?]",
+    "rest of a tuple": "type A = {};|[...{}[]]",
+    "member": "type A = {};|{{ a: {} }}",
+    "index": "type A = {};|{{ [k: string]: {} }}",
+    "argument": "type A = {};|Array<{}>",
+    "lookup": "type A = {};|{}['a']",
+    "keyof": "type A = {};|keyof {}",
+    "template": "type A = {};|`${{{}}}`",
+    "union": "type A = {};|(null | {})",
+    "intersection": "type A = {};|({{}} & {})",
+    "a default": "type A<T = {}> = T; type B = string;|Array<{}>",
+    "a parent": "interface A extends {} {{}}|Array<{}>",
+    "a member of an interface": "interface A {{ a: {} }}|Array<{}>",
+    "a type of Zod": 'import z from "zod"; const A: z.ZodType<{}>;|Array<{}>',
 }
-"""By kind of type: the text before and after another one, and the levels that this adds."""
+"""By kind or place of a type: a text around it, and how another one is nested in it."""
 
 
-PLACES = {
-    "an alias": ("type A = {};", 60),
-    "a default": ("type A<T = {}> = T; type B = string;", 60),
-    "a parent": ("interface A extends {} {{}}", 60),
-    "a member": ("interface A {{ a: {} }}", 59),
-    "a type of Zod": ('import z from "zod"; const A: z.ZodType<{}>;', 59),
-}
-"""By place of a type: a text around it, and how deep it may nest there."""
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_the_nesting_of_types_counts_from_their_place(place: str) -> None:
-    around, most = PLACES[place]
-    parse(around.format("Array<" * most + "string" + ">" * most).encode(), "s.ts")
-    with pytest.raises(TypeScriptError, match="types nested at most"):
-        parse(around.format("Array<" * (most + 1) + "string" + ">" * (most + 1)).encode(), "s.ts")
-
-
-@pytest.mark.parametrize("kind", NESTED)
-def test_types_nest_to_the_limit_and_no_deeper(kind: str) -> None:
-    before, after, levels = NESTED[kind]
-    times = MAX_DEPTH // levels
-    parse(f"type A = {before * times}string{after * times};".encode(), "s.ts")
-    times += 1
+@pytest.mark.parametrize("text", NESTED.values(), ids=NESTED)
+def test_types_nest_to_the_limit_and_no_deeper(text: str) -> None:
+    around, level = text.split("|", 1)
+    type_ = "string"
+    for times in range(1, MAX_DEPTH + 2):
+        type_ = level.format(type_)
+        if times == MAX_DEPTH // 2 - 1:
+            parse(around.format(type_).encode(), "s.ts")
     with pytest.raises(TypeScriptError) as raised:
-        parse(f"type A = {before * times}string{after * times};".encode(), "s.ts")
+        parse(around.format(type_).encode(), "s.ts")
     assert raised.value.expected == f"types nested at most {MAX_DEPTH} deep"
 
 
@@ -402,16 +266,6 @@ def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
 def test_text_that_is_not_utf_8_is_refused_with_its_place() -> None:
     with pytest.raises(TypeScriptError, match=r"^s\.ts:2:11: expected UTF-8 text, got invalid "):
         parse(b"type A = string;\ntype B = '\xff';", "s.ts")
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=r"nothing\.ts#: expected a readable file, got No such"):
-        schema.load_file(tmp_path / "nothing.ts")
-
-
-def test_typescript_that_is_not_of_the_protocol_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=r"ts#/\$defs: expected ClientRequest, a union that "):
-        schema.load_file(save_text(tmp_path, "interface Cat { name: string }"))
 
 
 def test_the_command_line_shows_the_place_and_writes_nothing(tmp_path: Path) -> None:
@@ -470,55 +324,30 @@ def test_every_string_comes_out_as_it_is_written(text: str) -> None:
     assert member(f'"{escaped}"') == {"const": text, "type": "string"}
 
 
-PIECES = ["interface ", "A", " extends ", "{", "}", "[", "]", "(", ")", "<", ">", ": ", "; ", "| "]
-PIECES += [
-    "& ",
-    "type ",
-    "B = ",
-    '"a"',
-    "1",
-    "?",
-    "...",
-    "typeof ",
-    "keyof ",
-    "enum ",
-    "const ",
-    "\n",
-]
-PIECES += [
-    "/** @minimum 1 */",
-    "export ",
-    "Omit<A, B>",
-    "Record",
-    "=>",
-    "`",
-    "'",
-    "string",
-    "\u00e9",
+PIECES = [
+    *("interface ", "A", " extends ", "{", "}", "[", "]", "(", ")", "<", ">", ": ", "; ", "| "),
+    *("& ", "type ", "B = ", '"a"', "1", "?", "...", "typeof ", "keyof ", "enum ", "const ", "\n"),
+    *("/** @minimum 1 */", "export ", "Omit<A, B>", "Record", "=>", "`", "'", "string", "\u00e9"),
 ]
 
 
-def place_of_error(text: str) -> tuple[int, int] | None:
-    """Line and column of the error that a text gives; `None` if it is read."""
+@st.composite
+def damaged_texts(draw: st.DrawFn) -> str:
+    """A sound text followed by anything, or with a part replaced."""
+    if draw(st.booleans()):
+        return DECLARED + "".join(draw(st.lists(st.sampled_from(PIECES), max_size=25)))
+    at, removed = draw(st.integers(0, len(SMALL))), draw(st.integers(0, 30))
+    return SMALL[:at] + draw(st.sampled_from(PIECES)) + SMALL[at + removed :]
+
+
+@settings(max_examples=200)
+@given(damaged_texts())
+def test_any_text_is_read_or_refused_with_a_place_in_it(text: str) -> None:
     try:
         parse_and_write(text)
     except TypeScriptError as error:
-        return error.line, error.column
-    return None
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    whole = f"{DECLARED}{text}"
-    place = place_of_error(whole)
-    assert place is None or (0, 0) < place <= (whole.count("\n") + 1, len(whole) + 1)
-
-
-@given(st.integers(0, len(SMALL)), st.integers(0, 30), st.sampled_from(PIECES))
-def test_any_damage_is_read_or_refused(at: int, removed: int, piece: str) -> None:
-    whole = SMALL[:at] + piece + SMALL[at + removed :]
-    place = place_of_error(whole)
-    assert place is None or (0, 0) < place <= (whole.count("\n") + 1, len(whole) + 1)
+        place = (error.line, error.column)
+        assert (0, 0) < place <= (text.count("\n") + 1, len(text) + 1)
 
 
 def test_only_typescript_needs_tree_sitter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

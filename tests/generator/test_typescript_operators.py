@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcpgen.schema import typescript
-from mcpgen.schema.typescript import Fidelity
+from generator.schemas import TEXT
+from generator.typescript_text import read
 
 BOX = "export interface Box<T> { value: T }\n"
-TEXT = {"type": "string"}
 
 WRITTEN: dict[str, tuple[str, Any]] = {
     "a type argument": (f"{BOX}type A = {{ a: Box<string> }};", {"$ref": "#/$defs/Box<string>"}),
@@ -91,23 +89,16 @@ USED: dict[str, tuple[str, str, Any]] = {
 }
 
 
-def document_of(text: str, folder: Path) -> Any:
-    path = folder / "draft.ts"
-    path.write_text(text)
-    return typescript.document(typescript.read(path), "$defs", Fidelity.TYPESCRIPT)["$defs"]
+@pytest.mark.parametrize(("text", "expected"), WRITTEN.values(), ids=WRITTEN)
+def test_a_type_is_what_the_language_says(text: str, expected: Any) -> None:
+    assert read(text)["A"]["properties"]["a"] == expected
 
 
-@pytest.mark.parametrize("case", WRITTEN)
-def test_a_type_is_what_the_language_says(case: str, tmp_path: Path) -> None:
-    text, expected = WRITTEN[case]
-    assert document_of(text, tmp_path)["A"]["properties"]["a"] == expected
-
-
-def test_a_declaration_is_written_for_each_argument(tmp_path: Path) -> None:
+def test_a_declaration_is_written_for_each_argument() -> None:
     text = (
         f"{BOX}interface More<T> extends Box<T[]> {{ more: T }}\ntype A = {{ a: More<boolean> }};"
     )
-    definitions = document_of(text, tmp_path)
+    definitions = read(text)
     assert {*definitions} == {"A", "Box<boolean[]>", "More<boolean>"}
     more = definitions["More<boolean>"]["properties"]
     assert more == {
@@ -116,11 +107,10 @@ def test_a_declaration_is_written_for_each_argument(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("use", USED)
-def test_a_parameter_stands_for_its_argument(use: str, tmp_path: Path) -> None:
-    body, argument, expected = USED[use]
+@pytest.mark.parametrize(("body", "argument", "expected"), USED.values(), ids=USED)
+def test_a_parameter_stands_for_its_argument(body: str, argument: str, expected: Any) -> None:
     text = f"type Use<T> = {body};\ntype B = {{ b: string }};\ntype A = Use<{argument}>;"
-    assert document_of(text, tmp_path)["A"] == expected
+    assert read(text)["A"] == expected
 
 
 SPELLED = {
@@ -132,12 +122,12 @@ SPELLED = {
 
 
 @pytest.mark.parametrize("argument", SPELLED)
-def test_an_argument_is_a_part_of_the_name(argument: str, tmp_path: Path) -> None:
+def test_an_argument_is_a_part_of_the_name(argument: str) -> None:
     text = f"{BOX}type B = {{ b: string }};\ntype A = Box<{argument}>;"
-    assert SPELLED[argument] in document_of(text, tmp_path)
+    assert SPELLED[argument] in read(text)
 
 
-def test_a_declaration_may_hold_itself_with_its_arguments(tmp_path: Path) -> None:
+def test_a_declaration_may_hold_itself_with_its_arguments() -> None:
     text = "interface Tree<T> { leaf: T; below: Tree<T>[] }\ntype A = { a: Tree<string> };"
-    below = document_of(text, tmp_path)["Tree<string>"]["properties"]["below"]
+    below = read(text)["Tree<string>"]["properties"]["below"]
     assert below == {"type": "array", "items": {"$ref": "#/$defs/Tree<string>"}}

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from generator.schemas import obj
 from generator.typescript_text import read
 from mcpgen.errors import TypeScriptError
 from mcpgen.schema.typescript.parse import parse
 
 IMPORT = 'import * as z from "zod/v4";\n'
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+MEMBER = {"properties": {"a": STRING}, "type": "object"}
 
 
 def described_type(type_: str) -> dict[str, Any]:
@@ -42,34 +44,17 @@ TYPES = {
     "z.ZodPipe<z.ZodString, z.ZodTransform<number, string>>": STRING,
     "z.ZodPipe<z.ZodTransform<string, unknown>, z.ZodString>": STRING,
     "z.ZodType<string, unknown>": STRING,
-    "z.ZodObject<{ a: z.ZodString }, z.core.$strip>": {
-        "properties": {"a": STRING},
-        "required": ["a"],
-        "type": "object",
-    },
-    "z.ZodObject<{ a: z.ZodReadonly<z.ZodPrefault<z.ZodString>> }>": {
-        "properties": {"a": STRING},
-        "type": "object",
-    },
-    "z.ZodObject<{ a: z.ZodNonOptional<z.ZodString> }>": {
-        "properties": {"a": STRING},
-        "required": ["a"],
-        "type": "object",
-    },
-    "z.ZodObject<{ a: z.ZodOptional<z.ZodString> }, z.core.$strict>": {
-        "properties": {"a": STRING},
-        "type": "object",
-    },
+    "z.ZodObject<{ a: z.ZodString }, z.core.$strip>": {**MEMBER, "required": ["a"]},
+    "z.ZodObject<{ a: z.ZodReadonly<z.ZodPrefault<z.ZodString>> }>": MEMBER,
+    "z.ZodObject<{ a: z.ZodNonOptional<z.ZodString> }>": {**MEMBER, "required": ["a"]},
+    "z.ZodObject<{ a: z.ZodOptional<z.ZodString> }, z.core.$strict>": MEMBER,
     "z.ZodObject<{ a: z.ZodCatch<z.ZodDefault<z.ZodString>> }, z.core.$loose>": {
+        **MEMBER,
         "additionalProperties": {},
-        "properties": {"a": STRING},
-        "type": "object",
     },
     "z.ZodObject<{ a: z.ZodArray<z.ZodOptional<z.ZodString>> }, z.core.$catchall<z.ZodNumber>>": {
+        **obj("a", a={"items": STRING, "type": "array"}),
         "additionalProperties": INTEGER,
-        "properties": {"a": {"items": STRING, "type": "array"}},
-        "required": ["a"],
-        "type": "object",
     },
 }
 

@@ -9,8 +9,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
+from generator.draft_packages import definitions_of, save_schema, with_request
 from generator.schemas import TEXT
-from generator.test_fitting import definitions_of, save_schema, with_request
 from mcpgen import cache, schema
 
 pytestmark = pytest.mark.costly

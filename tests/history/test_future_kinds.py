@@ -24,7 +24,6 @@ from generator.futures import (
     Draft,
     change_revision,
     change_schema,
-    rename_core_member,
     save_draft,
 )
 from generator.test_accounting import KINDS, REFERRED, REFERRING, account, with_kinds
@@ -69,10 +68,10 @@ def kind_added(node: Any) -> Change:
 
 EVERY: tuple[Change, ...] = (
     *CHANGES,
-    rename_core_member,
+    Draft.rename_core_member,
     *map(kind_added, (*KINDS.values(), *REFERRING.values())),
 )
-ALONE: tuple[Change, ...] = (*EVERY, rename_core_member)
+ALONE: tuple[Change, ...] = (*EVERY, Draft.rename_core_member)
 
 
 def exchange(draft: Draft, folder: Path) -> None:

@@ -375,7 +375,7 @@ READ_ELSEWHERE = {
     "typed/types.py.jinja",  # likewise
     "typed/__init__.py",  # likewise
     "typed/render.toml",  # likewise
-    "list_methods.py",  # in generator/test_spec_values.py
+    "list_methods.py",  # in generator/test_spec.py
     "check.yml",  # by a service; conventions/test_documents.py parses it
 }
 

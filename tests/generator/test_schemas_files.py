@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,18 +17,11 @@ pytestmark = pytest.mark.costly
 REVISIONS = tuple(row.name for row in schema.revisions())
 SMALLEST, NEWEST = REVISIONS[0], REVISIONS[-1]
 COMMANDS = {
-    "check": (("update", "pkg"), ("check", "pkg")),
-    "update": (("update", "pkg"), ("update", "pkg")),
-    "check --schema": (
-        ("update", "pkg", "--schema", "my.json"),
-        ("check", "pkg", "--schema", "my.json"),
-    ),
-    "generate": (
-        ("--schema", "my.json", "--parts", "types", "-o", "pkg"),
-        ("--schema", "my.json", "--parts", "types", "-o", "pkg"),
-    ),
+    "check": ("update pkg", "check pkg"),
+    "update": ("update pkg", "update pkg"),
+    "check --schema": ("update pkg --schema my.json", "check pkg --schema my.json"),
+    "generate": ("--schema my.json --parts types -o pkg",) * 2,
 }
-DOCSTRING = ('"""A tool that ', '"""Our tool that ')
 
 
 @pytest.fixture(autouse=True)
@@ -50,14 +41,11 @@ def generate(*names: str) -> None:
     assert run("-q", *words, "--parts", "types", "-o", "pkg").code == 0
 
 
-def edit(name: str = "my.json", member: str = "shade") -> None:
+def edit(name: str = "my.json") -> None:
     """Give tools a member that no revision has."""
-    change(name, lambda tool: tool["properties"].update({member: {"type": "string"}}))
-
-
-def change(name: str, action: Callable[[dict[str, Any]], None]) -> None:
     document = json.loads(Path(name).read_text("utf-8"))
-    action((document.get("$defs") or document["definitions"])["Tool"])
+    tool = (document.get("$defs") or document["definitions"])["Tool"]
+    tool["properties"]["shade"] = {"type": "string"}
     Path(name).write_text(json.dumps(document), "utf-8")
 
 
@@ -82,7 +70,7 @@ def revisions() -> list[str]:
     ids=[*COMMANDS, "newest"],
 )
 def test_an_edited_copy_keeps_the_revision_it_was_recorded_as(
-    revision: str, commands: tuple[tuple[str, ...], ...]
+    revision: str, commands: tuple[str, ...]
 ) -> None:
     copy(revision)
     generate()
@@ -90,7 +78,7 @@ def test_an_edited_copy_keeps_the_revision_it_was_recorded_as(
     check = run("check", "pkg")
     assert (check.code, "the schema changed" in check.out) == (1, True)
     for command in commands:
-        assert run("-q", *command).code == 0
+        assert run("-q", *command.split()).code == 0
     assert revisions() == [revision]
     assert "shade: " in models(revision).read_text("utf-8")
     assert run("-q", "check", "pkg").code == 0

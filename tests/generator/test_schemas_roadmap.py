@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from generator.draft_packages import check_program, write_package
 from generator.futures import NAMES, PLANS, change_revision
-from generator.test_undecided_unions import check_program, write_package
 from mcpgen.errors import SchemaError
 
 NEWEST = NAMES[-1]
@@ -165,14 +165,14 @@ def test_a_plan_of_the_specification_works_from_end_to_end(plan: str, tmp_path: 
     draft = change_revision(NEWEST, [])
     PLANS[plan](draft)
     expected, stated = STATED.get(plan, ("", ""))
-    write_package(tmp_path, "$defs", draft.definitions, ("types",))
+    write_package(tmp_path, draft.definitions, ("types",))
     if expected:
         with pytest.raises(SchemaError) as refused:
-            write_package(tmp_path, "$defs", draft.definitions, ())
+            write_package(tmp_path, draft.definitions)
         assert expected in str(refused.value)
         for name in stated.replace("[", "").replace("]", "").replace("\n", " ").split():
             assert name in str(refused.value)
-    write_package(tmp_path, "$defs", draft.definitions, (), stated)
+    write_package(tmp_path, draft.definitions, stated=stated)
     main = '\nif __name__ == "__main__":\n    server.run()\n'
     (tmp_path / "plans.py").write_text(SERVERS[plan] + main)
     check_program(tmp_path, CLIENT.replace("{body}", CLIENTS[plan].strip()))

@@ -8,52 +8,36 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import COUNT, TEXT, const, obj
-from generator.test_fitting import definitions_of
-from generator.test_undecided_unions import check_program, write_package
+from generator.draft_packages import SERVER, check_program, definitions_of, write_package
+from generator.schemas import COUNT, TEXT, any_of, const, obj
 from mcpgen.errors import FactsError
 
 NAMES = ["2025-06-18", "2026-07-28"]
 
-CALLS = """
+CALLS = f"""{SERVER}
 import anyio
-from pkg import Server, connect, connect_sync
-from pkg.testing import connected
-
-server = Server("sums")
-
-@server.tool()
-def add(a: int) -> int:
-    return a + 1
-
-@server.prompt()
-def greet(city: str) -> str:
-    return "hi " + city
-
-@server.resource("note://one")
-def note() -> str:
-    return "one"
+from pkg import connect, connect_sync
 
 @server.completion(prompt="greet", argument="city")
 def cities(value: str) -> list[str]:
     return ["Oslo"]
 
-CITY, GREET = {"name": "city", "value": "O"}, {"type": "ref/prompt", "name": "greet"}
+CITY, GREET = {{"name": "city", "value": "O"}}, {{"type": "ref/prompt", "name": "greet"}}
 
 async def main() -> None:
     async with connect(server) as client:
-        assert (await client.call_tool("add", {"a": 1})).data == 2
-        prompt = await client.get_prompt("greet", {"city": "Oslo"})
+        assert (await client.call_tool("add", {{"a": 1}})).data == 2
+        prompt = await client.get_prompt("greet", {{"city": "Oslo"}})
         assert prompt.messages[0].content.text == "hi Oslo"
         assert (await client.read_resource("note://one")).contents[0].text == "one"
         assert (await client.complete(CITY, GREET)).completion.values == ["Oslo"]
         assert (await client.list_tools_page(None)).tools[0].name == "add"
-        assert (await client.call_tool("add", {"a": 1}, agent="x")).data == 2
+        assert (await client.call_tool("add", {{"a": 1}}, agent="x")).data == 2
 
 anyio.run(main)
 with connect_sync(server) as client:
-    assert client.call_tool("add", {"a": 1}).data == 2
-    assert client.get_prompt("greet", {"city": "Oslo"}).messages[0].content.text == "hi Oslo"
+    assert client.call_tool("add", {{"a": 1}}).data == 2
+    assert client.get_prompt("greet", {{"city": "Oslo"}}).messages[0].content.text == "hi Oslo"
     assert client.read_resource("note://one").contents[0].text == "one"
     assert client.complete(CITY, GREET).completion.values == ["Oslo"]
 """
@@ -100,63 +84,46 @@ def with_agent(name: str, *required: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_new_member_of_params_moves_no_argument(name: str, tmp_path: Path) -> None:
-    write_package(tmp_path, "$defs", with_agent(name), (), more=("completions", "sync"))
+    write_package(tmp_path, with_agent(name), more=("completions", "sync"))
     check_program(tmp_path, CALLS)
 
 
-def test_facts_alone_make_a_required_param_positional(
-    tmp_path: Path,
-) -> None:
-    write_package(tmp_path, "$defs", with_agent(NAMES[-1], "GetPromptRequest"), ())
+def test_facts_alone_make_a_required_param_positional(tmp_path: Path) -> None:
+    write_package(tmp_path, with_agent(NAMES[-1], "GetPromptRequest"))
     check_program(tmp_path, KEYWORDS)
 
 
-POSITIONAL = """
+def test_facts_say_which_params_are_positional(tmp_path: Path) -> None:
+    stated = '[methods."tools/call"]\npositional = ["agent", "name", "arguments"]'
+    write_package(tmp_path, with_agent(NAMES[-1], "CallToolRequest"), stated=stated)
+    check_program(
+        tmp_path,
+        """
 import inspect
 from pkg.rdraft.client import Client
 
 names = [*inspect.signature(Client.call_tool).parameters]
 assert names[:4] == ["self", "agent", "name", "arguments"], names
-"""
+""",
+    )
 
 
-def test_facts_say_which_params_are_positional(tmp_path: Path) -> None:
-    stated = '[methods."tools/call"]\npositional = ["agent", "name", "arguments"]'
-    definitions = with_agent(NAMES[-1], "CallToolRequest")
-    write_package(tmp_path, "$defs", definitions, (), stated)
-    check_program(tmp_path, POSITIONAL)
-
-
-ABSENT = """
+ABSENT = f"""{SERVER}
 import anyio
-from pkg import ClientHandlers, Context, Server, connect
-
-server = Server("sums")
-
-@server.tool()
-def add(a: int) -> int:
-    return a + 1
+from pkg import ClientHandlers, Context, connect
 
 @server.tool()
 async def ask(ctx: Context) -> str:
-    return (await ctx.elicit("ok?", {"type": "object", "properties": {}})).action
-
-@server.prompt()
-def greet(city: str) -> str:
-    return "hi " + city
-
-@server.resource("note://one")
-def note() -> str:
-    return "one"
+    return (await ctx.elicit("ok?", {{"type": "object", "properties": {{}}}})).action
 
 class Handlers(ClientHandlers):
     async def elicit(self, params, ctx):
-        return {"action": "decline"}
+        return {{"action": "decline"}}
 
 async def main() -> None:
     async with connect(server, handlers=Handlers()) as client:
-        assert (await client.call_tool("add", {"a": 1})).data == 2
-        prompt = await client.get_prompt("greet", {"city": "Oslo"})
+        assert (await client.call_tool("add", {{"a": 1}})).data == 2
+        prompt = await client.get_prompt("greet", {{"city": "Oslo"}})
         assert prompt.messages[0].content.text == "hi Oslo"
         for _ in range(2):
             assert (await client.read_resource("note://one")).contents[0].text == "one"
@@ -173,7 +140,7 @@ def test_members_of_results_may_become_optional(optional: tuple[str, ...], tmp_p
     for node in definitions.values():
         if "required" in node:
             node["required"] = [wire for wire in node["required"] if wire not in optional]
-    write_package(tmp_path, "$defs", definitions, (), more=("elicitation",))
+    write_package(tmp_path, definitions, more=("elicitation",))
     check_program(tmp_path, ABSENT)
 
 
@@ -207,7 +174,7 @@ def test_a_stated_default_of_params_is_sent_unless_it_is_given(
     definitions = with_agent(name, *required)
     owner = "CallToolRequestParams"
     stated = f'[defaults.{owner}]\nagent = "ours"\n'
-    write_package(tmp_path, "$defs", definitions, (), stated)
+    write_package(tmp_path, definitions, stated=stated)
     check_program(tmp_path, DEFAULTS)
 
 
@@ -231,7 +198,7 @@ REFUSED = {
 @pytest.mark.parametrize("stated", REFUSED)
 def test_facts_about_members_have_to_fit_the_schema(stated: str, tmp_path: Path) -> None:
     with pytest.raises(FactsError) as refused:
-        write_package(tmp_path, "$defs", definitions_of(NAMES[-1]), ("types",), stated)
+        write_package(tmp_path, definitions_of(NAMES[-1]), ("types",), stated)
     assert REFUSED[stated] in str(refused.value)
 
 
@@ -288,7 +255,7 @@ with connect_sync(server) as client:
 def test_params_may_be_one_of_several_objects(name: str, tmp_path: Path) -> None:
     definitions = definitions_of(name)
     call = params_of(definitions, "CallToolRequest", "CallToolRequestParams")
-    either = {"anyOf": [{"$ref": "#/$defs/ByName"}, {"$ref": "#/$defs/ById"}]}
+    either = any_of("ByName", "ById")
     definitions |= {
         "ByName": obj("kind name", kind=const("name"), name=TEXT),
         "ById": obj("kind id", kind=const("id"), id=COUNT),
@@ -301,9 +268,7 @@ def test_params_may_be_one_of_several_objects(name: str, tmp_path: Path) -> None
             "required": ["agent", *call["required"]],
         },
     }
-    definitions["CallToolRequest"]["properties"]["params"] = {
-        "anyOf": [{"$ref": "#/$defs/AgentCall"}, {"$ref": "#/$defs/PlainCall"}]
-    }
+    definitions["CallToolRequest"]["properties"]["params"] = any_of("AgentCall", "PlainCall")
     for message, union in (
         ("FindRequest", "ClientRequest"),
         ("FoundNotification", "ServerNotification"),
@@ -314,7 +279,7 @@ def test_params_may_be_one_of_several_objects(name: str, tmp_path: Path) -> None
         node = definitions.get(union, {"anyOf": []})
         others = node.get("anyOf", [node])
         definitions[union] = {"anyOf": [*others, {"$ref": f"#/$defs/{message}"}]}
-    write_package(tmp_path, "$defs", definitions, (), more=("sync",))
+    write_package(tmp_path, definitions, more=("sync",))
     check_program(tmp_path, UNIONS)
 
 
@@ -327,5 +292,5 @@ def test_methods_keep_their_names_when_their_types_do_not(name: str, tmp_path: P
     for at, old in enumerate(RENAMED):
         for start in ('"', '"#/$defs/'):
             text = text.replace(f'{start}{old}"', f'{start}Message{at}"')
-    write_package(tmp_path, "$defs", json.loads(text), (), more=("completions", "sync"))
+    write_package(tmp_path, json.loads(text), more=("completions", "sync"))
     check_program(tmp_path, CALLS.replace('agent="x"', "timeout=5"))

@@ -1,32 +1,24 @@
-"""The list of revisions: in order, with status and fingerprints."""
+"""The list of revisions, their files, and a checkout of the specification to compare with."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
 from mcpgen import paths, schema
-from mcpgen.errors import RevisionsError
+from mcpgen.errors import RevisionsError, SchemaError, UsageError
 from mcpgen.schema.revisions import read_revisions
 
 ROW = '[[revision]]\nname = "{}"\nstatus = "{}"\nofficial = "a"\ndigest = "b"\n'
 
 
-def write_revisions(folder: Path, text: str) -> Path:
-    path = folder / "revisions.toml"
-    path.write_text(text)
-    return path
-
-
-def test_revisions_are_listed_oldest_first() -> None:
+def test_revisions_are_listed_oldest_first_and_the_latest_is_final() -> None:
     names = [row.name for row in schema.revisions()]
     assert names == sorted(names)
     assert len(names) == 5
-
-
-def test_the_latest_revision_is_a_final_one() -> None:
     assert schema.latest() == schema.revisions()[-1]
     assert schema.latest().status == "final"
 
@@ -36,12 +28,6 @@ def test_the_files_of_a_revision_are_there_and_have_the_digest(row: schema.Revis
     names = {path.name for path in row.folder.iterdir()}
     assert names == {"schema.json", "errata.toml", "facts.toml"}
     assert schema.read_file(row.folder / "schema.json").digest == row.digest
-
-
-@pytest.mark.parametrize("row", schema.revisions(), ids=lambda row: row.name)
-def test_the_official_file_is_the_one_on_record(spec: Path, row: schema.RevisionEntry) -> None:
-    official = (spec / "schema" / row.name / "schema.json").read_bytes()
-    assert hashlib.sha256(official).hexdigest() == row.official
 
 
 @pytest.mark.parametrize(
@@ -62,7 +48,8 @@ def test_the_official_file_is_the_one_on_record(spec: Path, row: schema.Revision
     ],
 )
 def test_a_malformed_list_is_refused(tmp_path: Path, text: str, expected: str) -> None:
-    path = write_revisions(tmp_path, text)
+    path = tmp_path / "revisions.toml"
+    path.write_text(text)
     with pytest.raises(RevisionsError) as raised:
         read_revisions(path)
     assert str(raised.value).startswith(f"{path}{expected}")
@@ -79,6 +66,49 @@ def test_a_relative_folder_is_relative_to_the_current_directory(
     monkeypatch.setenv(paths.SCHEMAS_VARIABLE, "own")
     for project, name in (("one", "2030-01-01"), ("two", "2031-01-01")):
         (tmp_path / project / "own").mkdir(parents=True)
-        write_revisions(tmp_path / project / "own", ROW.format(name, "draft"))
+        path = tmp_path / project / "own/revisions.toml"
+        path.write_text(ROW.format(name, "draft"))
         monkeypatch.chdir(tmp_path / project)
         assert schema.revisions()[-1].name == name
+
+
+LATEST = schema.latest()
+
+
+def checkout(folder: Path, text: str) -> Path:
+    """A checkout that holds one schema."""
+    path = folder / "schema" / LATEST.name / "schema.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_differences_in_structure_are_named_and_those_in_prose_are_none(tmp_path: Path) -> None:
+    document = json.loads((LATEST.folder / "schema.json").read_text())
+    document["$defs"]["Tool"]["description"] = "A tool."
+    verdict = schema.verify(LATEST, checkout(tmp_path / "prose", json.dumps(document)))
+    assert (verdict.differences, verdict.same_file) == ((), False)
+    del document["$defs"]["Tool"]["properties"]["name"]
+    document["$defs"]["Root"]["required"] = []
+    verdict = schema.verify(LATEST, checkout(tmp_path / "structure", json.dumps(document)))
+    pointers = [pointer for pointer, _ in verdict.differences]
+    assert pointers == ["/$defs/Root/required", "/$defs/Tool/properties/name"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SchemaError, match=r"schema\.json#: expected"):
+        schema.verify(LATEST, checkout(tmp_path, text))
+
+
+def test_a_checkout_without_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"expected the official schema of {LATEST.name}, got no"):
+        schema.verify(LATEST, tmp_path)
+
+
+@pytest.mark.parametrize("row", schema.revisions(), ids=lambda row: row.name)
+def test_our_schemas_are_the_official_ones(spec: Path, row: schema.RevisionEntry) -> None:
+    verdict = schema.verify(row, spec)
+    assert (verdict.differences, verdict.same_file) == ((), True)
+    official = (spec / "schema" / row.name / "schema.json").read_bytes()
+    assert hashlib.sha256(official).hexdigest() == row.official

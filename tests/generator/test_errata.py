@@ -124,9 +124,3 @@ def test_corrections_that_find_their_old_value_fit_other_schemas() -> None:
     gone = Erratum(pointer="/b/c", old=1, new=2, reason="r", source="s")
     assert select_fitting({"a": 1}, [first, gone, then]) == (first, then)
     assert select_fitting({"a": 2, "b": []}, [first, gone, then]) == ()
-
-
-def test_an_empty_file_has_no_entries(tmp_path: Path) -> None:
-    path = tmp_path / "errata.toml"
-    path.write_text("# none\n")
-    assert read_errata(path) == ()

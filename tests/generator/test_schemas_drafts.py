@@ -1,0 +1,266 @@
+"""Drafts that add messages, members and odd names: a package has them, or names what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from generator.draft_packages import check_program, definitions_of, write_package
+from generator.schemas import TEXT, const, obj, ref
+from mcpgen import names
+
+pytestmark = pytest.mark.lengthy
+
+REVISIONS = ["2025-06-18", "2026-07-28"]
+each_revision = pytest.mark.parametrize("name", REVISIONS)
+
+EXCHANGES = """
+import anyio
+import pytest
+from pkg.errors import LocalProtocolError
+from pkg import ClientHandlers, Context, Server
+from pkg.testing import connected
+from pkg.rdraft.server import ServerSession
+
+server = Server("sums")
+events = []
+
+@server.tool()
+async def add(a: int, ctx: Context) -> str:
+    await ServerSession(ctx.request_context).bare()
+    await ServerSession(ctx.request_context).filled(text="hello")
+    with pytest.raises(LocalProtocolError, match="has no sessions: send it while"):
+        await ctx.request_context.peer.notify("notifications/bare")
+    return str(a + 1)
+
+class Handlers(ClientHandlers):
+    async def bare(self, params, ctx):
+        events.append("bare")
+
+    async def filled(self, params, ctx):
+        events.append(params.text)
+
+async def main() -> None:
+    async with connected(server, handlers=Handlers()) as pair:
+        result = await pair.client.call_tool("add", {"a": 1})
+        assert result.content[0].text == "2", result
+        assert events == ["bare", "hello"], events
+
+anyio.run(main)
+"""
+
+
+ECHOES = """
+import anyio
+from pkg import Server
+from pkg.rdraft.server import ServerHandlers
+from pkg.testing import connected
+
+class Handlers(ServerHandlers):
+    async def echo(self, params, ctx):
+        return {"text": params.meta_}
+
+    async def count(self, params, ctx):
+        return {"text": "three"}
+
+async def main() -> None:
+    async with connected(Server("sums", handlers=[Handlers()])) as pair:
+        assert (await pair.client.echo(meta__="hello")).text == "hello"
+        assert (await pair.client.count()).text == "three"
+
+anyio.run(main)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the package of a draft that adds messages."""
+    definitions = definitions_of(REVISIONS[-1])
+    text = obj("text", text=TEXT)
+    echoed = obj("_meta meta", _meta=ref("RequestMetaObject"), meta=TEXT)
+    filled = obj("method params", method=const("notifications/filled"), params=text)
+    definitions |= {
+        "BareNotification": obj("method", method=const("notifications/bare")),
+        "FilledNotification": filled,
+        "EchoRequest": obj("method params", method=const("echo"), params=echoed),
+        "EchoResult": obj("text resultType", text=TEXT, resultType=TEXT),
+        "CountRequest": obj("method", method=const("count")),
+        "CountResult": obj("text", text=TEXT),
+    }
+    notifications = [ref("BareNotification"), ref("FilledNotification")]
+    definitions["ServerNotification"]["anyOf"] += notifications
+    definitions["ClientRequest"]["anyOf"] += [ref("EchoRequest"), ref("CountRequest")]
+    path = tmp_path_factory.mktemp("draft")
+    write_package(path, definitions)
+    return path
+
+
+def test_new_notifications_without_sessions_go_with_a_request(folder: Path) -> None:
+    check_program(folder, EXCHANGES)
+
+
+def test_params_may_have_a_member_called_meta_and_results_no_type(folder: Path) -> None:
+    check_program(folder, ECHOES)
+
+
+METHODS = ('say "hi"', "tools/\U0001f3a8", "{{ a }}", "a'b\\c", "/caf\xe9")
+
+CALLS = """
+import sys
+import anyio
+from pkg import Server
+from pkg.rdraft.server import ServerHandlers
+from pkg.testing import connected
+
+METHODS = {methods!r}
+
+class Handlers(ServerHandlers):
+    pass
+
+async def answer(self, params, ctx):
+    return {{"text": params.artist_palette + params.ete, {extra}}}
+
+for at in range(len(METHODS)):
+    setattr(Handlers, f"odd{{at}}", answer)
+
+server = Server("odd", handlers=[Handlers()])
+
+async def main() -> None:
+    async with connected(server) as pair:
+        for at, method in enumerate(METHODS):
+            result = await getattr(pair.client, f"odd{{at}}")(artist_palette="a", ete="b")
+            assert result.text == "ab", result
+            sent = [message for message in pair.sent if message.get("method") == method]
+            assert {{"\U0001f3a8", "\xe9t\xe9"}} <= sent[-1]["params"].keys(), sent
+
+anyio.run(main)
+"""
+
+
+@each_revision
+def test_odd_names_are_called_from_python_and_sent_as_they_are(name: str, tmp_path: Path) -> None:
+    definitions = definitions_of(name)
+    params = obj("\U0001f3a8 \xe9t\xe9", **{"\U0001f3a8": TEXT, "\xe9t\xe9": TEXT})
+    result, extra = obj("text", text=TEXT), ""
+    if name == REVISIONS[-1]:
+        params["properties"]["_meta"] = ref("RequestMetaObject")
+        params["required"].append("_meta")
+        result = obj("text resultType", text=TEXT, resultType=TEXT)
+        extra = '"resultType": "complete"'
+    for at, method in enumerate(METHODS):
+        request = obj("method params", method=const(method), params=params)
+        definitions |= {f"Odd{at}Request": request, f"Odd{at}Result": result}
+        definitions["ClientRequest"]["anyOf"].append(ref(f"Odd{at}Request"))
+    write_package(tmp_path, definitions, ("client", "server"))
+    check_program(tmp_path, CALLS.format(methods=METHODS, extra=extra))
+
+
+@pytest.mark.parametrize(
+    ("wire", "python"),
+    [
+        ("\xe9t\xe9", "ete"),
+        ("na\xefve", "naive"),
+        ("\U0001f3a8", "artist_palette"),
+        ("my \U0001f3a8", "my_artist_palette"),
+        ("\u2b50\ufe0f", "white_medium_star"),
+        ("\u043f\u043e\u0433\u043e\u0434\u0430", "pogoda"),
+        ("\u5de5\u5177", "gong_ju"),
+        ("\u044c", "cyrillic_small_letter_soft_sign"),
+        ('say "hi"', "say_hi"),
+        ("\ue000", "ue000"),
+    ],
+)
+def test_a_name_beyond_ascii_is_spelled_out(wire: str, python: str) -> None:
+    assert names.snake(wire) == python
+
+
+REFUSES = """
+import pytest
+from pkg import Server
+
+with pytest.raises(TypeError, match="Server: revision 'draft': .*`seal`"):
+    Server("notes")
+"""
+
+CHECKS = """
+import pytest
+from pkg import Server
+
+server = Server("notes")
+
+with pytest.raises(TypeError, match="tool 'add': revision 'draft': nothing sets Tool.owner"):
+    @server.tool()
+    def add(a: int) -> int:
+        return a
+
+with pytest.raises(TypeError, match="prompt 'ask': revision 'draft': nothing sets GetPrompt"):
+    @server.prompt()
+    def ask() -> str:
+        return "?"
+
+server = Server("notes")
+
+with pytest.raises(TypeError, match="resource 'a://b': revision 'draft': .*`mimeType`"):
+    @server.resource("a://b")
+    def read() -> str:
+        return "c"
+
+server = Server("notes")
+
+@server.resource("a://b", mime_type="text/plain")
+def other() -> str:
+    return "c"
+"""
+
+GIVES = """
+import anyio
+from pkg import Server
+from pkg.testing import connected
+
+server = Server("notes")
+
+@server.tool()
+def add(a: int) -> int:
+    return a
+
+async def main() -> None:
+    async with connected(server) as pair:
+        (tool,) = await pair.client.list_tools()
+        assert tool.owner == "us", tool
+        assert pair.client.server_info["seal"] == "s1", pair.client.server_info
+
+anyio.run(main)
+"""
+
+
+OWNER, SEAL = ("Tool", "owner"), ("Implementation", "seal")
+
+
+@each_revision
+@pytest.mark.parametrize(
+    ("required", "stated", "program"),
+    [
+        pytest.param([SEAL], "", REFUSES, id="a server is not made"),
+        pytest.param(
+            [OWNER, ("Resource", "mimeType"), ("GetPromptResult", "seal")],
+            *("", CHECKS),
+            id="items are not registered",
+        ),
+        pytest.param(
+            [OWNER, SEAL],
+            '[defaults.Tool]\nowner = "us"\n[defaults.Implementation]\nseal = "s1"',
+            GIVES,
+            id="facts give the value",
+        ),
+    ],
+)
+def test_without_a_required_member(
+    required: list[tuple[str, str]], stated: str, program: str, name: str, tmp_path: Path
+) -> None:
+    definitions = definitions_of(name)
+    for owner, wire in required:
+        definitions[owner]["properties"].setdefault(wire, TEXT)
+        definitions[owner]["required"] = [*definitions[owner].get("required", ()), wire]
+    write_package(tmp_path, definitions, stated=stated)
+    check_program(tmp_path, program)
