@@ -139,7 +139,9 @@ def check_values(
     ("of_pool", "pool"),
     [
         pytest.param(members_of, LOOKED_UP, id="members that a dict has"),
-        pytest.param(tags_of, ("class", "itemKind", "copy", "$type"), id="tags that Python changes"),
+        pytest.param(
+            tags_of, ("class", "itemKind", "copy", "$type"), id="tags that Python changes"
+        ),
         pytest.param(
             definitions_of,
             ("UNSET", "Field", "field", "Struct", "TypeAliasType", "dict", "Any"),

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from generator.draft_packages import definitions_of, save_schema
-from generator.draft_packages import check_program
+from generator.draft_packages import check_program, definitions_of, save_schema
 from generator.schemas import TEXT, const, obj, ref
 from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection

@@ -13,8 +13,8 @@ from types import ModuleType
 import pytest
 
 from generator.command_line import run
-from generator.selections import NEWEST
 from generator.draft_packages import definitions_of, save_schema
+from generator.selections import NEWEST
 from mcpgen import paths, schema
 from mcpgen.model.exports import RENAMED
 from mcpgen.package import manifest

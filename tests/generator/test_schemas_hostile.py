@@ -56,7 +56,10 @@ def message(method: str, **properties: Any) -> Definitions:
 DEFINITIONS: dict[str, tuple[Definitions, str]] = {
     "a method with a line end": (message("a/b\n"), f"{DEFS}/EvilRequest/properties/method/const:"),
     "a method that another has": (message("notes/list"), f"{DEFS}/EvilRequest: expected a method"),
-    "a member that is long": ({"A": obj("", **{"a" * 1001: TEXT})}, f"{DEFS}/A/properties: expected"),
+    "a member that is long": (
+        {"A": obj("", **{"a" * 1001: TEXT})},
+        f"{DEFS}/A/properties: expected",
+    ),
     "a reference to itself": ({"A": ref("A")}, f"{DEFS}/A: expected a definition that does not"),
     "references in a circle": (
         {one: ref(other) for one, other in pairwise("ABCDEFA")},

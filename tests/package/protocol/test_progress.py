@@ -29,7 +29,7 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.runtime.pending_requests import NOTIFICATIONS, NOTIFICATION_BYTES
+from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
 from mcpgen_runtime.server.chosen import Context, Server
 
 PROGRESS = "notifications/progress"
@@ -268,7 +268,6 @@ async def test_a_flood_of_reports_is_bounded_and_ends_with_the_last(revision: st
 
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-
         tasks.start_soon(lambda: client.call_tool("flood", on_progress=slow))
         asked = await server.next()
         token = asked["params"]["_meta"]["progressToken"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen_runtime.server.asgi.http_response import Refused, refusal
+from mcpgen_runtime.server.asgi.http_response import Refused
 from mcpgen_runtime.server.asgi.request import (
     KEPT_BYTES,
     KEPT_HEADS,

@@ -20,7 +20,6 @@ import pytest
 
 from kit.asgi_client import SESSION, Http, asgi
 from kit.limits import SetLimit
-from kit.web import Web
 from kit.wire import INITIALIZED, SESSIONS, initialize, request
 from mcpgen_runtime import (
     Context,
