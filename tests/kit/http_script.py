@@ -39,13 +39,24 @@ def tool(name: str, **properties: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
 
 
-def says(body: bytes, status: int = 200, kind: str = "application/json") -> Handler:
+def says(body: bytes, status: int = 200, kind: str = "application/json", **fields: str) -> Handler:
     """A handler with always the same answer."""
 
     async def handler(asked: Asked, reply: Reply) -> None:
-        await reply.whole(status, body, Content_Type=kind)
+        await reply.whole(status, body, Content_Type=kind, **fields)
 
     return handler
+
+
+async def stay_silent(asked: Asked, reply: Reply) -> None:
+    """Answer nothing until the client has gone."""
+    await reply.gone()
+
+
+def log_message(data: Any) -> dict[str, Any]:
+    """A notification with a message of the server's log."""
+    params = {"level": "info", "data": data}
+    return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
 
 
 async def answer_on_stream(asked: Asked, reply: Reply) -> None:
@@ -184,25 +195,39 @@ async def connect_scripted(script: Script, **how: Any) -> AsyncIterator[tuple[An
                 yield client, server
 
 
+async def fail_to_open(target: Any, **how: Any) -> None:
+    """Connect to a script, or to what `connect` takes, where that is to fail."""
+    opening = connect_scripted if isinstance(target, Script) else connect
+    async with opening(target, **how):
+        raise AssertionError("it was opened")
+
+
 class SseScript(Script):
     """A server of HTTP+SSE: a GET opens the stream, and posts are answered on it.
 
     Args:
         revision: What it agrees on.
         endpoint: What the first event says.
+        refusal: The answer to posts to the address of the stream.
 
     Attributes:
         stream: The stream, once it is open.
     """
 
-    def __init__(self, revision: str, endpoint: str = "/messages?session_id=5ec2e7") -> None:
+    def __init__(
+        self,
+        revision: str,
+        endpoint: str = "/messages?session_id=5ec2e7",
+        refusal: Handler | None = None,
+    ) -> None:
         super().__init__(revision)
         self.endpoint = endpoint
         self.stream: Reply | None = None
+        self._refusal = refusal or says(b"", 405)
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
         if asked.verb == "POST" and asked.target == "/mcp":
-            await reply.whole(405, Allow="GET")
+            await self._refusal(asked, reply)
         else:
             await super().__call__(asked, reply)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -177,6 +177,46 @@ class FakeServer(Channel):
         else:
             result |= {"supportedVersions": [self.revision], "ttlMs": 0, "cacheScope": "private"}
         await self.answer(message, result)
+
+
+class RawServer:
+    """A server on the wire: it answers the opening by itself, and `take` has the rest.
+
+    Args:
+        capabilities: What it declares.
+    """
+
+    def __init__(self, capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY) -> None:
+        self._capabilities = capabilities
+
+    async def serve(self, channel: Channel) -> None:
+        """Answer until the channel ends."""
+        self._channel = channel
+        with suppress(EndOfChannel):
+            while True:
+                message = json.loads(await channel.receive())
+                result: dict[str, Any] = {"capabilities": dict(self._capabilities)}
+                match message:
+                    case {"method": "initialize", "params": {"protocolVersion": version}}:
+                        info = {"name": "raw", "version": "1"}
+                        result |= {"protocolVersion": version, "serverInfo": info}
+                    case {"method": "server/discover"}:
+                        result |= {"supportedVersions": list(REVISIONS), "resultType": "complete"}
+                        result |= {"ttlMs": 0, "cacheScope": "private"}
+                    case _:
+                        await self.take(message)
+                        continue
+                await self.send({"id": message["id"], "result": result})
+
+    async def take(self, message: dict[str, Any]) -> None:
+        """Handle a message."""
+        raise NotImplementedError
+
+    async def send(self, message: Mapping[str, Any] | bytes) -> None:
+        """Send a message; bytes as they are."""
+        if not isinstance(message, bytes):
+            message = encode_message({"jsonrpc": "2.0", **message})
+        await self._channel.send(OutgoingMessage(message))
 
 
 def text_of(result: Any) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
+
+import pytest
 
 from mcpgen_runtime.facts import Lifecycle, Revisions
 from mcpgen_runtime.revisions import FOLDERS, REVISIONS
@@ -20,6 +23,17 @@ def revisions_holding(*ids: str) -> tuple[str, ...]:
     )
     assert revisions, ids
     return revisions
+
+
+def revision_fixture(revisions: Iterable[str]) -> Any:
+    """The fixture `revision` of a file: its tests run on each of these, unless marked otherwise."""
+
+    @pytest.fixture(params=tuple(revisions), name="revision")
+    def of_file(request: pytest.FixtureRequest) -> str:
+        name: str = request.param
+        return name
+
+    return of_file
 
 
 def with_another(name: str) -> Revisions:

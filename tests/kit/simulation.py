@@ -27,6 +27,9 @@ from mcpgen_runtime.transports.http.http_library import TakePart
 
 Result = TypeVar("Result")
 
+URL = "https://mcp.example/a"
+"""The URL of the server that `reach` lets clients reach."""
+
 FOREVER = 24 * 3600.0
 """Virtual seconds after which a run counts as a deadlock."""
 
@@ -214,6 +217,37 @@ class MemoryReply(Reply):
         """A response at once."""
         named = {name.replace("_", "-"): value for name, value in fields.items()}
         self.response = SimulatedResponse(self.response.url, status, named, body)
+
+
+class StreamResponse(SimulatedResponse):
+    """A response with a stream of events, which may break at its end.
+
+    Args:
+        body: The events.
+        failure: The error at the end.
+        silent: Whether nothing more comes, not even the end.
+    """
+
+    def __init__(
+        self, body: bytes = b"", failure: Exception | None = None, *, silent: bool = False
+    ) -> None:
+        super().__init__(URL, 200, {"Content-Type": "text/event-stream; charset=utf-8"}, body)
+        self._failure = failure
+        self._silent = silent
+
+    async def each_part(self, take: TakePart) -> None:
+        """See `Response.each_part`."""
+        await super().each_part(take)
+        if self._silent:
+            await anyio.sleep_forever()
+        if self._failure is not None:
+            raise self._failure
+
+
+def reach(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a handler answer all requests to the origin of `URL`, at once."""
+    network = Network(Random(0), {"https://mcp.example": handler}, lambda asked: (0.0, 0.0))
+    use_network(monkeypatch, network)
 
 
 class SharedStore:

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, get_args
 import anyio
 
 from decoding.instances import Instances
+from kit.live import RawServer
 from kit.wire import (
     ACKNOWLEDGED,
     CHANGED,
@@ -35,8 +36,7 @@ from mcpgen.json_types import is_array, is_object
 from mcpgen.model.methods import Method
 from mcpgen.model.name import Kind, Role
 from mcpgen_runtime import Server
-from mcpgen_runtime.channel import Channel, OutgoingMessage
-from mcpgen_runtime.errors import METHOD_NOT_FOUND, EndOfChannel
+from mcpgen_runtime.errors import METHOD_NOT_FOUND
 
 Json: TypeAlias = Any
 Wire: TypeAlias = dict[str, Any]
@@ -184,7 +184,7 @@ class Script:
     notifications: list[Wire] = field(default_factory=list[Wire])
 
 
-class Far:
+class Far(RawServer):
     """The server behind the proxy.
 
     Attributes:
@@ -196,48 +196,43 @@ class Far:
     """
 
     def __init__(self, revision: str) -> None:
+        super().__init__(SERVER)
         self.script = Script({"result": {}})
         self.params: Wire = {}
         self.reply: Json = None
         self.heard: list[Wire] = []
         self.following = anyio.Event()
+        self._waiting: Json = None
         self._streams: list[tuple[Json, Wire]] = []
         self._revision = revision
 
-    async def serve(self, channel: Channel) -> None:
-        """Answer until the channel ends."""
-        waiting: Json = None
-        while True:
-            try:
-                message = json.loads(await channel.receive())
-            except EndOfChannel:
-                return
-            if "method" in message and "id" not in message:
-                self.heard.append(message)
-                continue
-            method = message.get("method")
-            if method is None:
-                self.reply = message.get("result", message)
-                await self._send(channel, {"id": waiting, **self.script.outcome})
-            elif method == LISTEN:
-                await self._open_stream(channel, message)
-            elif (opening := self._opening(method)) is not None:
-                if method == "resources/subscribe":
-                    self.following.set()
-                await self._send(channel, {"id": message["id"], "result": opening})
-            else:
-                self.params = message.get("params", {})
-                waiting = message["id"]
-                token = self.params.get("_meta", {}).get("progressToken")
-                for each in self.script.notifications:
-                    sent = copy.deepcopy(each)
-                    if each["method"] == PROGRESS:
-                        sent["params"]["progressToken"] = token
-                    for stream in self._streams_of(each["method"]):
-                        sent["params"].setdefault("_meta", {})[SUBSCRIPTION] = stream
-                    await self._send(channel, sent)
-                answer = self._answer(waiting)
-                await self._send(channel, answer)
+    async def take(self, message: Wire) -> None:
+        """Answer by the script."""
+        method = message.get("method")
+        if method is None:
+            self.reply = message.get("result", message)
+            await self.send({"id": self._waiting, **self.script.outcome})
+        elif "id" not in message:
+            self.heard.append(message)
+        elif method == LISTEN:
+            await self._open_stream(message)
+        elif method in ("logging/setLevel", "resources/subscribe", "resources/unsubscribe"):
+            if method == "resources/subscribe":
+                self.following.set()
+            frame = {} if self._revision in HANDSHAKE else FRAME
+            await self.send({"id": message["id"], "result": frame})
+        else:
+            self.params = message.get("params", {})
+            self._waiting = message["id"]
+            token = self.params.get("_meta", {}).get("progressToken")
+            for each in self.script.notifications:
+                sent = copy.deepcopy(each)
+                if each["method"] == PROGRESS:
+                    sent["params"]["progressToken"] = token
+                for stream in self._streams_of(each["method"]):
+                    sent["params"].setdefault("_meta", {})[SUBSCRIPTION] = stream
+                await self.send(sent)
+            await self.send(self._answer(self._waiting))
 
     def _answer(self, identifier: Json) -> Wire:
         """The response, or the question before it."""
@@ -252,11 +247,11 @@ class Far:
         asked = {"resultType": "input_required", "inputRequests": {"q": question}}
         return {"id": identifier, "result": {**asked, "requestState": "s"}}
 
-    async def _open_stream(self, channel: Channel, message: Wire) -> None:
+    async def _open_stream(self, message: Wire) -> None:
         stream, following = message["id"], message["params"]["notifications"]
         self._streams.append((stream, following))
         params = {"notifications": following, "_meta": {SUBSCRIPTION: stream}}
-        await self._send(channel, {"method": ACKNOWLEDGED, "params": params})
+        await self.send({"method": ACKNOWLEDGED, "params": params})
         if "resourceSubscriptions" in following:
             self.following.set()
 
@@ -267,23 +262,6 @@ class Far:
         return [
             stream for stream, following in self._streams for name in wanted if name in following
         ]
-
-    def _opening(self, method: str) -> Wire | None:
-        frame = {} if self._revision in HANDSHAKE else FRAME
-        match method:
-            case "initialize":
-                info = {"name": "far", "version": "1"}
-                version = self._revision
-                return {"protocolVersion": version, "capabilities": SERVER, "serverInfo": info}
-            case "server/discover":
-                return {"supportedVersions": [self._revision], "capabilities": SERVER, **frame}
-            case "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe":
-                return frame
-            case _:
-                return None
-
-    async def _send(self, channel: Channel, message: Wire) -> None:
-        await channel.send(OutgoingMessage(json.dumps({"jsonrpc": "2.0", **message}).encode()))
 
 
 class Traffic:

@@ -27,8 +27,6 @@ from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.errors import McpError
 from mcpgen_runtime.testing import connected
 
-pytestmark = pytest.mark.anyio
-
 NEWEST, OLDEST, SESSION = ALL[-1], ALL[0], HANDSHAKE[-1]
 PAIRS = [(SESSION, SESSION), (NEWEST, NEWEST), (SESSION, NEWEST), (NEWEST, SESSION)]
 across = pytest.mark.parametrize(("near", "far"), PAIRS)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
 from anyio import (
     BrokenResourceError,
     CancelScope,
     ClosedResourceError,
     EndOfStream,
+    Event,
     Lock,
+    create_task_group,
     move_on_after,
 )
-from anyio.abc import ByteStream
+from anyio.abc import ByteStream, Listener
 
 from mcpgen_runtime.channel import MESSAGE_LIMIT
 from mcpgen_runtime.errors import ConnectionClosedError
@@ -76,3 +82,24 @@ def stream_channel(stream: ByteStream, limit: int = MESSAGE_LIMIT) -> LineChanne
     """
     ends = _StreamEnds(stream)
     return LineChannel(ends, ends, limit)
+
+
+@asynccontextmanager
+async def joined(
+    listener: Listener[Any], connect: Callable[[], Awaitable[ByteStream]]
+) -> AsyncIterator[tuple[LineChannel, LineChannel]]:
+    """Channels over a connection to a listener: of the client, and of the listener."""
+    accepted: list[ByteStream] = []
+    arrived = Event()
+
+    async def keep(stream: ByteStream) -> None:
+        accepted.append(stream)
+        arrived.set()
+
+    async with listener, create_task_group() as tasks:
+        tasks.start_soon(listener.serve, keep)
+        client = await connect()
+        await arrived.wait()
+        tasks.cancel_scope.cancel()
+    async with client, accepted[0]:
+        yield stream_channel(client), stream_channel(accepted[0])

@@ -29,10 +29,9 @@ from mcpgen_runtime.protocol.events import Ignored
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.transports.memory import memory_pair
-from package.transports.streams import stream_channel
+from package.transports.streams import joined
 
 every = pytest.mark.parametrize("revision", ALL)
-legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
@@ -89,21 +88,10 @@ async def in_memory() -> AsyncIterator[tuple[Channel, Channel]]:
 @asynccontextmanager
 async def over_tcp() -> AsyncIterator[tuple[Channel, Channel]]:
     """Ends over a TCP connection, framed as on stdio."""
-    accepted: list[Any] = []
-    arrived = anyio.Event()
-
-    async def keep(stream: anyio.abc.SocketStream) -> None:
-        accepted.append(stream)
-        arrived.set()
-
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, keep)
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)
-        near = stream_channel(await anyio.connect_tcp("127.0.0.1", port))
-        await arrived.wait()
-        tasks.cancel_scope.cancel()
-    yield near, stream_channel(accepted[0])
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    async with joined(listener, lambda: anyio.connect_tcp("127.0.0.1", port)) as both:
+        yield both
 
 
 Binding = Callable[[], AbstractAsyncContextManager[tuple[Channel, Channel]]]
@@ -237,7 +225,7 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
     assert {about for _, about in near.sent} == {None}
 
 
-@legacy
+@pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_server_requests_during_a_call_relate_to_that_call(revision: str) -> None:
     async def ask(ctx: RequestContext) -> Any:
         await ctx.request("roots/list")

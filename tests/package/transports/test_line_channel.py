@@ -1,46 +1,48 @@
-"""Line channels over every kind of byte end: pipes that are waited for, threads, sockets."""
+"""Lines of a stream, and channels of them over pipes that are waited for, threads and sockets."""
 
 from __future__ import annotations
 
 import json
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import AsyncIterator, Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
-from anyio.abc import ByteStream, Listener, SocketAttribute
+from anyio.abc import SocketAttribute
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from kit.simulation import ASYNCIO
 from kit.wire import ALL, encode_message, request
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.channel import OutgoingMessage, TooLong
 from mcpgen_runtime.errors import (
+    INVALID_REQUEST,
     ConnectionClosedError,
     EndOfChannel,
-    FrameError,
     LocalProtocolError,
 )
 from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.transports.line_channel import (
     LineChannel,
-    PolledSink,
+    LineReader,
     PolledSource,
     Sink,
     Source,
     ThreadedSink,
     ThreadedSource,
+    frame_line,
     open_sink,
     open_source,
 )
-from package.transports.streams import stream_channel
+from package.transports.streams import joined
 from requirements import EVERY_REVISION
-
-pytestmark = pytest.mark.anyio
 
 Ends = tuple[Callable[[int], Source], Callable[[int], Sink]]
 KINDS: dict[str, Ends] = {
@@ -48,6 +50,64 @@ KINDS: dict[str, Ends] = {
     "threaded": (ThreadedSource, ThreadedSink),
 }
 BIG = b'"%s"' % (b"x" * 500_000)
+
+
+def lines_of(wire: bytes, limit: int) -> list[bytes | TooLong]:
+    """The messages of a stream, from its whole text."""
+    lines = [line.removesuffix(b"\r") for line in wire.split(b"\n")]
+    return [
+        TooLong(limit) if len(line) > limit else line
+        for line in lines
+        if line and (not line.isspace() or len(line) > limit)
+    ]
+
+
+pieces = st.sampled_from([b"1", b"xx", b"12345", b"\n", b"\r\n", b"\r", b" ", b"\t"])
+
+
+@pytest.mark.requirement("stdio.newline-delimited", revisions=EVERY_REVISION)
+@given(
+    wire=st.lists(pieces | st.binary(max_size=12)).map(b"".join),
+    cuts=st.lists(st.integers(0, 400)),
+    limit=st.integers(1, 20),
+)
+@example(wire=b"12345\n123456\r\n12345\r\n1234567890123\n1\n", cuts=[8, 20], limit=5)
+@example(wire=b"\r\n\n1\r\n   \n\t\r\n2\n\n3", cuts=[1, 5, 6], limit=30)
+@example(wire='{"text":"\u00e9\U0001f600"}\n'.encode(), cuts=[10, 12], limit=30)
+def test_messages_come_out_whole_wherever_the_stream_is_cut(
+    wire: bytes, cuts: list[int], limit: int
+) -> None:
+    reader = LineReader(limit)
+    read: list[bytes | TooLong] = []
+    places = [0, *sorted(min(cut, len(wire)) for cut in cuts), len(wire)]
+    for start, stop in pairwise(places):
+        read += reader.feed(wire[start:stop])
+    assert read + reader.end() == lines_of(wire, limit)
+    assert reader.end() == []
+
+
+def test_a_line_over_the_limit_is_reported_early_and_not_stored() -> None:
+    reader = LineReader(limit=5)
+    (error,) = reader.feed(b"1234567")
+    assert error == TooLong(5)
+    assert "at most 5 bytes" in str(error.error())
+    assert error.error().code == INVALID_REQUEST
+    assert reader.feed(b"890") == reader.end() == []
+    assert reader.feed(b"\n1\n") == [b"1"]
+
+
+def test_feeding_byte_by_byte_takes_linear_time() -> None:
+    reader, begun = LineReader(), time.process_time()
+    for _ in range(300_000):
+        reader.feed(b"x")
+    assert reader.feed(b"\n") == [b"x" * 300_000]
+    assert time.process_time() - begun < 3
+
+
+@pytest.mark.requirement("stdio.no-embedded-newline", revisions=EVERY_REVISION)
+def test_a_message_with_a_raw_newline_is_refused() -> None:
+    with pytest.raises(LocalProtocolError, match="came a newline at byte 1"):
+        frame_line(b"{\n}")
 
 
 @pytest.fixture(params=KINDS)
@@ -71,39 +131,16 @@ async def channels(
         yield a, b
         await a.close()
         await b.close()
-        return
-    if request.param == "tcp":
+    elif request.param == "tcp":
         listener: Any = await anyio.create_tcp_listener(local_host="127.0.0.1")
         port = listener.extra(SocketAttribute.local_port)
-        connected, client = await connect_streams(
-            listener, lambda: anyio.connect_tcp("127.0.0.1", port)
-        )
+        async with joined(listener, lambda: anyio.connect_tcp("127.0.0.1", port)) as both:
+            yield both
     else:
         path = tmp_path / "socket"
-        listener = await anyio.create_unix_listener(path)
-        connected, client = await connect_streams(listener, lambda: anyio.connect_unix(path))
-    yield stream_channel(client), stream_channel(connected)
-    for stream in (client, connected, listener):
-        await stream.aclose()
-
-
-async def connect_streams(
-    listener: Listener[Any], connect: Callable[[], Awaitable[ByteStream]]
-) -> tuple[ByteStream, ByteStream]:
-    """Connect to the listener; return its end and the client's."""
-    accepted: list[ByteStream] = []
-    arrived = anyio.Event()
-
-    async def keep(stream: ByteStream) -> None:
-        accepted.append(stream)
-        arrived.set()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, keep)
-        client = await connect()
-        await arrived.wait()
-        tasks.cancel_scope.cancel()
-    return accepted[0], client
+        unix = await anyio.create_unix_listener(path)
+        async with joined(unix, lambda: anyio.connect_unix(path)) as both:
+            yield both
 
 
 @pytest.mark.requirement(
@@ -228,16 +265,6 @@ async def test_a_source_that_is_cut_gives_what_is_there_and_then_ends(
     os.close(write_end)
 
 
-async def test_a_source_closed_while_unread_gives_what_the_pipe_holds() -> None:
-    read_end, write_end = os.pipe()
-    source = open_source(read_end)
-    os.write(write_end, b"1")
-    source.stop_waiting()
-    assert [await source.read(), await source.read()] == [b"1", b""]
-    await source.close()
-    os.close(write_end)
-
-
 async def test_a_read_that_is_cancelled_loses_nothing(ends: Ends) -> None:
     read_end, write_end = os.pipe()
     source = ends[0](read_end)
@@ -266,116 +293,33 @@ async def test_bytes_that_come_while_nobody_reads_stay_in_the_pipe(ends: Ends) -
     await b.close()
 
 
-async def test_how_a_descriptor_is_served_depends_on_what_it_can(tmp_path: Path) -> None:
-    ours, theirs = socket.socketpair()
-    read_end, write_end = os.pipe()
-    with ours, theirs, (tmp_path / "file").open("w+") as file:
-        opened = [
-            open_source(os.dup(ours.fileno())),
-            open_source(read_end),
-            open_sink(write_end),
-            open_source(os.dup(file.fileno())),
-            open_sink(os.dup(file.fileno())),
-        ]
-        assert [type(end) for end in opened] == [
-            PolledSource,
-            PolledSource,
-            PolledSink,
-            ThreadedSource,
-            ThreadedSink,
-        ]
-        for end in opened:
-            await end.close()
-
-
-@contextmanager
-def recording_socket() -> Iterator[tuple[int, socket.socket]]:
-    """A descriptor to write to, and a socket that receives each write as one record."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs:
-        theirs.setblocking(False)
-        yield os.dup(ours.fileno()), theirs
-
-
-def records(recorder: socket.socket) -> list[list[bytes]]:
-    """The lines of each write so far."""
-    writes = []
-    with suppress(BlockingIOError):
-        while record := recorder.recv(1_000_000):
-            writes.append(record.splitlines())
-    return writes
-
-
-AT_ONCE = 32
-
-
 @pytest.mark.skipif(not hasattr(socket, "SOCK_SEQPACKET"), reason="needs sockets with records")
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio each answer is written at once
+@pytest.mark.on_asyncio  # on trio each answer is written at once
 async def test_requests_that_came_together_are_answered_by_few_writes() -> None:
-    revision = ALL[-1]
+    revision, at_once = ALL[-1], 32
     server = Server("together")
 
     @server.tool()
     async def echo(text: str) -> str:
         return text
 
-    requests = [
-        request(revision, "tools/call", {"name": "echo", "arguments": {"text": "x"}}, id=id)
-        for id in range(AT_ONCE)
-    ]
+    call = {"name": "echo", "arguments": {"text": "x"}}
+    requests = [request(revision, "tools/call", call, id=id) for id in range(at_once)]
     read_end, write_end = os.pipe()
-    with recording_socket() as (fd, recorder):
-        channel = LineChannel(open_source(read_end), open_sink(fd))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        channel = LineChannel(open_source(read_end), open_sink(os.dup(ours.fileno())))
+        writes: list[list[bytes]] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, channel)
             os.write(write_end, b"".join(encode_message(each) + b"\n" for each in requests))
-            await anyio.wait_readable(recorder)
-            writes = records(recorder)
-            while sum(map(len, writes)) < AT_ONCE:
-                await anyio.wait_readable(recorder)
-                writes += records(recorder)
-            os.write(write_end, encode_message(requests[0]) + b"\n")
-            await anyio.wait_readable(recorder)
-            (answer,) = records(recorder)
+            while sum(map(len, writes)) < at_once:
+                await anyio.wait_readable(theirs)
+                writes.append(theirs.recv(1_000_000).splitlines())
             os.close(write_end)
-    answers = [each for written in [*writes, answer] for each in written]
-    assert [json.loads(each)["id"] for each in answers] == [*range(AT_ONCE), 0]
-    assert len(writes) <= AT_ONCE / 2
-
-
-@pytest.mark.skipif(not hasattr(socket, "SOCK_SEQPACKET"), reason="needs sockets with records")
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_messages_of_one_turn_leave_by_two_writes_in_order() -> None:
-    messages = [b"%d" % number for number in range(AT_ONCE)]
-    read_end, write_end = os.pipe()
-    with recording_socket() as (fd, recorder):
-        channel = LineChannel(open_source(read_end), open_sink(fd))
-        async with anyio.create_task_group() as tasks:
-            for message in messages:
-                tasks.start_soon(channel.send, OutgoingMessage(message))
-        await wait_all_tasks_blocked()
-        assert records(recorder) == [messages[:1], messages[1:]]
-        await channel.send(OutgoingMessage(b"a"))
-        await channel.send(OutgoingMessage(b"b"))
-        await channel.close()
-        assert records(recorder) == [[b"a"], [b"b"]]
-    os.close(write_end)
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_batch_that_blocks_the_pipe_needs_no_further_write() -> None:
-    messages = [b"%d" % number * 10_000 for number in range(1, 9)]
-    for_reading, for_writing = os.pipe()
-    filler = b"x" * 60_000
-    a, b = LineChannel(open_source(os.dup(0)), open_sink(for_writing)), open_source(for_reading)
-    async with anyio.create_task_group() as tasks:
-        for message in (filler, *messages):
-            tasks.start_soon(a.send, OutgoingMessage(message))
-        await wait_all_tasks_blocked()
-        reader = LineChannel(b, open_sink(os.dup(1)))
-        assert [await reader.receive() for _ in range(9)] == [filler, *messages]
-    await a.close()
-    await reader.close()
+    answers = [json.loads(each)["id"] for written in writes for each in written]
+    assert answers == [*range(at_once)]
+    assert len(writes) <= at_once / 2
 
 
 async def test_ends_that_were_never_used_close_too(ends: Ends) -> None:
@@ -398,79 +342,17 @@ async def test_a_closed_sink_leaves_the_blocking_mode_to_others(ends: Ends) -> N
         os.close(reading)
 
 
-class Memory:
-    """A source of given bytes, and a sink that keeps what is written."""
-
-    def __init__(self, *chunks: bytes) -> None:
-        self._chunks = list(chunks)
-        self.written: list[tuple[bytes, bool]] = []
-
-    async def read(self) -> bytes:
-        return self._chunks.pop(0) if self._chunks else b""
-
-    def interrupt(self) -> None:
-        """Nobody waits."""
-
-    async def write(self, data: bytes, *, more: bool) -> None:
-        self.written.append((data, more))
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-async def received(channel: LineChannel) -> list[bytes | str]:
-    """The messages that a channel still gives; errors by their types."""
-    got: list[bytes | str] = []
-    while True:
-        try:
-            got.append(await channel.receive())
-        except FrameError:
-            got.append("too long")
-        except EndOfChannel:
-            return got
-
-
-async def test_unread_messages_are_dropped_when_receiving_ends() -> None:
-    ends = Memory(b"1\n2\n3\n", b"4\n")
-    channel = LineChannel(ends, ends)
-    assert await channel.receive() == b"1"
-    channel.end_receiving()
-    assert await received(channel) == []
-
-
-async def test_responses_are_written_together_while_requests_wait() -> None:
-    ends = Memory(b"1\n2\n", b"3\n")
-    channel = LineChannel(ends, ends)
-    for number in range(1, 4):
-        await channel.receive()
-        await channel.send(OutgoingMessage(b"%d" % number))
-    assert ends.written == [(b"1\n", True), (b"2\n", False), (b"3\n", False)]
-
-
-async def test_a_source_is_drained_to_its_end() -> None:
-    ends = Memory(b"1\n", b"2\n")
-    await LineChannel(ends, ends).drain()
-    assert await ends.read() == b""
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize(("second", "waiting"), [(1047, 0), (1048, 0), (1049, 2049)])
-async def test_messages_of_one_turn_wait_for_its_end_up_to_2_kib(second: int, waiting: int) -> None:
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    sink = open_sink(writing)
-    await sink.write(b"a" * 1000, more=True)
-    await sink.write(b"b" * second, more=True)
-    with suppress(BlockingIOError):
-        got = b""
-        got = os.read(reading, 4096)
-    assert len(got) == waiting
-    await wait_all_tasks_blocked()
-    with suppress(BlockingIOError):
-        got += os.read(reading, 4096)
-    assert got == b"a" * 1000 + b"b" * second
-    await sink.close()
-    os.close(reading)
+async def test_a_channel_whose_receiving_ended_drops_what_is_unread(ends: Ends) -> None:
+    a, b = pair(ends)
+    for message in (b"1", b"2"):
+        await a.send(OutgoingMessage(message))
+    assert await b.receive() == b"1"
+    b.end_receiving()
+    with pytest.raises(EndOfChannel):
+        await b.receive()
+    await a.close()
+    await b.drain()
+    await b.close()
 
 
 @pytest.mark.parametrize("anyio_backend", [ASYNCIO])

@@ -12,8 +12,6 @@ from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel, FrameErro
 from mcpgen_runtime.transports.memory import BUFFERED_BYTES, MessageQueue, memory_pair
 from requirements import EVERY_REVISION
 
-pytestmark = pytest.mark.anyio
-
 
 @pytest.mark.requirement("custom-transport.allowed", revisions=EVERY_REVISION)
 async def test_messages_are_received_in_the_order_of_sending() -> None:
@@ -23,21 +21,6 @@ async def test_messages_are_received_in_the_order_of_sending() -> None:
     assert [await b.receive() for _ in range(3)] == [b"1", b"2", b"3"]
     await b.send(OutgoingMessage(b"back", related_request_id=1))
     assert await a.receive() == b"back"
-
-
-async def test_receiving_waits_until_something_is_sent() -> None:
-    a, b = memory_pair()
-    got: list[bytes] = []
-
-    async def receive() -> None:
-        got.append(await b.receive())
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(receive)
-        await wait_all_tasks_blocked()
-        assert got == []
-        await a.send(OutgoingMessage(b"1"))
-    assert got == [b"1"]
 
 
 async def test_sending_waits_while_the_other_end_has_too_much_unread() -> None:
@@ -131,19 +114,6 @@ async def test_an_error_takes_its_turn_even_in_a_full_queue() -> None:
     assert "enough" in str(reason)
 
 
-async def test_an_error_wakes_the_reader() -> None:
-    queue = MessageQueue()
-    async with anyio.create_task_group() as tasks:
-
-        async def read() -> None:
-            with pytest.raises(FrameError):
-                await queue.get()
-
-        tasks.start_soon(read)
-        await wait_all_tasks_blocked()
-        queue.put_error(FrameError("too long", -32700))
-
-
 async def test_a_cleared_queue_is_empty_and_open() -> None:
     queue = MessageQueue()
     await queue.put(b"1")
@@ -168,20 +138,6 @@ async def test_messages_are_taken_on_arrival_unless_others_wait() -> None:
     queue.close("end")
     assert (await contents(queue))[:-1] == [b"2", b"3"]
     assert seen == [b"1", b"2"]
-
-
-@pytest.mark.parametrize("limit", [1, 2, None])
-async def test_a_writer_waits_for_room(limit: int | None) -> None:
-    queue = MessageQueue() if limit is None else MessageQueue(limit)
-    room = 256 if limit is None else limit
-    for _ in range(room):
-        await queue.put(b"x")
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(queue.put, b"last")
-        await wait_all_tasks_blocked()
-        tasks.cancel_scope.cancel()
-    queue.close()
-    assert len(await contents(queue)) == room + 1
 
 
 async def test_a_writer_waits_for_room_in_bytes() -> None:

@@ -5,19 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
-from anyio import wait_all_tasks_blocked
 
 from kit.processes import (
     ECHO,
-    PACKAGE_ROOT,
     python,
     server,
 )
@@ -37,7 +32,7 @@ from mcpgen_runtime.transports.process import (
 )
 from requirements import EVERY_REVISION
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 AT_ONCE = ShutdownTimeouts(0, 1, 1)
 
 
@@ -58,26 +53,6 @@ async def test_a_command_becomes_a_child_process_that_answers() -> None:
         assert await channel.receive() == text
         assert channel.exit_code is None
     assert channel.exit_code == 0
-
-
-@pytest.mark.requirement(
-    "stdio.newline-delimited", "stdio.no-embedded-newline", revisions=EVERY_REVISION
-)
-async def test_large_messages_stay_whole_even_if_cancelled() -> None:
-    async with server(python(ECHO)) as channel:
-        received: set[bytes] = set()
-        messages = [b'"%s"' % (bytes([letter]) * 300_000) for letter in b"abcdefgh"]
-        async with anyio.create_task_group() as tasks:
-            for message in messages:
-                tasks.start_soon(channel.send, OutgoingMessage(message))
-            await wait_all_tasks_blocked()
-            tasks.cancel_scope.cancel()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(channel.send, OutgoingMessage(b'"last"'))
-            while (message := await channel.receive()) != b'"last"':
-                received.add(message)
-        assert received
-        assert received <= set(messages)
 
 
 async def test_lines_that_are_no_messages_are_passed_up_as_they_are() -> None:
@@ -126,13 +101,6 @@ async def test_a_server_that_dies_at_the_start_says_why(first: str) -> None:
     assert caught.value.stderr_tail == ("no database",)
     assert "ended with exit code 3" in str(caught.value)
     assert "no database" in str(caught.value)
-
-
-async def test_a_server_killed_at_the_start_shows_the_signal() -> None:
-    async with server(python("os.kill(os.getpid(), signal.SIGABRT)")) as channel:
-        with pytest.raises(ServerStartError) as caught:
-            await channel.receive()
-    assert caught.value.exit_code == -signal.SIGABRT
 
 
 @pytest.mark.parametrize(
@@ -244,14 +212,3 @@ def test_a_line_of_standard_error_is_written_at_once(monkeypatch: pytest.MonkeyP
         assert written.getvalue() == b"a word\n"
         patch.setattr(sys, "stderr", None)
         to_stderr("nowhere")
-
-
-def test_importing_the_transport_starts_nothing() -> None:
-    code = "import threading, mcpgen_runtime.transports.process; print(threading.active_count())"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout == b"1\n"

@@ -38,7 +38,7 @@ from mcpgen_runtime.transports.process import (
 )
 from requirements import EVERY_REVISION
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import pytest
 
-from kit.asgi_client import Http, asgi, is_reading
+from kit.asgi_client import SESSION, Http, asgi, is_reading
 from kit.asgi_stream import SECONDS
 from mcpgen_runtime import Context, Server, SharedState, TaskRecord, TaskStore
 
 WORKERS = 3
+in_engine = pytest.mark.parametrize("kind", ["redis"])
+"""Of tests whose fixture `state` is in an engine alone."""
+
+ABLE: Mapping[str, Any] = {"elicitation": {"form": {}}, "roots": {}}
+"""What clients of sessions declare."""
 
 
 @dataclass
@@ -107,6 +113,17 @@ class Workers:
         self.each = each
         self.servers = servers
 
+    async def open_session(
+        self, revision: str, capabilities: Mapping[str, Any] | None = None
+    ) -> str:
+        """The id of a new session, which all clients use."""
+        self.any.fields[SESSION] = None
+        await self.any.initialize(revision, capabilities)
+        self.use_session()
+        identifier = self.any.fields[SESSION]
+        assert identifier is not None
+        return identifier
+
     def use_session(self) -> None:
         """Have the clients of each worker use the session of `any`."""
         for http in self.each:
@@ -138,6 +155,20 @@ async def run_workers(
         await eventually(lambda: all(is_reading(http.app) for http in each))
         any = await stack.enter_async_context(asgi(any_of_them, lifespan=False))
         yield Workers(any, each, servers)
+
+
+@asynccontextmanager
+async def run_session(
+    shared: str | SharedState,
+    revision: str,
+    make: Callable[[], Any] = Waiting,
+    capabilities: Mapping[str, Any] = ABLE,
+    **options: Any,
+) -> AsyncIterator[Workers]:
+    """Workers that share a state, and whose clients use one session; see `run_workers`."""
+    async with run_workers(shared, make, **options) as workers:
+        await workers.open_session(revision, capabilities)
+        yield workers
 
 
 async def ended_task(store: TaskStore, task_id: str) -> TaskRecord:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -187,11 +186,6 @@ def test_other_urls_than_those_of_an_engine_are_refused(url: str) -> None:
         Server("tester").asgi(shared=url)
     assert SECRET not in str(raised.value)
     assert raised.value.__cause__ is None
-
-
-def test_no_text_of_an_application_has_the_password() -> None:
-    app: Any = Server("tester").asgi(shared=f"rediss://user:{SECRET}@127.0.0.1:1/0")
-    assert SECRET not in repr(app.settings)
 
 
 def test_a_missing_library_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

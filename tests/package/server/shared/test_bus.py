@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import anyio
 import pytest
 
 from kit.engine import Engine, run_engine
 from kit.limits import SetLimit
+from kit.simulation import ASYNCIO
 from mcpgen_runtime import Bus, MemoryBus, SharedStateError
 from mcpgen_runtime.server.shared import bus as bus_module
 from mcpgen_runtime.server.shared.state import SharedState, state_of
+from package.server.shared.shared_servers import in_engine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-KINDS = ("memory", "redis")
-kinds = pytest.mark.parametrize("kind", KINDS)
 
-
-@asynccontextmanager
-async def bus_of(kind: str, engine: Engine) -> AsyncIterator[Bus]:
-    """A bus of a kind."""
-    if kind == "memory":
-        yield MemoryBus()
-        return
-    state: SharedState = state_of("tester", engine.url)
-    async with state.opened():
-        yield state.bus
+@pytest.fixture
+def bus(state: SharedState) -> Bus:
+    return state.bus
 
 
 async def read(bus: Bus, cursor: str | None, count: int) -> tuple[str, list[bytes]]:
@@ -44,55 +34,50 @@ async def read(bus: Bus, cursor: str | None, count: int) -> tuple[str, list[byte
     return cursor, got
 
 
-@kinds
-async def test_each_reader_gets_all_changes_in_their_order(kind: str, engine: Engine) -> None:
-    async with bus_of(kind, engine) as bus:
-        cursors = [(await bus.changes(None)).cursor for _ in range(2)]
-        sent = [b"%d" % number for number in range(50)]
-        for change in sent:
-            await bus.publish(change)
-        for cursor in cursors:
-            assert (await read(bus, cursor, 50))[1] == sent
+async def test_each_reader_gets_all_changes_in_their_order(bus: Bus) -> None:
+    cursors = [(await bus.changes(None)).cursor for _ in range(2)]
+    sent = [b"%d" % number for number in range(50)]
+    for change in sent:
+        await bus.publish(change)
+    for cursor in cursors:
+        assert (await read(bus, cursor, 50))[1] == sent
 
 
-@kinds
-async def test_a_reader_that_waits_gets_a_change_at_once(kind: str, engine: Engine) -> None:
-    async with bus_of(kind, engine) as bus, anyio.create_task_group() as tasks:
+async def test_a_reader_that_waits_gets_a_change_at_once(bus: Bus) -> None:
+    async with anyio.create_task_group() as tasks:
         cursor = (await bus.changes(None)).cursor
         tasks.start_soon(bus.publish, b"change")
         assert (await read(bus, cursor, 1))[1] == [b"change"]
 
 
-@kinds
-async def test_a_late_reader_gets_a_gap(kind: str, engine: Engine, set_limit: SetLimit) -> None:
+@pytest.fixture
+def few_changes(set_limit: SetLimit) -> None:
     set_limit("pkg.server.shared.bus.KEPT_CHANGES", 100)
-    async with bus_of(kind, engine) as bus:
-        cursor = (await bus.changes(None)).cursor
-        for number in range(1000):
-            await bus.publish(b"%d" % number)
-        with anyio.fail_after(5):
-            news = await bus.changes(cursor)
-        assert news.gap
-        await bus.publish(b"later")
-        assert (await read(bus, news.cursor, 1))[1][-1:] == [b"later"]
 
 
-@kinds
-async def test_a_letter_reaches_one_inbox_once(kind: str, engine: Engine) -> None:
-    async with bus_of(kind, engine) as bus:
-        await bus.beat("one")
-        await bus.beat("two")
-        assert await bus.send("one", b"first")
-        assert await bus.send("one", b"second")
-        assert list(await bus.receive("one")) == [b"first", b"second"]
-        assert list(await bus.receive("one")) == []
-        assert list(await bus.receive("two")) == []
+async def test_a_late_reader_gets_a_gap(few_changes: None, bus: Bus) -> None:
+    cursor = (await bus.changes(None)).cursor
+    for number in range(1000):
+        await bus.publish(b"%d" % number)
+    with anyio.fail_after(5):
+        news = await bus.changes(cursor)
+    assert news.gap
+    await bus.publish(b"later")
+    assert (await read(bus, news.cursor, 1))[1][-1:] == [b"later"]
 
 
-@kinds
-async def test_a_worker_that_never_beat_gets_no_letter(kind: str, engine: Engine) -> None:
-    async with bus_of(kind, engine) as bus:
-        assert not await bus.send("nobody", b"letter")
+async def test_a_letter_reaches_one_inbox_once(bus: Bus) -> None:
+    await bus.beat("one")
+    await bus.beat("two")
+    assert await bus.send("one", b"first")
+    assert await bus.send("one", b"second")
+    assert list(await bus.receive("one")) == [b"first", b"second"]
+    assert list(await bus.receive("one")) == []
+    assert list(await bus.receive("two")) == []
+
+
+async def test_a_worker_that_never_beat_gets_no_letter(bus: Bus) -> None:
+    assert not await bus.send("nobody", b"letter")
 
 
 async def test_servers_of_other_names_share_nothing(engine: Engine) -> None:
@@ -120,13 +105,13 @@ async def test_an_engine_that_restarts_without_data_leaves_a_gap() -> None:
             assert (await read(state.bus, news.cursor, 1))[1] == [b"after"]
 
 
-async def test_an_engine_that_is_emptied_leaves_a_gap(engine: Engine) -> None:
-    async with bus_of("redis", engine) as bus:
-        cursor = (await bus.changes(None)).cursor
-        engine.ask("FLUSHALL")
-        await bus.publish(b"after")
-        with anyio.fail_after(5):
-            assert (await bus.changes(cursor)).gap
+@in_engine
+async def test_an_engine_that_is_emptied_leaves_a_gap(bus: Bus, engine: Engine) -> None:
+    cursor = (await bus.changes(None)).cursor
+    engine.ask("FLUSHALL")
+    await bus.publish(b"after")
+    with anyio.fail_after(5):
+        assert (await bus.changes(cursor)).gap
 
 
 async def test_a_bus_in_memory_keeps_so_many_messages() -> None:
@@ -144,16 +129,16 @@ async def test_a_bus_in_memory_keeps_so_many_messages() -> None:
     assert list(await bus.receive("one")) == [b"%d" % number for number in range(1, letters + 1)]
 
 
-async def test_a_worker_counts_as_alive_for_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    bus, times = MemoryBus(), [0.0]
-    monkeypatch.setattr(anyio, "current_time", lambda: times[-1])
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+async def test_a_worker_counts_as_alive_for_three_seconds() -> None:
+    bus = MemoryBus()
     assert not await bus.send("one", b"letter")
     await bus.beat("one")
-    for now, is_alive in ((0.0, True), (2.5, True), (3.0, False), (3.5, False)):
-        times.append(now)
+    for seconds, is_alive in ((0.0, True), (2.5, True), (0.5, False), (0.5, False)):
+        await anyio.sleep(seconds)
         assert await bus.send("one", b"letter") is is_alive
     await bus.beat("two")
-    times.append(6.0)
+    await anyio.sleep(2.5)
     await bus.beat("one")
     assert [await bus.send(worker, b"letter") for worker in ("one", "two")] == [True, True]
 

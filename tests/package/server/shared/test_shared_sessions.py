@@ -37,27 +37,16 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.shared.session_store import SessionRecord
-from package.server.shared.shared_servers import Workers, eventually, run_workers
+from package.server.shared.shared_servers import ABLE, Workers, eventually, run_session, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
-ABLE: dict[str, Any] = {"elicitation": {"form": {}}, "roots": {}}
 URI = "note://today"
 WAITS = {"name": "wait", "arguments": {}}
 ELICITS = "elicitation.standalone-request"
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
-
-
-async def open_session(workers: Workers, revision: str) -> str:
-    """The id of a new session, which all clients use."""
-    workers.any.fields[SESSION] = None
-    await workers.any.initialize(revision, ABLE)
-    workers.use_session()
-    identifier = workers.any.fields[SESSION]
-    assert identifier is not None
-    return identifier
 
 
 def call(revision: str, tool: str, id: int = 1) -> dict[str, Any]:
@@ -81,8 +70,7 @@ def commands_of(engine: Engine) -> Counter[str]:
 
 @newest
 async def test_calls_without_events_take_few_commands(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision) as workers:
         before = commands_of(engine)
         for number in range(5):
             assert (await workers.any.post(call(revision, "about", number))).status == 200
@@ -92,16 +80,6 @@ async def test_calls_without_events_take_few_commands(revision: str, engine: Eng
         for _ in range(5):
             assert (await stranger.ask(ALL[-1], "tools/list")).status == 200
         assert commands_of(engine) - before == Counter()
-
-
-@newest
-async def test_each_event_of_a_call_takes_one_command(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
-        before = commands_of(engine)
-        events = (await workers.any.post(call(revision, "logs"))).events
-        assert len(events) > 1
-        assert (commands_of(engine) - before)["evalsha"] == len(events)
 
 
 class Refusing(MemorySessionStore):
@@ -122,8 +100,7 @@ class Refusing(MemorySessionStore):
 @newest
 async def test_a_change_that_was_not_stored_is_with_the_next_call(revision: str) -> None:
     store = Refusing()
-    async with run_workers(SharedState(MemoryBus(), store)) as workers:
-        await open_session(workers, revision)
+    async with run_session(SharedState(MemoryBus(), store), revision) as workers:
         first, other, _ = workers.each
         store.refuses = True
         level = request(revision, "logging/setLevel", {"level": "error"})
@@ -137,7 +114,7 @@ async def test_a_change_that_was_not_stored_is_with_the_next_call(revision: str)
 @sessions
 async def test_any_worker_serves_the_requests_of_a_session(revision: str, engine: Engine) -> None:
     async with run_workers(engine.url) as workers:
-        identifier = await open_session(workers, revision)
+        identifier = await workers.open_session(revision, ABLE)
         assert len(identifier) < 64
         for http in workers.each:
             seen = json.loads(text_of(await http.post(call(revision, "about"))))
@@ -149,17 +126,16 @@ async def test_any_worker_serves_the_requests_of_a_session(revision: str, engine
 
 @newest
 async def test_a_session_outlives_all_of_its_workers(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as before:
-        await open_session(before, revision)
+    async with run_session(engine.url, revision) as before:
+        fields = before.any.fields
     async with run_workers(engine.url) as after:
-        after.any.fields |= before.any.fields
+        after.any.fields |= fields
         assert (await after.any.post(call(revision, "about"))).status == 200
 
 
 @sessions
 async def test_the_log_level_holds_at_each_worker(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision) as workers:
         for setting, sent in (("error", ["loud"]), ("debug", ["quiet", "loud"])):
             level = request(revision, "logging/setLevel", {"level": setting})
             assert (await workers.any.post(level)).status == 200
@@ -172,8 +148,7 @@ async def test_the_log_level_holds_at_each_worker(revision: str, engine: Engine)
 @pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
 @sessions
 async def test_delete_ends_a_session_at_each_worker(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision) as workers:
         for http in workers.each:
             assert (await http.post(call(revision, "about"))).status == 200
         async with workers.each[0].stream("GET") as stream:
@@ -195,8 +170,7 @@ async def test_ids_that_no_worker_gave_are_unknown(revision: str, engine: Engine
 
 @newest
 async def test_a_session_that_nobody_uses_expires(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url, limits=Limits(idle=0.3)) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision, limits=Limits(idle=0.3)) as workers:
         await eventually(lambda: ":session:" not in engine.ask("KEYS", "*"))
         assert (await workers.any.post(call(revision, "about"))).status == 404
 
@@ -204,7 +178,7 @@ async def test_a_session_that_nobody_uses_expires(revision: str, engine: Engine)
 @newest
 async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engine: Engine) -> None:
     async with run_workers(engine.url, limits=Limits(idle=0.3)) as workers:
-        identifier = await open_session(workers, revision)
+        identifier = await workers.open_session(revision, ABLE)
         left: list[int] = []
 
         def was_extended(times: int) -> bool:
@@ -222,7 +196,7 @@ async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engi
 async def test_an_owner_s_session_is_unknown_to_another(revision: str, engine: Engine) -> None:
     async with run_workers(engine.url, auth=TOKENS) as workers:
         workers.any.fields["authorization"] = "Bearer alice-1"
-        await open_session(workers, revision)
+        await workers.open_session(revision, ABLE)
         for http in workers.each:
             assert (await http.post(call(revision, "about"))).status == 200
             http.fields["authorization"] = "Bearer bob-1"
@@ -235,26 +209,26 @@ async def test_an_owner_s_session_is_unknown_to_another(revision: str, engine: E
 async def test_an_update_reaches_the_stream_at_another_worker(
     revision: str, engine: Engine
 ) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
-        async with workers.each[0].stream("GET") as stream:
-            subscribe = request(revision, "resources/subscribe", {"uri": URI})
-            assert (await workers.each[1].post(subscribe)).status == 200
-            workers.servers[2].server.resource_updated(URI)
-            assert (await stream.message())["method"] == UPDATED
-            unsubscribe = request(revision, "resources/unsubscribe", {"uri": URI})
-            assert (await workers.each[2].post(unsubscribe)).status == 200
-            workers.servers[1].server.resource_updated(URI)
-            workers.servers[1].server.tool("later")(lambda: "later")
-            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
+    async with (
+        run_session(engine.url, revision) as workers,
+        workers.each[0].stream("GET") as stream,
+    ):
+        subscribe = request(revision, "resources/subscribe", {"uri": URI})
+        assert (await workers.each[1].post(subscribe)).status == 200
+        workers.servers[2].server.resource_updated(URI)
+        assert (await stream.message())["method"] == UPDATED
+        unsubscribe = request(revision, "resources/unsubscribe", {"uri": URI})
+        assert (await workers.each[2].post(unsubscribe)).status == 200
+        workers.servers[1].server.resource_updated(URI)
+        workers.servers[1].server.tool("later")(lambda: "later")
+        assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
 
 
 @sessions
 async def test_unrelated_messages_are_sent_on_the_open_stream(
     revision: str, engine: Engine
 ) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision) as workers:
         assert (await workers.each[1].post(call(revision, "about"))).status == 200
         async with workers.each[0].stream("GET") as stream:
             assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
@@ -265,8 +239,7 @@ async def test_unrelated_messages_are_sent_on_the_open_stream(
 async def test_waiting_messages_go_to_the_worker_that_has_the_stream(
     revision: str, engine: Engine
 ) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision) as workers:
         assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
         async with workers.each[0].stream("GET") as stream:
             assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
@@ -276,24 +249,23 @@ async def test_waiting_messages_go_to_the_worker_that_has_the_stream(
 async def test_of_two_streams_at_two_workers_one_gets_a_change(
     revision: str, engine: Engine
 ) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
-        async with workers.each[0].stream("GET") as older:
-            async with workers.each[1].stream("GET") as newer:
-                workers.servers[2].server.tool("added")(lambda: "added")
-                assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
-                assert (
-                    text_of(await workers.each[0].post(call(revision, "ask_unrelated"))) == "sent"
-                )
-                assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
-                assert b"list_changed" not in older.raw
-            names = map(str, itertools.count())
+    async with (
+        run_session(engine.url, revision) as workers,
+        workers.each[0].stream("GET") as older,
+    ):
+        async with workers.each[1].stream("GET") as newer:
+            workers.servers[2].server.tool("added")(lambda: "added")
+            assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
+            assert text_of(await workers.each[0].post(call(revision, "ask_unrelated"))) == "sent"
+            assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
+            assert b"list_changed" not in older.raw
+        names = map(str, itertools.count())
 
-            def announced() -> bool:
-                workers.servers[2].server.tool(next(names))(lambda: "added")
-                return b"list_changed" in older.raw
+        def announced() -> bool:
+            workers.servers[2].server.tool(next(names))(lambda: "added")
+            return b"list_changed" in older.raw
 
-            await eventually(announced)
+        await eventually(announced)
 
 
 @newest
@@ -301,8 +273,7 @@ async def test_a_batch_that_cancels_its_own_request_is_served_here(
     revision: str, engine: Engine
 ) -> None:
     batches = "2025-03-26"
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, batches)
+    async with run_session(engine.url, batches) as workers:
         parts = [call(batches, "wait", 5), cancelled_notification(5), call(batches, "about", 6)]
         reply = await workers.any.post(parts)
         assert [each["id"] for each in reply.json] == [6]
@@ -312,23 +283,23 @@ async def test_a_batch_that_cancels_its_own_request_is_served_here(
 async def test_a_malformed_answer_fails_the_call_at_another_worker(
     revision: str, engine: Engine
 ) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
-        async with workers.each[0].stream("POST", call(revision, "greet")) as stream:
+    async with (
+        run_session(engine.url, revision) as workers,
+        workers.each[0].stream("POST", call(revision, "greet")) as stream,
+    ):
+        question = await stream.message()
+        while "id" not in question:
             question = await stream.message()
-            while "id" not in question:
-                question = await stream.message()
-            message = {"jsonrpc": "2.0", "id": question["id"], "result": {}, "error": {"code": 1}}
-            assert (await workers.each[1].post(message)).status == 400
-            assert "elicitation/create" in (await stream.messages())[-1]["error"]["message"]
+        message = {"jsonrpc": "2.0", "id": question["id"], "result": {}, "error": {"code": 1}}
+        assert (await workers.each[1].post(message)).status == 400
+        assert "elicitation/create" in (await stream.messages())[-1]["error"]["message"]
 
 
 @pytest.mark.parametrize(
     "revision", [name for name in revisions_holding(ELICITS) if name in SESSIONS]
 )
 async def test_an_answer_reaches_the_call_at_another_worker(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision) as workers:
         for at, asked in enumerate(workers.each):
             async with asked.stream("POST", call(revision, "greet")) as stream:
                 question = await stream.message()
@@ -345,13 +316,14 @@ async def test_an_answer_reaches_the_call_at_another_worker(revision: str, engin
 async def test_a_cancellation_reaches_the_call_at_another_worker(
     revision: str, engine: Engine
 ) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
-        async with workers.each[0].stream("POST", call(revision, "wait", 7), begun=False):
-            await eventually(workers.servers[0].began.is_set)
-            assert (await workers.each[1].post(cancelled_notification(7))).status == 202
-            with anyio.fail_after(5):
-                await workers.servers[0].cancelled.wait()
+    async with (
+        run_session(engine.url, revision) as workers,
+        workers.each[0].stream("POST", call(revision, "wait", 7), begun=False),
+    ):
+        await eventually(workers.servers[0].began.is_set)
+        assert (await workers.each[1].post(cancelled_notification(7))).status == 202
+        with anyio.fail_after(5):
+            await workers.servers[0].cancelled.wait()
 
 
 @pytest.mark.parametrize("at", [0, 1])
@@ -361,7 +333,7 @@ async def test_a_call_that_waits_the_plain_way_is_reached(
     revision: str, how: str, at: int, engine: Engine
 ) -> None:
     async with run_workers(engine.url) as workers, anyio.create_task_group() as tasks:
-        await open_session(workers, revision)
+        await workers.open_session(revision, ABLE)
         http, other = workers.each[0], workers.each[at]
         await http.post(call(revision, "about"))  # from now on the head is known
         tasks.start_soon(http.post, call(revision, "wait", 7))
@@ -378,8 +350,7 @@ async def test_a_call_that_waits_the_plain_way_is_reached(
 async def test_two_workers_that_change_a_session_lose_nothing(
     revision: str, engine: Engine
 ) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision) as workers:
         async with anyio.create_task_group() as tasks:
             for number in range(30):
                 params = {"uri": f"note://{number}"}
@@ -395,8 +366,7 @@ async def test_two_workers_that_change_a_session_lose_nothing(
 @sessions
 async def test_an_engine_that_is_gone_is_503_and_not_404(revision: str) -> None:
     with run_engine() as engine:
-        async with run_workers(engine.url) as workers:
-            await open_session(workers, revision)
+        async with run_session(engine.url, revision) as workers:
             engine.stop()
             for method in ("POST", "GET", "DELETE"):
                 message = call(revision, "about") if method == "POST" else None
@@ -413,12 +383,11 @@ async def test_an_engine_that_is_gone_is_503_and_not_404(revision: str) -> None:
 @newest
 async def test_an_engine_that_lost_its_data_is_404_and_initialize(revision: str) -> None:
     with run_engine() as engine:
-        async with run_workers(engine.url) as workers:
-            await open_session(workers, revision)
+        async with run_session(engine.url, revision) as workers:
             engine.stop()
             engine.start()
             await eventually_serves(workers, revision, 404)
-            await open_session(workers, revision)
+            await workers.open_session(revision, ABLE)
             assert (await workers.any.post(call(revision, "about"))).status == 200
 
 
@@ -433,8 +402,7 @@ async def eventually_serves(workers: Workers, revision: str, status: int) -> Non
 
 @newest
 async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision) as workers:
         for http in workers.each:
             assert (await http.post(call(revision, "about"))).status == 200
         assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
@@ -446,8 +414,7 @@ async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: E
 
 @newest
 async def test_values_of_a_session_are_those_of_each_worker(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
+    async with run_session(engine.url, revision) as workers:
         for http in workers.each:
             for count in ("1", "2"):
                 assert text_of(await http.post(call(revision, "count"))) == count

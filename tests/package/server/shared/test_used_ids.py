@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import anyio
@@ -14,17 +12,20 @@ from kit.engine import Engine, run_engine
 from kit.guarded import Guarded, protected_settings
 from kit.issuer import proof_key, proof_of, token_of
 from kit.wire import ALL, SESSIONS, initialize, request
-from mcpgen_runtime import DpopValidation, MemoryUsedIds, UsedIds
+from mcpgen_runtime import DpopValidation, MemoryUsedIds, SharedState, UsedIds
 from mcpgen_runtime.server.asgi import used_ids
-from mcpgen_runtime.server.shared.state import state_of
-from package.server.shared.shared_servers import eventually, run_workers
+from package.server.shared.shared_servers import eventually, in_engine, run_workers
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-kinds = pytest.mark.parametrize("kind", ["memory", "redis"])
 KEY = proof_key()
 HELLO = initialize(SESSIONS[-1])
+
+
+@pytest.fixture
+def store(state: SharedState) -> UsedIds:
+    return state.used
 
 
 def bound_token() -> str:
@@ -32,34 +33,20 @@ def bound_token() -> str:
     return token_of(cnf={"jkt": KEY.thumbprint()})
 
 
-@asynccontextmanager
-async def store_of(kind: str, engine: Engine) -> AsyncIterator[UsedIds]:
-    """A store of a kind."""
-    if kind == "memory":
-        yield MemoryUsedIds(100)
-        return
-    state = state_of("tester", engine.url)
-    async with state.opened():
-        yield state.used
+async def test_an_id_counts_once_while_it_is_kept(store: UsedIds) -> None:
+    assert not await store.is_used(b"one")
+    assert [await store.use(b"one", 60.0) for _ in range(3)] == [True, False, False]
+    assert await store.is_used(b"one")
+    assert await store.use(b"two", 0.05)
+    with anyio.fail_after(5):
+        while await store.is_used(b"two"):
+            await anyio.lowlevel.checkpoint()
+    assert await store.use(b"two", 60.0)
 
 
-@kinds
-async def test_an_id_counts_once_while_it_is_kept(kind: str, engine: Engine) -> None:
-    async with store_of(kind, engine) as store:
-        assert not await store.is_used(b"one")
-        assert [await store.use(b"one", 60.0) for _ in range(3)] == [True, False, False]
-        assert await store.is_used(b"one")
-        assert await store.use(b"two", 0.05)
-        with anyio.fail_after(5):
-            while await store.is_used(b"two"):
-                await anyio.lowlevel.checkpoint()
-        assert await store.use(b"two", 60.0)
-
-
-@kinds
-async def test_of_many_at_once_one_uses_an_id(kind: str, engine: Engine) -> None:
+async def test_of_many_at_once_one_uses_an_id(store: UsedIds) -> None:
     used: list[bool] = []
-    async with store_of(kind, engine) as store, anyio.create_task_group() as tasks:
+    async with anyio.create_task_group() as tasks:
 
         async def use() -> None:
             used.append(await store.use(b"one", 60.0))
@@ -69,14 +56,14 @@ async def test_of_many_at_once_one_uses_an_id(kind: str, engine: Engine) -> None
     assert sorted(used) == [False] * 19 + [True]
 
 
+@in_engine
 async def test_a_command_that_is_sent_twice_uses_an_id_once(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    store: UsedIds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with store_of("redis", engine) as store:
-        monkeypatch.setattr("os.urandom", bytes)
-        assert [await store.use(b"one", 60.0) for _ in range(2)] == [True, True]
-        monkeypatch.setattr("os.urandom", lambda size: b"\1" * size)
-        assert not await store.use(b"one", 60.0)
+    monkeypatch.setattr("os.urandom", bytes)
+    assert [await store.use(b"one", 60.0) for _ in range(2)] == [True, True]
+    monkeypatch.setattr("os.urandom", lambda size: b"\1" * size)
+    assert not await store.use(b"one", 60.0)
 
 
 @pytest.mark.requirement("auth-ext.dpop-server-validates", revisions=EVERY_REVISION)
@@ -128,10 +115,10 @@ async def test_without_the_engine_sealed_sessions_are_503() -> None:
                 assert (reply.status, reply.fields["retry-after"]) == (503, "1")
 
 
-async def test_used_ids_of_a_server_expire_in_the_engine(engine: Engine) -> None:
-    async with store_of("redis", engine) as store:
-        await store.use(b"one", 0.05)
-        await eventually(lambda: engine.ask("KEYS", "*used*").startswith("*0"))
+@in_engine
+async def test_used_ids_of_a_server_expire_in_the_engine(store: UsedIds, engine: Engine) -> None:
+    await store.use(b"one", 0.05)
+    await eventually(lambda: engine.ask("KEYS", "*used*").startswith("*0"))
 
 
 async def test_memory_forgets_the_oldest_ids() -> None:

@@ -1,113 +1,319 @@
-"""URLs, reasons of failures and secrets in logs, as both HTTP libraries share them."""
+"""The HTTP libraries: httpx2, and aiohttp on asyncio where it was chosen."""
 
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
 import socket
 import ssl
+import warnings
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
+import httpx2
 import pytest
 
-from mcpgen_runtime.errors import ConnectFailedError
-from mcpgen_runtime.framing.http_hosts import checked_url, format_url, join_urls, same_origin
+from kit.http_script import Script, connect_scripted, fail_to_open, stay_silent
+from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
+from kit.wire import STREAMABLE
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.chosen import ChosenApplication
+from mcpgen_runtime.errors import (
+    ConnectFailedError,
+    ConnectionClosedError,
+    LocalProtocolError,
+    ResponseLostError,
+)
+from mcpgen_runtime.transports.http.aiohttp_library import open_library
+from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests, OpenLibrary
 from mcpgen_runtime.transports.http.http_library import (
+    Httpx2Library,
+    Response,
     Secrets,
     lost_response_error,
-    probe_options,
     reason_of,
 )
 
 pytestmark = pytest.mark.processes
 
+NEWEST = STREAMABLE[-1]
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [*os.environ]:
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(params=["httpx2", "aiohttp"])
+def opener(
+    request: pytest.FixtureRequest, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> OpenLibrary | None:
+    """Opens the library that all clients use."""
+    if request.param == "httpx2":
+        # A package chooses its library when it is generated.
+        monkeypatch.setattr(ChosenApplication, "http_library", None)
+        return None
+    if anyio_backend == "trio":
+        pytest.skip("aiohttp lacks trio")
+    return open_library
+
+
+@asynccontextmanager
+async def posting(
+    opener: OpenLibrary | None, handler: Handler
+) -> AsyncIterator[tuple[Callable[..., Any], HttpServer, HttpRequests]]:
+    """A function that posts to a server and gives the response; the server, and the requests."""
+    async with HttpServer(handler) as server:
+        requests = HttpRequests(open_library=opener)
+
+        async def post(url: str = server.url, body: bytes = b"{}") -> Response:
+            return await requests.open("POST", url, POSTED, body)
+
+        with anyio.fail_after(20):
+            yield post, server, requests
+        await requests.close()
+
+
+async def answer(asked: Asked, reply: Reply) -> None:
+    """A short body, with a cookie and a field that is there twice."""
+    await reply.raw(
+        b"HTTP/1.1 200\r\nSet-Cookie: tracked=1; Path=/\r\nA: 1\r\na: 2\r\n"
+        b"Content-Length: 2\r\n\r\n{}"
+    )
+
+
+async def test_a_connection_is_used_again_without_cookies(opener: OpenLibrary | None) -> None:
+    async with posting(opener, answer) as (post, server, requests):
+        for _ in range(3):
+            response = await post()
+            assert (response.header("A"), response.header("b")) == ("1, 2", None)
+            assert (response.status, response.reason, response.url) == (200, "", server.url)
+            assert await requests.read(response) == b"{}"
+            await requests.discard(await post())
+    assert server.connections == 1
+    assert {asked.fields.get("cookie") for asked in server.asked} == {None}
+    assert {asked.fields["accept-encoding"] for asked in server.asked} == {"identity"}
+
+
+@pytest.mark.parametrize("requests_before", [0, 1])
+async def test_a_closed_client_sends_nothing(
+    requests_before: int, opener: OpenLibrary | None
+) -> None:
+    async with posting(opener, answer) as (post, server, requests):
+        for _ in range(requests_before):
+            await requests.read(await post())
+        await requests.close()
+        await requests.close()
+        with pytest.raises(ConnectionClosedError, match="the HTTP client is closed"):
+            await post()
+    assert len(server.asked) == requests_before
+
+
+async def test_a_large_request_that_the_server_does_not_accept_is_lost(
+    opener: OpenLibrary | None,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # which accepts no connection
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        requests = HttpRequests(silence=0.3, open_library=opener)
+        with anyio.fail_after(20), pytest.raises(ResponseLostError, match=r"within 0\.3 s"):
+            await requests.open("POST", url, POSTED, bytes(32_000_000))
+        await requests.close()
+
+
+async def test_a_large_request_arrives_whole_with_its_length(opener: OpenLibrary | None) -> None:
+    body = bytes(range(256)) * 8192
+    async with posting(opener, answer) as (post, server, requests):
+        assert await requests.read(await post(body=body)) == b"{}"
+    (asked,) = server.asked
+    assert asked.body == body
+    assert asked.fields["content-length"] == str(len(body))
+
+
+@pytest.mark.parametrize("reading", ["in time", "late"])
+async def test_parts_before_wrong_framing_are_read(
+    reading: str, opener: OpenLibrary | None
+) -> None:
+    if reading == "late" and opener is None:
+        pytest.skip("httpx2 receives only what is read")
+    parts, first_read, client_left = list[bytes](), anyio.Event(), anyio.Event()
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.part(b"first")
+        await first_read.wait()
+        await reply.raw(b"6\r\nsecond\r\nno size\r\n")
+        await reply.gone()
+        client_left.set()
+
+    async def take(part: bytes) -> None:
+        parts.append(bytes(part))
+        first_read.set()
+        if reading == "late":
+            await client_left.wait()
+
+    async with posting(opener, handler) as (post, _, _):
+        response = await post()
+        with pytest.raises(ResponseLostError, match="broke"):
+            await response.each_part(take)
+    assert parts == [b"first", b"second"]
+
+
+async def test_the_proxy_of_the_environment_is_used(
+    opener: OpenLibrary | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with HttpServer(Script(NEWEST)) as proxy, HttpServer(Script(NEWEST)) as server:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/mcp"))
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        for url in ("http://server.invalid/mcp", server.url):
+            async with connect(url, revision=NEWEST) as client:
+                assert await client.list_tools()
+    assert {asked.target for asked in proxy.asked} == {"http://server.invalid/mcp"}
+    assert len(server.asked) == 2
+
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("variable", "own", "named"),
     [
-        ("https://user:pw@host:81/a/b?key=secret#part", "https://host:81/a/b"),
-        ("http://[user:pw@host?key=s?cret", "host"),
-        ("http://[a@b@host/x", "host/x"),
-        ("http://[host/a", "http://[host/a"),
-        ("a\x1bb", r"a\x1bb"),
+        ("http_proxy", False, True),
+        ("all_proxy", False, True),
+        ("https_proxy", False, False),
+        ("http_proxy", True, False),
     ],
 )
-def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
-    assert format_url(url) == shown
+async def test_a_proxy_of_the_environment_is_named_as_a_suspect(
+    variable: str,
+    own: bool,
+    named: bool,
+    opener: OpenLibrary | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with unused_port() as port:
+        monkeypatch.setenv(variable, f"http://127.0.0.1:{port}")
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            requests = HttpRequests(client=client) if own else HttpRequests(open_library=opener)
+            with pytest.raises(ConnectFailedError) as caught:
+                await requests.open("POST", f"http://localhost:{port}/mcp", POSTED, b"{}")
+            await requests.close()
+    assert str(caught.value).endswith(" (the environment names a proxy)") is named
 
 
 @pytest.mark.parametrize(
-    ("url", "checked"),
+    ("name", "value", "reason"),
     [
-        ("http://host:1/a?b=c#d", "http://host:1/a?b=c"),
-        ("http://host:65535", "http://host:65535"),
-        ("http://u:p@host", "http://u:p@host"),
-        ("http://host:0/a", "no connection to http://host:0/a: expected a port from 1 to 65535"),
-        (
-            "http://host:65536/a",
-            "no connection to the server: not a URL: Port out of range 0-65535",
-        ),
-        ("http:///a", "no connection to http:///a: the URL names no host"),
-        (
-            "http://host/\x7f",
-            "no connection to the server: not a URL: it holds characters that are not printable",
-        ),
+        ("https_proxy", "ftp://127.0.0.1:1", "Unknown scheme"),
+        ("https_proxy", "http://127.0.0.1:port", "port"),
+        ("SSL_CERT_FILE", "/there/is/none", "No such file"),
     ],
 )
-def test_a_url_has_a_host_and_a_possible_port(url: str, checked: str) -> None:
-    if checked.startswith("http"):
-        assert checked_url(url) == checked
-    else:
-        with pytest.raises(ConnectFailedError) as caught:
-            checked_url(url)
-        assert str(caught.value) == checked
+async def test_a_bad_environment_variable_is_an_error_where_it_matters(
+    name: str,
+    value: str,
+    reason: str,
+    opener: OpenLibrary | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(name, value)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(ConnectFailedError, match=reason) as caught:
+        await fail_to_open("https://server.invalid/a?b")
+    assert str(caught.value).startswith("no connection to https://server.invalid/a: ")
+    async with HttpServer(Script(NEWEST)) as server, connect(server.url) as client:
+        assert await client.list_tools()
 
 
 @pytest.mark.parametrize(
-    ("reference", "joined"),
+    ("credentials", "field"),
     [
-        ("/b", "https://host/b"),
-        ("b?c#d", "https://host/a/b?c"),
-        ("//other:80/b", "https://other:80/b"),
-        ("//other:0/b", None),
-        ("//[", None),
+        ("user:p%40ss@", "Basic dXNlcjpwQHNz"),
+        ("user@", "Basic dXNlcjo="),
+        (":p@", "Basic OnA="),
+        ("", None),
     ],
 )
-def test_a_malformed_reference_leads_nowhere(reference: str, joined: str | None) -> None:
-    assert join_urls("https://host/a/", reference) == joined
+async def test_credentials_of_a_url_are_sent_in_a_field(
+    credentials: str, field: str | None, opener: OpenLibrary | None
+) -> None:
+    async with posting(opener, answer) as (post, server, requests):
+        await requests.discard(await post(server.url.replace("//", f"//{credentials}")))
+    (asked,) = server.asked
+    assert asked.fields.get("authorization") == field
 
 
-@pytest.mark.parametrize(
-    ("other", "same"),
-    [
-        ("https://host:443/b", True),
-        ("https://HOST/b", True),
-        ("https://u@host/b", True),
-        ("https://host:80/b", False),
-        ("http://host:443/b", False),
-        ("https://host2/b", False),
-    ],
-)
-def test_an_origin_is_scheme_host_and_port(other: str, same: bool) -> None:
-    assert same_origin("https://host/a", other) is same
-    assert same_origin(other, "https://host/a") is same
+async def test_a_field_that_is_not_ascii_is_refused_without_its_value(
+    opener: OpenLibrary | None,
+) -> None:
+    with pytest.raises(LocalProtocolError) as caught:
+        await fail_to_open(Script(NEWEST), headers={"X-Own": "s\xe9cret"})
+    assert "cret" not in str(caught.value)
 
 
-def test_the_default_port_of_http_is_80() -> None:
-    assert same_origin("http://host", "http://host:80")
-    assert not same_origin("http://host", "http://host:81")
+async def test_the_system_watches_connections_that_are_silent(
+    opener: OpenLibrary | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: set[tuple[object, ...]] = set()
+
+    def record(raw: socket.socket, *option: Any) -> None:
+        options.add(option)
+        set_option(raw, *option)
+
+    set_option = socket.socket.setsockopt
+    monkeypatch.setattr(socket.socket, "setsockopt", record)
+    async with connect_scripted(Script(NEWEST)) as (client, _):
+        assert await client.list_tools()
+    assert (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1) in options
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        assert (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30) in options
+        assert (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10) in options
+        assert (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3) in options
 
 
-def raised_from(error: Exception, cause: Exception | None) -> Exception:
-    """An error that was raised for another one, or beside it."""
-    error.__cause__ = cause
-    return error
+@pytest.mark.on_asyncio
+async def test_an_option_that_the_system_refuses_is_the_reason_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(raw: socket.socket, *option: Any) -> None:
+        if option[:2] == (socket.SOL_SOCKET, socket.SO_KEEPALIVE):
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        set_option(raw, *option)
+
+    set_option = socket.socket.setsockopt
+    async with HttpServer(Script(NEWEST)) as server:
+        monkeypatch.setattr(socket.socket, "setsockopt", refuse)
+        with pytest.raises(ConnectFailedError, match=os.strerror(errno.EPERM)):
+            async with connect(server.url, revision=NEWEST):
+                pass
+        assert server.asked == []
 
 
-def replacing(error: Exception, context: Exception, *, suppressed: bool) -> Exception:
-    """An error that was raised while another one was handled."""
-    error.__context__, error.__suppress_context__ = context, suppressed
+async def test_a_channel_that_is_cancelled_leaves_nothing_open(opener: OpenLibrary | None) -> None:
+    script = Script(NEWEST)
+    script.on["tools/call"] = stay_silent
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        async with HttpServer(script) as server:
+            with anyio.CancelScope() as scope:
+                async with (
+                    connect(server.url, revision=NEWEST) as client,
+                    anyio.create_task_group() as tasks,
+                ):
+                    arguments: dict[str, object] = {}
+                    tasks.start_soon(client.call_tool, "echo", arguments)
+                    await server.until("tools/call")
+                    scope.cancel()
+            await server.until_left()
+        gc.collect()
+
+
+def chained(error: Exception, **members: Any) -> Exception:
+    """An error that was raised for another one, or while another one was handled."""
+    for name, value in members.items():
+        setattr(error, f"__{name}__", value)
     return error
 
 
@@ -116,41 +322,27 @@ REFUSED_TEXT, RESET_TEXT = os.strerror(errno.ECONNREFUSED), os.strerror(errno.EC
 
 
 @pytest.mark.parametrize(
-    ("make", "reason"),
+    ("error", "reason"),
     [
-        (lambda: REFUSED, REFUSED_TEXT),
-        (lambda: OSError(99_999, "own"), "own"),
-        (lambda: OSError("plain"), "plain"),
-        (lambda: OSError(), "OSError"),
-        (lambda: ssl.SSLError(1, "bad certificate"), "bad certificate"),
-        (lambda: socket.gaierror(-2, "unknown name"), "unknown name"),
-        (lambda: raised_from(ValueError("outer"), REFUSED), REFUSED_TEXT),
-        (lambda: raised_from(ValueError("outer"), ValueError("inner")), "outer"),
-        (lambda: replacing(ValueError("outer"), REFUSED, suppressed=True), REFUSED_TEXT),
-        (lambda: replacing(ValueError("outer"), REFUSED, suppressed=False), "outer"),
-        (
-            lambda: ExceptionGroup("several", [REFUSED, RESET, REFUSED]),
-            f"{REFUSED_TEXT}; {RESET_TEXT}",
-        ),
+        (REFUSED, REFUSED_TEXT),
+        (OSError(99_999, "own"), "own"),
+        (OSError("plain"), "plain"),
+        (OSError(), "OSError"),
+        (ssl.SSLError(1, "bad certificate"), "bad certificate"),
+        (socket.gaierror(-2, "unknown name"), "unknown name"),
+        (chained(ValueError("outer"), cause=REFUSED), REFUSED_TEXT),
+        (chained(ValueError("outer"), cause=ValueError("inner")), "outer"),
+        (chained(ValueError("outer"), context=REFUSED, suppress_context=True), REFUSED_TEXT),
+        (chained(ValueError("outer"), context=REFUSED, suppress_context=False), "outer"),
+        (ExceptionGroup("several", [REFUSED, RESET, REFUSED]), f"{REFUSED_TEXT}; {RESET_TEXT}"),
     ],
 )
-def test_the_reason_of_a_failure_is_that_of_the_system(make: Any, reason: str) -> None:
-    error = make()
+def test_the_reason_of_a_failure_is_that_of_the_system(error: Exception, reason: str) -> None:
     assert reason_of(error) == reason
     assert str(lost_response_error("http://u@host/a?b", error)) == (
         f"http://host/a: the connection broke before the answer was there: {reason}"
     )
     assert str(lost_response_error("http://host/a", error, "own")).endswith(": own")
-
-
-def test_connections_are_probed_within_a_minute() -> None:
-    with socket.socket() as raw:
-        for option, value in probe_options():
-            raw.setsockopt(socket.IPPROTO_TCP, option, value)
-        names = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
-        options = [getattr(socket, name) for name in names if hasattr(socket, name)]
-        values = [raw.getsockopt(socket.IPPROTO_TCP, option) for option in options]
-    assert values == [30, 10, 3][: len(values)]
 
 
 def test_a_secret_is_masked_until_its_last_connection_is_closed(
@@ -175,3 +367,124 @@ def test_a_secret_is_masked_until_its_last_connection_is_closed(
         "hunter2 at last",
         "b'Mcp-Session-Id', b'***', b'x'; b\"mcp-session-id\", b'***'",
     ]
+
+
+URL = "http://user@host.example/a?b"
+SHOWN = "http://host.example/a"
+OTHER = httpx2.Request("POST", "http://other.example/token?secret")
+BROKEN = "the connection broke before the answer was there"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (
+            httpx2.ConnectTimeout("t"),
+            ConnectFailedError,
+            f"no connection to {SHOWN}: none within 2.5 s",
+        ),
+        (httpx2.ConnectError("boom"), ConnectFailedError, f"no connection to {SHOWN}: boom"),
+        (httpx2.ProxyError("boom"), ConnectFailedError, f"no connection to {SHOWN}: boom"),
+        (httpx2.UnsupportedProtocol("p"), ConnectFailedError, f"no connection to {SHOWN}: p"),
+        (
+            httpx2.ConnectError("boom", request=OTHER),
+            ConnectFailedError,
+            "no connection to http://other.example/token: boom",
+        ),
+        (
+            httpx2.LocalProtocolError("secret"),
+            LocalProtocolError,
+            f"{SHOWN}: a header field can't be sent",
+        ),
+        (
+            httpx2.WriteTimeout("t"),
+            ResponseLostError,
+            f"{SHOWN}: {BROKEN}: no more of the request was accepted within 3.5 s",
+        ),
+        (httpx2.ReadError("boom"), ResponseLostError, f"{SHOWN}: {BROKEN}: boom"),
+        (
+            httpx2.ReadError("boom", request=OTHER),
+            ResponseLostError,
+            f"http://other.example/token: {BROKEN}: boom",
+        ),
+        (REFUSED, ResponseLostError, f"{SHOWN}: {BROKEN}: {REFUSED_TEXT}"),
+        (
+            ExceptionGroup("g", [REFUSED]),
+            ResponseLostError,
+            f"{SHOWN}: {BROKEN}: {REFUSED_TEXT}",
+        ),
+    ],
+)
+async def test_a_failure_of_httpx2_is_an_error_with_its_reason(
+    error: Exception, kind: type[Exception], text: str
+) -> None:
+    library = Httpx2Library(2.5, 3.5)
+    translated = library.error(error, URL)
+    assert (type(translated), str(translated)) == (kind, text)
+    assert library.error(ValueError("not of the library"), URL) is None
+    await library.close()
+
+
+async def test_the_timeouts_of_a_client_are_its_own() -> None:
+    timeout = httpx2.Timeout(connect=1.5, read=1, write=4.5, pool=6.5)
+    async with httpx2.AsyncClient(timeout=timeout) as client:
+        library = Httpx2Library(2.5, 3.5, client=client)
+        errors = [httpx2.ConnectTimeout("t"), httpx2.WriteTimeout("t"), httpx2.PoolTimeout("t")]
+        texts = [str(library.error(error, URL)) for error in errors]
+        await library.close()
+        assert not client.is_closed
+    assert [text.rpartition(": ")[2] for text in texts] == [
+        "none within 1.5 s",
+        "no more of the request was accepted within 4.5 s",
+        "the HTTP client had none free within 6.5 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "codings"),
+    [
+        ("gzip, deflate, br", "gzip, deflate"),
+        ("deflate;q=0.5 , GZIP", "gzip, deflate"),
+        ("zstd, br", "identity"),
+        ("", "identity"),
+    ],
+)
+async def test_codings_without_a_bound_are_not_accepted(accepted: str, codings: str) -> None:
+    async with httpx2.AsyncClient(headers={"Accept-Encoding": accepted}) as client:
+        assert Httpx2Library(1, 1, client=client).codings == codings
+    assert Httpx2Library(1, 1).codings == "identity"
+
+
+@pytest.mark.parametrize(
+    ("auth", "field"),
+    [
+        (None, "Basic Y2xpZW50OnNlY3JldA=="),
+        (httpx2.BasicAuth("user", "p@ss"), "Basic dXNlcjpwQHNz"),
+    ],
+)
+async def test_a_request_has_the_codings_and_follows_no_redirect(
+    auth: httpx2.Auth | None, field: str
+) -> None:
+    asked: list[httpx2.Request] = []
+
+    def redirect(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return httpx2.Response(302, headers={"Location": "/b"}, content=b"body")
+
+    async with httpx2.AsyncClient(
+        transport=httpx2.MockTransport(redirect),
+        follow_redirects=True,
+        headers={"Accept-Encoding": "br, gzip"},
+        auth=("client", "secret"),
+    ) as client:
+        library = Httpx2Library(1, 1, client=client, auth=auth)
+        response = await library.send("POST", URL, {"X-Own": "1"}, b"{}")
+        assert (response.status, response.reason, response.url) == (302, "Found", URL)
+        assert response.header("location") == "/b"
+        assert await response.read(100, 1, 1) == b"body"
+        with pytest.raises(LocalProtocolError, match=r"^headers: "):
+            await library.send("POST", URL, {"X": "a\u4e16"}, b"{}")
+    (request,) = asked
+    assert request.headers["x-own"] == "1"
+    assert request.headers["accept-encoding"] == "gzip"
+    assert request.headers["authorization"] == field

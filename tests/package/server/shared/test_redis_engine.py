@@ -1,0 +1,187 @@
+"""Keys of a server in an engine: how much they hold, and for how long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from kit.engine import Engine
+from mcpgen_runtime import SharedStateError, TaskRecord
+from mcpgen_runtime.server.shared.session_store import SessionRecord
+from mcpgen_runtime.server.shared.state import SharedState, state_of
+
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
+DAY = 86_400_000
+PAGE = 10
+
+
+@pytest.fixture
+def kind() -> str:
+    """States are in an engine."""
+    return "redis"
+
+
+def milliseconds_left(engine: Engine, key: str) -> int:
+    """Milliseconds until a key expires; -1 for never, -2 if there is none."""
+    return int(engine.ask("PTTL", f"mcp:{{tester}}:{key}").strip(":\r\n"))
+
+
+def is_about(left: int, whole: int) -> bool:
+    """Whether a time began to run within the last seconds."""
+    return whole - 10_000 < left <= whole
+
+
+def task_record(task_id: str = "t", **members: Any) -> TaskRecord:
+    """A new record, of an owner unless `members` name none."""
+    members = {"owner": "ada", "ttl_ms": None, "created": 1000.0, "worker": "one", **members}
+    return TaskRecord(task_id=task_id, updated=1000.0, poll_interval_ms=1, **members)
+
+
+@pytest.mark.parametrize(
+    ("ttl_ms", "lasts"),
+    [(1000, 30 * DAY), (30 * DAY, 30 * DAY), (30 * DAY + 1, -1), (None, -1)],
+)
+async def test_the_tasks_of_an_owner_are_listed_for_30_days_or_more(
+    state: SharedState, engine: Engine, ttl_ms: int | None, lasts: int
+) -> None:
+    await state.tasks.create(task_record("first"))
+    await state.tasks.create(task_record(ttl_ms=ttl_ms))
+    [key] = [each for each in engine.ask("KEYS", "*tasks:*").split() if "tasks:" in each]
+    left = milliseconds_left(engine, key.removeprefix("mcp:{tester}:"))
+    assert left == -1 if lasts == -1 else is_about(left, lasts)
+    assert is_about(milliseconds_left(engine, "leases"), 30 * DAY)
+    left = milliseconds_left(engine, "task:t")
+    assert left == -1 if ttl_ms is None else is_about(left, ttl_ms)
+
+
+async def test_a_new_task_removes_the_two_oldest_that_expired(
+    state: SharedState, engine: Engine
+) -> None:
+    for number in range(4):
+        await state.tasks.create(task_record(f"t{number}", created=1000.0 + number))
+    engine.ask("DEL", *(f"mcp:{{tester}}:task:t{number}" for number in range(3)))
+    await state.tasks.create(task_record("new", created=2000.0))
+    [key] = [each for each in engine.ask("KEYS", "*tasks:*").split() if "tasks:" in each]
+    assert engine.ask("ZCARD", key) == ":3\r\n"
+    page = await state.tasks.page("ada", None, PAGE)
+    assert [record.task_id for record in page.records] == ["t3", "new"]
+    assert engine.ask("ZCARD", key) == ":2\r\n"
+
+
+async def test_a_task_without_an_owner_is_in_no_list(state: SharedState, engine: Engine) -> None:
+    await state.tasks.create(task_record(owner=""))
+    assert "tasks:" not in engine.ask("KEYS", "*")
+    assert await state.tasks.load("t") is not None
+
+
+async def test_a_lease_lasts_as_long_as_its_worker_renews_it(
+    state: SharedState, engine: Engine
+) -> None:
+    record = task_record()
+    await state.tasks.create(record)
+    whole = milliseconds_left(engine, "lease:t")
+    assert 0 < whole <= 30_000
+    assert engine.ask("GET", "mcp:{tester}:lease:t").endswith("one 1\r\n")
+    engine.ask("PEXPIRE", "mcp:{tester}:lease:t", "1000000")
+    assert await state.tasks.renew(record) == 1
+    assert whole - 1000 < milliseconds_left(engine, "lease:t") <= whole + 1000
+    engine.ask("DEL", "mcp:{tester}:lease:t")
+    claimed = await state.tasks.claim("t", "two")
+    assert claimed is not None
+    assert engine.ask("GET", "mcp:{tester}:lease:t").endswith("two 2\r\n")
+    assert whole - 1000 < milliseconds_left(engine, "lease:t") <= whole + 1000
+
+
+async def test_the_events_of_a_session_are_kept_for_an_hour(
+    state: SharedState, engine: Engine
+) -> None:
+    await state.events.add("s", "a", b"one")
+    for key in ("events:s", "streams:s"):
+        assert is_about(milliseconds_left(engine, key), 3_600_000)
+
+
+async def test_messages_among_workers_are_kept_for_a_day(
+    state: SharedState, engine: Engine
+) -> None:
+    await state.bus.publish(b"change")
+    await state.bus.beat("one")
+    await state.bus.send("one", b"letter")
+    for key in ("changes", "inbox:one"):
+        assert is_about(milliseconds_left(engine, key), DAY)
+    assert 0 < milliseconds_left(engine, "alive:one") <= 3000
+
+
+async def test_messages_are_read_500_at_a_time(state: SharedState, engine: Engine) -> None:
+    cursor = (await state.bus.changes(None)).cursor
+    await state.bus.beat("one")
+    sent = [b"%d" % number for number in range(501)]
+    for message in sent:
+        await state.bus.publish(message)
+        assert await state.bus.send("one", message)
+    news = await state.bus.changes(cursor)
+    assert (news.changes, news.gap) == (sent[:500], False)
+    assert (await state.bus.changes(news.cursor)).changes == sent[500:]
+    assert await state.bus.receive("one") == sent[:500]
+    assert await state.bus.receive("one") == sent[500:]
+    assert engine.ask("XLEN", "mcp:{tester}:inbox:one") == ":0\r\n"
+
+
+async def test_an_empty_change_is_not_for_readers(state: SharedState) -> None:
+    cursor = (await state.bus.changes(None)).cursor
+    await state.bus.changes(None)
+    await state.bus.publish(b"a")
+    news = await state.bus.changes(cursor)
+    assert news.changes == [b"a"]
+
+
+SESSION = SessionRecord("2025-06-18", {}, {"name": "c"}, ("a", "b", None))
+
+
+@pytest.mark.parametrize(("seconds", "whole"), [(None, -1), (60.0, 60_000)])
+async def test_a_session_in_the_engine_expires_after_its_last_use(
+    state: SharedState, engine: Engine, seconds: float | None, whole: int
+) -> None:
+    def assert_expiry(expected: int) -> None:
+        left = milliseconds_left(engine, "session:a")
+        assert left == -1 if expected == -1 else is_about(left, expected)
+
+    await state.sessions.create("a", SESSION, seconds)
+    assert_expiry(whole)
+    assert await state.sessions.load("a", 1000.0) == SESSION
+    assert_expiry(1_000_000)
+    changed = msgspec.structs.replace(SESSION, version=2)
+    assert await state.sessions.change("a", changed)
+    assert not await state.sessions.change("a", changed)
+    assert_expiry(1_000_000)
+    assert await state.sessions.load("a", seconds) == changed
+    assert_expiry(whole)
+    await state.sessions.touch("a", 1000.0)
+    await state.sessions.touch("a", None)
+    assert_expiry(1_000_000)
+    await state.sessions.end("a")
+    assert await state.sessions.load("a", seconds) is None
+
+
+async def test_a_session_without_a_time_is_stored_for_a_millisecond(
+    state: SharedState, engine: Engine
+) -> None:
+    for seconds in (0.0, 0.0001):
+        await state.sessions.create("a", SESSION, seconds)
+        assert milliseconds_left(engine, "session:a") <= 1
+
+
+async def test_a_state_is_of_use_while_it_is_open(engine: Engine) -> None:
+    state = state_of("tester", engine.url)
+    for _ in range(2):
+        with pytest.raises(SharedStateError) as caught:
+            await state.bus.publish(b"change")
+        assert str(caught.value) == "the engine of the shared state is not opened yet, or closed"
+        with pytest.raises(SharedStateError, match="not opened yet"):
+            await state.bus.changes("0-1 00")
+        with pytest.raises(SharedStateError, match="not opened yet"):
+            await state.sessions.load("a", None)
+        async with state.opened():
+            assert await state.sessions.load("a", None) is None

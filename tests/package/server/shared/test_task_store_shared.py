@@ -1,0 +1,254 @@
+"""Stores of tasks, in memory and in an engine: versions, leases and fences, pages and expiry."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import msgspec
+import pytest
+
+from kit.engine import Engine
+from kit.limits import SetLimit
+from mcpgen_runtime import InvalidParamsError, SharedState, TaskRecord, TaskStore
+from mcpgen_runtime.errors import InternalError
+from mcpgen_runtime.runtime import task_store
+from mcpgen_runtime.server.shared import redis_tasks
+from package.server.shared.shared_servers import in_engine
+
+pytestmark = [pytest.mark.processes, pytest.mark.workers]
+
+REVISION = "2025-11-25"
+
+
+@pytest.fixture
+def store(state: SharedState) -> TaskStore:
+    store: TaskStore = state.tasks
+    return store
+
+
+@pytest.fixture
+def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases that run out at once."""
+    # No setting: all processes of a server have to use the same times.
+    monkeypatch.setattr(task_store, "LEASE_SECONDS", 0.05)
+    monkeypatch.setattr(redis_tasks, "_LEASE_MS", 50)
+
+
+def record_of(task_id: str = "t", **members: Any) -> TaskRecord:
+    """A new record."""
+    now = time.time()
+    members = {"owner": "", "ttl_ms": 60_000, "worker": "one", **members}
+    return TaskRecord(task_id=task_id, created=now, updated=now, poll_interval_ms=1, **members)
+
+
+@pytest.mark.requirement(
+    "tasks.transitions-from-working",
+    "tasks.transitions-from-input-required",
+    "tasks.terminal-is-final",
+    revisions=(REVISION,),
+)
+@pytest.mark.parametrize("end", ["completed", "failed", "cancelled"])
+async def test_a_task_ends_once(store: TaskStore, end: Any) -> None:
+    first = record_of()
+    await store.create(first)
+    asking = first.next_version(status="input_required", input_requests={"a": {"method": "x"}})
+    assert await store.change(asking)
+    assert not await store.change(first.next_version(status="completed"))  # of an older version
+    last = asking.next_version(status=end, result={"content": []})
+    assert await store.change(last)
+    for status in ("working", "input_required", "completed", "failed", "cancelled"):
+        assert not await store.change(last.next_version(status=status))
+    assert await store.renew(last) is None
+    assert await store.claim("t", "two") is None
+    assert await store.load("t") == last
+
+
+async def test_a_record_that_has_not_changed_is_the_one_before(store: TaskStore) -> None:
+    await store.create(record_of())
+    first = await store.load("t")
+    assert first is not None
+    assert await store.load("t", first) is first
+    changed = first.next_version(status="completed", result={})
+    assert await store.change(changed)
+    assert await store.load("t", first) == changed
+    assert await store.load("never", first) is None
+
+
+async def test_of_writers_at_once_one_ends_a_task(store: TaskStore) -> None:
+    ended: list[bool] = []
+    record = record_of()
+    await store.create(record)
+    async with anyio.create_task_group() as tasks:
+
+        async def end(number: int) -> None:
+            changed = record.next_version(status="completed", result={"number": number})
+            ended.append(await store.change(changed))
+
+        for number in range(20):
+            tasks.start_soon(end, number)
+    assert sorted(ended) == [False] * 19 + [True]
+
+
+async def test_a_task_is_claimed_once_its_lease_ran_out(
+    store: TaskStore, short_leases: None
+) -> None:
+    before = record_of()
+    await store.create(before)
+    assert await store.claim("t", "two") is None
+    assert await store.renew(before) == 1
+    assert await store.claim("never", "two") is None
+    claimed = None
+    with anyio.fail_after(5):
+        while claimed is None:
+            claimed = await store.claim("t", "two")
+    assert (claimed.worker, claimed.fence, claimed.version) == ("two", 2, 2)
+    assert await store.claim("t", "three") is None
+    # The process that had it wakes, and changes nothing.
+    assert await store.renew(before) is None
+    assert not await store.change(before.next_version(status="completed"))
+    stale = msgspec.structs.replace(before, version=3, status="completed")
+    assert not await store.change(stale)
+    assert await store.renew(claimed) == 2
+    assert await store.change(claimed.next_version(status="failed"))
+
+
+async def test_of_many_that_claim_a_task_one_gets_it(store: TaskStore, short_leases: None) -> None:
+    got: list[TaskRecord] = []
+    await store.create(record_of())
+    async with anyio.create_task_group() as tasks:
+
+        async def claim(number: int) -> None:
+            with anyio.fail_after(5):
+                while not got:
+                    claimed = await store.claim("t", str(number))
+                    got.extend([claimed] if claimed else [])
+                    await anyio.lowlevel.checkpoint()
+
+        for number in range(20):
+            tasks.start_soon(claim, number)
+    [claimed] = got
+    assert claimed.fence == 2
+
+
+@in_engine
+async def test_a_lease_that_nobody_took_can_be_renewed_late(
+    store: TaskStore, engine: Engine
+) -> None:
+    record = record_of()
+    await store.create(record)
+    engine.ask("DEL", "mcp:{tester}:lease:t")
+    assert await store.renew(record) == 1
+    assert await store.claim("t", "two") is None
+
+
+@pytest.mark.requirement("tasks.ttl-expiry-delete", "tasks.cleanup", revisions=(REVISION,))
+async def test_the_time_to_live_ends_everything(store: TaskStore) -> None:
+    record = record_of(owner="ada", ttl_ms=50)
+    await store.create(record)
+    with anyio.fail_after(5):
+        while await store.load("t") is not None:
+            await anyio.lowlevel.checkpoint()
+    assert not await store.change(record.next_version(status="completed"))
+    assert await store.renew(record) is None
+    assert (await store.page("ada", None, 10)).records == ()
+
+
+@pytest.mark.requirement("tasks.list-own-only", revisions=(REVISION,))
+async def test_pages_have_the_tasks_of_an_owner_in_order(store: TaskStore, kind: str) -> None:
+    for number in range(25):
+        owner = "bob" if number % 5 == 4 else "ada"
+        await store.create(record_of(f"t{number}", owner=owner))
+    ids: list[str] = []
+    cursor = None
+    sizes: list[int] = []
+    while True:
+        page = await store.page("ada", cursor, 8)
+        ids += [each.task_id for each in page.records]
+        sizes.append(len(page.records))
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert ids == [f"t{number}" for number in range(25) if number % 5 != 4]
+    assert sizes == [8, 8, 4]
+    for garbage in ("garbage", "", "\u0661", "x" * 5000, "0" * 15):
+        if kind == "redis" or garbage != "0" * 15:
+            with pytest.raises(InvalidParamsError):
+                await store.page("ada", garbage, 8)
+
+
+@in_engine
+async def test_a_record_that_is_too_large_is_refused(store: TaskStore, set_limit: SetLimit) -> None:
+    set_limit("pkg.server.shared.redis_tasks.RECORD_BYTES", 1000)
+    record = record_of()
+    await store.create(record)
+    with pytest.raises(InternalError, match="at most 1000 bytes"):
+        await store.change(record.next_version(status="completed", result={"a": "b" * 1000}))
+    assert await store.change(record.next_version(status="failed"))
+
+
+@in_engine
+async def test_tasks_that_expired_leave_the_list_of_their_owner(
+    store: TaskStore, engine: Engine
+) -> None:
+    await store.create(record_of("old", owner="ada", ttl_ms=1))
+    with anyio.fail_after(5):
+        while await store.load("old") is not None:
+            await anyio.lowlevel.checkpoint()
+    await store.create(record_of("new", owner="ada"))
+    [key] = [each for each in engine.ask("KEYS", "*tasks*").split() if "tasks" in each]
+    assert engine.ask("ZCARD", key) == ":1\r\n"
+    assert int(engine.ask("PTTL", key).strip(":\r\n")) > 0
+
+
+async def test_a_task_is_lost_until_it_ended(
+    store: TaskStore, kind: str, engine: Engine, short_leases: None
+) -> None:
+    kept, ended, other = (record_of(each) for each in ("kept", "ended", "other"))
+    for record in (kept, ended, other):
+        await store.create(record)
+    assert await store.change(ended.next_version(status="completed"))
+    lost: set[str] = set()
+    with anyio.fail_after(5):
+        while not lost:
+            renewed = anyio.current_time()
+            assert await store.renew(kept) is not None
+            page = await store.page(None, None, 10)
+            if anyio.current_time() - renewed < task_store.LEASE_SECONDS / 2:  # none is late
+                lost = {each.task_id for each in page.records}
+            await anyio.lowlevel.checkpoint()
+    assert lost == {"other"}
+    claimed = await store.claim("other", "two")
+    assert claimed is not None
+    assert await store.change(claimed.next_version(status="failed"))
+    assert await store.change(kept.next_version(status="cancelled"))
+    if kind == "redis":
+        assert engine.ask("EXISTS", "mcp:{tester}:leases") == ":0\r\n"
+    assert (await store.page(None, None, 10)).records == ()
+
+
+async def test_a_page_of_lost_tasks_is_bounded(store: TaskStore, short_leases: None) -> None:
+    for number in range(5):
+        await store.create(record_of(str(number)))
+    seen: list[int] = []
+    with anyio.fail_after(5):
+        while sum(seen) < 5:
+            page = await store.page(None, None, 2)
+            seen.append(len(page.records))
+            for record in page.records:
+                claimed = await store.claim(record.task_id, "two")
+                assert claimed is not None
+                assert await store.change(claimed.next_version(status="failed"))
+    assert max(seen) == 2
+
+
+@in_engine
+async def test_a_lost_task_that_expired_is_forgotten(
+    store: TaskStore, engine: Engine, short_leases: None
+) -> None:
+    await store.create(record_of(ttl_ms=20))
+    with anyio.fail_after(5):
+        while engine.ask("EXISTS", "mcp:{tester}:leases") == ":1\r\n":
+            assert (await store.page(None, None, 10)).records == ()

@@ -1,0 +1,273 @@
+"""A client over Streamable HTTP: what it posts, and what it takes for an answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from kit.http_script import (
+    Script,
+    connect_scripted,
+    discover_result,
+    error,
+    initialize_result,
+    log_message,
+    result,
+    says,
+)
+from kit.http_server import Asked, Handler, Reply
+from kit.rules import revision_fixture, revisions_holding
+from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
+
+pytestmark = pytest.mark.processes
+
+revision = revision_fixture(STREAMABLE)
+
+
+@pytest.mark.requirement(
+    "http.one-post-per-message",
+    "http.post-accept-both",
+    "http.post-content-type",
+    "http.post-body-forms-batch",
+    "http.post-body-single",
+    "http.post-body-request-or-notification",
+)
+async def test_each_message_is_its_own_post_that_accepts_both_kinds(revision: str) -> None:
+    async with connect_scripted(Script(revision)) as (client, server):
+        await client.list_tools()
+        await client.call_tool("echo", {})
+        await client.call_tool("echo", {"a": 1})
+    posts = [asked for asked in server.asked if asked.verb == "POST"]
+    assert [asked.what for asked in posts][-3:] == ["tools/list", "tools/call", "tools/call"]
+    for asked in posts:
+        assert asked.target == "/mcp"
+        accepted = {kind.strip() for kind in asked.fields["accept"].split(",")}
+        assert {"application/json", "text/event-stream"} <= accepted
+        assert asked.fields["content-type"] == "application/json"
+        assert isinstance(asked.message, dict)
+
+
+@pytest.mark.requirement("http.client-handles-both-types", "http-compat.implement-old-revision")
+async def test_the_opening_may_be_answered_on_a_stream(revision: str) -> None:
+    per_request = revision in PER_REQUEST
+    script = Script(revision, session=None if per_request else "abc")
+    members = discover_result(revision) if per_request else initialize_result(revision)
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.stream(**script.session_fields())
+        await reply.event(result(asked, **members))
+        await reply.end()
+
+    script.on["server/discover" if per_request else "initialize"] = handler
+    async with connect_scripted(script) as (client, server):
+        await client.list_tools()
+    asked = server.of("tools/list")[0]
+    assert asked.fields.get("mcp-session-id") == script.session
+
+
+@pytest.mark.requirement("http.utf8", "http.client-handles-both-types", "http.comments-ignored")
+async def test_json_and_streams_are_utf_8_though_nothing_says_so(revision: str) -> None:
+    text = "gr\u00fc\u00dfe \U0001f30d \u4e16\u754c"
+
+    def answer(asked: Asked) -> bytes:
+        message = result(asked, content=[{"type": "text", "text": text}])
+        return json.dumps(message, ensure_ascii=False).encode()
+
+    async def as_json(asked: Asked, reply: Reply) -> None:
+        await reply.json(answer(asked))
+
+    async def as_event(asked: Asked, reply: Reply) -> None:
+        begin, end = answer(asked).split(b'"id"')
+        await reply.stream()
+        await reply.part(b":\n\n: ping\r\ndata: " + begin + b"\n: a\n")
+        await reply.part(b'data: "id"' + end + b"\n\n: b\n")
+        await reply.end()
+
+    script = Script(revision)
+    script.once["tools/call"] = [as_json, as_event, as_json]
+    async with connect_scripted(script) as (client, server):
+        for _ in range(3):
+            assert (await client.call_tool("echo", {"text": text})).content[0].text == text
+    for asked in server.of("tools/call"):
+        assert json.loads(asked.body.decode())["params"]["arguments"] == {"text": text}
+    assert len(server.of("tools/call")) == 3
+
+
+EXPECTED = "expected the answer to tools/call"
+NO = b'{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}'
+
+
+@pytest.mark.parametrize(
+    ("handler", "kind", "text"),
+    [
+        pytest.param(
+            says(b"<html>", kind="text/html"), RemoteProtocolError, "text/html", id="a page"
+        ),
+        pytest.param(says(b"{}", kind=""), RemoteProtocolError, "no content type", id="no type"),
+        pytest.param(says(b"", 202, ""), RemoteProtocolError, "HTTP 202", id="accepted"),
+        pytest.param(says(b"{"), RemoteProtocolError, EXPECTED, id="no JSON"),
+        pytest.param(says(b""), RemoteProtocolError, EXPECTED, id="nothing"),
+        pytest.param(says(b'{"\xff"}'), RemoteProtocolError, EXPECTED, id="not UTF-8"),
+        pytest.param(
+            says(b'{"jsonrpc":"2.0","id":"other","result":{}}'),
+            RemoteProtocolError,
+            EXPECTED,
+            id="another id",
+        ),
+        pytest.param(
+            says(b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"why"}}'),
+            RemoteError,
+            "why",
+            id="an error without id",
+        ),
+        pytest.param(
+            says(b"over \n loaded", 503, "text/plain"),
+            HttpStatusError,
+            "over loaded",
+            id="overloaded",
+        ),
+        pytest.param(
+            says(NO.replace(b'"id":%s,', b""), 503),
+            HttpStatusError,
+            "HTTP 503",
+            id="an error without id in an outage",
+        ),
+        pytest.param(says(NO % b"null", 400), RemoteError, "no", id="refused with null as id"),
+        pytest.param(
+            says(NO % b'"x"', 400), HttpStatusError, "HTTP 400", id="refused with another id"
+        ),
+        pytest.param(says(NO % b"null", 401), HttpStatusError, "HTTP 401", id="no credentials"),
+        pytest.param(says(b"", 302), HttpStatusError, "HTTP 302", id="a redirect"),
+    ],
+)
+async def test_a_bad_answer_fails_its_call_and_no_other(
+    revision: str, handler: Handler, kind: type[McpError], text: str
+) -> None:
+    script = Script(revision)
+    script.once["tools/call"] = [handler]
+    async with connect_scripted(script) as (client, server):
+        with pytest.raises(kind, match=text) as caught:
+            await client.call_tool("echo", {})
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert type(caught.value) is kind
+    assert server.of("notifications/cancelled") == []
+
+
+async def test_a_refusal_that_is_a_json_rpc_error_is_the_answer(revision: str) -> None:
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked, -32602, "bad", why="so"), status=400)
+
+    script = Script(revision)
+    script.on["tools/call"] = handler
+    async with connect_scripted(script) as (client, _):
+        with pytest.raises(RemoteError) as caught:
+            await client.call_tool("echo", {})
+    assert (caught.value.code, caught.value.data) == (-32602, {"why": "so"})
+
+
+async def test_a_refusal_says_where_and_how_without_what_is_secret() -> None:
+    script = Script(SESSIONS[-1])
+    script.on["tools/call"] = says(b"down", status=503, kind="text/plain")
+    headers = {"Authorization": "Bearer verysecret"}
+    async with connect_scripted(script, headers=headers) as (client, server):
+        with pytest.raises(HttpStatusError) as caught:
+            await client.call_tool("echo", {})
+    assert (caught.value.status, caught.value.body) == (503, b"down")
+    doubt = "the server may or may not have worked on tools/call"
+    assert str(caught.value) == f"POST {server.url} answered HTTP 503 Test: down; {doubt}"
+
+
+async def answer_in_array(asked: Asked, reply: Reply) -> None:
+    """A log message and the answer, in an array."""
+    await reply.json([log_message("a"), result(asked)])
+
+
+@pytest.mark.parametrize("revision", revisions_holding("http.post-body-forms-batch"))
+async def test_an_answer_in_a_batch_is_taken_where_there_are_batches(revision: str) -> None:
+    heard: list[str] = []
+
+    class Handlers(ClientHandlers):
+        async def logging_message(self, params: Any, ctx: Any) -> None:
+            heard.append(params.data)
+
+    async def as_event(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event([log_message("b"), result(asked)])
+        await reply.end()
+
+    script = Script(revision)
+    script.once["tools/call"] = [answer_in_array, as_event]
+    async with connect_scripted(script, handlers=Handlers()) as (client, _):
+        for _ in range(2):
+            assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert heard == ["a", "b"]
+
+
+@pytest.mark.parametrize("revision", STREAMABLE[1:])
+async def test_an_array_is_no_answer_where_there_are_no_batches(revision: str) -> None:
+    script = Script(revision)
+    script.on["tools/call"] = answer_in_array
+    async with connect_scripted(script) as (client, _):
+        with pytest.raises(RemoteProtocolError, match=EXPECTED):
+            await client.call_tool("echo", {})
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_requests_of_a_server_on_a_stream_are_answered_by_a_post(revision: str) -> None:
+    class Handlers(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: Any) -> Any:
+            return {"roots": [{"uri": "file:///here"}]}
+
+    answered = anyio.Event()
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event({"jsonrpc": "2.0", "id": "s1", "method": "roots/list"})
+        await answered.wait()
+        await reply.event(result(asked))
+        await reply.end()
+
+    async def response(asked: Asked, reply: Reply) -> None:
+        await reply.whole(202)
+        answered.set()
+
+    script = Script(revision, session="abc")
+    script.on = {"tools/call": call, "response": response}
+    async with connect_scripted(script, handlers=Handlers()) as (client, server):
+        await client.call_tool("echo", {})
+    (post,) = server.of("response")
+    assert post.message["id"] == "s1"
+    assert post.message["result"]["roots"] == [{"uri": "file:///here"}]
+    assert post.fields["mcp-session-id"] == "abc"
+
+
+@pytest.mark.requirement("http.multiple-streams")
+async def test_calls_are_under_way_at_the_same_time(revision: str) -> None:
+    waiting: list[Asked] = []
+    all_there = anyio.Event()
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        waiting.append(asked)
+        if len(waiting) == 20:
+            all_there.set()
+        await reply.stream()
+        await all_there.wait()
+        await reply.event(result(asked, content=[{"type": "text", "text": str(asked.id)}]))
+        await reply.end()
+
+    script = Script(revision)
+    script.on["tools/call"] = call
+    texts: set[str] = set()
+    async with connect_scripted(script) as (client, _), anyio.create_task_group() as tasks:
+
+        async def one() -> None:
+            texts.add((await client.call_tool("echo", {})).content[0].text)
+
+        for _ in range(20):
+            tasks.start_soon(one)
+    assert len(texts) == 20

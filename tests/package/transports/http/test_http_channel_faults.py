@@ -1,0 +1,413 @@
+"""Servers that die and come back, networks that lose and double, and bytes that mean nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from kit import http_script
+from kit.faults import ONE_OF_EACH, Outcome
+from kit.http_script import Script, SseScript, log_message, result
+from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.rules import revision_fixture
+from kit.wire import SESSIONS, SSE_ONLY, STREAMABLE
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import (
+    ConnectFailedError,
+    McpError,
+    RequestTimeoutError,
+    ResponseLostError,
+)
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
+
+pytestmark = pytest.mark.processes
+
+revision = revision_fixture(STREAMABLE)
+
+PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01, longest_pause=0.01)
+scripted = partial(http_script.connect_scripted, timeouts=Timeouts(http=PAUSES))
+
+
+@pytest.fixture(params=["default", "httpx2"])
+async def library(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]]:
+    """Options of `connect` for each HTTP library: the one for the event loop, and the user's."""
+    if request.param == "default":
+        yield {}
+        return
+    async with httpx2.AsyncClient() as own:
+        yield {"http_client": own}
+
+
+class Mortal(Script):
+    """A server that knows no session of a former life."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(revision, "s" if revision in SESSIONS else None)
+        self.known: set[str] = set()
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        named = asked.fields.get("mcp-session-id")
+        if named is not None and named not in self.known:
+            await reply.whole(404)
+        else:
+            await super().__call__(asked, reply)
+
+    def session_fields(self) -> dict[str, str]:
+        fields = super().session_fields()
+        self.known.update(fields.values())
+        return fields
+
+
+async def revive(server: HttpServer) -> None:
+    """Start a server again once it is dead."""
+    await server.until_dead()
+    await server.start()
+
+
+async def test_a_server_that_was_started_again_serves_the_next_call(
+    revision: str, library: dict[str, Any]
+) -> None:
+    script = Mortal(revision)
+    async with scripted(script, **library) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+        server.kill()
+        with pytest.raises((ConnectFailedError, ResponseLostError)):
+            await client.call_tool("echo", {})
+        with pytest.raises(ConnectFailedError):
+            await client.call_tool("echo", {})
+        script.known.clear()
+        await revive(server)
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert len(server.of("initialize")) == (2 if revision in SESSIONS else 0)
+
+
+async def test_a_server_that_dies_loses_calls_and_gets_safe_requests_again(revision: str) -> None:
+    async def die(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(id="1-0")
+        script.known.clear()
+        server.kill()
+        await anyio.lowlevel.checkpoint()
+
+    script = Mortal(revision)
+    script.on["tools/call"] = die
+    script.once["tools/list"] = [die]
+    async with scripted(script) as (client, server), anyio.create_task_group() as tasks:
+        with pytest.raises(ResponseLostError):
+            await client.call_tool("echo", {})
+        await revive(server)
+        tasks.start_soon(revive, server)
+        with anyio.fail_after(20):
+            assert [tool.name for tool in await client.list_tools()] == ["echo"]
+    first, *_, last = server.of("tools/list")
+    assert first.id != last.id
+
+
+async def half_a_head(asked: Asked, reply: Reply) -> None:
+    await reply.raw(b"HTTP/1.1 200 OK\r\nContent-Ty")
+    await reply.gone()
+
+
+async def half_a_body(asked: Asked, reply: Reply) -> None:
+    await reply.head(200, {"Content-Type": "application/json", "Content-Length": "1000"})
+    await reply.raw(b'{"jsonrpc": "2.0",')
+    await reply.gone()
+
+
+async def half_an_event(asked: Asked, reply: Reply) -> None:
+    await reply.stream()
+    await reply.part(b'data: {"jsonrpc": "2.0",')
+    await reply.gone()
+
+
+halves = pytest.mark.parametrize("half", [half_a_head, half_a_body, half_an_event])
+
+
+@halves
+async def test_half_an_answer_and_then_silence_ends_with_the_timeout(
+    revision: str, half: Handler, library: dict[str, Any]
+) -> None:
+    script = Script(revision)
+    script.once["tools/call"] = [half]
+    async with scripted(script, **library) as (client, server):
+        with pytest.raises(RequestTimeoutError):
+            await client.call_tool("echo", {}, timeout=0.1)
+        await server.until_left()
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+
+
+@pytest.mark.parametrize("revision", ONE_OF_EACH)
+async def test_a_body_that_stands_still_is_lost_without_a_timeout(
+    revision: str, library: dict[str, Any]
+) -> None:
+    script = Script(revision)
+    script.once["tools/call"] = [half_a_body]
+    timeouts = Timeouts(silence=0.2, http=PAUSES)
+    async with scripted(script, timeouts=timeouts, **library) as (client, server):
+        with pytest.raises(ResponseLostError, match=r"made no progress for 0\.2 s"):
+            await client.call_tool("echo", {})
+        await server.until_left()
+
+
+@pytest.mark.parametrize("revision", SESSIONS[-1:])
+async def test_a_body_that_comes_slowly_is_not_lost(revision: str) -> None:
+    async def slow(asked: Asked, reply: Reply) -> None:
+        body = json.dumps(result(asked)).encode()
+        length = str(len(body))
+        await reply.head(200, {"Content-Type": "application/json", "Content-Length": length})
+        for at in range(0, len(body), len(body) // 4):
+            with anyio.move_on_after(0.15):
+                await reply.gone()
+            await reply.raw(body[at : at + len(body) // 4])
+
+    script = Script(revision)
+    script.on["tools/call"] = slow
+    async with scripted(script, timeouts=Timeouts(silence=0.45, http=PAUSES)) as (client, _):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+
+
+@pytest.mark.parametrize("revision", SESSIONS[-1:])
+async def test_a_body_that_drips_without_end_is_lost(revision: str) -> None:
+    async def dripping(asked: Asked, reply: Reply) -> None:
+        await reply.head(200, {"Content-Type": "application/json", "Content-Length": "100000"})
+        for _ in range(100_000):
+            await reply.raw(b" ")
+            with anyio.move_on_after(0.05):
+                await reply.gone()
+                return
+
+    script = Script(revision)
+    script.once["tools/call"] = [dripping]
+    timeouts = Timeouts(silence=5, body=0.3, http=PAUSES)
+    async with scripted(script, timeouts=timeouts) as (client, server):
+        with pytest.raises(ResponseLostError, match=r"the response body took more than 0\.3 s"):
+            await client.call_tool("echo", {})
+        await server.until_left()
+
+
+@pytest.mark.requirement("http.shutdown-by-close")
+@halves
+async def test_closing_does_not_wait_for_the_other_half(
+    revision: str, half: Handler, library: dict[str, Any]
+) -> None:
+    script, outcome = Script(revision), Outcome()
+    script.on["tools/call"] = half
+    async with scripted(script, **library) as (client, server), anyio.create_task_group() as tasks:
+        tasks.start_soon(outcome.run, partial(client.call_tool, "echo", {}))
+        await server.until("tools/call")
+        with anyio.fail_after(5):
+            await client.close()
+        await outcome.failed()
+        await server.until_left()
+
+
+async def test_a_cancelled_call_closes_its_connection(
+    revision: str, library: dict[str, Any]
+) -> None:
+    script = Script(revision)
+    script.on["tools/call"] = half_an_event
+    async with scripted(script, **library) as (client, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "echo", {})
+            await server.until("tools/call")
+            tasks.cancel_scope.cancel()
+        await server.until_left()
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_an_accepted_notification_keeps_its_connection(
+    revision: str, library: dict[str, Any]
+) -> None:
+    async def accept(asked: Asked, reply: Reply) -> None:
+        await reply.whole(202, b"accepted")
+
+    name = "notifications/roots/list_changed"
+    script = Script(revision)
+    script.on[name] = accept
+    able = {"roots": {"listChanged": True}}
+    async with scripted(script, capabilities=able, **library) as (client, server):
+        await server.until("GET")
+        for _ in range(5):
+            await client.notify(name)
+        assert server.connections <= 2  # that of GET may be another one
+
+
+async def test_a_proxy_that_buffers_to_the_end_only_delays(revision: str) -> None:
+    heard: list[float] = []
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        token = asked.message["params"]["_meta"]["progressToken"]
+        params = {"progressToken": token, "progress": 1}
+        note = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+        events = (b"data: %b\n\n" % json.dumps(each).encode() for each in (note, result(asked)))
+        await reply.whole(200, b"".join(events), Content_Type="text/event-stream")
+
+    script = Script(revision)
+    script.on["tools/call"] = call
+    async with scripted(script) as (client, _):
+        await client.call_tool("echo", {}, on_progress=lambda done, *_: heard.append(done))
+    assert heard == [1]
+
+
+async def test_duplicated_responses_are_handled_once(revision: str) -> None:
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        for _ in range(3):
+            await reply.event(result(asked))
+        await reply.end()
+
+    script = Script(revision)
+    script.on["tools/call"] = call
+    async with scripted(script) as (client, server):
+        for _ in range(3):
+            assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert len(server.of("tools/call")) == 3
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_events_that_a_proxy_drops_are_resumed(revision: str) -> None:
+    """Each connection breaks after some bytes; the server repeats what comes after an event."""
+    heard: list[Any] = []
+
+    class Handlers(ClientHandlers):
+        async def logging_message(self, params: Any, ctx: Any) -> None:
+            heard.append(params.data)
+
+    noise = random.Random(revision)
+    events: list[bytes] = []
+
+    async def some(reply: Reply, after: int) -> None:
+        await reply.stream()
+        left = b"".join(events[after:])
+        at = noise.randrange(len(events[after]), len(left) + 1)
+        await reply.part(left[:at])
+        await (reply.end() if at == len(left) else reply.cut())
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        messages = [*map(log_message, range(20)), result(asked)]
+        for number, message in enumerate(messages):
+            events.append(b"id: %d\ndata: %b\n\n" % (number, json.dumps(message).encode()))
+        await some(reply, 0)
+
+    async def get(asked: Asked, reply: Reply) -> None:
+        last = asked.fields.get("last-event-id")
+        if last is None:
+            await reply.whole(405)
+        else:
+            await some(reply, int(last) + 1)
+
+    script = Script(revision)
+    script.on = {"tools/call": call, "GET": get}
+    async with scripted(script, handlers=Handlers()) as (client, _):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert heard == list(range(20))
+
+
+def garbage(noise: random.Random) -> bytes:
+    """Bytes that look more or less like what could come."""
+    pieces = [b"data: ", b"id: 1\n", b"\n\n", b"event: message\n", b"retry: 1\n", b":", b"\r", b"{"]
+    pieces += [b'{"jsonrpc":"2.0"', b'"id":', b"[]", b"null", b"\0", b"\xff\xfe", b'"result":{}}']
+    pieces += [
+        b'data: {"jsonrpc":"2.0","id":1,"method":"ping"}\n\n',
+        b"event: endpoint\ndata: x\n\n",
+    ]
+    return b"".join(
+        noise.choice(pieces) if noise.random() < 0.8 else noise.randbytes(noise.randrange(20))
+        for _ in range(noise.randrange(40))
+    )
+
+
+def noisy(noise: random.Random) -> Handler:
+    """A handler whose response is garbage, in one of several places."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        data, text = garbage(noise), garbage(noise).decode("latin-1")
+        match noise.randrange(5):
+            case 0:
+                await reply.stream()
+                await reply.part(data)
+                await (reply.end() if noise.random() < 0.5 else reply.cut())
+            case 1:
+                await reply.json(data, status=noise.choice([200, 202, 400, 404, 500]))
+            case 2:
+                await reply.raw(data)
+                await reply.cut()
+            case 3:
+                fields = {text: garbage(noise).decode("latin-1")}
+                await reply.head(200, {"Content-Type": "application/json", **fields})
+                await reply.cut()
+            case _:
+                kind = text.replace("\r", "").replace("\n", "")
+                await reply.whole(200, data, Content_Type=kind)
+
+    return handler
+
+
+def check_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_garbage_fails_calls_readably_and_never_hangs(
+    revision: str, seed: int, library: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    noise = random.Random(f"{revision} {seed}")
+    script = Script(revision)
+    timeouts = Timeouts(retries=(0.0,), http=PAUSES)
+    async with scripted(script, timeouts=timeouts, **library) as (client, _):
+        for what in ("tools/call", "tools/list", "GET"):
+            script.on[what] = noisy(noise)
+        for _ in range(10):
+            for call in (client.list_tools, lambda: client.call_tool("echo", {})):
+                with suppress(McpError):
+                    await call()
+        script.on.clear()
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    check_no_error(caplog)
+
+
+@pytest.mark.parametrize("revision", SSE_ONLY)
+@pytest.mark.parametrize("seed", range(4))
+async def test_garbage_on_the_one_stream_is_passed_over(
+    revision: str, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    noise = random.Random(f"{revision} {seed}")
+    script = SseScript(revision)
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.whole(202)
+        assert script.stream is not None
+        for _ in range(noise.randrange(5)):
+            await script.stream.part(garbage(noise) + b"\n\n")
+        await script.say(result(asked))
+
+    script.on["tools/call"] = call
+    async with scripted(script) as (client, _):
+        for _ in range(30):
+            assert (await client.call_tool("echo", {})).content[0].text == "done"
+    check_no_error(caplog)
+
+
+@pytest.mark.parametrize("revision", [*STREAMABLE, *SSE_ONLY])
+@pytest.mark.parametrize("seed", range(6))
+async def test_garbage_fails_the_opening_readably(
+    revision: str, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    noise = random.Random(f"{revision} {seed}")
+    script = (SseScript if revision in SSE_ONLY else Script)(revision)
+    for what in ("server/discover", "initialize", "notifications/initialized", "GET"):
+        script.on[what] = noisy(noise)
+    timeouts = Timeouts(probe=0.5, opening=2, http=PAUSES)
+    with suppress(McpError):
+        async with scripted(script, revision=noise.choice([None, revision]), timeouts=timeouts):
+            pass
+    check_no_error(caplog)

@@ -1,0 +1,356 @@
+"""Listening over HTTP: by the stream of a POST, or by that of a session; and whether it lives.
+
+Source: basic/patterns/subscriptions, basic/transports/streamable-http (2026-07-28);
+basic/utilities/ping (to 2025-11-25).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import pytest
+
+from kit import http_script
+from kit.http_script import Script, error, result, says
+from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.rules import revision_fixture
+from kit.wire import (
+    ACKNOWLEDGED,
+    CHANGED,
+    HANDSHAKE,
+    LISTEN,
+    PER_REQUEST,
+    SESSIONS,
+    UPDATED,
+    facts,
+    stream_message,
+    tag,
+)
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
+from mcpgen_runtime.errors import (
+    HttpStatusError,
+    RemoteError,
+    RequestTimeoutError,
+    ResponseLostError,
+    TransportError,
+)
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
+from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy
+
+pytestmark = [pytest.mark.processes, pytest.mark.on_asyncio]
+
+TOOLS_CHANGED = CHANGED["toolsListChanged"]
+AT_ONCE = (0.0, 0.0, 0.0)
+FOR_A_WHILE = (0.05,) * 100
+IDLE = 0.1
+
+per_request = pytest.mark.parametrize("revision", PER_REQUEST)
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+revision = revision_fixture((*SESSIONS, *PER_REQUEST))
+
+SOON = Timeouts(http=HttpTimeouts(first_pause=0.01, longest_pause=0.01))
+scripted = partial(http_script.connect_scripted, timeouts=SOON)
+
+
+class Listened(Script):
+    """A server that holds streams open: one of each session, and those of subscriptions.
+
+    Attributes:
+        streams: The streams, with the request for each.
+        until_cut: Set for the streams of `break_later` to break.
+    """
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(revision, "s" if revision in SESSIONS else None)
+        self.streams: list[tuple[Asked, Reply]] = []
+        self.until_cut = anyio.Event()
+        self.kind = "GET" if revision in SESSIONS else LISTEN
+        self.on[self.kind] = self.keep_open
+
+    async def keep_open(self, asked: Asked, reply: Reply) -> None:
+        """Begin a stream, and keep it open until the client goes."""
+        await self.begin(asked, reply)
+        await reply.gone()
+
+    async def break_later(self, asked: Asked, reply: Reply) -> None:
+        """Begin a stream that will break."""
+        await self.begin(asked, reply)
+        await self.until_cut.wait()
+        await reply.cut()
+
+    async def begin(self, asked: Asked, reply: Reply) -> None:
+        """Begin a stream; agree to all that a subscription wants."""
+        self.streams.append((asked, reply))
+        await reply.stream()
+        if asked.what == LISTEN:
+            wanted = asked.message["params"]["notifications"]
+            await self.tell(ACKNOWLEDGED, notifications=wanted)
+
+    async def tell(self, method: str = TOOLS_CHANGED, **params: Any) -> None:
+        """Tell the last stream something; that the tools have changed by default."""
+        asked, reply = self.streams[-1]
+        if self.revision in SESSIONS:
+            await reply.event({"jsonrpc": "2.0", "method": method})
+        else:
+            await reply.event(stream_message(self.revision, method, asked.id, **params))
+
+
+@pytest.mark.requirement("subscriptions.cancel-http", "subscriptions.client-demultiplexes")
+@per_request
+async def test_a_subscription_is_a_stream_that_closing_alone_ends(revision: str) -> None:
+    script = Listened(revision)
+    async with scripted(script) as (client, server):
+        async with client.listen(tools=True) as first:
+            async with client.listen(uris=["memo://one"]) as second:
+                await script.tell(UPDATED, uri="memo://one")
+                assert await anext(second) == ResourceUpdated("memo://one")
+            await server.until_left(1)
+            script.streams.pop()
+            await script.tell()
+            assert await anext(first) == ToolsChanged()
+        await server.until_left(2)
+        await client.list_tools()
+    assert server.order() == ["server/discover", LISTEN, LISTEN, "tools/list"]
+    for asked in server.of(LISTEN):
+        assert asked.fields[str(facts(revision).headers.method).lower()] == LISTEN
+
+
+@per_request
+async def test_a_stream_that_the_server_ends_well_ends_the_iteration(revision: str) -> None:
+    async def listen(asked: Asked, reply: Reply) -> None:
+        await script.begin(asked, reply)
+        await script.tell()
+        end = {"resultType": "complete", "_meta": {tag(revision): asked.id}}
+        await reply.event({"jsonrpc": "2.0", "id": asked.id, "result": end})
+        await reply.end()
+
+    script = Listened(revision)
+    script.on[LISTEN] = listen
+    async with scripted(script) as (client, server), client.listen(tools=True) as changes:
+        assert [change async for change in changes] == [ToolsChanged()]
+    assert server.order().count(LISTEN) == 1
+
+
+@pytest.mark.requirement("subscriptions.unexpected-end")
+@pytest.mark.parametrize("end", [Reply.cut, Reply.end], ids=["cut", "ended without a result"])
+@per_request
+async def test_a_stream_that_breaks_is_asked_for_again_under_a_new_id(
+    revision: str, end: Any
+) -> None:
+    async def listen(asked: Asked, reply: Reply) -> None:
+        await script.begin(asked, reply)
+        await end(reply)
+
+    script = Listened(revision)
+    script.once[LISTEN] = [listen, listen]
+    async with scripted(script) as (client, server):
+        async with client.listen(tools=True, retry_seconds=AT_ONCE) as changes:
+            assert await anext(changes) == ListeningAgain()
+            assert await anext(changes) == ListeningAgain()
+            await script.tell()
+            assert await anext(changes) == ToolsChanged()
+        asked = server.of(LISTEN)
+    assert len({each.id for each in asked}) == 3
+    assert [each.message["params"]["notifications"] for each in asked] == [
+        {"toolsListChanged": True}
+    ] * 3
+
+
+@pytest.mark.requirement("subscriptions.pattern-mandatory")
+@per_request
+async def test_a_server_without_subscriptions_is_asked_once(revision: str) -> None:
+    async def unknown(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked, -32601), 404)
+
+    script = Listened(revision)
+    script.once[LISTEN] = [unknown, says(b"", 403)]
+    async with scripted(script) as (client, server):
+        for refusal in (RemoteError, HttpStatusError):
+            with pytest.raises(refusal):
+                async with client.listen(tools=True):
+                    pytest.fail("it was refused")
+        assert len(server.of(LISTEN)) == 2
+
+
+async def test_a_server_that_starts_again_is_listened_to_again(revision: str) -> None:
+    script = Listened(revision)
+    async with (
+        scripted(script) as (client, server),
+        client.listen(tools=True, retry_seconds=FOR_A_WHILE) as changes,
+    ):
+        await server.until(script.kind)
+        server.kill()
+        await server.until_dead()
+        await server.start()
+        with anyio.fail_after(10):
+            assert await anext(changes) == ListeningAgain()
+        await script.tell()
+        assert await anext(changes) == ToolsChanged()
+
+
+async def test_a_server_that_stays_away_is_an_error_of_the_iteration(revision: str) -> None:
+    script = Listened(revision)
+    async with scripted(script) as (client, server):
+        async with client.listen(tools=True, retry_seconds=AT_ONCE) as changes:
+            await server.until(script.kind)
+            server.kill()
+            with anyio.fail_after(10), pytest.raises(TransportError):
+                await anext(changes)
+        await server.start()
+        await client.list_tools()
+
+
+@asynccontextmanager
+async def listening_through_proxy(
+    script: Listened, retry_seconds: tuple[float, ...]
+) -> AsyncIterator[tuple[Any, FaultyProxy]]:
+    """The changes that a client behind a proxy hears of, over a line that is dead from now on."""
+    async with (
+        HttpServer(script) as server,
+        FaultyProxy(urlsplit(server.url).port or 0) as proxy,
+        connect(proxy.url, revision=script.revision, timeouts=SOON) as client,
+        client.listen(tools=True, idle_seconds=IDLE, retry_seconds=retry_seconds) as changes,
+    ):
+        await server.until(script.kind)
+        proxy.plan = lambda asked: Fault(up=0, then="silence")
+        yield changes, proxy
+
+
+@pytest.mark.slow
+async def test_a_server_behind_a_dead_line_is_an_error(revision: str) -> None:
+    async with listening_through_proxy(Listened(revision), FOR_A_WHILE[:4]) as (changes, _):
+        with anyio.fail_after(10), pytest.raises((TransportError, RequestTimeoutError)):
+            await anext(changes)
+
+
+@pytest.mark.slow
+async def test_a_line_that_carries_again_is_listened_on_again(revision: str) -> None:
+    async def mend(proxy: FaultyProxy) -> None:
+        await proxy.struck(2)
+        proxy.plan = lambda asked: FAULTLESS
+
+    script = Listened(revision)
+    async with (
+        listening_through_proxy(script, FOR_A_WHILE) as (changes, proxy),
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(mend, proxy)
+        with anyio.fail_after(10):
+            assert await anext(changes) == ListeningAgain()
+            await script.tell()
+            assert await anext(changes) == ToolsChanged()
+
+
+@sessions
+@pytest.mark.parametrize("status", [503, 409])
+async def test_a_session_stream_that_is_reopened_is_listened_to_again(
+    revision: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    script = Listened(revision)
+    script.once["GET"] = [script.break_later, *[says(b"", status)] * 3]
+    async with scripted(script) as (client, server):
+        await server.until("GET")
+        async with client.listen(tools=True, retry_seconds=FOR_A_WHILE) as changes:
+            script.until_cut.set()
+            with anyio.fail_after(10):
+                assert await anext(changes) == ListeningAgain()
+                await script.tell()
+                assert await anext(changes) == ToolsChanged()
+    assert caplog.text.count("the stream of events is gone") == 3
+
+
+@sessions
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(503, HttpStatusError), (405, HttpStatusError), (409, ResponseLostError)],
+)
+async def test_a_session_stream_that_is_not_reopened_ends_listening(
+    revision: str, status: int, kind: type[TransportError]
+) -> None:
+    script = Listened(revision)
+    script.once["GET"] = [script.break_later]
+    script.on["GET"] = says(b"", status)
+    async with scripted(script) as (client, server):
+        await server.until("GET")
+        async with client.listen(tools=True, retry_seconds=FOR_A_WHILE[:4]) as changes:
+            script.until_cut.set()
+            with anyio.fail_after(10), pytest.raises(kind, match=f"HTTP {status}"):
+                await anext(changes)
+        with pytest.raises(kind):
+            async with client.listen(tools=True):
+                pytest.fail("nothing can be heard")
+        await client.list_tools()
+
+
+@pytest.mark.slow
+@sessions
+async def test_a_session_without_a_stream_is_listened_to_as_before(revision: str) -> None:
+    async def changes_first(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event({"jsonrpc": "2.0", "method": TOOLS_CHANGED})
+        await reply.event(result(asked))
+        await reply.end()
+
+    async def call() -> None:
+        await server.until("ping", times=2)
+        script.on["tools/list"] = changes_first
+        await client.list_tools()
+
+    script = Script(revision, "s")
+    async with (
+        scripted(script) as (client, server),
+        client.listen(tools=True, idle_seconds=4 * IDLE) as changes,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(call)
+        with anyio.fail_after(10):
+            assert await anext(changes) == ToolsChanged()
+
+
+def sign_of_life(revision: str) -> str:
+    return "ping" if revision in HANDSHAKE else "server/discover"
+
+
+async def refuse_method(asked: Asked, reply: Reply) -> None:
+    await reply.json(error(asked, -32601))
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ping.either-side")
+@pytest.mark.parametrize("answer", [None, refuse_method, says(b"what?", 400)])
+async def test_any_answer_is_a_sign_of_life(revision: str, answer: Handler | None) -> None:
+    async def change() -> None:
+        await server.until(asked, times=2)
+        await script.tell()
+
+    script, asked = Listened(revision), sign_of_life(revision)
+    async with (
+        scripted(script) as (client, server),
+        client.listen(tools=True, idle_seconds=4 * IDLE) as changes,  # an answer may take as long
+        anyio.create_task_group() as tasks,
+    ):
+        if answer is not None:
+            script.on[asked] = answer
+        tasks.start_soon(change)
+        with anyio.fail_after(10):
+            assert await anext(changes) == ToolsChanged()
+
+
+async def test_a_subscription_that_nobody_waits_for_asks_nothing(revision: str) -> None:
+    async with (
+        scripted(Listened(revision)) as (client, server),
+        client.listen(tools=True, idle_seconds=0.01),
+    ):
+        before = server.order().count(sign_of_life(revision))
+        await client.list_tools()
+        await client.list_tools()
+        assert server.order().count(sign_of_life(revision)) == before

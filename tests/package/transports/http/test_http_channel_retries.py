@@ -1,0 +1,616 @@
+"""Servers and proxies that refuse for a while: what is sent again, when, and what fails how.
+
+All runs are on a virtual clock, against servers in memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import anyio
+import pytest
+
+from kit.faults import ONE_OF_EACH
+from kit.http_script import Script, error, initialize_result, result, says
+from kit.http_server import Asked, Handler, Reply
+from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
+from kit.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
+from mcpgen_runtime import ClientLimits, ListeningAgain, Timeouts, connect
+from mcpgen_runtime.errors import (
+    NOT_BEGUN,
+    HttpStatusError,
+    McpError,
+    RemoteError,
+    RequestTimeoutError,
+    ResponseLostError,
+)
+from mcpgen_runtime.framing.sse import encode_event
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime.transports.http.http_client import retry_seconds
+
+pytestmark = pytest.mark.processes
+
+OUTAGES = (429, 502, 503, 504)
+TOOLS = [
+    {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations}
+    for name, annotations in (
+        ("reads", {"readOnlyHint": True}),
+        ("sets", {"idempotentHint": True}),
+        ("adds", {"readOnlyHint": False, "idempotentHint": False}),
+        ("unknown", {}),
+    )
+]
+DOUBT = "the server may or may not have worked on"
+Call: TypeAlias = Callable[[Any], Awaitable[Any]]
+
+each = pytest.mark.parametrize("revision", ONE_OF_EACH)
+
+
+def refuse(status: int, **fields: str) -> Handler:
+    """A handler that refuses as a proxy does."""
+    return says(b"<html>Bad Gateway", status, "text/html", **fields)
+
+
+def fail(message: str, status: int, fields: dict[str, str], *, id: bool, **data: Any) -> Handler:
+    """A handler that refuses by an error of JSON-RPC."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked if id else None, -32603, message, **data), status, **fields)
+
+    return handler
+
+
+def not_begun(retry_after: str = "1", *, id: bool = False) -> Handler:
+    """A handler that refuses a message without having begun it."""
+    return fail("too much at once", 503, {"Retry_After": retry_after}, id=id, **NOT_BEGUN)
+
+
+def in_outage(status: int, **fields: str) -> Handler:
+    """A handler that refuses a request by its id, as a server that ends does."""
+    return fail("the server is ending", status, fields, id=True)
+
+
+def given_up(begun: bool | None) -> Handler:
+    """A handler that has given up the work on a request."""
+    return fail("it ended; it may have been acted on", 200, {}, id=True, begun=begun)
+
+
+async def break_off(asked: Asked, reply: Reply) -> None:
+    """A handler that ends the connection, as HAProxy does for a process that was killed."""
+    raise ResponseLostError("the worker was killed")
+
+
+class Times(Script):
+    """A server with some tools that records when requests come.
+
+    Attributes:
+        times: The times of the requests of each kind.
+    """
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(revision, "s")
+        self.times: dict[str, list[float]] = {}
+        self.on["tools/list"] = self._list
+
+    async def __call__(self, asked: Asked, reply: Reply) -> None:
+        self.times.setdefault(asked.what, []).append(anyio.current_time())
+        await super().__call__(asked, reply)
+
+    def pauses(self, what: str) -> list[float]:
+        """The seconds between requests of a kind."""
+        return [round(after - before, 3) for before, after in pairwise(self.times.get(what, []))]
+
+    async def _list(self, asked: Asked, reply: Reply) -> None:
+        await reply.json(result(asked, tools=TOOLS, ttlMs=0, cacheScope="private"))
+
+
+def use(
+    script: Script, monkeypatch: pytest.MonkeyPatch, call: Call, *, lists: bool = True, **how: Any
+) -> Any:
+    """Connect to a server and use the client, on a virtual clock; the value or the error."""
+    reach(script, monkeypatch)
+
+    async def main() -> Any:
+        try:
+            async with connect(URL, **{"revision": script.revision, **how}) as client:
+                if lists:
+                    await client.list_tools()
+                return await call(client)
+        except McpError as failure:
+            return failure
+
+    return simulate("asyncio", 0, main)
+
+
+def tool(name: str) -> Call:
+    """A call of a tool."""
+    return lambda client: client.call_tool(name)
+
+
+SAFE: dict[str, tuple[Call, str]] = {
+    "reads": (tool("reads"), "tools/call"),
+    "sets": (tool("sets"), "tools/call"),
+    "resource": (lambda client: client.read_resource("x://a"), "resources/read"),
+    "prompt": (lambda client: client.get_prompt("p"), "prompts/get"),
+}
+UNSAFE: dict[str, tuple[Call, str]] = {
+    "adds": (tool("adds"), "tools/call"),
+    "unknown": (tool("unknown"), "tools/call"),
+    "custom": (lambda client: client.request_raw("acme/pay", {}), "acme/pay"),
+}
+SENT = SAFE | UNSAFE
+DONE = None
+
+
+@pytest.mark.parametrize(
+    ("name", "answers", "pauses", "outcome"),
+    [
+        *(
+            pytest.param(name, [refuse(502)] * 2, [0.0, 0.5], DONE, id=f"{name} survives an outage")
+            for name in SAFE
+        ),
+        *(
+            pytest.param(
+                name, [refuse(502)], [], f"HTTP 502.*; {DOUBT} {SENT[name][1]}$", id=f"{name} fails"
+            )
+            for name in UNSAFE
+        ),
+        *(
+            pytest.param(name, [break_off] * 2, [0.0, 0.5], DONE, id=f"{name} after broken lines")
+            for name in SAFE
+        ),
+        pytest.param("adds", [break_off], [], "was killed", id="adds fails with its line"),
+        pytest.param(
+            "reads", [break_off] * 9, [0.0, 0.5, 1.0, 2.0], "was killed", id="broken for long"
+        ),
+        *(
+            pytest.param("reads", [refuse(status)], [0.0], DONE, id=f"HTTP {status} passes")
+            for status in OUTAGES
+        ),
+        *(
+            pytest.param(
+                "reads", [refuse(status)], [], f"HTTP {status}[^;]*$", id=f"HTTP {status} is final"
+            )
+            for status in (400, 403, 409, 500, 501, 505)
+        ),
+        *(
+            pytest.param(
+                "reads",
+                [refuse(status, Retry_After=value)],
+                pauses,
+                DONE if pauses else f"HTTP {status}",
+                id=f"Retry-After {value} of HTTP {status}",
+            )
+            for status in (429, 503)
+            for value, pauses in [
+                ("7", [7.0]),
+                ("0", [0.1]),
+                ("60", [60.0]),
+                ("soon", [0.0]),
+                ("-3", [0.0]),
+                ("61", list[float]()),
+            ]
+        ),
+        *(
+            pytest.param(
+                name, [not_begun("2", id=id)] * 7, [2.0] * 7, DONE, id=f"{name} not begun, {id=}"
+            )
+            for name in SENT
+            for id in (False, True)
+        ),
+        pytest.param(
+            "adds",
+            [not_begun("25")] * 9,
+            [25.0, 25.0],
+            "^(?!.*may or may not).* answered HTTP 503",
+            id="never begun for a minute",
+        ),
+        pytest.param("adds", [not_begun("61", id=True)], [], "too much", id="not begun for longer"),
+        *(
+            pytest.param("reads", [in_outage(status)], [0.0], DONE, id=f"ending by {status}, safe")
+            for status in (502, 503)
+        ),
+        *(
+            pytest.param(
+                "adds",
+                [in_outage(status)],
+                [],
+                f"the server is ending; {DOUBT} tools/call",
+                id=f"ending by {status}, not safe",
+            )
+            for status in (502, 503)
+        ),
+        pytest.param("reads", [given_up(True)], [0.0], DONE, id="given up, safe"),
+        pytest.param("adds", [given_up(True)], [], "it ended", id="given up, not safe"),
+        pytest.param("reads", [given_up(None)], [], "it ended", id="failed, safe"),
+    ],
+)
+@each
+def test_a_request_is_sent_again_after_refusals_where_that_is_safe(
+    revision: str,
+    name: str,
+    answers: list[Handler],
+    pauses: list[float],
+    outcome: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call, method = SENT[name]
+    script = Times(revision)
+    script.once[method] = list(answers)
+    ended = use(script, monkeypatch, call)
+    assert script.pauses(method) == pauses
+    if outcome is DONE:
+        assert not isinstance(ended, Exception), ended
+    else:
+        with pytest.raises(
+            (HttpStatusError, RemoteError, ResponseLostError), match=f"(?s){outcome}"
+        ):
+            raise ended
+
+
+@pytest.mark.parametrize(
+    ("refusal", "timeouts", "pauses"),
+    [
+        (refuse(502), Timeouts(retries=(1.0, 2.0)), [1.0, 2.0]),
+        (not_begun("2"), Timeouts(http=HttpTimeouts(refused=5)), [2.0, 2.0]),
+    ],
+    ids=["an outage", "a full server"],
+)
+@each
+def test_refusals_that_last_are_an_error_after_some_attempts(
+    revision: str,
+    refusal: Handler,
+    timeouts: Timeouts,
+    pauses: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Times(revision)
+    script.on["tools/call"] = refusal
+    outcome = use(script, monkeypatch, tool("reads"), timeouts=timeouts)
+    assert isinstance(outcome, HttpStatusError)
+    assert script.pauses("tools/call") == pauses
+
+
+def test_a_date_is_a_pause_too() -> None:
+    now = datetime(2026, 7, 28, 12, 0, 0, tzinfo=UTC)
+    for seconds, pause in ((90, 90.0), (0, 0.0), (-5, 0.0)):
+        date = format_datetime(now + timedelta(seconds=seconds), usegmt=True)
+        assert retry_seconds(date, now) == pause
+    assert retry_seconds("Tue, 28 Jul 2026 12:00:09", now) == 9.0
+    assert retry_seconds(" 12 ", now) == 12.0
+    for absent in (None, "", "1.5", "\u0661", "Tue, 99 Jul 2026", "x" * 5000):
+        assert retry_seconds(absent, now) is None
+
+
+@pytest.mark.parametrize(("name", "again"), [("reads", True), ("adds", False)])
+@each
+def test_an_unlisted_tool_is_listed_before_it_is_called_again(
+    revision: str, name: str, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Times(revision)
+    script.once["tools/call"] = [refuse(502)]
+    outcome = use(script, monkeypatch, tool(name), lists=False)
+    assert isinstance(outcome, HttpStatusError) is not again
+    assert len(script.times["tools/list"]) == 1
+
+
+@each
+def test_a_refusal_for_an_hour_keeps_no_other_request(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def call_twice(client: Any) -> float:
+        with pytest.raises(HttpStatusError):
+            await client.call_tool("adds")
+        before = anyio.current_time()
+        await client.call_tool("adds")
+        return anyio.current_time() - before
+
+    script = Times(revision)
+    script.once["tools/call"] = [not_begun("3600")]
+    assert use(script, monkeypatch, call_twice) == 0
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+@pytest.mark.parametrize(
+    ("method", "refusals", "pauses"),
+    [
+        ("initialize", [not_begun()] * 3, [1.0] * 3),
+        ("notifications/initialized", [not_begun()] * 3, [1.0] * 3),
+        *(("notifications/initialized", [refuse(status)], [0.0]) for status in OUTAGES),
+    ],
+)
+def test_a_session_is_opened_after_refusals(
+    revision: str,
+    method: str,
+    refusals: list[Handler],
+    pauses: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Times(revision)
+    script.once[method] = list(refusals)
+    assert not isinstance(use(script, monkeypatch, tool("adds")), Exception)
+    assert script.pauses(method) == pauses
+
+
+async def agreed(client: Any) -> str:
+    """The revision of an open client."""
+    return str(client.revision)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "pauses", "opening"),
+    [
+        pytest.param([break_off] * 2, [0.0, 0.5], 60, id="broken connections"),
+        *(
+            pytest.param(
+                [kind(status), kind(status, Retry_After="7"), kind(status)],
+                [0.0, 7.0, 1.0],
+                60,
+                id=f"HTTP {status} of {of}",
+            )
+            for status in OUTAGES
+            for kind, of in ((refuse, "a proxy"), (in_outage, "a server that ends"))
+        ),
+        pytest.param([not_begun("8")] * 3, [8.0] * 3, 60, id="a full server is no silence"),
+        pytest.param([refuse(503, Retry_After="61")] * 99, [], 60, id="too long a pause"),
+        pytest.param([refuse(503, Retry_After="20")] * 99, [20.0], 30, id="no time is left"),
+        pytest.param([refuse(503, Retry_After="7")] * 99, [7.0] * 4, 60, id="it lasts"),
+    ],
+)
+@pytest.mark.parametrize("both", [False, True])
+@each
+def test_a_connection_is_opened_after_refusals(
+    revision: str,
+    both: bool,
+    refusals: list[Handler],
+    pauses: list[float],
+    opening: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Times(revision)
+    method = "initialize" if revision in SESSIONS else "server/discover"
+    script.once[method] = list(refusals)
+    how = {"revision": None if both else revision, "timeouts": Timeouts(opening=opening)}
+    outcome = use(script, monkeypatch, agreed, lists=False, **how)
+    assert script.pauses(method) == pauses
+    assert ("initialize" in script.times) is (method == "initialize")
+    if len(refusals) == 99:
+        assert isinstance(outcome, HttpStatusError)
+        assert outcome.status == 503
+    else:
+        assert outcome == revision
+
+
+@pytest.mark.parametrize(
+    ("status", "pauses"),
+    [*((status, []) for status in (400, 404, 405, 500)), (502, [0.0, 0.5, 1.0, 2.0])],
+)
+def test_a_server_that_always_fails_the_probe_is_an_older_one(
+    status: int, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Times(SESSIONS[-1])
+    script.on["server/discover"] = refuse(status)
+    assert use(script, monkeypatch, agreed, lists=False, revision=None) == SESSIONS[-1]
+    assert script.pauses("server/discover") == pauses
+    assert script.times["initialize"] == script.times["server/discover"][-1:]
+
+
+class Limited(Times):
+    """A server that has so many calls open at a time, each for a while, and refuses more.
+
+    Attributes:
+        most: The most open calls at a time.
+        refused: How many calls were refused.
+    """
+
+    def __init__(self, revision: str, places: int, seconds: float) -> None:
+        super().__init__(revision)
+        self.places = places
+        self.most = self.refused = self.open = 0
+        self._seconds = seconds
+        self.on["tools/call"] = self._call
+
+    async def _call(self, asked: Asked, reply: Reply) -> None:
+        if self.open >= self.places:
+            self.refused += 1
+            await not_begun()(asked, reply)
+            return
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await anyio.sleep(self._seconds)
+        self.open -= 1
+        await reply.json(result(asked))
+
+
+async def call_all(client: Any, count: int) -> tuple[Counter[str], float]:
+    """Make calls at once: how they ended, and the seconds that all took."""
+    outcomes: Counter[str] = Counter()
+    began = anyio.current_time()
+
+    async def call() -> None:
+        try:
+            await client.call_tool("adds")
+            outcomes["done"] += 1
+        except McpError as failure:
+            outcomes[str(failure)] += 1
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(count):
+            tasks.start_soon(call)
+    return outcomes, anyio.current_time() - began
+
+
+@pytest.mark.parametrize("revision", [*SESSIONS[-2:], PER_REQUEST[-1]])
+@pytest.mark.parametrize(
+    ("count", "places"), [(500, 100), (500, 7), (5000, 100), (5000, 499), (500, 1000)]
+)
+def test_calls_without_room_wait_for_those_before(
+    revision: str, count: int, places: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Limited(revision, places, seconds=0.5)
+    outcomes, seconds = use(script, monkeypatch, partial(call_all, count=count))
+    assert outcomes == {"done": count}
+    assert script.most == min(places, 500)
+    ideal = -(-count // script.most) * 0.5
+    assert seconds <= 1.05 * ideal
+    assert script.refused <= 500 + 2 * seconds
+
+
+@each
+def test_a_limit_bounds_what_is_open(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Limited(revision, places=1000, seconds=1)
+    limits = ClientLimits(open_requests=20)
+    use(script, monkeypatch, partial(call_all, count=100), limits=limits)
+    assert (script.most, script.refused) == (20, 0)
+
+
+@each
+def test_a_full_server_is_used_as_soon_as_it_has_room(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Limited(revision, places=0, seconds=0.01)
+
+    async def call_while_full(client: Any) -> tuple[Counter[str], float]:
+        async def empty() -> None:
+            await anyio.sleep(9.5)
+            script.places = 100
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(empty)
+            return await call_all(client, 300)
+
+    outcomes, seconds = use(script, monkeypatch, call_while_full)
+    assert outcomes == {"done": 300}
+    assert 9.5 < seconds < 12
+
+
+@each
+def test_a_call_that_waits_can_time_out_or_be_cancelled(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Limited(revision, places=1, seconds=5)
+
+    async def call(client: Any) -> tuple[int, float]:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "adds")
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(RequestTimeoutError):
+                await client.call_tool("adds", timeout=2)
+            with anyio.move_on_after(1) as given_up:
+                await client.call_tool("adds")
+            assert given_up.cancelled_caught
+        before = anyio.current_time()
+        await client.call_tool("adds")
+        return script.most, anyio.current_time() - before
+
+    assert use(script, monkeypatch, call, limits=ClientLimits(open_requests=1)) == (1, 5)
+
+
+@each
+def test_calls_that_wait_for_a_place_end_with_the_connection(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Limited(revision, places=1, seconds=50)
+
+    async def call(client: Any) -> Counter[str]:
+        async def close() -> None:
+            await anyio.wait_all_tasks_blocked()
+            await client.close()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(close)
+            return (await call_all(client, 3))[0]
+
+    outcomes = use(script, monkeypatch, call, limits=ClientLimits(open_requests=1))
+    assert sum(outcomes.values()) == 3
+    assert all("clos" in text for text in outcomes), outcomes
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+@pytest.mark.parametrize("status", OUTAGES)
+def test_a_subscription_is_opened_after_an_outage(
+    revision: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Times(revision)
+    script.on["subscriptions/listen"] = refuse(status, Retry_After="3")
+
+    async def listen(client: Any) -> None:
+        async with client.listen(tools=True, retry_seconds=(0.5, 0.5)):
+            raise AssertionError("it was opened")
+
+    outcome = use(script, monkeypatch, listen)
+    assert isinstance(outcome, HttpStatusError)
+    assert script.pauses("subscriptions/listen") == [3.0, 3.0]
+
+
+def subscription(failure: Exception | None = None) -> Handler:
+    """A handler that accepts a subscription; its stream then breaks, or stays open."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        key = facts(PER_REQUEST[-1]).meta.subscription_id
+        params = {"_meta": {key: asked.id}, "notifications": {"toolsListChanged": True}}
+        message = encode_message({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params})
+        assert isinstance(reply, MemoryReply)
+        reply.response = StreamResponse(encode_event(message), failure, silent=failure is None)
+
+    return handler
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_listening_goes_on_after_outages(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Times(revision)
+    script.once["subscriptions/listen"] = [
+        refuse(502),
+        subscription(ResponseLostError("the worker was killed")),
+        refuse(502),
+        refuse(503, Retry_After="30"),
+        refuse(429, Retry_After="4"),
+        subscription(),
+    ]
+
+    async def listen(client: Any) -> object:
+        async with client.listen(tools=True) as changes:
+            return await anext(changes)
+
+    assert use(script, monkeypatch, listen) == ListeningAgain()
+    *_, after_502, after_503, after_429 = script.pauses("subscriptions/listen")
+    assert (after_502 < 4, after_503, after_429 >= 4) == (True, 30.0, True)
+
+
+@pytest.mark.parametrize("status", OUTAGES)
+def test_the_result_of_a_task_survives_outages(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    revision, now = "2025-11-25", "2026-07-28T12:00:00Z"
+    task = {"taskId": "t", "createdAt": now, "lastUpdatedAt": now, "ttl": None}
+    script = Times(revision)
+
+    async def initialize(asked: Asked, reply: Reply) -> None:
+        members = initialize_result(revision)
+        members["capabilities"] = {**members["capabilities"], "tasks": {"list": {}}}
+        await reply.json(result(asked, **members), 200, **script.session_fields())
+
+    def answer(**members: Any) -> Handler:
+        async def handler(asked: Asked, reply: Reply) -> None:
+            await reply.json(result(asked, **members))
+
+        return handler
+
+    working = answer(**task, status="working")
+    script.once["tasks/get"] = [refuse(status), working, refuse(status), refuse(status)]
+    script.once["tasks/result"] = [refuse(status, Retry_After="2"), refuse(status)]
+    script.on |= {
+        "initialize": initialize,
+        "tasks/get": answer(**task, status="completed"),
+        "tasks/result": answer(content=[{"type": "text", "text": "done"}]),
+    }
+    outcome = use(script, monkeypatch, lambda client: client.task("t").result())
+    assert outcome.content[0].text == "done"
+    assert script.pauses("tasks/get") == [0.0, 1.0, 0.0, 0.5]
+    assert script.pauses("tasks/result") == [2.0, 0.5]

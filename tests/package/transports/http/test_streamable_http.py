@@ -1,0 +1,474 @@
+"""Streams of events over Streamable HTTP: resumed, polled, held open, given up."""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import anyio
+import pytest
+
+from kit import http_script
+from kit.http_script import Script, log_message, result
+from kit.http_server import Asked, Handler, Reply
+from kit.rules import revision_fixture
+from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
+from kit.wire import SESSIONS
+from mcpgen_runtime import Timeouts, connect
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import ConnectFailedError, ResponseLostError
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
+
+pytestmark = pytest.mark.processes
+
+revision = revision_fixture(SESSIONS)
+
+PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.04, linger=0.1)
+scripted = partial(http_script.connect_scripted, timeouts=Timeouts(http=PAUSES))
+
+BROKEN = ResponseLostError("the line broke")
+UNREACHABLE = ConnectFailedError(URL, "no")
+LOG = b"data: %b\n\n" % json.dumps(log_message("on")).encode()
+RESULT = b"data: RESULT\n\n"
+Answer: TypeAlias = bytes | int | Exception | StreamResponse | tuple[str, bytes]
+
+
+class Connections(Script):
+    """Answers a call and the GETs of its stream, or those of the standalone stream, in turn.
+
+    Args:
+        answers: For each connection the events, a status, another content type and its body, or
+            the error of the library; the last one is repeated.
+        standalone: Whether they are for the standalone stream.
+
+    Attributes:
+        ids: The last event ids of the GETs.
+        times: When the connections were made.
+    """
+
+    def __init__(self, revision: str, *answers: Answer, standalone: bool = False) -> None:
+        super().__init__(revision)
+        self.ids: list[str | None] = []
+        self.times: list[float] = []
+        self._answers = list(answers)
+        self._call: Asked | None = None
+        self._standalone = standalone
+        self.on["GET"] = self.answer
+        if not standalone:
+            self.on["tools/call"] = self.answer
+
+    async def answer(self, asked: Asked, reply: Reply) -> None:
+        """Give the next answer; a call has no other stream than its own."""
+        last = asked.fields.get("last-event-id")
+        if asked.verb == "POST":
+            self._call = asked
+        elif last is None and not self._standalone:
+            await reply.whole(405)
+            return
+        else:
+            self.ids.append(last)
+        self.times.append(anyio.current_time())
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        kind = "text/event-stream"
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, int):
+            await reply.whole(answer)
+            return
+        if isinstance(answer, StreamResponse):
+            assert isinstance(reply, MemoryReply)
+            reply.response = answer
+            return
+        if isinstance(answer, tuple):
+            kind, answer = answer
+        elif self._call is not None:
+            answer = answer.replace(b"RESULT", json.dumps(result(self._call)).encode())
+        await reply.whole(200, answer, Content_Type=kind)
+
+    def pauses(self) -> list[float]:
+        """The seconds between connections."""
+        return [round(after - before, 6) for before, after in pairwise(self.times)]
+
+
+ENDED = "https://mcp.example/a: the stream ended before the answer came"
+DONE = "done"
+ATTEMPTS = f"{ENDED}, and 5 attempts to take it up again brought nothing"
+FAILING = [0.5, 0.5, 1, 2, 4]
+POLLED = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
+
+
+def polls(event: bytes) -> list[Answer]:
+    """Connections of which each brings a new id and an event."""
+    return [b"id: 1\nretry: 0\n\n", *(b"id: %d\n%b\n" % (n, event) for n in range(2, 9)), 404]
+
+
+@pytest.mark.parametrize(
+    ("answers", "pauses", "outcome"),
+    [
+        pytest.param(
+            [b"id: 1-0\n\n", RESULT], [0.5], DONE, id="a stream is resumed after half a second"
+        ),
+        pytest.param(
+            [b"id: 1\nretry: 300\n\n", RESULT],
+            [0.3],
+            DONE,
+            id="the pause is that of the server",
+            marks=pytest.mark.requirement("http.retry-respected"),
+        ),
+        pytest.param(
+            [b"id: 1\nretry: 200\n\n", b"id: 2\n\n", b"id: 3\n\n", RESULT],
+            [0.2, 0.2, 0.4],
+            DONE,
+            id="a server may close the connection again and again",
+            marks=pytest.mark.requirement("http.client-polls"),
+        ),
+        *(
+            pytest.param(
+                [b"retry: %b\nid: 1\n\n" % retry, RESULT],
+                [pause],
+                DONE,
+                id=f"retry {retry.decode()} is a pause within bounds",
+            )
+            for retry, pause in [
+                (b"0", 0.1),
+                (b"99", 0.1),
+                (b"101", 0.101),
+                (b"3600000", 3600),
+                (b"3600001", 3600),
+            ]
+        ),
+        pytest.param([b"id: 7\n\n", 503], FAILING, ATTEMPTS, id="a server that refuses for long"),
+        pytest.param([b"id: 7\n\n", UNREACHABLE], FAILING, ATTEMPTS, id="no connection"),
+        pytest.param([b"id: 7\n\n", BROKEN], FAILING, ATTEMPTS, id="broken connections"),
+        *(
+            pytest.param(
+                [b"id: 7\n\n", status],
+                [0.5],
+                f"{ENDED}, and can't be taken up again: GET {URL} answered HTTP {status}",
+                id=f"HTTP {status} is final",
+            )
+            for status in (400, 404, 405, 409, 410)
+        ),
+        pytest.param(
+            [StreamResponse(LOG, BROKEN)],
+            [],
+            f"{ENDED}: the line broke",
+            id="a stream without ids cannot be resumed",
+        ),
+        pytest.param(
+            [StreamResponse(b"id: 7\n\n", BROKEN), b"id\n\n"],
+            [0.5],
+            f"{ENDED}; the server may",
+            id="the reason is that of the last connection",
+        ),
+        pytest.param(
+            [b"id: 7\n\n", ("application/json", b"{}")],
+            [0.5],
+            f"taken up again: {URL}: expected text/event-stream, came HTTP 200, application/json",
+            id="a stream goes on with events only",
+        ),
+        *(
+            pytest.param(polls(event), POLLED, "HTTP 404", id=f"polls with {event!r} grow rarer")
+            for event in (b"", b"data\n", b"event: other\ndata: x\n")
+        ),
+        pytest.param(
+            [b"id: 1\nretry: 0\n\n", b"", LOG, b"", b"", 404],
+            [0.1, 0.2, 0.1, 0.1, 1],
+            "HTTP 404",
+            id="a message ends the growth of pauses",
+        ),
+        pytest.param(
+            [b"retry: 200\nid: 1\n\n", 503, 503, 404],
+            [0.2, 0.2, 1],
+            "HTTP 404",
+            id="the pause of the server holds until a second failure",
+        ),
+        pytest.param(
+            [b"id: 7\n\n", 503, 503, 503, LOG, 503, 404],
+            [0.5, 0.5, 1, 2, 0.5, 0.5],
+            "HTTP 404",
+            id="a message resets the attempts",
+        ),
+    ],
+)
+def test_the_stream_of_a_call_is_resumed_after_pauses(
+    revision: str,
+    answers: list[Answer],
+    pauses: list[float],
+    outcome: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> None:
+        async with connect(URL, revision=revision) as client:
+            if outcome == DONE:
+                assert (await client.call_tool("echo")).content[0].text == "done"
+                return
+            with pytest.raises(ResponseLostError, match=outcome):
+                await client.call_tool("echo")
+
+    script = Connections(revision, *answers)
+    reach(script, monkeypatch)
+    simulate("asyncio", 0, main)
+    assert script.pauses() == pauses
+    assert None not in script.ids
+
+
+def use_standalone_stream(
+    script: Connections, monkeypatch: pytest.MonkeyPatch, timeouts: Timeouts | None = None
+) -> None:
+    """Keep a client connected for minutes."""
+
+    async def main() -> None:
+        settings = {} if timeouts is None else {"timeouts": timeouts}
+        async with connect(URL, revision=script.revision, **settings) as client:
+            await client.call_tool("echo")
+            await anyio.sleep(300)
+
+    reach(script, monkeypatch)
+    simulate("asyncio", 0, main)
+
+
+@pytest.mark.parametrize(
+    ("answers", "pauses", "ids"),
+    [
+        pytest.param(
+            [UNREACHABLE, b"id: 1\n" + LOG, 503, 409, b"", 405],
+            [0.5, 0.5, 0.5, 1, 2],
+            [None, None, "1", "1", "1", "1"],
+            id="it is resumed until it is refused for good",
+        ),
+        pytest.param(
+            [LOG, *[503] * 8, 405],
+            [0.5, 0.5, 1, 2, 4, 8, 16, 30, 30],
+            [None] * 10,
+            id="it is tried ever less, each half minute at last",
+        ),
+    ],
+)
+def test_the_standalone_stream_is_reopened_after_pauses(
+    revision: str,
+    answers: list[Answer],
+    pauses: list[float],
+    ids: list[str | None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Connections(revision, *answers, standalone=True)
+    use_standalone_stream(script, monkeypatch)
+    assert (script.pauses(), script.ids) == (pauses, ids)
+
+
+@pytest.mark.parametrize("answer", [400, 404, 405, 409, 501, ("application/json", b"{}")])
+def test_a_server_without_such_a_stream_is_no_error(
+    revision: str, answer: Answer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = Connections(revision, answer, standalone=True)
+    use_standalone_stream(script, monkeypatch)
+    assert set(script.ids) == {None}
+    assert len(script.ids) == 1 or answer == 501  # which may pass
+    assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
+
+
+def test_a_server_that_forgets_each_session_is_given_pauses_too(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Forgetting(Connections):
+        async def answer(self, asked: Asked, reply: Reply) -> None:
+            if "last-event-id" in asked.fields:
+                await reply.whole(404)
+            else:
+                await super().answer(asked, reply)
+
+    script = Forgetting(revision, b"id: 1\nretry: 0\n\n", standalone=True)
+    script.session = "s"
+    use_standalone_stream(script, monkeypatch)
+    assert script.pauses()[:8] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
+
+
+class Listener(ClientHandlers):
+    """Keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    async def logging_message(self, params: Any, ctx: Any) -> None:
+        self.heard.append(params.data)
+
+    async def list_roots(self, params: Any, ctx: Any) -> Any:
+        return {"roots": []}
+
+
+class Calls(Script):
+    """A server whose tool call begins a stream, which a GET resumes.
+
+    Attributes:
+        calls: The calls.
+    """
+
+    def __init__(self, revision: str, call: Handler, **on: Handler) -> None:
+        super().__init__(revision, "abc")
+        self.calls: list[Asked] = []
+        self._begin = call
+        self.on = {"tools/call": self.begin, "GET": self.resume, **on}
+
+    async def begin(self, asked: Asked, reply: Reply) -> None:
+        """Keep the call, and begin its stream."""
+        self.calls.append(asked)
+        await self._begin(asked, reply)
+
+    async def resume(self, asked: Asked, reply: Reply) -> None:
+        """Go on with the stream of the call, and with no other."""
+        if asked.fields.get("last-event-id") != "1-0":
+            await reply.whole(405)
+            return
+        await reply.stream()
+        await reply.event(result(self.calls[-1]), id="1-1")
+        await reply.end()
+
+
+def resumed(server: Any) -> list[Asked]:
+    """The GETs that resume a stream."""
+    return [asked for asked in server.of("GET") if "last-event-id" in asked.fields]
+
+
+@pytest.mark.requirement(
+    "http.resume-after-break",
+    "http.resume-after-any-disconnect",
+    "http.resume-always-get",
+    "http.stream-any-disconnect",
+    "http.prime-event-not-a-message",
+)
+@pytest.mark.parametrize("end", [Reply.cut, Reply.end], ids=["broken", "closed"])
+async def test_a_stream_is_resumed_by_a_get_with_the_last_event_id(
+    revision: str, end: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(id="1-0")
+        await end(reply)
+
+    caplog.set_level(logging.DEBUG)
+    async with scripted(Calls(revision, call)) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert not [each for each in caplog.records if each.msg.startswith("ignored")]
+    assert len(server.of("tools/call")) == 1
+    (get,) = resumed(server)
+    assert (get.target, get.body) == ("/mcp", b"")
+    assert get.fields["last-event-id"] == "1-0"
+    assert get.fields["mcp-session-id"] == "abc"
+    assert "text/event-stream" in get.fields["accept"]
+
+
+@pytest.mark.requirement("http.stream-any-disconnect")
+async def test_an_event_that_was_cut_is_dropped_and_does_not_count(revision: str) -> None:
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(log_message("a"), id="1-0")
+        await reply.part(b'id: 1-9\ndata: {"jsonrpc": "2.0", "id": 1, "resu')
+        await reply.cut()
+
+    listener = Listener()
+    async with scripted(Calls(revision, call), handlers=listener) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert listener.heard == ["a"]
+    assert [asked.fields["last-event-id"] for asked in resumed(server)] == ["1-0"]
+
+
+@pytest.mark.requirement("http.get-accept", "http.get-optional", "http.multiple-streams")
+async def test_a_stream_for_messages_about_no_request_is_held_open(revision: str) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(log_message("a"))
+        await reply.event({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
+        await reply.gone()
+
+    listener = Listener()
+    script = Script(revision, "abc")
+    script.on["GET"] = get
+    timeouts = Timeouts(http=HttpTimeouts(first_pause=60))  # opening it is no second attempt
+    async with scripted(script, handlers=listener, timeouts=timeouts) as (client, server):
+        (answer,) = await server.until("response")
+        await client.call_tool("echo", {})
+    assert listener.heard == ["a"]
+    assert answer.message == {"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}
+    assert answer.fields["mcp-session-id"] == "abc"
+    (asked,) = server.of("GET")
+    assert "text/event-stream" in asked.fields["accept"]
+    assert "last-event-id" not in asked.fields
+    assert asked.fields["mcp-session-id"] == "abc"
+    assert server.order().index("GET") > server.order().index("notifications/initialized")
+
+
+async def test_an_answer_on_another_stream_ends_the_waiting(revision: str) -> None:
+    ready = anyio.Event()
+
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await ready.wait()
+        await reply.event(result(script.calls[0]))
+        await reply.gone()
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(id="1-0", retry=60_000)
+        await reply.end()
+        ready.set()
+
+    script = Calls(revision, call, GET=get)
+    async with scripted(script) as (client, server):
+        with anyio.fail_after(10):
+            assert (await client.call_tool("echo", {})).content[0].text == "done"
+    assert resumed(server) == []
+
+
+@pytest.mark.requirement("http.cancel-by-notification")
+async def test_cancelling_says_so_and_closes_the_stream(revision: str) -> None:
+    begun = anyio.Event()
+
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(id="1-0")
+        begun.set()
+        await reply.gone()
+
+    script = Calls(revision, call)
+    async with scripted(script) as (client, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "echo", {})
+            await begun.wait()
+            tasks.cancel_scope.cancel()
+        (cancelled,) = await server.until("notifications/cancelled")
+        await server.until_left(1)
+        await client.list_tools()
+    assert cancelled.message["params"]["requestId"] == script.calls[0].id
+    assert resumed(server) == []
+
+
+async def test_a_stream_that_stays_open_after_the_answer_is_closed(revision: str) -> None:
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(result(asked))
+        await reply.gone()
+
+    async with scripted(Calls(revision, call)) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+        await server.until_left()
+
+
+@pytest.mark.requirement("http.get-client-close", "http.shutdown-by-close")
+@pytest.mark.requirement("lifecycle.shutdown-http")
+async def test_closing_closes_every_stream_and_says_nothing_more(revision: str) -> None:
+    async def get(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.gone()
+
+    script = Script(revision)
+    script.on["GET"] = get
+    async with scripted(script) as (client, server):
+        await server.until("GET")
+        before = server.order()
+        await client.close()
+        await server.until_left(1)
+        assert server.order() == before

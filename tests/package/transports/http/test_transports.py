@@ -1,0 +1,368 @@
+"""One address, whichever transport and revision the server there speaks: how a client finds out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kit.http_script import (
+    Script,
+    SseScript,
+    connect_scripted,
+    discover_result,
+    error,
+    fail_to_open,
+    initialize_result,
+    result,
+    says,
+    stay_silent,
+)
+from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.rules import revisions_holding
+from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RevisionError
+from requirements import EVERY_REVISION
+
+pytestmark = pytest.mark.processes
+
+MODERN = PER_REQUEST[-1]
+NEWEST = SESSIONS[-1]
+
+
+def failing_handler(code: int, status: int, *, with_id: bool = True, **data: Any) -> Handler:
+    """A handler that refuses by a JSON-RPC error."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked if with_id else None, code, **data), status=status)
+
+    return handler
+
+
+def older(refusal: Handler, revision: str = SSE_ONLY[-1]) -> SseScript:
+    """A server of HTTP+SSE that refuses posts to its stream's address in its own way."""
+    return SseScript(revision, refusal=refusal)
+
+
+@pytest.mark.requirement("http-compat.client-accepts-url", "http-compat.implement-old-revision")
+@pytest.mark.parametrize("spoken", ALL)
+async def test_one_address_is_enough_whatever_the_server_speaks(spoken: str) -> None:
+    script = SseScript(spoken) if spoken in SSE_ONLY else Script(spoken)
+    async with connect_scripted(script, revision=None) as (client, server):
+        assert client.revision == spoken
+        assert [tool.name for tool in await client.list_tools()] == ["echo"]
+    assert server.asked[0].target == "/mcp"
+
+
+@pytest.mark.requirement(
+    "http-compat.try-modern-post-first",
+    "http-compat.modern-first",
+    "http.version-header-every-post",
+    "headers.metadata-on-each-post",
+    revisions=(MODERN,),
+)
+async def test_a_modern_request_comes_first_and_suffices_if_answered() -> None:
+    async with connect_scripted(Script(MODERN), revision=None) as (client, server):
+        await client.list_tools()
+    first = server.asked[0]
+    assert server.order() == ["server/discover", "tools/list"]
+    assert {"application/json", "text/event-stream"} <= set(first.fields["accept"].split(", "))
+    assert first.fields["mcp-protocol-version"] == MODERN
+    assert first.fields["mcp-method"] == "server/discover"
+    key = facts(MODERN).meta.protocol_version
+    assert first.message["params"]["_meta"][key] == MODERN
+
+
+@pytest.mark.requirement("http-compat.try-post-first")
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_client_of_a_handshake_revision_begins_with_initialize(revision: str) -> None:
+    async with connect_scripted(Script(revision)) as (_, server):
+        await server.until("notifications/initialized")
+    assert server.order()[:2] == ["initialize", "notifications/initialized"]
+    assert server.asked[0].verb == "POST"
+    accepted = server.asked[0].fields["accept"]
+    assert {kind.strip() for kind in accepted.split(",")} == {
+        "application/json",
+        "text/event-stream",
+    }
+
+
+NOT_MODERN = [
+    pytest.param(says(b"", 400), id="empty"),
+    pytest.param(says(b"Bad Request: no session", 400, "text/plain"), id="text"),
+    pytest.param(says(b"<html>", 404, "text/html"), id="a page that is missing"),
+    pytest.param(says(b"", 405), id="method"),
+    pytest.param(says(b"", 406), id="not acceptable"),
+    pytest.param(says(b"oops", 500, "text/html"), id="server error"),
+    pytest.param(says(b'{"error": "bad"}', 400), id="JSON"),
+    pytest.param(failing_handler(-32000, 400), id="another error"),
+    pytest.param(failing_handler(-32000, 400, with_id=False), id="another error without id"),
+    pytest.param(failing_handler(-32601, 200), id="unknown method"),
+    pytest.param(says(b"<html>", 200, "text/html"), id="a page"),
+    pytest.param(stay_silent, id="silence"),
+]
+
+
+@pytest.mark.requirement(
+    "http-compat.unrecognized-400-fallback", "http-compat.era-cached", revisions=PER_REQUEST
+)
+@pytest.mark.parametrize("answer", NOT_MODERN)
+async def test_answers_of_no_modern_server_lead_to_initialize(answer: Handler) -> None:
+    script = Script(NEWEST)
+    script.on["server/discover"] = answer
+    timeouts = Timeouts(probe=0.2)
+    async with connect_scripted(script, revision=None, timeouts=timeouts) as (client, server):
+        assert client.revision == NEWEST
+        for _ in range(3):
+            await client.list_tools()
+    opening = ["server/discover", "initialize", "notifications/initialized"]
+    posts = [asked.what for asked in server.asked if asked.verb == "POST"]
+    assert posts == opening + ["tools/list"] * 3
+    later = server.of("tools/list")
+    assert {asked.fields["mcp-protocol-version"] for asked in later} == {NEWEST}
+    assert all("mcp-method" not in asked.fields for asked in later)
+
+
+CODES = sorted(facts(MODERN).errors.defined or ())
+
+
+@pytest.mark.requirement(
+    "http-compat.inspect-400-body", "http-compat.modern-error-no-fallback", revisions=PER_REQUEST
+)
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("with_id", [True, False])
+async def test_a_modern_error_is_no_reason_to_fall_back(code: int, with_id: bool) -> None:
+    script = Script(MODERN)
+    script.on["server/discover"] = failing_handler(code, 400, with_id=with_id)
+    async with HttpServer(script) as server:
+        with pytest.raises(RemoteError) as caught:
+            await fail_to_open(server.url)
+    assert caught.value.code == code
+    assert set(server.order()) == {"server/discover"}
+
+
+@pytest.mark.requirement(
+    "http-compat.modern-error-no-fallback", "http.version-retry", revisions=PER_REQUEST
+)
+async def test_a_server_that_names_its_revisions_gets_one_of_them() -> None:
+    script = Script(NEWEST)
+    code = facts(MODERN).errors.unsupported_revision
+    script.on["server/discover"] = failing_handler(code, 400, supported=[NEWEST], requested=MODERN)
+    async with connect_scripted(script, revision=None) as (client, server):
+        assert client.revision == NEWEST
+    assert server.order()[:2] == ["server/discover", "initialize"]
+    offered = server.of("initialize")[0].message["params"]["protocolVersion"]
+    assert offered == NEWEST
+
+
+@pytest.mark.requirement("http.version-retry", revisions=(MODERN,))
+async def test_a_server_that_refuses_what_it_names_is_asked_once_more() -> None:
+    code = facts(MODERN).errors.unsupported_revision
+    refusal = failing_handler(code, 400, supported=[MODERN], requested=MODERN)
+    script = Script(MODERN)
+    script.once["server/discover"] = [refusal]
+    async with connect_scripted(script, revision=None) as (client, server):
+        assert client.revision == MODERN
+        assert len(server.of("server/discover")) == 2
+        assert server.asked[0].id != server.asked[1].id
+    script.on["server/discover"] = refusal
+    async with HttpServer(script) as server:
+        with pytest.raises(RevisionError, match="no revision in common"):
+            await fail_to_open(server.url)
+        assert server.order() == ["server/discover"] * 2
+
+
+@pytest.mark.requirement("http.version-retry", revisions=(MODERN,))
+async def test_no_revision_in_common_is_an_error_after_one_attempt() -> None:
+    code = facts(MODERN).errors.unsupported_revision
+    script = Script(MODERN)
+    script.on["server/discover"] = failing_handler(code, 400, supported=["1999-01-01"])
+    async with HttpServer(script) as server:
+        with pytest.raises(RevisionError) as caught:
+            await fail_to_open(server.url)
+    assert caught.value.offered == ("1999-01-01",)
+    assert server.order() == ["server/discover"]
+
+
+@pytest.mark.requirement("http-compat.dual-fallback-chain", revisions=PER_REQUEST)
+@pytest.mark.requirement("http-compat.use-sse-afterwards")
+@pytest.mark.parametrize("revision", revisions_holding("http-compat.use-sse-afterwards"))
+async def test_the_last_resort_is_a_get_for_the_older_transport(revision: str) -> None:
+    modern = revision in PER_REQUEST
+    spoken = SSE_ONLY[-1] if modern else revision
+    pinned = None if modern else revision
+    async with connect_scripted(SseScript(spoken), revision=pinned) as (client, server):
+        assert client.revision == spoken
+        await client.list_tools()
+        await client.call_tool("echo", {})
+    targets = [(asked.what, asked.target.partition("?")[0]) for asked in server.asked]
+    assert targets == [
+        *([("server/discover", "/mcp")] if modern else []),
+        ("initialize", "/mcp"),
+        ("GET", "/mcp"),
+        ("initialize", "/messages"),
+        ("notifications/initialized", "/messages"),
+        ("tools/list", "/messages"),
+        ("tools/call", "/messages"),
+    ]
+    first, second = server.of("initialize")
+    assert first.body == second.body
+
+
+NARROW = revisions_holding("http-compat.fallback-400-404-405")
+WIDE = revisions_holding("http-compat.fallback-any-4xx")
+TRIED = [
+    *((name, status) for name in WIDE for status in (400, 403, 404, 405, 406, 410, 415, 422, 499)),
+    *((name, status) for name in NARROW for status in (400, 404, 405)),
+]
+NOT_TRIED = [
+    *((name, status) for name in WIDE for status in (401, 500, 503)),
+    *((name, status) for name in NARROW for status in (401, 403, 406, 415, 500)),
+]
+
+
+@pytest.mark.requirement(
+    "http-compat.fallback-any-4xx",
+    "http-compat.fallback-400-404-405",
+    "http-compat.get-expects-endpoint",
+)
+@pytest.mark.parametrize(("revision", "status"), TRIED)
+async def test_a_status_of_older_servers_leads_to_the_get(revision: str, status: int) -> None:
+    async with connect_scripted(older(says(b"", status), revision)) as (client, server):
+        await client.list_tools()
+    targets = [(asked.what, asked.target.partition("?")[0]) for asked in server.asked[:3]]
+    assert targets == [("initialize", "/mcp"), ("GET", "/mcp"), ("initialize", "/messages")]
+    assert server.asked[1].fields["accept"] == "text/event-stream"
+
+
+@pytest.mark.requirement("http-compat.fallback-any-4xx", "http-compat.fallback-400-404-405")
+@pytest.mark.parametrize(("revision", "status"), NOT_TRIED)
+async def test_another_status_is_reported(revision: str, status: int) -> None:
+    async with HttpServer(older(says(b"", status))) as server:
+        with pytest.raises(HttpStatusError) as caught:
+            await fail_to_open(server.url, revision=revision, timeouts=Timeouts(retries=()))
+    assert caught.value.status == status
+    assert server.order() == ["initialize"]
+
+
+@pytest.mark.requirement("http-compat.fallback-400-404-405-body", revisions=(MODERN,))
+@pytest.mark.parametrize(
+    "refusal", [failing_handler(-32601, 404), *(failing_handler(code, 400) for code in CODES)]
+)
+async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(
+    refusal: Handler,
+) -> None:
+    async def late(asked: Asked, reply: Reply) -> None:
+        await (says(b"", 404) if asked.what == "server/discover" else refusal)(asked, reply)
+
+    async with HttpServer(older(late)) as server:
+        with pytest.raises(RemoteError):
+            await fail_to_open(server.url)
+    assert server.order() == ["server/discover", "initialize"]
+
+
+@pytest.mark.requirement("http-compat.fallback-400-404-405-body", revisions=(MODERN,))
+@pytest.mark.parametrize("status", [400, 404, 405])
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"detail": "Not Found"}'])
+async def test_a_refusal_without_such_an_error_is_a_hint(status: int, body: bytes) -> None:
+    async with connect_scripted(older(says(body, status, "text/html")), revision=None) as (
+        client,
+        server,
+    ):
+        assert client.revision == SSE_ONLY[-1]
+    assert server.order()[:4] == ["server/discover", "initialize", "GET", "initialize"]
+
+
+async def send_message_first(asked: Asked, reply: Reply) -> None:
+    await reply.stream()
+    await reply.event({"jsonrpc": "2.0", "method": "notifications/message"})
+    await reply.gone()
+
+
+@pytest.mark.requirement("http-compat.get-expects-endpoint", revisions=EVERY_REVISION)
+@pytest.mark.parametrize(
+    ("get", "reason"),
+    [
+        (says(b"<html>", kind="text/html"), "text/html"),
+        (says(b"", 404), "HTTP 404"),
+        (says(b"", 405), "HTTP 405"),
+        (send_message_first, "expected an event 'endpoint' first"),
+    ],
+)
+async def test_an_address_that_speaks_neither_has_both_reasons(get: Handler, reason: str) -> None:
+    script = older(says(b"", 404))
+    script.on["GET"] = get
+    async with HttpServer(script) as server:
+        with pytest.raises(HttpStatusError, match=r"POST .* HTTP 404") as caught:
+            await fail_to_open(server.url)
+    _, both, why = str(caught.value).partition("; nor is it a server of HTTP+SSE: ")
+    assert both
+    assert reason in why
+
+
+async def test_a_transport_that_was_asked_for_is_not_left() -> None:
+    async with HttpServer(SseScript(SSE_ONLY[-1])) as server:
+        with pytest.raises(HttpStatusError):
+            await fail_to_open(server.url, transport="streamable-http")
+    assert server.of("GET") == []
+
+
+async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
+    older = SESSIONS[0]
+
+    async def initialize(asked: Asked, reply: Reply) -> None:
+        if asked.message["params"]["protocolVersion"] == older:
+            await reply.json(result(asked, **initialize_result(older)))
+        else:
+            await reply.json(error(asked, -32602, supported=[older]), status=400)
+
+    script = Script(older)
+    script.on["initialize"] = initialize
+    async with connect_scripted(script, revision=None) as (client, server):
+        assert client.revision == older
+        assert len(server.of("initialize")) == 2
+
+
+@pytest.mark.requirement("http-compat.era-cached", revisions=(MODERN,))
+async def test_a_modern_answer_with_only_a_handshake_is_followed() -> None:
+    async def discover(asked: Asked, reply: Reply) -> None:
+        await reply.json(result(asked, **discover_result(NEWEST)))
+
+    script = Script(NEWEST)
+    script.on["server/discover"] = discover
+    async with connect_scripted(script, revision=None) as (client, server):
+        assert client.revision == NEWEST
+    assert server.order()[:2] == ["server/discover", "initialize"]
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+async def test_a_client_of_a_modern_revision_reports_an_older_server(revision: str) -> None:
+    for script in (Script(NEWEST), SseScript(SSE_ONLY[-1])):
+        with pytest.raises(McpError, match=r"HTTP 40\d"):
+            await fail_to_open(script, revision=revision)
+
+
+@pytest.mark.parametrize("revision", [None, *STREAMABLE])
+async def test_nobody_gets_further_without_credentials(revision: str | None) -> None:
+    async with HttpServer(says(b"who are you", 401, "text/html")) as server:
+        with pytest.raises(HttpStatusError, match="HTTP 401 Test: who are you"):
+            await fail_to_open(server.url, revision=revision)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.requirement("http-compat.handle-removals")
+@pytest.mark.parametrize("revision", PER_REQUEST)
+@pytest.mark.parametrize("named", [True, False], ids=["revision named", "revision found out"])
+async def test_a_server_without_sessions_and_get_streams_is_no_error(
+    revision: str, named: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    script = Script(revision)
+    script.on["GET"] = script.on["DELETE"] = says(b"", 405)
+    async with connect_scripted(script, revision=revision if named else None) as (client, server):
+        assert client.revision == revision
+        assert [tool.name for tool in await client.list_tools()] == ["echo"]
+        await client.call_tool("echo", {})
+    assert {asked.verb for asked in server.asked} == {"POST"}
+    assert all("mcp-session-id" not in asked.fields for asked in server.asked)
+    assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
