@@ -176,8 +176,9 @@ def test_an_update_keeps_the_names_of_packages_around_and_takes_new_options(
     )
     other = commands.update_request(given, directory)
     features = ("none", "prompts", "resources", "serve", "auth")
-    expected = (("server",), ("http",), "msgspec", features, False, "installed")
-    assert other.options == manifest.Options(False, *expected)
+    assert other.options == manifest.Options(
+        False, ("server",), ("http",), "msgspec", features, False, "installed"
+    )
     assert [source.revision for source in other.sources] == [NAMES[1], NAMES[-1]]
     assert [each.identifier for each in other.extensions] == ["com.example/paint"]
     assert other.old_revisions == {NAMES[0]: NAMES[1]}

@@ -25,7 +25,7 @@ def generate(folder: Path, definitions: dict[str, Any], stated: str) -> Path:
     file.write_text(stated)
     source = schema_sources.of_file(save_schema(folder, definitions), file)
     request = BuildRequest(
-        "pkg", (source,), selection=selection(features=("none", "prompts,resources"))
+        "pkg", (source,), selection=selection(features=("none", "prompts", "resources", "methods"))
     )
     output.write(folder / "pkg", pipeline.build(request, form=dict))
     return folder

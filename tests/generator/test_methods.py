@@ -125,8 +125,8 @@ def test_a_client_of_several_servers_sends_what_names_its_server(
     assert table.all[0].for_groups is expected
 
 
-ASK = {"AskRequest": request("ask"), "AskResult": obj("a", a=TEXT)}
-OF_CLIENT = {"ClientRequest": any_of("AskRequest")}
+ASK: dict[str, Any] = {"AskRequest": request("ask"), "AskResult": obj("a", a=TEXT)}
+OF_CLIENT: dict[str, Any] = {"ClientRequest": any_of("AskRequest")}
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ CURSOR = {"params": obj(cursor=TEXT)}
 def test_a_list_in_pages_is_told_by_its_cursors(
     asked: dict[str, Any], result: dict[str, Any], items: str | None
 ) -> None:
-    definitions = {
+    definitions: dict[str, Any] = {
         "AskRequest": asked,
         "AskResult": obj(" ".join(result), nextCursor=TEXT, **result),
         "Tool": obj(name=TEXT),

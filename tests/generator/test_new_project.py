@@ -191,13 +191,13 @@ PLACES = (
 
 @pytest.mark.parametrize("place", ["", *PLACES])
 def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(place: str) -> None:
-    options = {"mcpgen": projects.check_requirement(place)} if place else {}
-    workflow = yaml.safe_load(user_text(".github/workflows/ci.yml", **options))
+    mcpgen = projects.check_requirement(place) if place else None
+    workflow = yaml.safe_load(user_text(".github/workflows/ci.yml", mcpgen=mcpgen))
     steps = workflow["jobs"]["test"]["steps"]
     commands = [step["run"] for step in steps if "run" in step]
     contract = [step for step in steps if "if" in step]
     assert 'pip install -e ".[dev]"' in commands
-    assert ("as CI does" in user_text("README.md", **options)) is bool(place)
+    assert ("as CI does" in user_text("README.md", mcpgen=mcpgen)) is bool(place)
     if place:
         assert shlex.split(commands[0]) == ["pip", "install", place]
         assert commands[1] == "mcpgen check"

@@ -235,7 +235,7 @@ def test_the_readme_is_the_one_of_the_project(table: str, file: str | None, tmp_
     assert problems == ([] if file else [f"README: expected the text `{MARK}`, got none"])
 
 
-NPM = {"registryType": "npm", "identifier": "other", "version": "3.0.0"}
+NPM: dict[str, Any] = {"registryType": "npm", "identifier": "other", "version": "3.0.0"}
 NPM |= {"transport": {"type": "stdio"}}
 PYPI = {**NPM, "registryType": "pypi"}
 

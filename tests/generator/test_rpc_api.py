@@ -152,18 +152,19 @@ def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
 
 def test_arguments_keep_their_names_whatever_a_coroutine_needs() -> None:
     names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
-    call = only(asking_api(obj(**dict.fromkeys(names, TEXT))))
+    properties: dict[str, Any] = dict.fromkeys(names, TEXT)
+    call = only(asking_api(obj(**properties)))
     by_field = {argument.field: argument.name for argument in call.arguments}
     assert len({*by_field.values()}) == len(names)
     assert by_field["value"] == "value"
     assert not {*by_field.values()} & {"timeout", "self", "result", "in_thread", "fields"}
 
 
-TASKS = {
+TASKS: dict[str, Any] = {
     "known": facts_of(client={"ask": ("AskResult", "TaskResult")}),
     "TaskResult": obj("task", task=TEXT),
 }
-MORE = {
+MORE: dict[str, Any] = {
     "known": facts_of(
         client={"ask": ("AskResult", "MoreResult")}, defaults={"MoreResult": {"type": "more"}}
     ),

@@ -169,6 +169,7 @@ LOOP = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}}
 DEFS = {"Loop": LOOP, "a/b~c": TEXT, "Same": {"$ref": "#/$defs/Same"}, "Point": POINT}
 
 
+CONSTANTS: list[Any] = ["a", 1, 1.5, True, None, [], {}, 2**63, -(2**63), 2**63 - 1]
 FALLBACKS: list[Any] = [
     *(
         True,
@@ -182,7 +183,7 @@ FALLBACKS: list[Any] = [
     ),
     *({"$ref": f"#/$defs/{name}"} for name in ("Loop", "a~1b~0c", "Same", "Point", "none")),
     *({"$ref": place} for place in ("other.json", "#", "#/type/x", 5)),
-    *({"const": value} for value in ("a", 1, 1.5, True, None, [], {}, 2**63, -(2**63), 2**63 - 1)),
+    *({"const": value} for value in CONSTANTS),
     *(
         {"enum": values}
         for values in ([], [1, 1.5], [True, False], ["a", 1, None, True], [[1]], "a")
