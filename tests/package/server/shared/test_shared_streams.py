@@ -11,9 +11,9 @@ import pytest
 from kit.asgi_client import Http
 from kit.engine import Engine
 from kit.rules import revisions_holding
+from kit.steps import LAST, Steps, call, leave, read_texts
 from kit.wire import CHANGED, SESSIONS, cancelled_notification
 from mcpgen_runtime import MemoryEventStore
-from package.server.asgi.test_resuming import LAST, Steps, call, leave, read_texts
 from package.server.shared.shared_servers import eventually, run_session
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
