@@ -160,7 +160,7 @@ def defects() -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rule", "revision", "transport"), defects())
+@pytest.mark.parametrize(("rule", "revision", "transport"), [*defects()])
 def test_a_defect_is_reported_as_its_rule_alone(
     rule: str, revision: str, transport: str, every: bool
 ) -> None:
