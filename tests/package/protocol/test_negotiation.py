@@ -37,9 +37,9 @@ from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     Event,
     Ignored,
+    Opened,
     OpenFailed,
     OpenSession,
-    Opened,
     Send,
     StepTimedOut,
 )

@@ -29,12 +29,13 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.runtime.pending_requests import NOTIFICATIONS, NOTIFICATION_BYTES
+from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
 from mcpgen_runtime.server.chosen import Context, Server
 
 PROGRESS = "notifications/progress"
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
+WRONG_TOKENS: list[Any] = [1.5, {}, None, True]
 OPT_IN = "progress.opt-in"  # holds in every revision
 
 
@@ -72,7 +73,7 @@ def test_a_token_is_given_back_as_it_came(revision: str, role: Role, token: int 
 @pytest.mark.requirement("progress.token-type", "progress.opt-in", "meta.progress-token-key")
 @pytest.mark.parametrize(("revision", "role"), answering_ends(OPT_IN))
 @pytest.mark.parametrize(
-    "meta", [None, {}, *({"progressToken": token} for token in (1.5, {}, None, True))]
+    "meta", [None, {}, *({"progressToken": token} for token in WRONG_TOKENS)]
 )
 def test_without_a_token_of_the_right_type_no_progress_is_sent(
     revision: str, role: Role, meta: Any
@@ -268,7 +269,6 @@ async def test_a_flood_of_reports_is_bounded_and_ends_with_the_last(revision: st
 
     server = FakeServer(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-
         tasks.start_soon(lambda: client.call_tool("flood", on_progress=slow))
         asked = await server.next()
         token = asked["params"]["_meta"]["progressToken"]
