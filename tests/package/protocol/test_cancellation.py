@@ -51,6 +51,7 @@ from mcpgen_runtime.server.chosen import Context, Server
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 every = pytest.mark.parametrize("revision", ALL)
+WRONG_IDS: list[Any] = [None, {}, 1.5, True, 999, "7"]
 IN_PROGRESS = "cancellation.in-progress-only"  # holds in every revision
 
 
@@ -170,7 +171,7 @@ def test_nothing_more_is_said_about_a_cancelled_request(revision: str) -> None:
     "params",
     [
         *(None, {}, [], {"requestId": 7, "reason": 5}),
-        *({"requestId": id} for id in (None, {}, 1.5, True, 999, "7")),
+        *({"requestId": id} for id in WRONG_IDS),
     ],
     ids=repr,
 )

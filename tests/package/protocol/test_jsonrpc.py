@@ -30,6 +30,7 @@ from mcpgen_runtime.errors import (
     MethodNotFoundError,
     RemoteError,
     RemoteProtocolError,
+    RequestLost,
 )
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import (
@@ -37,7 +38,6 @@ from mcpgen_runtime.protocol.events import (
     Ignored,
     NotificationReceived,
     RequestFailed,
-    RequestLost,
     ResponseReceived,
     SendError,
     SendLog,
@@ -72,6 +72,7 @@ def test_a_malformed_request_is_refused_under_its_id(
     assert tuple(end.connection.state.inbound) == ()
 
 
+NO_IDS: list[Any] = [1.5, True, {}, [], None]
 no_id = pytest.mark.requirement("jsonrpc.request-id-type", "jsonrpc.request-id-not-null")
 no_request = pytest.mark.requirement("jsonrpc.code-invalid-request")
 no_json = pytest.mark.requirement("jsonrpc.code-parse-error")
@@ -80,7 +81,7 @@ DEPTH = 500_000  # Python 3.14 reads what its stack holds
 UNREADABLE = [
     *(
         pytest.param({"jsonrpc": "2.0", "id": id, "method": "ping"}, -32600, marks=no_id)
-        for id in (1.5, True, {}, [], None)
+        for id in NO_IDS
     ),
     *(
         pytest.param(message, -32600, marks=no_request)
@@ -274,6 +275,7 @@ def test_a_request_fails_whose_id_comes_back_as_a_text(
     assert len(client.connection.state.outbound) == 0
 
 
+NO_OBJECTS: list[Any] = [None, 5, [], "x"]
 ERRORS: list[Any] = [
     None,
     "x",
@@ -291,7 +293,7 @@ ERRORS: list[Any] = [
     [
         {},
         {"result": {}, "error": {"code": 1, "message": "x"}},
-        *({"result": result} for result in (None, 5, [], "x")),
+        *({"result": result} for result in NO_OBJECTS),
         *({"error": error} for error in ERRORS),
         {"jsonrpc": "1.0", "result": {}},
         {"result": {"tools": 5, "roots": 5}},

@@ -35,6 +35,7 @@ from mcpgen_runtime.server.chosen import Context, Server
 PROGRESS = "notifications/progress"
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
+WRONG_TOKENS: list[Any] = [1.5, {}, None, True]
 OPT_IN = "progress.opt-in"  # holds in every revision
 
 
@@ -72,7 +73,7 @@ def test_a_token_is_given_back_as_it_came(revision: str, role: Role, token: int 
 @pytest.mark.requirement("progress.token-type", "progress.opt-in", "meta.progress-token-key")
 @pytest.mark.parametrize(("revision", "role"), answering_ends(OPT_IN))
 @pytest.mark.parametrize(
-    "meta", [None, {}, *({"progressToken": token} for token in (1.5, {}, None, True))]
+    "meta", [None, {}, *({"progressToken": token} for token in WRONG_TOKENS)]
 )
 def test_without_a_token_of_the_right_type_no_progress_is_sent(
     revision: str, role: Role, meta: Any

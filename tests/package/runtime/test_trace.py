@@ -338,7 +338,7 @@ async def test_an_error_about_a_secret_argument_does_not_show_it() -> None:
 )
 def test_declared_secrets_are_masked_in_each_call(message: Any, masked: Any) -> None:
     records: list[Mapping[str, Any]] = []
-    sink: Any = SimpleNamespace(write=lambda record: records.append(dict(record)))
+    sink: Any = SimpleNamespace(closed=False, write=lambda record: records.append(dict(record)))
     trace = Trace("name", sink, lambda tool: {"pin", "code"} if tool == "t" else ())
     trace.record_sent(json.dumps(message).encode())
     (record,) = records
