@@ -15,6 +15,7 @@ from kit.live import FakeServer
 from kit.simulation import on_virtual_clock
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
+    ClientHandlers,
     ConnectionClosedError,
     RequestTimeoutError,
     ResponseLostError,
@@ -265,12 +266,16 @@ async def test_a_client_closed_during_a_restart_ends_the_new_process(starting: A
 
 
 async def test_only_requests_wait_for_the_next_process(starting: Any) -> None:
+    class Roots(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: Any) -> Any:
+            return {"roots": []}
+
     processes = [Process(), Process(5.0)]
-    changed = "notifications/roots/list_changed"
-    async with starting(*processes, restart=AT_ONCE, roots=[]) as (client, _):
-        await client.notify(changed)
-        assert (await processes[0].next())["method"] == changed
+    own = {"handlers": Roots(), "capabilities": {"roots": {"listChanged": True}}}
+    async with starting(*processes, restart=AT_ONCE, **own) as (client, _):
+        await client.roots_list_changed()
+        assert (await processes[0].next())["method"] == "notifications/roots/list_changed"
         await lose(client, processes[0])
-        await client.notify(changed)
+        await client.roots_list_changed()
         await list_no_tools(client, processes[1])
     assert [said["method"] for said in processes[1].heard] == ["tools/list"]
