@@ -17,7 +17,6 @@ from generator.check_server.judging import (
     find_in_tiny,
     ignore,
     line_of,
-    lines,
 )
 from generator.check_server.rows import (
     NEW,
@@ -32,7 +31,7 @@ from generator.check_server.rows import (
     says,
     tool,
 )
-from generator.check_server.tiny_server import TinyServer
+from generator.check_server.tiny_server import TinyServer, lines
 from mcpgen import schema
 from mcpgen.check_server.connections import Connection, Reply
 from mcpgen.check_server.runner import CHECKS, Findings, Run, RunOptions, run, select_checks

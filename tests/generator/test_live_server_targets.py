@@ -154,7 +154,7 @@ class Scripted:
 
     def __init__(self, *answers: Any, capability: str = "tools") -> None:
         self.asked: list[tuple[str, Any]] = []
-        self.server_capabilities = {capability: {}}
+        self.server_capabilities: dict[str, Any] = {capability: {}}
         self._answers = list(answers)
 
     @asynccontextmanager

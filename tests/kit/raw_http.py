@@ -109,7 +109,10 @@ async def session_fields(port: int, revision: str) -> dict[str, str | None]:
         await connection.send(message_bytes(port, initialize(revision)))
         status, fields, _ = await connection.answer()
         assert status == 200
-        session = {SESSION: fields[SESSION], "MCP-Protocol-Version": revision}
+        session: dict[str, str | None] = {
+            SESSION: fields[SESSION],
+            "MCP-Protocol-Version": revision,
+        }
         await connection.send(message_bytes(port, INITIALIZED, session))
         assert (await connection.answer())[0] == 202
     return session

@@ -29,18 +29,16 @@ from generator.check_server.rows import (
 from generator.check_server.tiny_http import (
     ACKNOWLEDGED,
     METHOD,
-    MISMATCH,
     NAME,
     ORIGIN,
     PROTOCOL,
     SESSION,
-    UNSUPPORTED,
     HttpDefect,
     Request,
     Response,
     TinyHttp,
 )
-from generator.check_server.tiny_server import meta_of
+from generator.check_server.tiny_server import MISMATCH, UNSUPPORTED, meta_of
 
 OPENED = (OK, 202)
 """The responses that open another session."""

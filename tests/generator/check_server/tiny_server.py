@@ -44,7 +44,7 @@ TOOLS = [
         "annotations": {"readOnlyHint": True},
     }
 ]
-LISTS = {
+LISTS: dict[str, Message] = {
     "tools/list": {"tools": TOOLS},
     "resources/list": {
         "resources": [{"uri": "raw://now", "name": "now"}, {"uri": "raw://map", "name": "map"}]

@@ -28,6 +28,10 @@ pytestmark = pytest.mark.on_asyncio
 every = pytest.mark.parametrize("revision", ALL)
 
 
+class Name(StrEnum):
+    ECHO = "echo"
+
+
 @pytest.mark.requirement("tools.call-request-shape")
 @every
 @pytest.mark.parametrize(
@@ -38,7 +42,7 @@ every = pytest.mark.parametrize("revision", ALL)
         (("echo", {"text": "\u00e9", "n": [1, 1.0, None]}), ...),
         (("echo", MappingProxyType({"a": (1, 2)})), {"name": "echo", "arguments": {"a": [1, 2]}}),
         (
-            (StrEnum("Name", {"ECHO": "echo"}).ECHO, {"deep": [{"a": {}}]}),
+            (Name.ECHO, {"deep": [{"a": {}}]}),
             {"name": "echo", "arguments": {"deep": [{"a": {}}]}},
         ),
     ],

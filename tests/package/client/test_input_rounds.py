@@ -189,7 +189,7 @@ async def test_input_that_the_client_did_not_offer_fails_that_call(
 async def test_each_kind_of_question_goes_to_its_own_handler(
     revision: str, with_params: bool
 ) -> None:
-    questions = {
+    questions: dict[str, Any] = {
         "e": FORM,
         "s": {"method": "sampling/createMessage", "params": PARAMS["sampling/createMessage"]},
         "r": {"method": "roots/list"} | ({"params": {}} if with_params else {}),

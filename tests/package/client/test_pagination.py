@@ -181,12 +181,16 @@ async def test_null_for_a_cursor_is_no_cursor(revision: str, method: str) -> Non
     assert server.asked() == [{}]
 
 
+NO_CURSORS: list[Any] = [7, False, {}, ["c"]]
+NO_PAGES: list[Any] = [{"tools": None}, {"nextCursor": None}, {"tools": {}}]
+
+
 @every
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        *(({"tools": [], "nextCursor": each}, "nextCursor") for each in (7, False, {}, ["c"])),
-        *((each, "") for each in ({"tools": None}, {"nextCursor": None}, {"tools": {}})),
+        *(({"tools": [], "nextCursor": cursor}, "nextCursor") for cursor in NO_CURSORS),
+        *((page, "") for page in NO_PAGES),
     ],
     ids=str,
 )

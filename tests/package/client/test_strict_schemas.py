@@ -38,6 +38,8 @@ DEFINITIONS = {
 }
 
 
+CONSTANTS: list[Any] = ["a", 1, True, None, 1.5, []]
+DEFAULTS: list[Any] = ["a", None]
 MEMBERS: list[Any] = [
     *(True, {}, 5, TEXT, {**TEXT, "description": "d"}, {**TEXT, "description": 5}),
     *({"$ref": place} for place in ("#", "#/$defs/Text", "#/$defs/Loop", "#/x", "x", 5)),
@@ -50,9 +52,9 @@ MEMBERS: list[Any] = [
     ),
     *({**TEXT, "minLength": 1, "maxLength": 2, "x-own": 1, "examples": ["a"]},),
     *({**NUMBER, key: 1} for key in ("minimum", "maximum", "multipleOf", "exclusiveMinimum")),
-    *({**TEXT, "default": value} for value in ("a", None)),
+    *({**TEXT, "default": value} for value in DEFAULTS),
     *({**TEXT, "title": "t", "deprecated": True, "readOnly": True, "$comment": "c"},),
-    *({"const": value} for value in ("a", 1, True, None, 1.5, [])),
+    *({"const": value} for value in CONSTANTS),
     *({"enum": values} for values in (["a"], ["a", 1], [1, 2], [None, "a"], [None], [])),
     {"type": "string", "enum": ["a", None]},
     {"type": ["string", "null"], "enum": ["a", None]},

@@ -208,7 +208,8 @@ async def test_null_is_a_value_and_not_the_absence_of_one(revision: str) -> None
 
 @pytest.mark.parametrize("revision", [name for name in VALIDATING if name not in ANY_JSON])
 async def test_only_objects_may_be_structured_in_older_revisions(revision: str) -> None:
-    null, others = structured_result(None), [structured_result(v) for v in (0, "text", [])]
+    values: tuple[Any, ...] = (0, "text", [])
+    null, others = structured_result(None), [structured_result(value) for value in values]
     answers = (null, *others, structured_result({}), tool_list(COUNT), null)
     async with connect_scripted(revision, *answers) as (client, _):
         assert (await client.call_tool("count")).structured_content is None

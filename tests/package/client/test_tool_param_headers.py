@@ -97,7 +97,21 @@ def broken(rule: pytest.MarkDecorator, given: Any, reason: str, id: str) -> Any:
     return pytest.param(given, reason, marks=rule, id=id)
 
 
-NAMES = ["a b", "a:b", "a/b", "a(b", "a,b", "a@b", '"a"', "R\u00e9gion", "{a}", None, 5, True, []]
+NAMES: list[Any] = [
+    "a b",
+    "a:b",
+    "a/b",
+    "a(b",
+    "a,b",
+    "a@b",
+    '"a"',
+    "R\u00e9gion",
+    "{a}",
+    None,
+    5,
+    True,
+    [],
+]
 CONTROLS = [*map(chr, range(32)), "\x7f", "\r\nX-Evil: 1"]
 WRONG = [
     broken(

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
-from package.client.lock.locking import SHOP, ListingServer, locked, record
 
 from kit.auth_answers import PRM_URL, RESOURCE, World, around, discover_server, json_response
 from kit.cached import cacheable_result
@@ -24,6 +23,7 @@ from mcpgen_runtime.client.auth.interactions import PromptLimit
 from mcpgen_runtime.client.lock.lock_file import changed_pointers
 from mcpgen_runtime.command_masking import masked_command
 from mcpgen_runtime.errors import AuthorizationError, McpError
+from package.client.lock.locking import SHOP, ListingServer, locked, record
 from package.limits.table import limit
 
 NEWEST = PER_REQUEST[-1]

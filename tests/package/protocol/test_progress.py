@@ -72,9 +72,7 @@ def test_a_token_is_given_back_as_it_came(revision: str, role: Role, token: int 
 
 @pytest.mark.requirement("progress.token-type", "progress.opt-in", "meta.progress-token-key")
 @pytest.mark.parametrize(("revision", "role"), answering_ends(OPT_IN))
-@pytest.mark.parametrize(
-    "meta", [None, {}, *({"progressToken": token} for token in WRONG_TOKENS)]
-)
+@pytest.mark.parametrize("meta", [None, {}, *({"progressToken": token} for token in WRONG_TOKENS)])
 def test_without_a_token_of_the_right_type_no_progress_is_sent(
     revision: str, role: Role, meta: Any
 ) -> None:

@@ -37,4 +37,5 @@ async def main(url: str, revision: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:])
+    address, spoken, place = sys.argv[1:]
+    anyio.run(main, address, spoken, place)

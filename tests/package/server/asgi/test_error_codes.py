@@ -24,7 +24,7 @@ modern = pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-leg
 
 def failures(revision: str) -> dict[str, tuple[Any, int]]:
     """Messages to send, each with the code of the error response that it provokes."""
-    stamps = meta_of(revision) | {facts(revision).meta.protocol_version: "1999-01-01"}
+    stamps = meta_of(revision) | {f"{facts(revision).meta.protocol_version}": "1999-01-01"}
     return {
         "no JSON": (b'{"jsonrpc"', -32700),
         "no object": (17, -32600),

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.processes
 
 
 OLD = revisions_holding("sse.two-endpoints")
-PATHS: ServerHttpOptions = {"sse_path": "/sse", "messages_path": "/messages"}
+PATHS: Any = {"sse_path": "/sse", "messages_path": "/messages"}
 old = pytest.mark.parametrize("revision", OLD)
 
 

@@ -376,12 +376,13 @@ async def test_no_token_is_in_logs_traces_errors_and_representations(
 
     @guarded.server.tool()
     async def show(ctx: Context) -> str:
+        slots: tuple[str, ...] = Context.__slots__
         held.append(
             repr(
                 (
                     ctx.principal,
                     ctx.request_context.principal,
-                    {name: getattr(ctx, name) for name in Context.__slots__ if name[0] != "_"},
+                    {name: getattr(ctx, name) for name in slots if name[0] != "_"},
                 )
             )
         )

@@ -483,11 +483,13 @@ def test_a_full_server_is_used_as_soon_as_it_has_room(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(empty)
-            return await call_all(client, 300)
+            counted = await call_all(client, 300)
+        assert counted[1] < 12
+        return counted
 
     outcomes, seconds = use(script, monkeypatch, call_while_full)
     assert outcomes == {"done": 300}
-    assert 9.5 < seconds < 12
+    assert seconds > 9.5
 
 
 @each
@@ -525,7 +527,8 @@ def test_calls_that_wait_for_a_place_end_with_the_connection(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(close)
-            return (await call_all(client, 3))[0]
+            outcomes, _ = await call_all(client, 3)
+        return outcomes
 
     outcomes = use(script, monkeypatch, call, limits=ClientLimits(open_requests=1))
     assert sum(outcomes.values()) == 3

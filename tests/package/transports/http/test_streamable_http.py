@@ -222,8 +222,8 @@ def use_standalone_stream(
     """Keep a client connected for minutes."""
 
     async def main() -> None:
-        settings = {} if timeouts is None else {"timeouts": timeouts}
-        async with connect(URL, revision=script.revision, **settings) as client:
+        limits = Timeouts() if timeouts is None else timeouts
+        async with connect(URL, revision=script.revision, timeouts=limits) as client:
             await client.call_tool("echo")
             await anyio.sleep(300)
 
