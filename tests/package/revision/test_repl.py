@@ -62,6 +62,19 @@ def test_a_revision_loads_no_types_before_one_is_asked_for() -> None:
         "import sys, mcpgen_runtime.r2025_06_18 as r; name = r.__name__ + '.models';"
         "assert name not in sys.modules; r.Tool; assert name in sys.modules"
     )
+    run_python(code)
+
+
+def test_a_client_loads_nothing_that_converts_types() -> None:
+    unused = ("value_types", "type_schemas")
+    run_python(
+        "import sys; from mcpgen_runtime import connect; assert connect;"
+        f"assert [name for name in sys.modules if name.endswith({unused})] == []"
+    )
+
+
+def run_python(code: str) -> None:
+    """Run code by itself, with the package."""
     above = Path(mcpgen_runtime.__file__).parent.parent
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=above)
 

@@ -114,6 +114,9 @@ async def test_completions_come_along(revision: str) -> None:
         return [name for name in ("main", "next") if name.startswith(text)]
 
     child.completion(template="repo://{branch}/tip", argument="branch")(lambda text: ["dev"])
+    bare = Server("bare")  # without completions of its own
+    bare.add_prompt(lambda branch: branch, "plain")
+    server.mount(bare, prefix="bare")
     async with connected(server, revision=revision) as pair:
         client: Any = pair.client
 
@@ -124,12 +127,13 @@ async def test_completions_come_along(revision: str) -> None:
             ).completion.values
             return values
 
-        plain = {"type": "ref/prompt", "name": "git_plain"}
         assert await complete({"type": "ref/prompt", "name": "git_review"}) == ["main"]
         assert await complete({"type": "ref/resource", "uri": "repo://git/{branch}/tip"}) == ["dev"]
-        assert await complete(plain) == []
-        with pytest.raises(RemoteError, match="prompt 'plain' has no argument 'other'"):
-            await complete(plain, "other")
+        for name, label in (("git_plain", "plain"), ("bare_plain", "bare_plain")):
+            plain = {"type": "ref/prompt", "name": name}
+            assert await complete(plain) == []
+            with pytest.raises(RemoteError, match=f"'{label}' has no argument 'other'"):
+                await complete(plain, "other")
 
 
 async def test_a_mount_is_live_both_ways_and_clients_are_notified() -> None:
