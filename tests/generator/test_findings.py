@@ -99,9 +99,9 @@ def test_annotations_escape_what_commands_may_not_have() -> None:
 BROKEN = f"""
 import sys
 sys.path.append({str(TESTS)!r})
-from generator import checked_servers
-sys.argv[1:] = ["tools.input-schema-root-object"]
-checked_servers.main()
+from generator.check_server import tiny_server
+sys.argv[1:] = ["plain", "tools.input-schema-root-object"]
+tiny_server.main()
 """
 
 

@@ -152,7 +152,7 @@ RULES = [
     rule(
         "tools.name-charset",
         kept(tools({"name": "aZ9_-."})),
-        broken(tools({"name": "é"})),
+        broken(tools({"name": "\u00e9"})),
         broken(tools({"name": "a/b"})),
         defect=tool(name="measure it", annotations={}),
     ),

@@ -103,13 +103,12 @@ class IdleProxy:
 async def idle_proxy(server: HttpProcess) -> AsyncIterator[IdleProxy]:
     """A proxy on a port of its own."""
     proxy = IdleProxy(server.port)
-    async with anyio.create_task_group() as tasks:
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-        proxy.port = listener.extra(SocketAttribute.local_port)
-        async with listener:
-            tasks.start_soon(listener.serve, proxy.serve)
-            yield proxy
-            tasks.cancel_scope.cancel()
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    proxy.port = listener.extra(SocketAttribute.local_port)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, proxy.serve)
+        yield proxy
+        tasks.cancel_scope.cancel()
 
 
 @pytest.fixture(scope="module", params=["auto", "sse"])

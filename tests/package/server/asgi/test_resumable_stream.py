@@ -74,6 +74,7 @@ class Caller:
         """Resume the stream of the call, perhaps while an older connection is open."""
         before = self._open.pop("call", None)
         if before is not None:
+            await anyio.wait_all_tasks_blocked()  # what it has received by now is not sent again
             self._last = before[1].decoder.last_id or self._last
         await self._connect("call", **{LAST: self._last})
         if before is not None:

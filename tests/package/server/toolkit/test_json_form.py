@@ -44,14 +44,16 @@ def schema(**members: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"x": members}, "required": ["x"]}
 
 
+@dataclass
+class Box:
+    width: float = INF
+
+
+class Crate(pydantic.BaseModel):
+    width: float = INF
+
+
 async def test_a_tool_with_a_value_that_json_lacks_is_refused() -> None:
-    @dataclass
-    class Box:
-        width: float = INF
-
-    class Crate(pydantic.BaseModel):
-        width: float = INF
-
     class Halves(enum.Enum):
         LOW = "\ude00"
 

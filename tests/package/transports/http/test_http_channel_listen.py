@@ -180,6 +180,7 @@ async def test_a_server_without_subscriptions_is_asked_once(revision: str) -> No
         assert len(server.of(LISTEN)) == 2
 
 
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_server_that_starts_again_is_listened_to_again(revision: str) -> None:
     script = Listened(revision)
     async with (
