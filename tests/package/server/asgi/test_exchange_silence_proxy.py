@@ -191,7 +191,7 @@ async def test_a_client_resumes_a_silent_call_whose_connection_breaks(
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": key}))
-        await proxy.until(1)
+        await proxy.until(2)  # the stream of the session, and that of the call
         proxy.cut()
         await call_text(other, "release", key=key)
         assert await outcome.text() == key

@@ -83,7 +83,7 @@ async def test_the_model_is_asked_by_a_request_or_in_a_result(revision: str) -> 
     wrong = {ASK: {"role": "assistant", "content": HI["content"]}}
     async with connect_respondent(server, revision, wrong) as client:
         answer = await client.call("ask")
-    assert answer["error"]["code"] == (-32603 if revision in HANDSHAKE else -32602)
+    assert answer["error"]["code"] == (-32600 if revision in HANDSHAKE else -32602)
 
 
 @every
