@@ -1,4 +1,7 @@
-"""Each rule of `mcpgen check-server`: answers that keep and break it, by tables of all areas."""
+"""Each rule of `mcpgen check-server`: answers that keep and break it.
+
+The answers are rows in `tests/generator/check_server`; a search for the id of a rule finds them.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from mcpgen.replay import recording, serve_command, served_trace
 from mcpgen.replay.faults import Fault, parse
 from mcpgen.replay.matching import Rule
 from mcpgen.replay.served_trace import RecordedServer, ServeOptions
-from mcpgen_runtime import ConnectionClosedError, RemoteError, connect
+from mcpgen_runtime import ConnectionClosedError, Context, RemoteError, Server, connect
+from mcpgen_runtime.client.listen import ToolsChanged
 from mcpgen_runtime.testing import connected
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
@@ -111,6 +113,68 @@ async def test_an_unknown_call_shows_the_nearest_one(
     assert nearest["params"] == {"name": "greet", "arguments": {"name": "Ada"}}
     lines = traces[revision].read_text("utf-8").splitlines()
     assert json.loads(lines[nearest["line"] - 1])["message"]["params"]["name"] == "greet"
+
+
+def talkative_server() -> Server:
+    """A server that completes, logs and changes."""
+    server = Server("talkative")
+    server.resource("city://{name}", name="city")(lambda name: name)
+    server.prompt("greet")(lambda name: name)
+    server.completion(prompt="greet", argument="name")(lambda value: [f"{value}lo"])
+
+    @server.tool()
+    async def note(ctx: Context) -> str:
+        await ctx.warning("rain", "notes")
+        return "noted"
+
+    @server.tool()
+    async def change() -> str:
+        server.add_tool(lambda: "", name="brief")
+        server.remove_tool("brief")
+        return "changed"
+
+    return server
+
+
+class Listener(Guest):
+    """Keeps log messages."""
+
+    def __init__(self, logs: list[tuple[str, Any]]) -> None:
+        super().__init__()
+        self._logs = logs
+
+    async def logging_message(self, params: Any, ctx: Any) -> None:
+        self._logs.append((params.level, params.data))
+
+
+async def use_talkative_server(client: Any) -> list[Any]:
+    """What a client is told by templates, completions, log messages and changes."""
+    if client.revision == NEWEST:
+        client.ask_for_logs("info")
+    else:
+        await client.set_level("info")
+    async with client.listen(tools=True) as changes:
+        told = [text_of(await client.call_tool(name)) for name in ("note", "change")]
+        change = await anext(changes)
+    (template,) = await client.list_resource_templates()
+    reference = {"type": "ref/prompt", "name": "greet"}
+    completed = await client.complete({"name": "name", "value": "Os"}, reference)
+    return [*told, type(change), template.uri_template, completed.completion.values]
+
+
+@pytest.mark.parametrize("revision", [SESSION, NEWEST])
+async def test_templates_completions_logs_and_changes_are_as_recorded(
+    revision: str, tmp_path: Path
+) -> None:
+    work = partial(record, tmp_path / "t.jsonl", revision, use_talkative_server, talkative_server())
+    path = await anyio.to_thread.run_sync(work)
+    logs: list[tuple[str, Any]] = []
+    mock = served_trace.mock_server(recorded_server(path), closes_channel=True)
+    handlers: Any = Listener(logs)
+    async with connected(mock, revision=revision, handlers=handlers) as pair:
+        told = await use_talkative_server(pair.client)
+    assert told == ["noted", "changed", ToolsChanged, "city://{name}", ["Oslo"]]
+    assert logs == [("warning", "rain")]
 
 
 async def test_a_method_that_was_not_recorded_is_named(traces: Mapping[str, Path]) -> None:

@@ -1,4 +1,4 @@
-"""Clients that keep a server waiting, over real sockets: they are let go of, and nobody else is."""
+"""Clients that send too much or keep a server waiting, over real sockets: they alone are let go."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_unknown_arguments_and_errors_of_models_stand_beside_the_others() -> Non
 
 
 @every
-async def test_a_model_reads_all_errors_at_once(revision: str) -> None:
+async def test_a_call_gets_one_error_that_names_all_wrong_arguments(revision: str) -> None:
     server = Server("s")
     server.add_tool(plan)
     text = "argument 'stops': required, but missing; argument 'days': expected int, got str"
