@@ -274,3 +274,17 @@ def test_other_commands_import_nothing_of_these(words: list[str]) -> None:
     command = [sys.executable, "-c", code, *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stderr == "[] False\n"
+
+
+def test_a_renamed_definition_is_reported_with_both_names(tmp_path: Path) -> None:
+    for name in ("Brush", "Roller"):
+        changed = definitions(**{"PaintRequestParams": obj("tool", tool=ref(name)), name: BRUSH})
+        text = json.dumps({"$defs": {**changed, "ServerResult": any_of("PaintResult")}})
+        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
+    words = ("diff", "Brush.json", "Roller.json")
+    done = run(*words, "--format", "json", cwd=tmp_path)
+    changes = json.loads(done.out)["changes"]
+    assert [(each["rule"], each["text"]) for each in changes] == [
+        ("TYPE_RENAMED", "type renamed from Brush (100% sure)")
+    ]
+    assert "Roller: type renamed from Brush" in run(*words, cwd=tmp_path).out
