@@ -202,6 +202,7 @@ async def test_messages_and_bytes_of_a_response_are_bounded(
     many = await Server(lambda request: stream(notes)).send(1)
     assert ("more than 3 messages" in many.reason) == bool(more)
     body = json.dumps(ANSWER).encode()
+    # the second of these limits
     monkeypatch.setattr(http_connection, "MESSAGE_LIMIT", len(body) - more)
     long = await Server(lambda request: httpx2.Response(200, content=body)).send(1)
     assert ("more than" in long.reason) == bool(more)

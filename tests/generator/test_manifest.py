@@ -115,6 +115,7 @@ def test_a_fingerprint_is_a_sha256_that_does_not_see_line_ends(tmp_path: Path) -
 def test_the_generator_fingerprint_covers_templates_and_docs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, counts: bool
 ) -> None:
+    # the folder of the installation, which no setting moves
     monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
     (tmp_path / "schema").mkdir()
     (tmp_path / "schema" / "docs.toml").write_text("")

@@ -233,6 +233,7 @@ def test_a_changed_file_does_not_have_the_digest_on_record(
     document["definitions"]["Tool"]["properties"]["more"] = {}
     save_document(folder, document)
     shutil.copy(row.folder.parent / "revisions.toml", folder.parent)
+    # the folder of the installation, which no setting moves
     monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
     expected = f"schema/{row.name}/schema.json#: expected the digest {row.digest}"
     with pytest.raises(SchemaError, match=expected):

@@ -176,6 +176,7 @@ class _Working:
 
 def use_network(monkeypatch: pytest.MonkeyPatch, network: Network) -> None:
     """Let clients make their requests by a simulated network, as by any HTTP library."""
+    # A package chooses its library when it is generated.
     monkeypatch.setattr(ChosenApplication, "http_library", None)
     for module in (http_client, flow_driver):
         monkeypatch.setattr(module, "Httpx2Library", lambda *_, **__: network)

@@ -90,6 +90,7 @@ async def test_waiting_gives_each_event_once(store: EventStore) -> None:
 async def test_waiting_for_nothing_returns(
     store: EventStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # No setting: an engine, and so its time, is real.
     monkeypatch.setattr(event_store, "WAIT_SECONDS", 0.05)
     event = str(await store.add("s", "a", b"one"))
     with anyio.fail_after(5):
@@ -144,6 +145,7 @@ async def test_a_command_that_is_sent_twice_adds_one_event(
     store: EventStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await store.add("s", "a", b"one")
+    # Tokens of writes: equal ones are what a lost answer looks like.
     with monkeypatch.context() as same_token:
         same_token.setattr("os.urandom", bytes)
         ids = {await store.add("s", "a", b"two") for _ in range(2)}

@@ -113,6 +113,7 @@ async def test_ended_sessions_leave_nothing(state: SharedState, engine: Engine) 
 async def test_a_command_that_is_sent_twice_counts_once(
     state: SharedState, what: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Tokens of writes: equal ones are what a lost answer looks like.
     monkeypatch.setattr("os.urandom", bytes)
     counted: list[str] = []
     task = task_of("t")

@@ -60,6 +60,7 @@ async def test_of_many_at_once_one_uses_an_id(store: UsedIds) -> None:
 async def test_a_command_that_is_sent_twice_uses_an_id_once(
     store: UsedIds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Tokens of writes: equal ones are what a lost answer looks like.
     monkeypatch.setattr("os.urandom", bytes)
     assert [await store.use(b"one", 60.0) for _ in range(2)] == [True, True]
     monkeypatch.setattr("os.urandom", lambda size: b"\1" * size)
@@ -130,6 +131,7 @@ async def test_memory_forgets_the_oldest_ids() -> None:
 
 async def test_a_used_id_is_kept_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
+    # The store has no clock argument.
     monkeypatch.setattr(used_ids, "time", SimpleNamespace(time=lambda: now))
     store = MemoryUsedIds(2)
     assert [await store.use(b"a", 10.0) for _ in range(2)] == [True, False]
