@@ -445,7 +445,7 @@ def test_a_project_has_the_name_of_a_distribution_and_of_a_module(name: str, mod
         assert projects.module_name(name) == module
         return
     proposed = f"try {name}-protocol$" if name.isalpha() and name.isascii() else ""
-    with pytest.raises(UsageError, match=proposed if len(name) < 60 else ""):
+    with pytest.raises(UsageError, match=proposed if proposed and len(name) < 60 else r"\S"):
         projects.module_name(name)
 
 
