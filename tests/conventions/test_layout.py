@@ -26,7 +26,7 @@ def test_the_tests_of_a_package_have_the_rooms_of_the_package() -> None:
 
 
 def names_of(*folders: Path) -> Iterator[str]:
-    """What files of tests may be called like: modules, their folders, and pages."""
+    """The names that files of tests may begin with: modules, their folders, and pages."""
     for folder in (*folders, ROOT / "docs"):
         for path in folder.rglob("*.md" if folder.name == "docs" else "*.py*"):
             name, around = path.name.partition(".")[0].strip("_"), path.parent.name

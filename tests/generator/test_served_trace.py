@@ -148,18 +148,18 @@ class Listener(Guest):
 
 
 async def use_talkative_server(client: Any) -> list[Any]:
-    """What a client is told by templates, completions, log messages and changes."""
+    """The answers and changes that a client of the talkative server receives."""
     if client.revision == NEWEST:
         client.ask_for_logs("info")
     else:
         await client.set_level("info")
     async with client.listen(tools=True) as changes:
-        told = [text_of(await client.call_tool(name)) for name in ("note", "change")]
+        texts = [text_of(await client.call_tool(name)) for name in ("note", "change")]
         change = await anext(changes)
     (template,) = await client.list_resource_templates()
     reference = {"type": "ref/prompt", "name": "greet"}
     completed = await client.complete({"name": "name", "value": "Os"}, reference)
-    return [*told, type(change), template.uri_template, completed.completion.values]
+    return [*texts, type(change), template.uri_template, completed.completion.values]
 
 
 @pytest.mark.parametrize("revision", [SESSION, NEWEST])
@@ -172,8 +172,8 @@ async def test_templates_completions_logs_and_changes_are_as_recorded(
     mock = served_trace.mock_server(recorded_server(path), closes_channel=True)
     handlers: Any = Listener(logs)
     async with connected(mock, revision=revision, handlers=handlers) as pair:
-        told = await use_talkative_server(pair.client)
-    assert told == ["noted", "changed", ToolsChanged, "city://{name}", ["Oslo"]]
+        received = await use_talkative_server(pair.client)
+    assert received == ["noted", "changed", ToolsChanged, "city://{name}", ["Oslo"]]
     assert logs == [("warning", "rain")]
 
 

@@ -1,4 +1,4 @@
-"""What the tables of rules are written with: rules, cases, answers, and defects of a server.
+"""The parts of the tables of rules: rules, cases, answers, and defects of a server.
 
 Processes of `tiny_server` import the tables too, therefore they need the standard library alone.
 """

@@ -157,9 +157,9 @@ def bytes_of_a_skill(amount: int) -> bool:
 
 @limit("pkg.apps.DOMAINS_CHARACTERS", 100)
 def origins_of_an_app(amount: int) -> bool:
-    origins = ["https://a.example", f"https://{'b' * (amount - 26)}.example"[:amount]]
-    origins[1] = "https://" + "b" * (amount - len(origins[0]) - len("https://"))
-    meta = {"csp": {"connectDomains": origins}}
+    first = "https://a.example"
+    second = "https://".ljust(amount - len(first), "b")
+    meta = {"csp": {"connectDomains": [first, second]}}
     return len(resource_ui("ui://a", "text/html;profile=mcp-app", meta).csp.connect_domains) == 2
 
 
