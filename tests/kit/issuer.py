@@ -29,6 +29,8 @@ def new_key(kid: str = "one", kind: str = "EC", crv: str | int = "P-256") -> Key
 
 
 KEY = new_key()
+DAY = 86_400
+"""How long a token holds, in seconds: longer than any run that imports a table of tokens."""
 
 
 def jwk_set(*keys: Key) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def claims_of(
         "client_id": "agent",
         "scope": scope,
         "iat": now,
-        "exp": now + 600,
+        "exp": now + DAY,
         **more,
     }
     return {name: value for name, value in claims.items() if value is not None}
