@@ -14,8 +14,7 @@ import pytest
 
 from kit.live import TEXT
 from kit.scripted import connect_scripted
-from mcpgen_runtime import Server, connect
-from mcpgen_runtime.errors import McpError, RemoteProtocolError
+from mcpgen_runtime import McpError, RemoteProtocolError, Server, connect
 
 pytestmark = pytest.mark.attack
 

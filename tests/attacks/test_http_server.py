@@ -17,8 +17,7 @@ import pytest
 
 from kit.http_process import HttpProcess, http_process
 from kit.wire import INITIALIZED, SESSIONS, encode_message, initialize, request
-from mcpgen_runtime import connect
-from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime import RemoteError, connect
 
 pytestmark = pytest.mark.attack
 

@@ -13,10 +13,8 @@ import pytest
 from kit.http_script import Script
 from kit.http_server import Asked, HttpServer, Reply
 from kit.processes import PACKAGE_ROOT
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import RequestTimeoutError
+from mcpgen_runtime import REVISIONS, RequestTimeoutError, connect
 from mcpgen_runtime.facts import Lifecycle
-from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = [pytest.mark.attack, pytest.mark.anyio]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kit.processes import PACKAGE_ROOT
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS
 
 pytestmark = pytest.mark.attack
 

@@ -23,8 +23,7 @@ from .processes import GENERATED, ROOT
 
 sys.path.insert(0, str(GENERATED))
 
-from mcpgen_runtime import Server, trace_requests
-from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime import Limits, Server, trace_requests
 
 from . import our_server
 from .measure import FLOOR, OURS, AtMost, Line, Within, medians_async

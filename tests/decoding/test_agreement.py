@@ -30,9 +30,9 @@ from mcpgen.package import build_request, pipeline
 from mcpgen.render import models
 from mcpgen.schema import docs, facts
 from mcpgen.spec import stages
+from mcpgen_runtime import REVISIONS, decoder
 from mcpgen_runtime._unions import UntaggedType
-from mcpgen_runtime._wire import STRUCTS, UNREADABLE, decoder, fields
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime._wire import STRUCTS, UNREADABLE, fields
 
 pytestmark = pytest.mark.lengthy
 

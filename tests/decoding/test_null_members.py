@@ -14,8 +14,8 @@ import pytest
 
 from decoding.instances import Instances, places
 from decoding.test_agreement import Judged, judge_values
-from mcpgen_runtime._wire import UNREADABLE, decoder, to_builtins
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS, decoder, to_builtins
+from mcpgen_runtime._wire import UNREADABLE
 
 pytestmark = pytest.mark.lengthy
 

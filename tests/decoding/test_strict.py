@@ -21,7 +21,7 @@ from mcpgen import names
 from mcpgen.model import choice, schema_sources
 from mcpgen.names import LIBRARIES
 from mcpgen.package import build_request, pipeline
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS
 
 pytestmark = pytest.mark.lengthy
 

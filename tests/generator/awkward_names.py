@@ -14,11 +14,10 @@ import msgspec
 import pydantic
 
 import mcpgen_runtime
-from mcpgen_runtime import facts
+from mcpgen_runtime import SyncClient, facts
 from mcpgen_runtime._wire import Struct
 from mcpgen_runtime.client.chosen import ClientFeatures
 from mcpgen_runtime.client.group_base import GroupBase
-from mcpgen_runtime.client.sync import SyncClient
 from mcpgen_runtime.runtime.stubs import HandlersBase
 
 STUB_BASES: tuple[type[Any], ...] = (ClientFeatures, SyncClient, GroupBase, HandlersBase)

@@ -17,8 +17,7 @@ import anyio
 import pytest
 
 import mcpgen_runtime
-from mcpgen_runtime import ClientHandlers, RemoteError, connect
-from mcpgen_runtime.client.listen import ResourceUpdated
+from mcpgen_runtime import ClientHandlers, RemoteError, ResourceUpdated, connect
 
 SCRIPT = Path(__file__).with_name("shop_server.py")
 PACKAGES = str(Path(mcpgen_runtime.__file__).parent.parent)

@@ -23,8 +23,7 @@ from mcpgen.package import directory
 from mcpgen.project import live_server, server_lists
 from mcpgen.project import mirror as mirrors
 from mcpgen.project.mirror import Snapshot
-from mcpgen_runtime._wire import convert, encode
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS, convert, encode
 
 pytestmark = pytest.mark.costly
 

@@ -33,8 +33,14 @@ from mcpgen.replay import recording, serve_command, served_trace
 from mcpgen.replay.faults import Fault, parse
 from mcpgen.replay.matching import Rule
 from mcpgen.replay.served_trace import RecordedServer, ServeOptions
-from mcpgen_runtime import ConnectionClosedError, Context, RemoteError, Server, connect
-from mcpgen_runtime.client.listen import ToolsChanged
+from mcpgen_runtime import (
+    ConnectionClosedError,
+    Context,
+    RemoteError,
+    Server,
+    ToolsChanged,
+    connect,
+)
 from mcpgen_runtime.testing import connected
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]

@@ -12,8 +12,7 @@ import pytest
 
 from interop.processes import run_server, wait_until_listening
 from interop.revisions import HANDSHAKE, STATELESS
-from mcpgen_runtime import connect
-from mcpgen_runtime.errors import McpError
+from mcpgen_runtime import McpError, connect
 
 pytestmark = [
     pytest.mark.interop,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+from mcpgen_runtime import REVISIONS, AddressRules, DeviceCode
 from mcpgen_runtime.auth.address_rules import AddressCheck
 from mcpgen_runtime.auth.discovery import AuthorizationServer, FlowContext, discover
 from mcpgen_runtime.auth.jwt_signing import ProofKey
 from mcpgen_runtime.auth.steps import (
     Call,
-    DeviceCode,
     Fetch,
     Fetched,
     Flow,
@@ -23,8 +23,6 @@ from mcpgen_runtime.auth.steps import (
     ShowCode,
     Visit,
 )
-from mcpgen_runtime.framing.http_hosts import AddressRules
-from mcpgen_runtime.revisions import REVISIONS
 
 Result = TypeVar("Result")
 

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 from kit.rules import revisions_holding
 from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
 from kit.wire import ClientEnd, ServerEnd, request
+from mcpgen_runtime import REVISIONS
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import SendRequest, SendResponse
-from mcpgen_runtime.revisions import REVISIONS
 
 End: TypeAlias = ServerEnd | ClientEnd
 

@@ -12,8 +12,7 @@ import pytest
 
 from kit.http_process import SECONDS, HttpProcess
 from kit.wire import PER_REQUEST, SESSIONS
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import McpError
+from mcpgen_runtime import McpError, connect
 
 EACH = (*SESSIONS, *PER_REQUEST)
 """The revisions with Streamable HTTP."""

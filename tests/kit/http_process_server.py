@@ -21,9 +21,7 @@ from typing import Any
 
 import anyio
 
-from mcpgen_runtime import Context, RouteRequest, Server
-from mcpgen_runtime.server.asgi.settings import Limits
-from mcpgen_runtime.server.toolkit.content import ToolAnnotations
+from mcpgen_runtime import Context, Limits, RouteRequest, Server, ToolAnnotations
 
 drain = float(os.environ.get("DRAIN", "0.5"))
 server = Server("process", version="1", subscribe=True, drain=drain)

@@ -12,9 +12,8 @@ from typing import Any
 import anyio
 
 from kit.http_server import Asked, Handler, HttpServer, Reply
-from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime import REVISIONS, connect
 from mcpgen_runtime.facts import Lifecycle
-from mcpgen_runtime.revisions import REVISIONS
 
 TOOL: Mapping[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
 RESULTS: Mapping[str, Mapping[str, Any]] = {

@@ -15,12 +15,10 @@ import anyio
 
 from kit.samples import EVERY_SERVER_CAPABILITY
 from kit.wire import HANDSHAKE, describe_as, encode_message
-from mcpgen_runtime.channel import Channel, OutgoingMessage, TooLong
-from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime import REVISIONS, Channel, RequestContext, connect
+from mcpgen_runtime.channel import OutgoingMessage, TooLong
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.facts import Revisions
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service, serve
 from mcpgen_runtime.transports.memory import memory_pair

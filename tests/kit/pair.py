@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
 from kit.wire import describe_as, sent_request, sole
+from mcpgen_runtime import REVISIONS, ProtocolError
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
-from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
@@ -25,7 +25,6 @@ from mcpgen_runtime.protocol.events import (
     SendResponse,
 )
 from mcpgen_runtime.protocol.server_connection import ServerConnection
-from mcpgen_runtime.revisions import REVISIONS
 
 Kind = TypeVar("Kind")
 

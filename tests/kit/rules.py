@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from mcpgen_runtime import REVISIONS
 from mcpgen_runtime.facts import Lifecycle, Revisions
-from mcpgen_runtime.revisions import FOLDERS, REVISIONS
+from mcpgen_runtime.revisions import FOLDERS
 from requirements.entries import ledger
 
 

@@ -19,9 +19,9 @@ import pytest
 from trio.testing import MockClock
 
 from kit.http_server import Asked, Handler, Reply
+from mcpgen_runtime import ResponseLostError
 from mcpgen_runtime.client.auth import flow_driver
 from mcpgen_runtime.client.chosen import ChosenApplication
-from mcpgen_runtime.errors import ResponseLostError
 from mcpgen_runtime.transports.http import http_client
 from mcpgen_runtime.transports.http.http_library import TakePart
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import anyio
 
-from mcpgen_runtime import Context, Server, ToolError
-from mcpgen_runtime.errors import InvalidParamsError
+from mcpgen_runtime import Context, InvalidParamsError, Server, ToolError
 
 
 @dataclass

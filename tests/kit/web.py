@@ -8,11 +8,10 @@ from typing import Any, Unpack
 
 import anyio
 
-from mcpgen_runtime.errors import MissingCapabilityError
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS, Context, MissingCapabilityError, Server, ServerHttpSettings
 from mcpgen_runtime.server.asgi.app import AsgiApplication
-from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions, ServerHttpSettings
-from mcpgen_runtime.server.chosen import Context, Server, new_connection
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
+from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
 
 UNICODE = "memo://\u00fcn\u00efcode"

@@ -13,7 +13,8 @@ from typing import Any
 
 import anyio
 
-from mcpgen_runtime.channel import Channel, MessageKind, OutgoingMessage, RequestId
+from mcpgen_runtime import REVISIONS, Channel
+from mcpgen_runtime.channel import MessageKind, OutgoingMessage, RequestId
 from mcpgen_runtime.facts import Lifecycle, Method, Revision
 from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection
@@ -28,7 +29,6 @@ from mcpgen_runtime.protocol.events import (
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revision_facts import Facts
-from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.memory import memory_pair
 
 ALL = tuple(REVISIONS)

@@ -26,8 +26,7 @@ from kit.rules import revisions_holding
 from kit.wire import ALL
 from mcpgen.model import choice
 from mcpgen.render import tree
-from mcpgen_runtime import ClientHandlers, connect, testing
-from mcpgen_runtime.errors import HttpStatusError, RemoteError
+from mcpgen_runtime import ClientHandlers, HttpStatusError, RemoteError, connect, testing
 from mcpgen_runtime.testing import connected
 from package.forks import SESSION, Forks, forks
 from package_single import BOOKED, FORECAST, NO_FORMS, serve_module

@@ -7,25 +7,23 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime import errors
-from mcpgen_runtime.auth.token_endpoint import OAuthError
-from mcpgen_runtime.errors import (
-    NO_DATA,
+from mcpgen_runtime import (
     ConnectFailedError,
-    FrameError,
     HttpStatusError,
     McpError,
     MissingCapabilityError,
     MissingExtraError,
+    OAuthError,
     ProtocolError,
     RemoteError,
-    RequestLost,
     RequestTimeoutError,
     ResourceNotFoundError,
     RevisionError,
     ToolFailedError,
     ToolResultError,
+    errors,
 )
+from mcpgen_runtime.errors import NO_DATA, FrameError, RequestLost
 
 URL = "https://a.example/mcp"
 

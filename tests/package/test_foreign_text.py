@@ -7,7 +7,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from mcpgen_runtime._wire import ValidationError, convert, error_text
+from mcpgen_runtime import ValidationError, convert, safe_url
+from mcpgen_runtime._wire import error_text
 from mcpgen_runtime.foreign_text import (
     has_parent_segment,
     is_scope,
@@ -15,7 +16,6 @@ from mcpgen_runtime.foreign_text import (
     may_escape_directory,
     safe_repr,
     safe_text,
-    safe_url,
     url_complaint,
 )
 from mcpgen_runtime.r2025_06_18 import models

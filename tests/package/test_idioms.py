@@ -33,8 +33,8 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
     models,
+    to_builtins,
 )
-from mcpgen_runtime._wire import to_builtins
 from mcpgen_runtime.testing import connected
 
 HANDSHAKE = ALL[-2]

@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 from kit.rules import module_of
-from mcpgen_runtime import DecodeError, ErrorResponse, MessageError, Notification, Request, Response
+from mcpgen_runtime import (
+    REVISIONS,
+    DecodeError,
+    ErrorResponse,
+    MessageError,
+    Notification,
+    Request,
+    Response,
+)
 from mcpgen_runtime.messages import BATCH_MESSAGES, ID_CHARACTERS
-from mcpgen_runtime.revisions import REVISIONS
 
 every = pytest.mark.parametrize("revision", REVISIONS)
 META = {

@@ -19,18 +19,19 @@ from mcpgen_runtime import (
     Audio,
     CacheHint,
     ClientHandlers,
+    ClientLimits,
     Context,
     File,
     Image,
     Server,
     Text,
+    Timeouts,
     ToolResult,
     connect,
     connect_sync,
     sdk_names,
 )
 from mcpgen_runtime.client.chosen import ConnectOptions
-from mcpgen_runtime.client.client_settings import ClientLimits, Timeouts
 from mcpgen_runtime.sdk_names import NOT_EXPORTED
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions, ToolOptions

@@ -22,10 +22,10 @@ from mcpgen_runtime import (
     ToolUi,
     UiResource,
     connect,
+    connect_sync,
     ui_of,
 )
 from mcpgen_runtime.apps import DOMAINS_CHARACTERS, MIME_TYPE, resource_ui, tool_ui, ui_wire
-from mcpgen_runtime.client.sync_client import connect_sync
 
 HAVING = tuple(name for name in ALL if name >= "2025-06-18")
 """The revisions whose tools have `_meta`."""

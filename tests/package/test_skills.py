@@ -29,8 +29,8 @@ from mcpgen_runtime import (
     Server,
     Skill,
     connect,
+    connect_sync,
 )
-from mcpgen_runtime.client.sync_client import connect_sync
 from mcpgen_runtime.skills import FILES, GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
 from mcpgen_runtime.testing import connected
 

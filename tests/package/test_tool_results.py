@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime import models
-from mcpgen_runtime._wire import UNSET
+from mcpgen_runtime import UNSET, Hints, hints_of, models
 from mcpgen_runtime.r2025_06_18.models import CallToolResult as ObjectResult
-from mcpgen_runtime.tool_results import Hints, hints_of, plain_value, structured_value
+from mcpgen_runtime.tool_results import plain_value, structured_value
 
 IMAGE = models.ImageContent(data="", mime_type="image/png")
 

@@ -23,8 +23,7 @@ from kit.engine import program
 from kit.faults import ONE_OF_EACH
 from kit.http_process import Process
 from kit.wire import SESSIONS
-from mcpgen_runtime import connect
-from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, ResponseLostError
+from mcpgen_runtime import HttpStatusError, McpError, RemoteError, ResponseLostError, connect
 from proxies.programs import caddy_server, free_port, haproxy_server, nginx_server, wait_for
 
 pytestmark = [pytest.mark.proxies, pytest.mark.timeout(120)]

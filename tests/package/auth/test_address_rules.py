@@ -6,9 +6,8 @@ from contextlib import nullcontext
 
 import pytest
 
+from mcpgen_runtime import AddressRules, AuthorizationError
 from mcpgen_runtime.auth.address_rules import AddressCheck, checked_https_url
-from mcpgen_runtime.errors import AuthorizationError
-from mcpgen_runtime.framing.http_hosts import AddressRules
 from requirements import EVERY_REVISION, requirement
 
 REMOTE = AddressCheck("https://mcp.example/mcp", AddressRules())

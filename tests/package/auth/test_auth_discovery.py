@@ -21,13 +21,13 @@ from kit.auth_answers import (
     query_of,
 )
 from kit.rules import revisions_holding
+from mcpgen_runtime import AuthorizationError
 from mcpgen_runtime.auth.challenges import parse_challenges
 from mcpgen_runtime.auth.discovery import discover, initial_scopes, step_up_scopes
 from mcpgen_runtime.auth.flows import code_flow
 from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS, canonical_resource
 from mcpgen_runtime.auth.registration import ClientProfile
 from mcpgen_runtime.auth.steps import Fetched
-from mcpgen_runtime.errors import AuthorizationError
 from requirements import EVERY_REVISION, requirement
 
 ROOT_PRM = "https://mcp.example/.well-known/oauth-protected-resource"

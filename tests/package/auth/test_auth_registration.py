@@ -30,7 +30,14 @@ from kit.auth_answers import (
     world_of,
 )
 from kit.rules import revisions_holding
-from mcpgen_runtime import OAuth, PrivateKey, Redirect, client_metadata_document
+from mcpgen_runtime import (
+    AuthorizationError,
+    OAuth,
+    OAuthError,
+    PrivateKey,
+    Redirect,
+    client_metadata_document,
+)
 from mcpgen_runtime.auth.flows import code_flow
 from mcpgen_runtime.auth.registration import (
     ClientProfile,
@@ -40,13 +47,7 @@ from mcpgen_runtime.auth.registration import (
     registration_key,
 )
 from mcpgen_runtime.auth.steps import Fetch, Fetched
-from mcpgen_runtime.auth.token_endpoint import (
-    ASSERTION_TYPE,
-    ClientIdentity,
-    OAuthError,
-    encode_record,
-)
-from mcpgen_runtime.errors import AuthorizationError
+from mcpgen_runtime.auth.token_endpoint import ASSERTION_TYPE, ClientIdentity, encode_record
 from requirements import EVERY_REVISION, requirement
 
 CLIENT = "https://me.example/client.json"

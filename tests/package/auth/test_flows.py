@@ -33,7 +33,7 @@ from kit.auth_answers import (
     world_of,
 )
 from kit.rules import revisions_holding
-from mcpgen_runtime import IdentityProvider
+from mcpgen_runtime import AuthorizationError, DeviceCode, IdentityProvider, OAuthError, PrivateKey
 from mcpgen_runtime.auth.discovery import with_offline_access
 from mcpgen_runtime.auth.flows import (
     CodeRequest,
@@ -44,11 +44,10 @@ from mcpgen_runtime.auth.flows import (
     new_verifier,
 )
 from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS
-from mcpgen_runtime.auth.jwt_signing import PrivateKey, ProofKey, base64url
+from mcpgen_runtime.auth.jwt_signing import ProofKey, base64url
 from mcpgen_runtime.auth.registration import ClientProfile
-from mcpgen_runtime.auth.steps import Call, DeviceCode, Fetch, Fetched, Save, ShowCode, Visit
-from mcpgen_runtime.auth.token_endpoint import Grant, OAuthError
-from mcpgen_runtime.errors import AuthorizationError
+from mcpgen_runtime.auth.steps import Call, Fetch, Fetched, Save, ShowCode, Visit
+from mcpgen_runtime.auth.token_endpoint import Grant
 from requirements import EVERY_REVISION, requirement
 
 PROFILE = ClientProfile("Agent")

@@ -27,7 +27,15 @@ from kit.auth_answers import (
     world_of,
 )
 from kit.rules import revisions_holding
-from mcpgen_runtime import ClientCredentials, IdentityProvider, OAuth, Paste, PrivateKey
+from mcpgen_runtime import (
+    AuthorizationError,
+    ClientCredentials,
+    IdentityProvider,
+    OAuth,
+    OAuthError,
+    Paste,
+    PrivateKey,
+)
 from mcpgen_runtime.auth.discovery import discover
 from mcpgen_runtime.auth.flows import client_credentials, enterprise_managed, workload_identity
 from mcpgen_runtime.auth.jwt_signing import ProofKey, decode_base64url
@@ -38,7 +46,6 @@ from mcpgen_runtime.auth.token_endpoint import (
     AccessToken,
     ClientIdentity,
     Grant,
-    OAuthError,
     authentication_fields,
     choose_method,
     decode_record,
@@ -46,7 +53,6 @@ from mcpgen_runtime.auth.token_endpoint import (
     refresh_grant,
     request_token,
 )
-from mcpgen_runtime.errors import AuthorizationError
 from requirements import EVERY_REVISION, requirement
 
 with_extensions = pytest.mark.parametrize("revision", revisions_holding("auth-ext.baseline-holds"))

@@ -9,8 +9,7 @@ import anyio
 
 from kit.live import TEXT, FakeServer
 from kit.wire import PER_REQUEST
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import LocalProtocolError, RemoteProtocolError
+from mcpgen_runtime import ClientHandlers, LocalProtocolError, RemoteProtocolError, connect
 
 KEY = "the key"
 

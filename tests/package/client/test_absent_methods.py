@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from kit.wire import ALL
-from mcpgen_runtime import Server, connect, connect_sync
-from mcpgen_runtime.errors import AbsentMethodError, MethodNotFoundError, RevisionError
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import (
+    REVISIONS,
+    AbsentMethodError,
+    MethodNotFoundError,
+    RevisionError,
+    Server,
+    connect,
+    connect_sync,
+)
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -12,17 +12,17 @@ import pytest
 
 from kit.live import TEXT, App, FakeServer, live, names_back, text_of
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts
-from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    REVISIONS,
     ConnectionClosedError,
     MethodNotFoundError,
     RemoteError,
     ResponseLostError,
     RevisionError,
+    Server,
+    connect,
 )
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.testing import connected
 
 every = pytest.mark.parametrize("revision", ALL)

@@ -14,10 +14,7 @@ import pytest
 from kit.live import TEXT, FakeServer
 from kit.rules import revisions_holding
 from kit.wire import ALL, PER_REQUEST
-from mcpgen_runtime import safe_url
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import RemoteError
-from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime import ClientHandlers, RemoteError, RequestContext, connect, safe_url
 from package.client.questioner import KEY, Answers, ask_client
 
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.result-action"))

@@ -33,31 +33,31 @@ from kit.wire import (
     stream_message,
     tag,
 )
-from mcpgen_runtime import Timeouts
-from mcpgen_runtime.channel import RequestId
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.client.client_settings import Caching
-from mcpgen_runtime.client.listen import (
+from mcpgen_runtime import (
+    Caching,
     Change,
-    ListeningAgain,
-    NotificationFilter,
-    PromptsChanged,
-    ResourcesChanged,
-    ResourceUpdated,
-    ToolsChanged,
-)
-from mcpgen_runtime.errors import (
+    ClientHandlers,
     ConnectFailedError,
     ConnectionClosedError,
+    Context,
     HttpStatusError,
+    ListeningAgain,
     McpError,
+    NotificationFilter,
+    PromptsChanged,
     RemoteError,
-    RequestLost,
+    ResourcesChanged,
+    ResourceUpdated,
     ResponseLostError,
+    Server,
+    Timeouts,
+    ToolsChanged,
+    connect,
 )
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.errors import RequestLost
 from mcpgen_runtime.protocol.events import Ignored, NotificationReceived
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES
-from mcpgen_runtime.server.chosen import Context, Server
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)

@@ -14,10 +14,16 @@ from kit.live import FakeServer, live, text_of
 from kit.respondent import ROOTS, connect_respondent, refusal_code, text_in
 from kit.rules import revisions_holding
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
-from mcpgen_runtime import Context, Root, Server
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
-from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime import (
+    ClientHandlers,
+    Context,
+    LocalProtocolError,
+    MethodNotFoundError,
+    RequestContext,
+    Root,
+    Server,
+    connect,
+)
 from package.client.questioner import ask_client
 
 every = pytest.mark.parametrize("revision", ALL)

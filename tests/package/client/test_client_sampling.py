@@ -12,8 +12,7 @@ import pytest
 from kit.respondent import ASK, HI, SAMPLED, TOOL, USE
 from kit.rules import revisions_holding
 from kit.wire import ALL, PER_REQUEST
-from mcpgen_runtime.client.async_client import ClientHandlers
-from mcpgen_runtime.errors import ProtocolError
+from mcpgen_runtime import ClientHandlers, ProtocolError
 from package.client.questioner import Answers, ask_client
 
 every = pytest.mark.parametrize("revision", ALL)

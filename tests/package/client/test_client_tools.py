@@ -17,11 +17,8 @@ from kit.rules import revisions_holding
 from kit.samples import PARAMS
 from kit.scripted import connect_scripted
 from kit.wire import ALL, facts, speaking_to
-from mcpgen_runtime.errors import InvalidParamsError, RemoteError
+from mcpgen_runtime import REVISIONS, Hints, InvalidParamsError, RemoteError, Server, hints_of
 from mcpgen_runtime.facts import Lifecycle
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.tool_results import Hints, hints_of
 
 pytestmark = pytest.mark.on_asyncio
 

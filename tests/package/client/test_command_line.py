@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from kit.processes import PACKAGE_ROOT
-from mcpgen_runtime import __version__
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS, __version__
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 

@@ -16,13 +16,9 @@ import pytest
 
 from kit.scripted import ScriptedServer
 from kit.simulation import VirtualClockLoop
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.client_settings import Timeouts
+from mcpgen_runtime import REVISIONS, ConnectionClosedError, Context, Server, Timeouts, connect
 from mcpgen_runtime.client.command_line import CommandPackage, add_commands, run
 from mcpgen_runtime.client.terminal_handlers import CAPABILITIES, TerminalHandlers
-from mcpgen_runtime.errors import ConnectionClosedError
-from mcpgen_runtime.revisions import REVISIONS
 
 NEWEST = max(REVISIONS)
 Opened = list[tuple[Any, dict[str, Any]]]

@@ -14,8 +14,7 @@ from kit.live import live
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL, speaking_to
-from mcpgen_runtime.errors import InvalidParamsError, RemoteProtocolError
-from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime import InvalidParamsError, RemoteProtocolError, Server
 
 pytestmark = pytest.mark.on_asyncio
 

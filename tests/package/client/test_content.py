@@ -13,8 +13,7 @@ from kit.live import TEXT, text_of
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
-from mcpgen_runtime._wire import to_builtins
-from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime import RemoteProtocolError, to_builtins
 
 pytestmark = pytest.mark.on_asyncio
 

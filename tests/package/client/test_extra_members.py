@@ -20,18 +20,21 @@ from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
 from mcpgen_runtime import (
+    REVISIONS,
     Caching,
     ClientHandlers,
     Context,
+    EncodingError,
+    RequestContext,
     Server,
     decoder,
+    encode,
     models,
     replace,
     to_builtins,
 )
-from mcpgen_runtime._wire import EncodingError, StructType, encode, fields
-from mcpgen_runtime.revisions import FOLDERS, REVISIONS
-from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime._wire import StructType, fields
+from mcpgen_runtime.revisions import FOLDERS
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio

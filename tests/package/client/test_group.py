@@ -15,24 +15,22 @@ from kit.live import text_of
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
+    AbsentMethodError,
     Client,
     ClientGroup,
     ClientHandlers,
     ClientNext,
     ClientRequest,
+    ConnectionClosedError,
     Context,
+    InvalidParamsError,
+    RemoteError,
     Server,
+    ToolResultError,
     ToolsChanged,
     connect,
     connect_sync,
     models,
-)
-from mcpgen_runtime.errors import (
-    AbsentMethodError,
-    ConnectionClosedError,
-    InvalidParamsError,
-    RemoteError,
-    ToolResultError,
 )
 from package.client.blocking_stubs import members_of
 from package.client.test_model_tools import APIS, model_call, model_result, schemas

@@ -13,6 +13,7 @@ from kit.scripted import ScriptedServer
 from kit.wire import CHANGED, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     ClientHandlers,
+    ConnectFailedError,
     ConnectionClosedError,
     InvalidParamsError,
     MethodNotFoundError,
@@ -20,7 +21,6 @@ from mcpgen_runtime import (
     ToolsChanged,
     connect,
 )
-from mcpgen_runtime.errors import ConnectFailedError
 from package.client.test_client_listen import Losing
 
 pytestmark = pytest.mark.on_asyncio

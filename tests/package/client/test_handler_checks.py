@@ -9,9 +9,15 @@ from typing import Any, ClassVar
 import pytest
 
 from kit.wire import ALL
-from mcpgen_runtime import ClientHandlers, Server, SyncClientHandlers, connect, connect_sync
+from mcpgen_runtime import (
+    REVISIONS,
+    ClientHandlers,
+    Server,
+    SyncClientHandlers,
+    connect,
+    connect_sync,
+)
 from mcpgen_runtime.client.application import Handlers
-from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
 

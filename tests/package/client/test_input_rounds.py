@@ -18,11 +18,15 @@ from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.scripted import connect_scripted
 from kit.wire import HANDSHAKE, facts, meta_of
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.client.client_settings import ClientLimits
-from mcpgen_runtime.errors import RemoteProtocolError
-from mcpgen_runtime.server.toolkit.client_features.input_required import InputRequired
+from mcpgen_runtime import (
+    ClientHandlers,
+    ClientLimits,
+    Context,
+    InputRequired,
+    RemoteProtocolError,
+    Server,
+    connect,
+)
 
 modern = pytest.mark.parametrize("revision", revisions_holding("mrtr.result-type-known-set"))
 each = pytest.mark.parametrize(

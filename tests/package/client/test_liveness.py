@@ -16,9 +16,14 @@ import pytest
 from kit.live import FakeServer
 from kit.simulation import on_virtual_clock
 from kit.wire import ALL, CANCELLED, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.listen import ListeningAgain, ToolsChanged
-from mcpgen_runtime.errors import ConnectionClosedError, McpError, RequestTimeoutError
+from mcpgen_runtime import (
+    ConnectionClosedError,
+    ListeningAgain,
+    McpError,
+    RequestTimeoutError,
+    ToolsChanged,
+    connect,
+)
 from package.client.test_client_listen import AT_ONCE, CUT, NOBODY, Losing, listening
 
 pytestmark = on_virtual_clock

@@ -12,9 +12,9 @@ import pytest
 from kit.live import FakeServer
 from kit.simulation import on_virtual_clock
 from kit.wire import HANDSHAKE, PER_REQUEST
+from mcpgen_runtime import RemoteError, ResponseLostError, connect
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import RemoteError, RequestLost, ResponseLostError
+from mcpgen_runtime.errors import RequestLost
 
 pytestmark = on_virtual_clock
 both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])

@@ -14,8 +14,13 @@ import pytest
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
-from mcpgen_runtime.client.client_settings import ClientLimits, Timeouts
-from mcpgen_runtime.errors import InvalidParamsError, RemoteProtocolError, RequestTimeoutError
+from mcpgen_runtime import (
+    ClientLimits,
+    InvalidParamsError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    Timeouts,
+)
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -14,14 +14,14 @@ from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.scripted import connect_scripted
 from kit.wire import ALL, HANDSHAKE, facts, speaking_to
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
     InvalidParamsError,
     MethodNotFoundError,
     MissingCapabilityError,
     RemoteError,
+    Server,
+    connect,
 )
-from mcpgen_runtime.server.chosen import Server
 
 pytestmark = pytest.mark.on_asyncio
 

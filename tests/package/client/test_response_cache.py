@@ -16,9 +16,7 @@ from kit.live import FakeServer
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import CHANGED, UPDATED
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.client.client_settings import Caching
-from mcpgen_runtime.errors import ConnectionClosedError, RemoteError
+from mcpgen_runtime import Caching, ClientHandlers, ConnectionClosedError, RemoteError, connect
 
 pytestmark = pytest.mark.on_asyncio
 

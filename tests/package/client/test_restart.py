@@ -17,10 +17,13 @@ from kit.live import FakeServer
 from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
+    REVISIONS,
     ClientHandlers,
+    ConnectionClosedError,
     ListeningAgain,
     ResourceUpdated,
     ResponseLostError,
+    Restart,
     Server,
     Timeouts,
     connect,
@@ -30,9 +33,8 @@ from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
 from mcpgen_runtime.client.opening import new_peer
-from mcpgen_runtime.client.restart import Restart, RestartingChannel
-from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.client.restart import RestartingChannel
+from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.transports.memory import BUFFERED_BYTES
 from mcpgen_runtime.transports.process import open_process
 

@@ -15,10 +15,18 @@ from jsonschema import Draft7Validator
 
 from kit.live import text_of
 from kit.stdio_process import PATHS, SERVER
-from mcpgen_runtime import ConfigInput, Server, ServerDocument, connect, connect_sync
+from mcpgen_runtime import (
+    ConfigInput,
+    ConnectionClosedError,
+    Server,
+    ServerDocument,
+    ServerStartError,
+    TransportError,
+    connect,
+    connect_sync,
+)
 from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.client.server_config import ServerEntry, config_servers, read_config
-from mcpgen_runtime.errors import ConnectionClosedError, ServerStartError, TransportError
 from package.client.test_group import git, process, two
 
 pytestmark = pytest.mark.on_asyncio

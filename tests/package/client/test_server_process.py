@@ -16,12 +16,16 @@ import pytest
 
 from kit.live import FakeServer
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.client_settings import Timeouts
-from mcpgen_runtime.errors import RequestTimeoutError, RevisionError, ServerStartError
+from mcpgen_runtime import (
+    REVISIONS,
+    RequestTimeoutError,
+    RevisionError,
+    ServerStartError,
+    Timeouts,
+    connect,
+)
 from mcpgen_runtime.facts import HANDSHAKE as ANY_HANDSHAKE
 from mcpgen_runtime.facts import Lifecycle
-from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = pytest.mark.processes
 

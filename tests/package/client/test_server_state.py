@@ -11,15 +11,13 @@ from msgspec import Raw
 
 from kit.live import TEXT
 from kit.wire import ALL, speaking_to
-from mcpgen_runtime import Server
-from mcpgen_runtime.client.client_settings import ClientLimits, ClientSettings
+from mcpgen_runtime import REVISIONS, ClientLimits, RemoteProtocolError, Server
+from mcpgen_runtime.client.client_settings import ClientSettings
 from mcpgen_runtime.client.server_state import ServerState
 from mcpgen_runtime.client.task_requests import store_task_support
 from mcpgen_runtime.client.tool_param_headers import ToolParamHeaders
-from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.protocol import client_features
 from mcpgen_runtime.protocol.client_features import messages_complaint
-from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = pytest.mark.on_asyncio
 

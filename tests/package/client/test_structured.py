@@ -17,8 +17,7 @@ from kit.live import TEXT
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
-from mcpgen_runtime._wire import UNSET
-from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime import UNSET, RemoteProtocolError
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -21,20 +21,26 @@ from anyio import to_thread
 from kit.live import text_of
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
-from mcpgen_runtime.client.async_client import Client, ClientHandlers, connect
-from mcpgen_runtime.client.listen import NotificationFilter, ToolsChanged
-from mcpgen_runtime.client.sync import Backend
-from mcpgen_runtime.client.sync_client import SyncClient, SyncClientHandlers, connect_sync
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    Client,
+    ClientHandlers,
     ConnectionClosedError,
+    Context,
     MethodNotFoundError,
+    NotificationFilter,
     RemoteError,
     RequestTimeoutError,
     RevisionError,
+    Server,
     ServerStartError,
+    SyncClient,
+    SyncClientHandlers,
+    ToolsChanged,
+    connect,
+    connect_sync,
 )
+from mcpgen_runtime.client.sync import Backend
 from mcpgen_runtime.revisions import FOLDERS
-from mcpgen_runtime.server.chosen import Context, Server
 from package.client.blocking_stubs import members_of
 
 pytestmark = pytest.mark.processes

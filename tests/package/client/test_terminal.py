@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from mcpgen_runtime import ConfigInput, ProtocolError
 from mcpgen_runtime.client.item_texts import argument_types, block_text, item_row
-from mcpgen_runtime.client.server_document import ConfigInput
 from mcpgen_runtime.client.terminal_handlers import TerminalHandlers, ask_input
-from mcpgen_runtime.errors import ProtocolError
 
 pytestmark = [
     pytest.mark.anyio,

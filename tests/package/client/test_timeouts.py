@@ -17,10 +17,8 @@ from kit.ends import asking_ends, end_of
 from kit.live import TEXT, FakeServer, text_of
 from kit.simulation import ASYNCIO
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, encode_message, sent_request
+from mcpgen_runtime import RequestTimeoutError, RevisionError, Timeouts, connect
 from mcpgen_runtime.channel import RequestId
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.client_settings import Timeouts
-from mcpgen_runtime.errors import RequestTimeoutError, RevisionError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import CancelRequest, SendRequest
 

@@ -16,13 +16,11 @@ from kit.live import TEXT, text_of
 from kit.rules import revisions_holding
 from kit.scripted import ScriptedServer, connect_scripted
 from kit.wire import ALL, facts
-from mcpgen_runtime.client.async_client import Client
+from mcpgen_runtime import REVISIONS, Client, InvalidParamsError, RemoteError
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
 from mcpgen_runtime.client.opening import open_session
-from mcpgen_runtime.errors import InvalidParamsError, RemoteError
 from mcpgen_runtime.protocol.param_headers import param_headers_of
-from mcpgen_runtime.revisions import REVISIONS
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.on_asyncio

@@ -14,10 +14,7 @@ from pydantic import BaseModel, Field
 
 from kit.scripted import connect_scripted
 from kit.wire import ALL
-from mcpgen_runtime import connect
-from mcpgen_runtime.errors import ToolError, ToolFailedError, ToolResultError
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.content import Image
+from mcpgen_runtime import Image, Server, ToolError, ToolFailedError, ToolResultError, connect
 
 NEWEST, OLDEST = ALL[-1], ALL[0]
 

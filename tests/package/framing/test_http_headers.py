@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpgen_runtime.errors import LocalProtocolError
+from mcpgen_runtime import LocalProtocolError
 from mcpgen_runtime.framing.header_values import (
     SAFE_INTEGER,
     decode_value,

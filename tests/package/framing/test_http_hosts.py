@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgen_runtime.errors import ConnectFailedError
+from mcpgen_runtime import ConnectFailedError
 from mcpgen_runtime.framing.http_hosts import checked_url, format_url, join_urls, same_origin
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mcpgen_runtime import LocalProtocolError
 from mcpgen_runtime.channel import TooLong
-from mcpgen_runtime.errors import LocalProtocolError
 from mcpgen_runtime.framing.sse import encode_comment, encode_event
 from mcpgen_runtime.framing.sse_decoder import FIELD_LIMIT, EventDecoder, ServerSentEvent
 from requirements import EVERY_REVISION

@@ -7,7 +7,7 @@ from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
-from mcpgen_runtime.apps import Csp, UiResource
+from mcpgen_runtime import Csp, UiResource
 from mcpgen_runtime.inspector import app_sandbox
 from package.inspector.inspected import SECONDS, Page, inspect_server
 

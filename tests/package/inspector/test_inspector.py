@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mcpgen_runtime import REVISIONS
 from mcpgen_runtime.__main__ import main
-from mcpgen_runtime.revisions import REVISIONS
 from package.inspector.inspected import Page, inspect_server, write_server
 
 pytestmark = pytest.mark.processes

@@ -12,8 +12,17 @@ import pytest
 
 from kit.asgi_client import Http, asgi
 from kit.live import FakeServer
-from mcpgen_runtime import Context, ResourceNotFoundError, Server, connect
-from mcpgen_runtime.errors import ConnectionClosedError, McpError, ProtocolError
+from mcpgen_runtime import (
+    REVISIONS,
+    ConnectionClosedError,
+    Context,
+    Limits,
+    McpError,
+    ProtocolError,
+    ResourceNotFoundError,
+    Server,
+    connect,
+)
 from mcpgen_runtime.inspector.inspector_app import InspectorApplication
 from mcpgen_runtime.inspector.inspector_session import (
     CAPABILITIES,
@@ -21,8 +30,6 @@ from mcpgen_runtime.inspector.inspector_session import (
     EventLog,
     InspectorSession,
 )
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.asgi.settings import Limits
 
 pytestmark = pytest.mark.processes
 

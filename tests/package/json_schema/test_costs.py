@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from kit.live import TEXT
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
-from mcpgen_runtime import Server, Timeouts, connect
-from mcpgen_runtime.errors import McpError, RemoteProtocolError
+from mcpgen_runtime import McpError, RemoteProtocolError, Server, Timeouts, connect
 from mcpgen_runtime.json_schema import Deadline
 from mcpgen_runtime.json_schema.keywords import ID_CHARACTERS, MULTIPLE_BITS
 from mcpgen_runtime.json_schema.validation import (

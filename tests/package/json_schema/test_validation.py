@@ -18,10 +18,9 @@ from kit.live import TEXT
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL, speaking_to
-from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime import RemoteProtocolError, Server
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.json_schema.validation import validator
-from mcpgen_runtime.server.chosen import Server
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -15,14 +15,21 @@ from kit.cached import cacheable_result
 from kit.live import FakeServer
 from kit.scripted import ScriptedServer, connect_scripted
 from kit.wire import PER_REQUEST
-from mcpgen_runtime import AddressRules, Caching, ClientLimits, Timeouts, connect
+from mcpgen_runtime import (
+    AddressRules,
+    AuthorizationError,
+    Caching,
+    ClientLimits,
+    McpError,
+    Timeouts,
+    connect,
+)
 from mcpgen_runtime.auth.address_rules import AddressCheck
 from mcpgen_runtime.auth.flows import code_flow
 from mcpgen_runtime.auth.registration import ClientProfile
 from mcpgen_runtime.client.auth.interactions import PromptLimit
 from mcpgen_runtime.client.lock.lock_file import changed_pointers
 from mcpgen_runtime.command_masking import masked_command
-from mcpgen_runtime.errors import AuthorizationError, McpError
 from package.client.lock.locking import SHOP, ListingServer, locked, record
 from package.limits.table import limit
 

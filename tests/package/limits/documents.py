@@ -11,9 +11,8 @@ from typing import Any
 from starlette.responses import Response
 
 from kit.wire import PER_REQUEST
-from mcpgen_runtime import Server, connect
+from mcpgen_runtime import InvalidParamsError, Server, connect
 from mcpgen_runtime.apps import resource_ui
-from mcpgen_runtime.errors import InvalidParamsError
 from mcpgen_runtime.json_schema.inlining import inline_references
 from mcpgen_runtime.json_schema.patterns import Pattern, PatternError
 from mcpgen_runtime.json_schema.validation import validator

@@ -5,8 +5,7 @@ from __future__ import annotations
 import anyio
 
 from kit.requestor import requestor
-from mcpgen_runtime import Server, Tasks
-from mcpgen_runtime.server.shared.bus import MemoryBus
+from mcpgen_runtime import MemoryBus, Server, Tasks
 from package.limits.table import limit
 
 

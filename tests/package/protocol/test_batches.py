@@ -11,10 +11,10 @@ import pytest
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request
+from mcpgen_runtime import REVISIONS
 from mcpgen_runtime.protocol.batch_parsing import BATCH_MESSAGES, parse_array, parse_batch
 from mcpgen_runtime.protocol.events import NotificationReceived, ResponseReceived, SendResponse
 from mcpgen_runtime.protocol.jsonrpc import Failure, ParsedMessage
-from mcpgen_runtime.revisions import REVISIONS
 
 BATCHED = revisions_holding("jsonrpc.batch-receive")
 UNBATCHED = [revision for revision in REVISIONS if revision not in BATCHED]

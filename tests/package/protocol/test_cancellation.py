@@ -31,8 +31,8 @@ from kit.wire import (
     sole,
     speaking_to,
 )
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import InternalError, RemoteError, RequestCancelledError
+from mcpgen_runtime import REVISIONS, Context, RemoteError, RequestCancelledError, Server, connect
+from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
@@ -46,8 +46,6 @@ from mcpgen_runtime.protocol.events import (
     SendLog,
     SendResponse,
 )
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.chosen import Context, Server
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 every = pytest.mark.parametrize("revision", ALL)

@@ -25,9 +25,9 @@ from kit.wire import (
     speaking_to,
     tag,
 )
+from mcpgen_runtime import REVISIONS, MissingCapabilityError, RequestContext, Server
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
-from mcpgen_runtime.errors import MissingCapabilityError
 from mcpgen_runtime.facts import Revision
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
@@ -41,9 +41,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.protocol.lifecycle import Description, is_declared, missing_capability
 from mcpgen_runtime.protocol.server_connection import ServerConnection
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.server.chosen import Server
 from requirements import EVERY_REVISION
 
 LISTS = {"tools": "tools/list", "prompts": "prompts/list", "resources": "resources/list"}

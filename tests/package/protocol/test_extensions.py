@@ -16,10 +16,15 @@ from kit.live import FakeServer, live, text_of
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import HANDSHAKE, facts, speaking_to
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import MissingCapabilityError, RemoteError, RemoteProtocolError
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.chosen import Context, Server
+from mcpgen_runtime import (
+    REVISIONS,
+    Context,
+    MissingCapabilityError,
+    RemoteError,
+    RemoteProtocolError,
+    Server,
+    connect,
+)
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.on_asyncio

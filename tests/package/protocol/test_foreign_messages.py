@@ -30,8 +30,7 @@ from kit.wire import (
     sole,
     speaking_to,
 )
-from mcpgen_runtime import Server
-from mcpgen_runtime.errors import ProtocolError, RemoteError, ToolError
+from mcpgen_runtime import REVISIONS, ProtocolError, RemoteError, Server, ToolError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
@@ -49,7 +48,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
 from mcpgen_runtime.protocol.server_connection import STREAMS
-from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = pytest.mark.costly
 

@@ -14,9 +14,15 @@ from msgspec import Raw
 
 from kit.live import App, live, names_back
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, speaking_to
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime._wire import EncodingError, encode
-from mcpgen_runtime.errors import LocalProtocolError, McpError, RemoteError
+from mcpgen_runtime import (
+    Context,
+    EncodingError,
+    LocalProtocolError,
+    McpError,
+    RemoteError,
+    Server,
+    encode,
+)
 from mcpgen_runtime.foreign_text import safe_repr
 from mcpgen_runtime.protocol.events import ReportProgress
 

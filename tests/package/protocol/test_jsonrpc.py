@@ -23,15 +23,15 @@ from kit.pair import Pair
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.wire import ClientEnd, ServerEnd, encode_message, request, sent_request
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    REVISIONS,
     ConnectionClosedError,
-    InternalError,
     LocalProtocolError,
     MethodNotFoundError,
     RemoteError,
     RemoteProtocolError,
-    RequestLost,
 )
+from mcpgen_runtime.errors import InternalError, RequestLost
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import (
     CancelRequest,
@@ -45,7 +45,6 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.revisions import REVISIONS
 
 BROKEN_METHODS: list[dict[str, Any]] = [{"method": method} for method in (..., 5, None, ["ping"])]
 OTHER_VERSIONS: list[dict[str, Any]] = [

@@ -21,21 +21,20 @@ from kit.wire import (
     meta_of,
     request,
 )
-from mcpgen_runtime import errors
-from mcpgen_runtime.errors import (
-    NO_DATA,
-    InternalError,
+from mcpgen_runtime import (
+    REVISIONS,
     MethodNotFoundError,
     MissingCapabilityError,
     ProtocolError,
     RemoteError,
     ResourceNotFoundError,
+    Server,
+    errors,
 )
+from mcpgen_runtime.errors import NO_DATA, InternalError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import RequestFailed, ResponseReceived, SendError
 from mcpgen_runtime.protocol.server_connection import ServerConnection
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.chosen import Server
 from requirements import EVERY_REVISION
 
 LEGACY_RANGE = range(-32019, -31999)

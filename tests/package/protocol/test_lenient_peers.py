@@ -23,8 +23,7 @@ from kit.wire import (
     sent_request,
     speaking_to,
 )
-from mcpgen_runtime import Server
-from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
+from mcpgen_runtime import REVISIONS, MissingCapabilityError, RemoteError, Server
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
@@ -37,7 +36,6 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     UnmatchedResponse,
 )
-from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.line_channel import LineReader
 
 

@@ -27,14 +27,15 @@ from kit.wire import (
     sent_messages,
     sent_request,
 )
-from mcpgen_runtime.errors import (
-    FrameError,
+from mcpgen_runtime import (
+    REVISIONS,
     LocalProtocolError,
     McpError,
     MethodNotFoundError,
     MissingCapabilityError,
     RemoteError,
 )
+from mcpgen_runtime.errors import FrameError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import (
     CloseStreams,
@@ -51,7 +52,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.protocol.handshake import handshake_connection
 from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, Session, State, Trigger
-from mcpgen_runtime.revisions import REVISIONS
 from requirements import EVERY_REVISION
 
 

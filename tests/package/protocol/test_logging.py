@@ -14,8 +14,7 @@ from kit.live import FakeServer, live
 from kit.rules import revisions_holding
 from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
 from kit.wire import ALL, INITIALIZED, PER_REQUEST, ClientEnd, ServerEnd, facts, initialize
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import LocalProtocolError
+from mcpgen_runtime import ClientHandlers, Context, LocalProtocolError, Server, connect
 from mcpgen_runtime.protocol.events import (
     Ignored,
     NotificationReceived,
@@ -25,7 +24,6 @@ from mcpgen_runtime.protocol.events import (
     SendNotification,
 )
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
-from mcpgen_runtime.server.chosen import Context, Server
 
 MESSAGE = "notifications/message"
 every = pytest.mark.parametrize("revision", ALL)

@@ -20,11 +20,10 @@ from kit.wire import (
     facts,
     request,
 )
-from mcpgen_runtime.errors import LocalProtocolError
+from mcpgen_runtime import REVISIONS, LocalProtocolError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import ReportProgress, RequestReceived, ResponseReceived
 from mcpgen_runtime.protocol.request_meta import check_user_meta, is_valid_key
-from mcpgen_runtime.revisions import REVISIONS
 from requirements import EVERY_REVISION
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -20,7 +20,8 @@ from kit.wire import (
     sent_messages,
     sole,
 )
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    REVISIONS,
     ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,
@@ -28,10 +29,10 @@ from mcpgen_runtime.errors import (
     McpError,
     RemoteError,
     RemoteProtocolError,
-    RequestLost,
     ResponseLostError,
     RevisionError,
 )
+from mcpgen_runtime.errors import RequestLost
 from mcpgen_runtime.facts import Lifecycle, Revisions
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
@@ -45,7 +46,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.probe import Probe
-from mcpgen_runtime.revisions import REVISIONS
 from requirements import EVERY_REVISION
 
 NEWEST, OLDEST = HANDSHAKE[-1], HANDSHAKE[0]

@@ -25,11 +25,9 @@ from kit.wire import (
     request,
     speaking_to,
 )
-from mcpgen_runtime import Server
-from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime import REVISIONS, RemoteError, Server
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import ProgressReceived, RequestFailed, ResponseReceived
-from mcpgen_runtime.revisions import REVISIONS
 
 
 def null_meta(revision: str, meta: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -17,8 +17,14 @@ from kit.live import TEXT, FakeServer, live, text_of
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.wire import ALL, PER_REQUEST, ClientEnd, ServerEnd, request, sent_request, speaking_to
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
+from mcpgen_runtime import (
+    ClientHandlers,
+    Context,
+    LocalProtocolError,
+    MethodNotFoundError,
+    Server,
+    connect,
+)
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import (
     Ignored,
@@ -30,7 +36,6 @@ from mcpgen_runtime.protocol.events import (
     SendResponse,
 )
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
-from mcpgen_runtime.server.chosen import Context, Server
 
 PROGRESS = "notifications/progress"
 every = pytest.mark.parametrize("revision", ALL)

@@ -17,10 +17,9 @@ from kit.pair import Pair
 from kit.rules import module_of
 from kit.strategies import anything, describe_revision
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, sent_request, sole
-from mcpgen_runtime import _wire
+from mcpgen_runtime import ProtocolError, RemoteError, RequestContext, _wire
 from mcpgen_runtime._wire import Untagged
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
-from mcpgen_runtime.errors import ProtocolError, RemoteError
 from mcpgen_runtime.protocol.connection import Connection
 from mcpgen_runtime.protocol.events import (
     CancelReceived,
@@ -33,7 +32,6 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.runtime.request_context import RequestContext
 
 pytestmark = pytest.mark.lengthy
 

@@ -16,11 +16,8 @@ from kit.live import TEXT
 from kit.rules import revisions_holding
 from kit.scripted import ScriptedServer, connect_scripted
 from kit.wire import ALL, PER_REQUEST
-from mcpgen_runtime._wire import ValidationError
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime import REVISIONS, RemoteProtocolError, ValidationError, connect
 from mcpgen_runtime.protocol.results import NAMED_ITEMS, drop_malformed_members, result_decoder
-from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -27,8 +27,8 @@ from kit.wire import (
     sole,
     tag,
 )
+from mcpgen_runtime import REVISIONS, InvalidParamsError, MissingCapabilityError
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.errors import InvalidParamsError, MissingCapabilityError
 from mcpgen_runtime.protocol.events import (
     CancelReceived,
     CancelRequest,
@@ -40,7 +40,6 @@ from mcpgen_runtime.protocol.events import (
 )
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.protocol.subscriptions import accepted_of_extensions
-from mcpgen_runtime.revisions import REVISIONS
 
 
 def params_of(message: OutgoingMessage | None) -> Any:

@@ -18,11 +18,11 @@ from kit.wire import (
     meta_of,
     request,
 )
+from mcpgen_runtime import REVISIONS
 from mcpgen_runtime.facts import Lifecycle, Revision, Revisions
 from mcpgen_runtime.protocol.events import SendResponse
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.server_connection import ServerConnection
-from mcpgen_runtime.revisions import REVISIONS
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 

@@ -14,16 +14,16 @@ from kit.pair import Pair
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS, URI
 from kit.wire import ALL_LISTS, CANCELLED, LISTEN, PER_REQUEST, facts, sole
-from mcpgen_runtime.errors import (
-    InternalError,
+from mcpgen_runtime import (
+    REVISIONS,
     MethodNotFoundError,
     MissingCapabilityError,
     ProtocolError,
     ResourceNotFoundError,
 )
+from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import CancelRequest, CloseStreams, ReportProgress, SendLog
-from mcpgen_runtime.revisions import REVISIONS
 
 ROLES: tuple[Role, ...] = ("client", "server")
 OPENING = frozenset({"initialize"})

@@ -16,15 +16,15 @@ from kit.asgi_client import asgi
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     Audio,
+    ClientHandlers,
     Context,
+    McpError,
     MiddlewareRequest,
     Next,
     ProtocolError,
     RemoteError,
     Server,
 )
-from mcpgen_runtime.client.async_client import ClientHandlers
-from mcpgen_runtime.errors import McpError
 from mcpgen_runtime.testing import connected
 
 NEWEST, OLDEST, SESSION = ALL[-1], ALL[0], HANDSHAKE[-1]

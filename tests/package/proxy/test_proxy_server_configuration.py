@@ -12,8 +12,7 @@ import pytest
 from kit.live import text_of
 from kit.stdio_process import PATHS
 from kit.wire import ALL
-from mcpgen_runtime import Restart, Server, connect
-from mcpgen_runtime.errors import RemoteError, TransportError
+from mcpgen_runtime import RemoteError, Restart, Server, TransportError, connect
 from mcpgen_runtime.testing import connected
 from package.proxy.test_proxy import NEWEST, shop
 

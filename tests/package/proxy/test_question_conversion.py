@@ -11,9 +11,8 @@ import pytest
 
 from kit.live import RawServer
 from kit.wire import ALL, HANDSHAKE, speaking_to
-from mcpgen_runtime import Server
+from mcpgen_runtime import REVISIONS, Server
 from mcpgen_runtime.facts import Method
-from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.toolkit.foreign_results import lost_members
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"

@@ -20,8 +20,7 @@ from kit.live import text_of
 from kit.simulation import ASYNCIO
 from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE
-from mcpgen_runtime import Context, Protected, Restart, Server, StaticTokens
-from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime import Context, Protected, RemoteError, Restart, Server, StaticTokens
 from mcpgen_runtime.testing import connected
 from mcpgen_runtime.transports.memory import memory_pair
 from package.proxy.test_proxy import NEWEST, SESSION

@@ -10,9 +10,8 @@ import pytest
 
 from kit.rules import module_of
 from kit.wire import ALL
-from mcpgen_runtime import RemoteError, Server, Text, models
+from mcpgen_runtime import RemoteError, RequestContext, Server, Text, models
 from mcpgen_runtime.facts import python_names
-from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio

@@ -12,10 +12,7 @@ import pytest
 from kit.live import live
 from kit.rules import module_of, revisions_holding
 from kit.scripted import connect_scripted
-from mcpgen_runtime._wire import ValidationError, convert, to_builtins
-from mcpgen_runtime.client.host import safe_icons
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.content import Icon
+from mcpgen_runtime import Icon, Server, ValidationError, convert, safe_icons, to_builtins
 
 pytestmark = pytest.mark.on_asyncio
 

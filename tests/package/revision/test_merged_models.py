@@ -10,11 +10,21 @@ from typing import Any
 import pytest
 
 from kit.rules import module_of
-from mcpgen_runtime import ClientHandlers, Context, Image, Server, ServerSession, connect, models
-from mcpgen_runtime._wire import STRUCTS, UNSET, fields, to_builtins
+from mcpgen_runtime import (
+    REVISIONS,
+    UNSET,
+    ClientHandlers,
+    Context,
+    Image,
+    RequestContext,
+    Server,
+    ServerSession,
+    connect,
+    models,
+    to_builtins,
+)
+from mcpgen_runtime._wire import STRUCTS, fields
 from mcpgen_runtime.merged_models import MergedType
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.testing import connected
 
 ALL = tuple(REVISIONS)

@@ -17,12 +17,17 @@ from kit.samples import PARAMS
 from kit.scripted import connect_scripted
 from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime import (
+    REVISIONS,
+    UNSET,
     ClientHandlers,
     ClientNext,
     ClientRequest,
     Context,
+    InputRequired,
+    InvalidParamsError,
     MiddlewareRequest,
     Next,
+    RequestContext,
     Server,
     _wire,
     connect,
@@ -31,12 +36,9 @@ from mcpgen_runtime import (
     encode,
     models,
     replace,
+    to_builtins,
 )
-from mcpgen_runtime._wire import STRUCTS, UNSET, fields, to_builtins
-from mcpgen_runtime.errors import InvalidParamsError
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.server.toolkit.client_features.input_required import InputRequired
+from mcpgen_runtime._wire import STRUCTS, fields
 
 every = pytest.mark.parametrize("revision", ALL)
 

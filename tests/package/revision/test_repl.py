@@ -13,8 +13,8 @@ import mcpgen_runtime
 from kit.rules import module_of
 from kit.scripted import ScriptedServer
 from kit.wire import ALL
-from mcpgen_runtime import Server, connect, connect_sync
-from mcpgen_runtime.revisions import FOLDERS, REVISIONS
+from mcpgen_runtime import REVISIONS, Server, connect, connect_sync
+from mcpgen_runtime.revisions import FOLDERS
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -26,12 +26,9 @@ from kit.wire import (
     request,
     speaking_to,
 )
-from mcpgen_runtime import ClientHandlers, Context, Server
+from mcpgen_runtime import REVISIONS, ClientHandlers, Context, Server, connect, connect_sync
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.sync_client import connect_sync
 from mcpgen_runtime.protocol.server_connection import ServerConnection
-from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.peer import HELD_BYTES, Peer
 from mcpgen_runtime.transports.memory import memory_pair
 

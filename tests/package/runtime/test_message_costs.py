@@ -23,8 +23,8 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime import Channel, Context, Server
+from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel
 
 PACKAGE = str(Path(mcpgen_runtime.__file__).parent)

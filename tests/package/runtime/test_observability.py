@@ -28,6 +28,10 @@ from kit.asgi_client import asgi
 from kit.live import live
 from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
+    InvalidParamsError,
+    MissingExtraError,
+    RemoteError,
+    RequestTimeoutError,
     Server,
     ToolError,
     connect,
@@ -36,12 +40,6 @@ from mcpgen_runtime import (
     measure_application,
     measure_requests,
     trace_requests,
-)
-from mcpgen_runtime.errors import (
-    InvalidParamsError,
-    MissingExtraError,
-    RemoteError,
-    RequestTimeoutError,
 )
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.runtime import observability

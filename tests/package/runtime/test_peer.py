@@ -18,18 +18,19 @@ from kit.live import TEXT, App, FakeServer, live, names_back, text_of
 from kit.rules import revisions_holding
 from kit.samples import CALL, PARAMS
 from kit.wire import ALL, HANDSHAKE, facts, request, speaking_to
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    REVISIONS,
+    ClientHandlers,
     ConnectionClosedError,
     InvalidParamsError,
     MethodNotFoundError,
     ProtocolError,
     RemoteError,
+    RequestContext,
     ResourceNotFoundError,
     ToolError,
+    connect,
 )
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.request_context import RequestContext
 
 every = pytest.mark.parametrize("revision", ALL)
 

@@ -11,16 +11,16 @@ import pytest
 from kit.live import TEXT, App, FakeServer, Recorded, names_back, text_of
 from kit.samples import CALL
 from kit.wire import ALL, HANDSHAKE, INITIALIZED, RawEnd, encode_message, initialize, request
-from mcpgen_runtime.channel import Channel, OutgoingMessage, RequestId
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    Channel,
     ConnectionClosedError,
-    EndOfChannel,
-    FrameError,
     RemoteError,
     RemoteProtocolError,
+    RequestContext,
+    connect,
 )
-from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.channel import OutgoingMessage, RequestId
+from mcpgen_runtime.errors import EndOfChannel, FrameError
 from mcpgen_runtime.transports.memory import memory_pair
 
 every = pytest.mark.parametrize("revision", ALL)

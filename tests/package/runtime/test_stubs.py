@@ -8,18 +8,18 @@ import pytest
 
 from kit.rules import module_of
 from mcpgen_runtime import (
+    REVISIONS,
     ClientHandlers,
     Context,
     InvalidParamsError,
     MethodNotFoundError,
     RemoteError,
+    RequestContext,
     Server,
     ServerSession,
     connect,
 )
 from mcpgen_runtime.facts import Revision
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.runtime.stubs import typed_params
 
 ALL = tuple(REVISIONS)

@@ -20,13 +20,11 @@ from pydantic import BaseModel, Field, SecretStr
 
 from kit.live import Recorded
 from kit.processes import PACKAGE_ROOT
+from mcpgen_runtime import REVISIONS, Server, ToolFailedError, TransportError, connect
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import EndOfChannel, FrameError, ToolFailedError, TransportError
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.errors import EndOfChannel, FrameError
 from mcpgen_runtime.runtime.masking import MASK
 from mcpgen_runtime.runtime.trace import Trace, trace_channel
-from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.transports.memory import memory_pair
 
 pytestmark = pytest.mark.processes

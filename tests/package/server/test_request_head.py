@@ -70,8 +70,8 @@ async def test_a_tool_reads_headers_query_cookies_and_client_address(
 
 
 async def test_cookies_in_several_fields_are_joined_as_http_2_needs() -> None:
+    from mcpgen_runtime import RequestHead
     from mcpgen_runtime.server.asgi.request import HttpRequest
-    from mcpgen_runtime.server.request_head import RequestHead
 
     fields = [(b"cookie", b"a=1"), (b"accept", b"x/y"), (b"cookie", b"b=2"), (b"accept", b"y/z")]
     received = HttpRequest({"method": "POST", "path": "/mcp", "headers": fields})

@@ -18,8 +18,8 @@ from anyio import (
 )
 from anyio.abc import ByteStream, Listener
 
+from mcpgen_runtime import ConnectionClosedError
 from mcpgen_runtime.channel import MESSAGE_LIMIT
-from mcpgen_runtime.errors import ConnectionClosedError
 from mcpgen_runtime.transports.line_channel import FLUSH_SECONDS, LineChannel
 
 

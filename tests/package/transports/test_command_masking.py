@@ -10,11 +10,15 @@ import pytest
 
 from kit.stdio_process import script
 from kit.wire import HANDSHAKE
+from mcpgen_runtime import (
+    ConnectionClosedError,
+    RequestTimeoutError,
+    ServerStartError,
+    Timeouts,
+    connect,
+)
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.client_settings import Timeouts
 from mcpgen_runtime.command_masking import COMMAND_TEXT, masked_command
-from mcpgen_runtime.errors import ConnectionClosedError, RequestTimeoutError, ServerStartError
 from mcpgen_runtime.transports.process import open_process
 
 SECRET = "hunter2-Zx81"

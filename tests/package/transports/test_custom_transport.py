@@ -16,18 +16,21 @@ import pytest
 from kit.live import App, FakeServer, text_of
 from kit.samples import PARAMS, RESULTS
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, facts
-from mcpgen_runtime.channel import Channel, OutgoingMessage, RequestId
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    Channel,
+    ClientHandlers,
     ConnectionClosedError,
-    EndOfChannel,
+    Context,
     LocalProtocolError,
     RemoteError,
+    RequestContext,
     RequestTimeoutError,
+    Server,
+    connect,
 )
+from mcpgen_runtime.channel import OutgoingMessage, RequestId
+from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.protocol.events import Ignored
-from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.transports.memory import memory_pair
 from package.transports.streams import joined
 

@@ -21,14 +21,9 @@ from hypothesis import strategies as st
 
 from kit.simulation import ASYNCIO
 from kit.wire import ALL, encode_message, request
+from mcpgen_runtime import ConnectionClosedError, LocalProtocolError, Server
 from mcpgen_runtime.channel import OutgoingMessage, TooLong
-from mcpgen_runtime.errors import (
-    INVALID_REQUEST,
-    ConnectionClosedError,
-    EndOfChannel,
-    LocalProtocolError,
-)
-from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime.errors import INVALID_REQUEST, EndOfChannel
 from mcpgen_runtime.transports.line_channel import (
     LineChannel,
     LineReader,

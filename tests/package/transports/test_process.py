@@ -16,13 +16,9 @@ from kit.processes import (
     python,
     server,
 )
+from mcpgen_runtime import ConnectionClosedError, ServerStartError
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.errors import (
-    ConnectionClosedError,
-    EndOfChannel,
-    FrameError,
-    ServerStartError,
-)
+from mcpgen_runtime.errors import EndOfChannel, FrameError
 from mcpgen_runtime.transports.process import (
     INHERITED,
     TAIL_LINES,

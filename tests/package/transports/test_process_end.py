@@ -25,12 +25,9 @@ from kit.processes import (
     python,
     server,
 )
+from mcpgen_runtime import ConnectionClosedError, ServerStartError
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.errors import (
-    ConnectionClosedError,
-    EndOfChannel,
-    ServerStartError,
-)
+from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.transports.process import (
     ProcessChannel,
     ShutdownTimeouts,

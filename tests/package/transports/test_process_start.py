@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from kit.processes import python, server
-from mcpgen_runtime.errors import ServerStartError
+from mcpgen_runtime import ServerStartError
 from mcpgen_runtime.server.stdio_server import open_stdio
 from mcpgen_runtime.transports.process import open_process
 

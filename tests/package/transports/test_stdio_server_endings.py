@@ -17,9 +17,7 @@ import pytest
 from kit.live import text_of
 from kit.stdio_process import PATHS, SERVER, process, script
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.listen import ToolsChanged
-from mcpgen_runtime.errors import ConnectionClosedError, ServerStartError
+from mcpgen_runtime import ConnectionClosedError, ServerStartError, ToolsChanged, connect
 
 pytestmark = pytest.mark.processes
 

@@ -17,10 +17,8 @@ from kit.live import text_of
 from kit.rules import revisions_holding
 from kit.stdio_process import PATHS, SCRIPT, SERVER, process, script
 from kit.wire import ALL, HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, facts, request
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import RequestTimeoutError
+from mcpgen_runtime import ClientHandlers, RequestContext, RequestTimeoutError, connect
 from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, parse
-from mcpgen_runtime.runtime.request_context import RequestContext
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 

@@ -28,8 +28,15 @@ from kit.wire import (
     speaking_to,
     tag,
 )
-from mcpgen_runtime import Context, Server, Timeouts, connect
-from mcpgen_runtime.errors import McpError, RemoteProtocolError, RequestTimeoutError
+from mcpgen_runtime import (
+    Context,
+    McpError,
+    RemoteProtocolError,
+    RequestTimeoutError,
+    Server,
+    Timeouts,
+    connect,
+)
 from mcpgen_runtime.protocol.jsonrpc import (
     BROKEN_BYTES,
     InvalidMessage,

@@ -12,8 +12,7 @@ import httpx2
 import pytest
 
 from kit.wire import ALL, facts
-from mcpgen_runtime import Server, connect
-from mcpgen_runtime._wire import to_builtins
+from mcpgen_runtime import Server, connect, to_builtins
 
 NEWEST = ALL[-1]
 every = pytest.mark.parametrize("revision", ALL)

@@ -25,8 +25,7 @@ import mcpgen_runtime
 from kit.respondent import accept_result, connect_respondent, text_in
 from kit.rules import revisions_holding
 from kit.wire import ALL, facts, speaking_to
-from mcpgen_runtime import Context, Server, testing
-from mcpgen_runtime.server.toolkit.content import ToolResult
+from mcpgen_runtime import Context, Server, ToolResult, testing
 from mcpgen_runtime.server.toolkit.signatures import read
 from mcpgen_runtime.values.value_types import custom_schema, schema_of, value_type
 from requirements import EVERY_REVISION

@@ -13,11 +13,10 @@ import anyio
 from kit.auth_answers import REDIRECT_URI, query_of
 from kit.http_script import Script
 from kit.http_server import Asked, HttpServer, Reply
-from mcpgen_runtime import OAuth, Redirect, Store, connect
+from mcpgen_runtime import REVISIONS, OAuth, Redirect, Store, connect
 from mcpgen_runtime.auth.flows import challenge_of
 from mcpgen_runtime.auth.identifiers import canonical_resource
 from mcpgen_runtime.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
-from mcpgen_runtime.revisions import REVISIONS
 
 NEWEST = REVISIONS.newest().name
 PRM = "/.well-known/oauth-protected-resource/mcp"

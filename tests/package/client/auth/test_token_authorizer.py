@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from kit.cached import Clock
-from mcpgen_runtime import ClientCredentials, MemoryStore
-from mcpgen_runtime.auth.jwt_signing import PrivateKey
+from mcpgen_runtime import REVISIONS, ClientCredentials, MemoryStore, PrivateKey
 from mcpgen_runtime.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
 from mcpgen_runtime.client.auth.token_authorizer import TokenAuthorizer
-from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = pytest.mark.anyio
 

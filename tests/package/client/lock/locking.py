@@ -12,10 +12,8 @@ from typing import Any
 import anyio.lowlevel
 
 from kit.wire import EVERY_SERVER_CAPABILITY, HANDSHAKE, encode_message
-from mcpgen_runtime import LockDifference, connect
-from mcpgen_runtime.channel import Channel, OutgoingMessage
-from mcpgen_runtime.errors import TransportError
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS, Channel, LockDifference, TransportError, connect
+from mcpgen_runtime.channel import OutgoingMessage
 
 METHODS = {
     "tools/list": "tools",

@@ -21,7 +21,7 @@ from kit.raw_http import whole
 from kit.strategies import anything
 from kit.web import MARKED, Web
 from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, initialize, request
-from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime import Limits
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 

@@ -11,8 +11,7 @@ from kit.asgi_client import JSON, SSE, asgi
 from kit.asgi_stream import text_in
 from kit.rules import revisions_holding
 from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, initialize, request
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Limits, Server
 
 pytestmark = pytest.mark.processes
 

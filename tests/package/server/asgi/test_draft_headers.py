@@ -17,8 +17,7 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS, Context, Server
 from requirements import INTERIM
 
 pytestmark = pytest.mark.processes

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kit.simulation import on_virtual_clock
-from mcpgen_runtime.server.asgi.event_store import MemoryEventStore, StoredEvents
+from mcpgen_runtime import MemoryEventStore, StoredEvents
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes

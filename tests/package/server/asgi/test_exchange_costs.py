@@ -14,10 +14,8 @@ import pytest
 
 from kit.asgi_client import asgi, fields_of
 from kit.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
-from mcpgen_runtime import Context
+from mcpgen_runtime import Context, Limits, Server
 from mcpgen_runtime.server.asgi.app import AsgiApplication
-from mcpgen_runtime.server.asgi.settings import Limits
-from mcpgen_runtime.server.chosen import Server
 
 pytestmark = [
     pytest.mark.anyio,

@@ -15,9 +15,8 @@ from kit.asgi_client import SESSION, Http, asgi, fields_of
 from kit.live import text_of
 from kit.web import Web
 from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
-from mcpgen_runtime.channel import Channel, OutgoingMessage
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import RevisionError
+from mcpgen_runtime import Channel, RevisionError, connect
+from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.transports.memory import memory_pair
 
 pytestmark = pytest.mark.processes

@@ -14,7 +14,7 @@ import pytest
 
 from kit.asgi_wire import LAST, START, Wire, part
 from kit.simulation import ASYNCIO
-from mcpgen_runtime.errors import ConnectionClosedError
+from mcpgen_runtime import ConnectionClosedError
 from mcpgen_runtime.server.asgi.http_response import SseResponse, until_disconnect
 
 pytestmark = pytest.mark.processes

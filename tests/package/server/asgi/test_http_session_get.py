@@ -14,10 +14,15 @@ import pytest
 from kit.asgi_client import asgi
 from kit.asgi_stream import Stream
 from kit.wire import HANDSHAKE, SESSIONS, UPDATED, request
-from mcpgen_runtime import ConnectionClosedError, Context, Server, TransportError
+from mcpgen_runtime import (
+    ConnectionClosedError,
+    Context,
+    Limits,
+    MemoryEventStore,
+    Server,
+    TransportError,
+)
 from mcpgen_runtime.channel import RequestId
-from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
-from mcpgen_runtime.server.asgi.settings import Limits
 from requirements import INTERIM
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

@@ -24,13 +24,11 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime import Context, Limits, MemoryEventStore, Server
 from mcpgen_runtime.server.asgi.quotas import (
     decoded_size,
 )
 from mcpgen_runtime.server.asgi.request import network_of
-from mcpgen_runtime.server.asgi.settings import Limits
 
 pytestmark = pytest.mark.processes
 

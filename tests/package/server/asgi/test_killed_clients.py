@@ -14,10 +14,7 @@ import pytest
 from kit.faults import call_text, client_of
 from kit.http_process import SECONDS, HttpProcess, Process, http_process
 from kit.wire import PER_REQUEST, SESSIONS, SSE_ONLY
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.client_settings import Timeouts
-from mcpgen_runtime.client.listen import ToolsChanged
-from mcpgen_runtime.errors import HttpStatusError, RemoteError
+from mcpgen_runtime import HttpStatusError, RemoteError, Timeouts, ToolsChanged, connect
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.usefixtures("quiet")]
 

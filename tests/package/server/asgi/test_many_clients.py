@@ -11,9 +11,7 @@ import pytest
 from kit.faults import ONE_OF_EACH, call_text, client_of
 from kit.http_process import HttpProcess, http_process
 from kit.wire import HANDSHAKE
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.client_settings import Timeouts
-from mcpgen_runtime.client.listen import ToolsChanged
+from mcpgen_runtime import Timeouts, ToolsChanged, connect
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.usefixtures("quiet")]
 

@@ -17,11 +17,9 @@ from kit.asgi_client import SESSION, Http, asgi
 from kit.asgi_wire import Line, drop
 from kit.simulation import ASYNCIO
 from kit.wire import INITIALIZED, initialize, request
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime import Context, Limits, MemoryEventStore, Server
 from mcpgen_runtime.server.asgi.http_response import SseResponse
 from mcpgen_runtime.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory, StreamQuota
-from mcpgen_runtime.server.asgi.settings import Limits
 
 pytestmark = pytest.mark.processes
 

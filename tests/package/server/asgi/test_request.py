@@ -9,6 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from mcpgen_runtime import Limits
 from mcpgen_runtime.server.asgi.http_response import Refused
 from mcpgen_runtime.server.asgi.request import (
     KEPT_BYTES,
@@ -20,7 +21,6 @@ from mcpgen_runtime.server.asgi.request import (
     RequestBodies,
     check_post,
 )
-from mcpgen_runtime.server.asgi.settings import Limits
 
 PART = 40_000
 LIMITS = Limits(body=4 * PART, bodies=10 * PART)

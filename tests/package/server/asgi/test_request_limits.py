@@ -12,9 +12,8 @@ from kit.asgi_client import Http, asgi, fields_of
 from kit.asgi_stream import Stream
 from kit.web import Web
 from kit.wire import PER_REQUEST, encode_message, request
-from mcpgen_runtime import StaticTokens
-from mcpgen_runtime.server.asgi.settings import Answers, Limits
-from mcpgen_runtime.server.chosen import Context
+from mcpgen_runtime import Context, Limits, StaticTokens
+from mcpgen_runtime.server.asgi.settings import Answers
 
 pytestmark = [
     pytest.mark.anyio,

@@ -16,10 +16,15 @@ from kit.live import text_of
 from kit.rules import revisions_holding
 from kit.uvicorn_host import serve_on_uvicorn
 from kit.wire import ALL, facts, request
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.errors import RemoteError, RequestTimeoutError
-from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.server.chosen import Context, Server
+from mcpgen_runtime import (
+    ClientHandlers,
+    Context,
+    RemoteError,
+    RequestContext,
+    RequestTimeoutError,
+    Server,
+    connect,
+)
 
 pytestmark = [pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.processes]
 

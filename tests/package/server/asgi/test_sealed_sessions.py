@@ -22,8 +22,10 @@ from kit.asgi_client import SESSION, Http, asgi
 from kit.limits import SetLimit
 from kit.wire import INITIALIZED, SESSIONS, initialize, request
 from mcpgen_runtime import (
+    REVISIONS,
     Context,
     KeyRing,
+    Limits,
     MemoryKeyRing,
     MissingExtraError,
     Server,
@@ -31,13 +33,11 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.framing.http_headers import is_visible_ascii
 from mcpgen_runtime.protocol.lifecycle import Session
-from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.sealed_sessions import (
     ID_CHARACTERS,
     SealedSession,
     SessionCipher,
 )
-from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.toolkit.key_ring import KEY_BYTES
 
 pytestmark = pytest.mark.processes

@@ -11,8 +11,7 @@ from kit.asgi_client import SESSION, asgi
 from kit.live import text_of
 from kit.web import Web
 from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request
-from mcpgen_runtime import Context, Server, connect
-from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime import Context, MemoryEventStore, Server, connect
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes

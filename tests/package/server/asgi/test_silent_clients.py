@@ -16,8 +16,7 @@ from kit.faults import ONE_OF_EACH, Outcome, call_text, client_of
 from kit.http_process import SECONDS, HttpProcess, http_process
 from kit.raw_http import message_bytes, raw, session_fields
 from kit.wire import HANDSHAKE, PER_REQUEST, request
-from mcpgen_runtime import Context, Server
-from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Limits, Server
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.usefixtures("quiet")]
 

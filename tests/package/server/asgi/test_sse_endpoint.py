@@ -17,9 +17,8 @@ from kit.asgi_client import SSE, Http, asgi
 from kit.asgi_stream import Reply, Stream
 from kit.rules import revisions_holding
 from kit.wire import HANDSHAKE, INITIALIZED, initialize, request
-from mcpgen_runtime import Context, Server
+from mcpgen_runtime import Context, Limits, Server
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
-from mcpgen_runtime.server.asgi.settings import Limits
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes

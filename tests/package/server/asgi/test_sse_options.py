@@ -13,8 +13,7 @@ from kit.asgi_client import asgi
 from kit.rules import revisions_holding
 from kit.uvicorn_host import serve_on_uvicorn
 from kit.wire import initialize
-from mcpgen_runtime import connect
-from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime import Server, connect
 
 pytestmark = pytest.mark.processes
 

@@ -14,7 +14,7 @@ from kit.asgi_stream import SECONDS
 from kit.rules import revisions_holding
 from kit.web import Web
 from kit.wire import ACKNOWLEDGED, LISTEN, UPDATED, facts, request
-from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime import Limits
 
 REVISIONS = revisions_holding("http.listen-response-stream", "subscriptions.ack-first")
 

@@ -14,8 +14,8 @@ from kit.asgi_stream import text_in
 from kit.rules import revisions_holding
 from kit.web import Web
 from kit.wire import PER_REQUEST, facts, request
+from mcpgen_runtime import Context
 from mcpgen_runtime.server.asgi.settings import Answers
-from mcpgen_runtime.server.chosen import Context
 
 pytestmark = [
     pytest.mark.parametrize("revision", PER_REQUEST),

@@ -20,11 +20,8 @@ from uvicorn.server import ServerState
 
 from kit.raw_http import head, raw
 from kit.simulation import on_virtual_clock
-from mcpgen_runtime import Server
+from mcpgen_runtime import Limits, RouteRequest, Server, ServerHttpSettings
 from mcpgen_runtime.errors import ListenFailedError
-from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
-from mcpgen_runtime.server.asgi.routes import RouteRequest
-from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.asgi.uvicorn_adapter import (
     HEAD_BYTES,
     JoinedWrites,

@@ -14,8 +14,7 @@ from kit.asgi_client import asgi
 from kit.guarded import Guarded, challenge_in, protected_settings
 from kit.issuer import KEY, RESOURCE, LoopbackIssuer, bearer, jwk_set, serving_issuer, token_of
 from kit.wire import SESSIONS, initialize
-from mcpgen_runtime import AnyOf, Introspection, JwtVerifier
-from mcpgen_runtime.errors import ConnectFailedError, TransportError
+from mcpgen_runtime import AnyOf, ConnectFailedError, Introspection, JwtVerifier, TransportError
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio

@@ -18,10 +18,8 @@ from kit.http_server import Asked, HttpServer, Reply
 from kit.issuer import LoopbackIssuer, bearer, new_key, serving_issuer, token_of
 from kit.limits import SetLimit
 from kit.wire import SESSIONS, initialize
-from mcpgen_runtime import Introspection, JwtVerifier
+from mcpgen_runtime import AddressRules, ConnectFailedError, Introspection, JwtVerifier
 from mcpgen_runtime.auth.address_rules import AddressCheck
-from mcpgen_runtime.errors import ConnectFailedError
-from mcpgen_runtime.framing.http_hosts import AddressRules
 from mcpgen_runtime.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff, IssuerHttp
 from mcpgen_runtime.server.auth.jwt_verifier import LONGEST_RETRY
 from mcpgen_runtime.server.auth.verifiers import STORED_TOKENS, PrincipalCache

@@ -29,8 +29,7 @@ from kit.issuer import (
     token_of,
 )
 from kit.wire import SESSIONS, initialize
-from mcpgen_runtime import DpopValidation, JwtVerifier
-from mcpgen_runtime.errors import MissingExtraError
+from mcpgen_runtime import DpopValidation, JwtVerifier, MissingExtraError
 from mcpgen_runtime.server.auth.jws_validation import jose_errors
 from requirements import EVERY_REVISION, requirement
 

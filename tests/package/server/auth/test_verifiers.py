@@ -30,10 +30,10 @@ from mcpgen_runtime import (
     Principal,
     Protected,
     Server,
+    ServerHttpSettings,
     StaticTokens,
     connect,
 )
-from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 
 pytestmark = pytest.mark.anyio
 

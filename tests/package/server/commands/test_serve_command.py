@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kit.processes import PACKAGE_ROOT
+from mcpgen_runtime import REVISIONS
 from mcpgen_runtime.facts import Lifecycle
-from mcpgen_runtime.revisions import REVISIONS
 
 REVISION = max(REVISIONS.of(Lifecycle.HANDSHAKE))
 

@@ -14,6 +14,8 @@ from kit.asgi_client import asgi
 from kit.live import text_of
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
+    ClientHandlers,
+    Contents,
     Context,
     Depends,
     EmbeddedResource,
@@ -24,11 +26,9 @@ from mcpgen_runtime import (
     ResourceLink,
     ResourceNotFoundError,
     Server,
+    replace,
 )
-from mcpgen_runtime._wire import replace
-from mcpgen_runtime.client.async_client import ClientHandlers
 from mcpgen_runtime.r2026_07_28.server import ServerHandlers
-from mcpgen_runtime.server.toolkit.content import Contents
 from mcpgen_runtime.testing import connected
 
 NEWEST = ALL[-1]

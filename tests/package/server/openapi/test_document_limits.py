@@ -10,10 +10,9 @@ import httpx2
 import pytest
 
 from kit.limits import SetLimit
-from mcpgen_runtime import Server
+from mcpgen_runtime import OpenApiWarning, Server
 from mcpgen_runtime.server.openapi import document as document_module
 from mcpgen_runtime.server.openapi import schema_conversion
-from mcpgen_runtime.server.openapi.openapi_server import OpenApiWarning
 from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import make_server
 from package.server.openapi.pet_store import one

@@ -21,9 +21,8 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
 from kit.limits import SetLimit
-from mcpgen_runtime import HTTPRoute, MCPType, RemoteError, RouteMap, Server
+from mcpgen_runtime import HTTPRoute, MCPType, OpenApiWarning, RemoteError, RouteMap, Server
 from mcpgen_runtime.server.openapi.document import Document
-from mcpgen_runtime.server.openapi.openapi_server import OpenApiWarning
 from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import (
     TEXT,

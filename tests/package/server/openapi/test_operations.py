@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from mcpgen_runtime import HTTPRoute
-from mcpgen_runtime.errors import McpError, ToolError
+from mcpgen_runtime import HTTPRoute, McpError, ToolError
 from mcpgen_runtime.server.openapi.document import Document
 from mcpgen_runtime.server.openapi.http_operation import OperationResource, OperationTool
 from mcpgen_runtime.server.openapi.operations import Operation, OperationReader

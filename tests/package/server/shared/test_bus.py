@@ -8,9 +8,9 @@ import pytest
 from kit.engine import Engine, run_engine
 from kit.limits import SetLimit
 from kit.simulation import ASYNCIO
-from mcpgen_runtime import Bus, MemoryBus, SharedStateError
+from mcpgen_runtime import Bus, MemoryBus, SharedState, SharedStateError
 from mcpgen_runtime.server.shared import bus as bus_module
-from mcpgen_runtime.server.shared.state import SharedState, state_of
+from mcpgen_runtime.server.shared.state import state_of
 from package.server.shared.shared_servers import in_engine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

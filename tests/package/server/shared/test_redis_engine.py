@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from kit.engine import Engine
-from mcpgen_runtime import SharedStateError, TaskRecord
-from mcpgen_runtime.server.shared.session_store import SessionRecord
-from mcpgen_runtime.server.shared.state import SharedState, state_of
+from mcpgen_runtime import SessionRecord, SharedState, SharedStateError, TaskRecord
+from mcpgen_runtime.server.shared.state import state_of
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

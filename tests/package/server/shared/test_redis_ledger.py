@@ -11,12 +11,10 @@ import pytest
 
 from kit.engine import Engine
 from kit.limits import SetLimit
-from mcpgen_runtime import SharedStateFullError, TaskRecord
+from mcpgen_runtime import SessionRecord, SharedState, SharedStateFullError, TaskRecord
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.server.shared import redis_engine, redis_tasks
 from mcpgen_runtime.server.shared.redis_engine import RedisEngine
-from mcpgen_runtime.server.shared.session_store import SessionRecord
-from mcpgen_runtime.server.shared.state import SharedState
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

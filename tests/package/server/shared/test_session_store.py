@@ -9,14 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kit.simulation import ASYNCIO
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.shared.session_store import (
-    MemorySessionStore,
-    SessionRecord,
-    decode_record,
-    encode_record,
-    merge_records,
-)
+from mcpgen_runtime import REVISIONS, MemorySessionStore, SessionRecord
+from mcpgen_runtime.server.shared.session_store import decode_record, encode_record, merge_records
 from mcpgen_runtime.server.shared.shared_streams import is_listening, lost_message, stream_name
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

@@ -29,14 +29,14 @@ from kit.wire import (
     request,
 )
 from mcpgen_runtime import (
+    Limits,
     MemoryBus,
     MemorySessionStore,
+    SessionRecord,
     SharedState,
     SharedStateError,
     StaticTokens,
 )
-from mcpgen_runtime.server.asgi.settings import Limits
-from mcpgen_runtime.server.shared.session_store import SessionRecord
 from package.server.shared.shared_servers import ABLE, Workers, eventually, run_session, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

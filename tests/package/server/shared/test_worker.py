@@ -11,8 +11,7 @@ import pytest
 
 from kit.live import App, names_back
 from kit.simulation import ASYNCIO
-from mcpgen_runtime import MemoryBus, MemorySessionStore, SharedState, SharedStateError
-from mcpgen_runtime.server.shared.bus import Changes
+from mcpgen_runtime import Changes, MemoryBus, MemorySessionStore, SharedState, SharedStateError
 from mcpgen_runtime.server.shared.worker import (
     Announcement,
     ClientMessage,

@@ -14,8 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from kit.wire import ALL, facts
-from mcpgen_runtime import Server, connect
-from mcpgen_runtime.errors import InvalidParamsError, RemoteError
+from mcpgen_runtime import InvalidParamsError, RemoteError, Server, connect
 from mcpgen_runtime.foreign_text import ERRORS_TEXT, SHOWN_ERRORS, join_errors
 from mcpgen_runtime.server.toolkit import signatures
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kit.processes import PACKAGE_ROOT
 from kit.web_process import SERVE, write_server
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS
 from mcpgen_runtime.server.toolkit.banner import banner_text
 
 INFO = {"name": "city", "version": "1.0"}

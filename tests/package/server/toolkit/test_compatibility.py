@@ -8,8 +8,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from kit.wire import ALL
-from mcpgen_runtime import Context, Server, ToolError, connect
-from mcpgen_runtime.models import CallToolResult, TextContent, Tool
+from mcpgen_runtime import CallToolResult, Context, Server, TextContent, Tool, ToolError, connect
 
 DIALECTS = ("mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "fastmcp-4")
 LATEST = "2025-11-25"

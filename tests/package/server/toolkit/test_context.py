@@ -13,8 +13,14 @@ import pytest
 
 from kit.respondent import connect_respondent, text_in
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
-from mcpgen_runtime import Accepted, ClientHandlers, Context, Server, connect
-from mcpgen_runtime.errors import MissingCapabilityError
+from mcpgen_runtime import (
+    Accepted,
+    ClientHandlers,
+    Context,
+    MissingCapabilityError,
+    Server,
+    connect,
+)
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)

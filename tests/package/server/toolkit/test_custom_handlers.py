@@ -10,10 +10,18 @@ import pytest
 from pydantic import BaseModel
 
 from kit.wire import ALL, PER_REQUEST
-from mcpgen_runtime import Context, ProtocolError, Server, connect, connect_sync
-from mcpgen_runtime.errors import METHOD_NOT_FOUND, MethodNotFoundError, RemoteError
+from mcpgen_runtime import (
+    REVISIONS,
+    Context,
+    MethodNotFoundError,
+    ProtocolError,
+    RemoteError,
+    Server,
+    connect,
+    connect_sync,
+)
+from mcpgen_runtime.errors import METHOD_NOT_FOUND
 from mcpgen_runtime.protocol.requests import METHOD_CHARACTERS
-from mcpgen_runtime.revisions import REVISIONS
 
 NEWEST = ALL[-1]
 every = pytest.mark.parametrize("revision", ALL)

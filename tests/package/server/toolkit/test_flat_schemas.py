@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kit.live import TEXT
 from kit.scripted import connect_scripted
 from kit.wire import ALL, facts
-from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime import RemoteProtocolError
 from mcpgen_runtime.json_schema.flat_schemas import MEMBERS, flat_complaint
 from mcpgen_runtime.json_schema.validation import validator
 

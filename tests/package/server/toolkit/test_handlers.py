@@ -9,10 +9,7 @@ import pytest
 
 from kit.respondent import refusal_code
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
-from mcpgen_runtime import Server
-from mcpgen_runtime._wire import convert
-from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime import REVISIONS, RequestContext, Server, convert
 
 every = pytest.mark.parametrize("revision", ALL)
 

@@ -20,8 +20,15 @@ import pytest
 
 from kit.requestor import requestor
 from kit.wire import ALL
-from mcpgen_runtime import Icon, InvalidParamsError, Server, Tasks, ToolError, ToolResult
-from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime import (
+    Icon,
+    InvalidParamsError,
+    RemoteError,
+    Server,
+    Tasks,
+    ToolError,
+    ToolResult,
+)
 from mcpgen_runtime.testing import connected
 
 HALF = "cut \ud83d"

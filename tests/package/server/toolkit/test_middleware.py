@@ -25,8 +25,8 @@ from mcpgen_runtime import (
     ToolError,
     limit_rate,
     log_requests,
+    replace,
 )
-from mcpgen_runtime._wire import replace
 from mcpgen_runtime.r2026_07_28.client import ClientHandlers
 from mcpgen_runtime.testing import connected
 

@@ -19,6 +19,7 @@ from msgspec import UNSET
 
 from kit.wire import ALL, facts, speaking_to
 from mcpgen_runtime import (
+    REVISIONS,
     Annotations,
     Audio,
     Contents,
@@ -28,11 +29,11 @@ from mcpgen_runtime import (
     Server,
     Text,
     ToolResult,
+    ValidationError,
     connect,
+    to_builtins,
 )
-from mcpgen_runtime._wire import ValidationError, to_builtins
 from mcpgen_runtime.errors import InternalError
-from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.toolkit.output_conversion import (
     ContentResultBuilder,
     ValueResultBuilder,

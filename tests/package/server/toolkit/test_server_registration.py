@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from kit.wire import PER_REQUEST, speaking_to
-from mcpgen_runtime import Server
-from mcpgen_runtime.errors import MissingExtraError
-from mcpgen_runtime.server.toolkit.content import (
+from mcpgen_runtime import (
     Annotations,
     Audio,
     Contents,
     EmbeddedResource,
     Image,
     Message,
+    MissingExtraError,
+    Server,
 )
 from requirements import EVERY_REVISION
 

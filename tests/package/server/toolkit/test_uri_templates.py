@@ -11,7 +11,7 @@ import uritemplate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpgen_runtime.errors import InvalidParamsError, MissingExtraError
+from mcpgen_runtime import InvalidParamsError, MissingExtraError
 from mcpgen_runtime.foreign_text import is_uri
 from mcpgen_runtime.server.toolkit.resources import URI_LIMIT, check_requested
 from mcpgen_runtime.server.toolkit.uri_templates import UriTemplate

@@ -16,13 +16,13 @@ from kit import faults
 from kit.faults import EACH, ONE_OF_EACH, call_text, check_quiet, ignore, text_of
 from kit.http_process import SECONDS, HttpProcess, http_process
 from kit.http_server import Asked
-from mcpgen_runtime import Timeouts
-from mcpgen_runtime.client.listen import ToolsChanged
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
     ConnectFailedError,
     RemoteError,
     RequestTimeoutError,
     ResponseLostError,
+    Timeouts,
+    ToolsChanged,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy, Plan, faultless

@@ -13,13 +13,15 @@ from kit import faults
 from kit.faults import EACH, ONE_OF_EACH, Outcome, call_text, check_quiet, ignore, text_of
 from kit.http_process import HttpProcess, http_process
 from kit.wire import PER_REQUEST, SSE_ONLY
-from mcpgen_runtime import Timeouts
-from mcpgen_runtime.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
     ConnectFailedError,
     ConnectionClosedError,
+    ListeningAgain,
     RemoteError,
+    ResourceUpdated,
     ResponseLostError,
+    Timeouts,
+    ToolsChanged,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 

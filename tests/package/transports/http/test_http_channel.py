@@ -21,8 +21,13 @@ from kit.http_script import (
 from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture, revisions_holding
 from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE
-from mcpgen_runtime.client.async_client import ClientHandlers
-from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
+from mcpgen_runtime import (
+    ClientHandlers,
+    HttpStatusError,
+    McpError,
+    RemoteError,
+    RemoteProtocolError,
+)
 
 pytestmark = pytest.mark.processes
 

@@ -19,13 +19,13 @@ from kit.http_script import Script, SseScript, log_message, result
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revision_fixture
 from kit.wire import SESSIONS, SSE_ONLY, STREAMABLE
-from mcpgen_runtime import Timeouts
-from mcpgen_runtime.client.async_client import ClientHandlers
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    ClientHandlers,
     ConnectFailedError,
     McpError,
     RequestTimeoutError,
     ResponseLostError,
+    Timeouts,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 

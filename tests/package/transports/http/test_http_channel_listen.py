@@ -32,15 +32,17 @@ from kit.wire import (
     stream_message,
     tag,
 )
-from mcpgen_runtime import Timeouts
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
     HttpStatusError,
+    ListeningAgain,
     RemoteError,
     RequestTimeoutError,
+    ResourceUpdated,
     ResponseLostError,
+    Timeouts,
+    ToolsChanged,
     TransportError,
+    connect,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy

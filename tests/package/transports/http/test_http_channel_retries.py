@@ -21,15 +21,18 @@ from kit.http_script import Script, error, initialize_result, result, says
 from kit.http_server import Asked, Handler, Reply
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
-from mcpgen_runtime import ClientLimits, ListeningAgain, Timeouts, connect
-from mcpgen_runtime.errors import (
-    NOT_BEGUN,
+from mcpgen_runtime import (
+    ClientLimits,
     HttpStatusError,
+    ListeningAgain,
     McpError,
     RemoteError,
     RequestTimeoutError,
     ResponseLostError,
+    Timeouts,
+    connect,
 )
+from mcpgen_runtime.errors import NOT_BEGUN
 from mcpgen_runtime.framing.sse import encode_event
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from mcpgen_runtime.transports.http.http_client import retry_seconds

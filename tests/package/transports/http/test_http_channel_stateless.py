@@ -12,8 +12,8 @@ from kit.http_script import Script, connect_scripted, error, result
 from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture
 from kit.wire import PER_REQUEST
-from mcpgen_runtime.client.async_client import ClientHandlers
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    ClientHandlers,
     ConnectionClosedError,
     RemoteError,
     RequestTimeoutError,

@@ -13,7 +13,7 @@ import pytest
 from kit.http_script import Script, connect_scripted, initialize_result
 from kit.http_server import Asked, Reply
 from kit.rules import revisions_holding
-from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime import ClientHandlers
 
 pytestmark = pytest.mark.processes
 

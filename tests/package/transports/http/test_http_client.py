@@ -30,9 +30,7 @@ from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE
-from mcpgen_runtime import Timeouts
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
     ConnectFailedError,
     HttpStatusError,
     LocalProtocolError,
@@ -41,6 +39,8 @@ from mcpgen_runtime.errors import (
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseLostError,
+    Timeouts,
+    connect,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 

@@ -19,14 +19,14 @@ import pytest
 from kit.http_script import Script, SseScript, result
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.wire import STREAMABLE
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import (
-    FrameError,
+from mcpgen_runtime import (
     HttpStatusError,
     McpError,
     RemoteProtocolError,
     ResponseLostError,
+    connect,
 )
+from mcpgen_runtime.errors import FrameError
 from mcpgen_runtime.runtime.time_limits import HTTP_TIMEOUTS
 from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT, open_library
 from mcpgen_runtime.transports.http.http_client import (

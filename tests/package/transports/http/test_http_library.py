@@ -20,14 +20,14 @@ import pytest
 from kit.http_script import Script, connect_scripted, fail_to_open, stay_silent
 from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from kit.wire import STREAMABLE
-from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.client.chosen import ChosenApplication
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
     ConnectFailedError,
     ConnectionClosedError,
     LocalProtocolError,
     ResponseLostError,
+    connect,
 )
+from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.transports.http.aiohttp_library import open_library
 from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests, OpenLibrary
 from mcpgen_runtime.transports.http.http_library import (

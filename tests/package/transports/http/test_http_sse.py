@@ -24,8 +24,8 @@ from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY, STREAMABLE
-from mcpgen_runtime.client.async_client import ClientHandlers
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    ClientHandlers,
     ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,

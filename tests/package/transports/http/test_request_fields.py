@@ -18,8 +18,7 @@ from kit.http_script import Script, connect_scripted, error, result, tool
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revision_fixture, revisions_holding
 from kit.wire import STREAMABLE, facts, outgoing_message, request
-from mcpgen_runtime.errors import InvalidParamsError
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS, InvalidParamsError
 from mcpgen_runtime.transports.http.http_channel import HttpChannel
 from mcpgen_runtime.transports.http.http_client import HttpRequests
 

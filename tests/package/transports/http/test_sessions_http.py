@@ -29,18 +29,20 @@ from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, reach, simulate
 from kit.wire import SESSIONS, SSE_ONLY
-from mcpgen_runtime import Timeouts, connect
-from mcpgen_runtime.client.client_settings import Caching
-from mcpgen_runtime.client.listen import ListeningAgain, ToolsChanged
-from mcpgen_runtime.errors import (
+from mcpgen_runtime import (
+    Caching,
     ConnectionClosedError,
     HttpStatusError,
+    ListeningAgain,
     McpError,
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseLostError,
     RevisionError,
     SessionLostError,
+    Timeouts,
+    ToolsChanged,
+    connect,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 

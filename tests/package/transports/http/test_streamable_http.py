@@ -17,9 +17,7 @@ from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import SESSIONS
-from mcpgen_runtime import Timeouts, connect
-from mcpgen_runtime.client.async_client import ClientHandlers
-from mcpgen_runtime.errors import ConnectFailedError, ResponseLostError
+from mcpgen_runtime import ClientHandlers, ConnectFailedError, ResponseLostError, Timeouts, connect
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 
 pytestmark = pytest.mark.processes

@@ -21,8 +21,7 @@ from kit.http_script import (
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revisions_holding
 from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
-from mcpgen_runtime import Timeouts
-from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RevisionError
+from mcpgen_runtime import HttpStatusError, McpError, RemoteError, RevisionError, Timeouts
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes

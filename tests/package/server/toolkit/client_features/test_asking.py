@@ -25,8 +25,15 @@ from kit.respondent import (
 )
 from kit.rules import revisions_holding
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
-from mcpgen_runtime import Accepted, Context, InputRequired, Server
-from mcpgen_runtime.errors import MissingCapabilityError, RemoteError, RequestTimeoutError
+from mcpgen_runtime import (
+    Accepted,
+    Context,
+    InputRequired,
+    MissingCapabilityError,
+    RemoteError,
+    RequestTimeoutError,
+    Server,
+)
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)

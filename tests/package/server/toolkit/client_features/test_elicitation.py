@@ -15,8 +15,7 @@ from msgspec import Meta
 from kit.respondent import accept_result, connect_respondent, refusal_code, text_in
 from kit.rules import revisions_holding
 from kit.wire import HANDSHAKE, PER_REQUEST
-from mcpgen_runtime import Accepted, Cancelled, Context, Declined, Server
-from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime import Accepted, Cancelled, Context, Declined, RemoteProtocolError, Server
 from mcpgen_runtime.server.toolkit.client_features.elicitation import Answer
 
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))

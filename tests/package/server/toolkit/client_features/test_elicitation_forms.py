@@ -28,8 +28,7 @@ from msgspec import Meta
 from kit.respondent import accept_result, connect_respondent, text_in
 from kit.rules import revisions_holding
 from kit.wire import ALL
-from mcpgen_runtime import Context, Server, titles
-from mcpgen_runtime.errors import LocalProtocolError, RemoteProtocolError
+from mcpgen_runtime import Context, LocalProtocolError, RemoteProtocolError, Server, titles
 from mcpgen_runtime.server.toolkit.client_features.elicitation import form_of
 
 OLD = revisions_holding("elicitation.string-schema-2025-06")

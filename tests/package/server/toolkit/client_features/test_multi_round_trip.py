@@ -21,8 +21,7 @@ from kit.respondent import (
 )
 from kit.rules import revisions_holding
 from kit.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
-from mcpgen_runtime import Accepted, Context, InputRequired, Server, Text
-from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, Server, Text
 
 IN = revisions_holding("mrtr.result-type-present")
 modern = pytest.mark.parametrize("revision", IN)

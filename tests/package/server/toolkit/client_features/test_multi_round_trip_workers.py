@@ -21,8 +21,7 @@ from kit.http_process import Process
 from kit.processes import PACKAGE_ROOT
 from kit.respondent import accept_result
 from kit.wire import PER_REQUEST
-from mcpgen_runtime.client.async_client import ClientHandlers, connect
-from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime import ClientHandlers, RequestContext, connect
 
 pytestmark = pytest.mark.slow
 

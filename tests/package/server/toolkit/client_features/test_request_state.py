@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime import Server
-from mcpgen_runtime.errors import InternalError, InvalidParamsError
+from mcpgen_runtime import InvalidParamsError, Server
+from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.server.toolkit.client_features.input_required import RequestStateSigner
 from mcpgen_runtime.server.toolkit.key_ring import ServerKeys
 from requirements import EVERY_REVISION

@@ -17,8 +17,11 @@ from mcpgen_runtime import (
     Audio,
     Context,
     Image,
+    LocalProtocolError,
     Message,
+    MissingCapabilityError,
     ModelPreferences,
+    RemoteProtocolError,
     ResourceLink,
     Sampled,
     SamplingMessage,
@@ -27,7 +30,6 @@ from mcpgen_runtime import (
     ToolUse,
     ToolUseResult,
 )
-from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError, RemoteProtocolError
 from requirements import requirement
 
 every = pytest.mark.parametrize("revision", ALL)
