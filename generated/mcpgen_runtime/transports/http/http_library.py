@@ -274,6 +274,7 @@ class Httpx2Library:
             max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE
         )
         try:
+            _check_proxies()
             verify: Any = True
             if urlsplit(url).scheme == "http" and self._auth is library.USE_CLIENT_DEFAULT:
                 verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # not used: no TLS
@@ -404,6 +405,17 @@ async def _addresses(host: str, port: int) -> list[str]:
 
 def _has_proxy(scheme: str) -> bool:
     return not getproxies().keys().isdisjoint((scheme, "all"))
+
+
+def _check_proxies() -> None:
+    """Refuse a port that httpx2 takes, and fails with only while it connects.
+
+    Raises:
+        ValueError: The port of a proxy of the environment is no number from 0 to 65535.
+    """
+    for scheme, address in getproxies().items():
+        if scheme != "no":
+            urlsplit(address if "://" in address else f"//{address}").port  # noqa: B018 - raises
 
 
 def _bounded_codings(codings: str) -> str:
