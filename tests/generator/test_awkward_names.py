@@ -21,7 +21,7 @@ from mcpgen.model import schema_sources
 from mcpgen.names import LIBRARIES, Library
 from mcpgen.package import build_request, pipeline
 
-LOOKED_UP = ("copy", "get", "items", "keys", "pop", "update", "values")
+LOOKED_UP = ("copy", "extra", "get", "items", "keys", "pop", "update", "values")
 """Attributes of a dict, which Jinja gives where the dict has no such key."""
 
 SAMPLES: tuple[tuple[dict[str, Any], Any], ...] = (
@@ -69,13 +69,14 @@ def tags_of(pool: Iterable[str]) -> tuple[Definitions, Values]:
     definitions: Definitions = {}
     values: Values = {}
     for at, name in enumerate(pool):
-        for kind in ("one", "two"):
-            node = obj("", **{name: const(kind), "value": TEXT})
-            definitions[f"{kind.title()}{at}"] = {**node, "required": [name]}
+        one, two = ("one", "two") if at % 2 else ("\xe9", "\xe8")  # which are told otherwise
+        for kind, value in (("One", one), ("Two", two)):
+            node = obj("", **{name: const(value), "value": TEXT})
+            definitions[f"{kind}{at}"] = {**node, "required": [name]}
         definitions[f"Either{at}"] = any_of(f"One{at}", f"Two{at}")
         definitions[f"Holder{at}"] = obj("held", held=ref(f"Either{at}"))
-        values[f"One{at}"] = {name: "one", "value": "x"}
-        values[f"Holder{at}"] = {"held": {name: "two", "value": "x"}}
+        values[f"One{at}"] = {name: one, "value": "x"}
+        values[f"Holder{at}"] = {"held": {name: two, "value": "x"}}
     return definitions, values
 
 
@@ -140,7 +141,9 @@ def check_values(
     [
         pytest.param(members_of, LOOKED_UP, id="members that a dict has"),
         pytest.param(
-            tags_of, ("class", "itemKind", "copy", "$type"), id="tags that Python changes"
+            tags_of,
+            ("class", "itemKind", "copy", "$type", "\xe9-kind", "\xe8-kind"),
+            id="tags that Python changes",
         ),
         pytest.param(
             definitions_of,

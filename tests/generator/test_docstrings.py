@@ -5,34 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from generator.schemas import COUNT, TEXT, normal_of, obj
-from mcpgen.model.docstrings import Texts, arguments, docstring
+from mcpgen.model.docstrings import Texts, docstring
 from mcpgen.schema.docs import Docs, Entry, Text
-
-
-@pytest.mark.parametrize(
-    ("paragraphs", "expected"),
-    [
-        (["Short.", ""], '"""Short."""'),
-        (["x" * 90], f'"""{"x" * 90}"""'),
-        (["x" * 91], f'"""{"x" * 91}\n    """'),
-        (["One.", "Two."], '"""One.\n\n    Two.\n    """'),
-        (["word " * 30], f'"""{"word " * 17}word\n    {"word " * 11}word\n    """'),
-        (
-            ["Do it.", arguments([("name", "word " * 30)])],
-            (
-                '"""Do it.\n\n    Args:\n'
-                f'        name: {"word " * 16}word\n            {"word " * 12}word\n    """'
-            ),
-        ),
-    ],
-)
-def test_a_text_is_wrapped_to_lines_of_100_characters(paragraphs: list[str], expected: str) -> None:
-    assert docstring(paragraphs, 4) == expected
 
 
 @given(st.text(st.sampled_from("a \"'\\n\n{"), min_size=1))
@@ -52,21 +30,6 @@ def test_a_source_ends_the_only_paragraph_if_that_is_a_sentence() -> None:
     for text in ("No sentence", "Two\nlines."):
         shown = text.replace("\n", "\n    ")
         assert docstring([text], 4, source) == below.format(shown)
-
-
-def test_arguments_are_listed_with_what_is_said_of_them() -> None:
-    assert arguments([("name", "Its name."), ("age", ""), ("size", "How big.")]) == (
-        "Args:\n    name: Its name.\n    size: How big."
-    )
-    assert arguments([("age", "")]) == ""
-    assert arguments([("name", "Its\nname.\n\nMore.")]) == "Args:\n    name: Its name."
-
-
-def test_long_descriptions_are_cut() -> None:
-    normal = normal_of(Tool=obj(x=TEXT))
-    texts = Texts(replace(normal.schema, prose={"/$defs/Tool": "x" * 20_000}), Docs({}, {}))
-    summary = texts.summary(normal.definitions["Tool"])
-    assert summary == "x" * 10_000 + " ... (cut, of 20000 characters)"
 
 
 def test_the_prose_of_a_schema_comes_before_our_own_words() -> None:

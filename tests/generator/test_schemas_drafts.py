@@ -8,7 +8,6 @@ import pytest
 
 from generator.draft_packages import check_program, definitions_of, write_package
 from generator.schemas import TEXT, const, obj, ref
-from mcpgen import names
 
 pytestmark = pytest.mark.lengthy
 
@@ -154,25 +153,6 @@ def test_odd_names_are_called_from_python_and_sent_as_they_are(name: str, tmp_pa
         definitions["ClientRequest"]["anyOf"].append(ref(f"Odd{at}Request"))
     write_package(tmp_path, definitions, ("client", "server"))
     check_program(tmp_path, CALLS.format(methods=METHODS, extra=extra))
-
-
-@pytest.mark.parametrize(
-    ("wire", "python"),
-    [
-        ("\xe9t\xe9", "ete"),
-        ("na\xefve", "naive"),
-        ("\U0001f3a8", "artist_palette"),
-        ("my \U0001f3a8", "my_artist_palette"),
-        ("\u2b50\ufe0f", "white_medium_star"),
-        ("\u043f\u043e\u0433\u043e\u0434\u0430", "pogoda"),
-        ("\u5de5\u5177", "gong_ju"),
-        ("\u044c", "cyrillic_small_letter_soft_sign"),
-        ('say "hi"', "say_hi"),
-        ("\ue000", "ue000"),
-    ],
-)
-def test_a_name_beyond_ascii_is_spelled_out(wire: str, python: str) -> None:
-    assert names.snake(wire) == python
 
 
 REFUSES = """
