@@ -10,14 +10,13 @@ import pytest
 
 from generator.draft_packages import definitions_of, save_schema
 from generator.schemas import TEXT
-from generator.test_fitting import fit_facts
 from mcpgen import schema
 from mcpgen.errors import SchemaError
 from mcpgen.model import schema_facts, schema_sources
 from mcpgen.model.parts import Selection
 from mcpgen.package import pipeline
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.schema import docs, facts
+from mcpgen.schema import docs
 from mcpgen.spec import core_check, stages
 from mcpgen.spec.packages import RevisionSpec
 
@@ -52,21 +51,6 @@ def check_names(folder: Path, definitions: Any, stated: str = "") -> list[str]:
     absent = schema_facts.absent_methods(folder / "own.toml") if stated else ()
     core_check.expect_core(built, base, absent)
     return [core_check.note(each) for each in core_check.unset_members(built, base)]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("old", "method"), [("ListToolsResult", "tools/list"), ("CallToolResult", "tools/call")]
-)
-def test_a_renamed_result_is_found_by_its_members(
-    name: str, old: str, method: str, tmp_path: Path
-) -> None:
-    fit = fit_facts(tmp_path, rename_in_schema(name, old, "Outcome"))
-    if name != STATELESS:  # there the schema has the result of each request by name
-        assert fit.facts.results.client[method][0] == "Outcome"
-        (guess,) = (each for each in fit.guesses if each.pointer.startswith("/results"))
-        assert guess.why == f"it has the members of {old}"
-    assert fit.facts.behaviour.structured_content == (facts.load(name).behaviour.structured_content)
 
 
 @pytest.mark.parametrize("name", NAMES)

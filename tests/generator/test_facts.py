@@ -14,8 +14,6 @@ import pytest
 from mcpgen import schema
 from mcpgen.errors import FactsError
 from mcpgen.model import schema_facts
-from mcpgen.model.name import name_types
-from mcpgen.model.normalize import normalize
 from mcpgen.schema import facts, method_facts, revision_facts
 
 NAMES = [row.name for row in schema.revisions()]
@@ -65,20 +63,6 @@ def test_facts_of_methods_are_about_methods_that_exist() -> None:
             assert method in in_schemas or facts.load(NEWEST).method(method).extension
             named = {*stated.invalidates, *([stated.listed_by] if stated.listed_by else [])}
             assert named <= in_schemas
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_name_header_repeats_a_member_of_the_params(name: str) -> None:
-    loaded, stated = schema.load(name), facts.load(name)
-    types = name_types(normalize(loaded, stated), stated)
-    params = {
-        method.name: types.types.definitions[method.params]
-        for method in types.messages.all
-        if method.params
-    }
-    named = {method: stated.method(method).named_by for method in params}
-    for method, member in named.items():
-        assert member is None or member in params[method].properties
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -152,29 +136,6 @@ def test_keys_of_meta_are_those_of_the_schema(name: str) -> None:
     assert set(known.values()) == in_schema
 
 
-@pytest.mark.parametrize(
-    ("method", "revision", "path"),
-    [
-        ("tools/call", OLDEST, ("tools",)),
-        ("resources/subscribe", OLDEST, ("resources", "subscribe")),
-        ("completion/complete", OLDEST, ()),
-        ("completion/complete", NEWEST, ("completions",)),
-        ("ping", OLDEST, ()),
-    ],
-)
-def test_a_capability_is_a_path(method: str, revision: str, path: tuple[str, ...]) -> None:
-    assert facts.load(revision).capability(method) == path
-
-
-def test_a_definitions_own_default_comes_before_that_for_all() -> None:
-    loaded = facts.load(NEWEST)
-    assert loaded.default("ListToolsResult", "resultType") == "complete"
-    assert loaded.default("InputRequiredResult", "resultType") == "input_required"
-    assert loaded.default("ListToolsResult", "ttlMs") == 0
-    assert loaded.default("ListToolsResult", "tools") is None
-    assert facts.load(OLDEST).default("ListToolsResult", "resultType") is None
-
-
 def change_facts(folder: Path, pattern: str, replacement: str) -> Path:
     """The newest facts with one change, in a file of their own."""
     text = (schema.entry(NEWEST).folder / "facts.toml").read_text()
@@ -192,10 +153,6 @@ def change_facts(folder: Path, pattern: str, replacement: str) -> Path:
             "#/transports/carrier_pigeon: ",
         ),
         (r'^log_level = "request"$', 'log_level = "never"', "#/behaviour/log_level: expected one"),
-        (r"^\[http\]$", '[http]\naccepted = "202"', "#/http/accepted: expected an integer, got "),
-        (r"^\[http\]$", "[http]\naccepted = false", "#/http/accepted: expected an integer, got "),
-        (r"^\[transports\]$", "[names]\n[transports]", "#/names: expected one of the keys transp"),
-        (r"^\[methods\]$", "[methods]\nx = 1", "#/methods/x: expected a table, got 1"),
         (r"^\[methods\]$", "[methods]\nx = { y = 1 }", "#/methods/x/y: expected one of the keys"),
         (r"^\[transports\]$", 'revision = "x"\n[transports]', "#/revision: expected a table of "),
     ],
@@ -207,12 +164,6 @@ def test_unknown_and_mistyped_keys_are_refused(
     with pytest.raises(FactsError) as raised:
         facts.load_file(path)
     assert str(raised.value).startswith(f"{path}{expected}")
-
-
-def test_a_facts_file_belongs_to_the_revision_it_is_loaded_for(tmp_path: Path) -> None:
-    path = change_facts(tmp_path, "^never$", "")
-    assert facts.load_file(path).revision == tmp_path.name
-    assert facts.load_file(path, "draft").revision == "draft"
 
 
 @pytest.mark.parametrize(

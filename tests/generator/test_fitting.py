@@ -230,14 +230,6 @@ def test_a_known_method_gets_no_capability_by_its_name(tmp_path: Path) -> None:
     assert names == sorted(names, key=lambda name: (name.startswith("notifications"), name))
 
 
-def test_codes_of_errors_are_those_of_definitions_named_so(tmp_path: Path) -> None:
-    definitions = definitions_of(NAMES[-1])
-    definitions["HeaderMismatch"] = obj("code", code=const(-32055))
-    definitions["UnsupportedProtocolVersionError"] = obj("message", message=TEXT)
-    before = facts.load(NAMES[-1]).errors
-    assert fit_facts(tmp_path, definitions).facts.errors == before
-
-
 def test_a_file_states_what_differs_and_its_facts_are_no_guesses(tmp_path: Path) -> None:
     definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
     stated = """
@@ -360,13 +352,6 @@ def test_the_text_says_of_each_fact_where_it_comes_from(tmp_path: Path) -> None:
     assert lines[at - 1] == "# A guess: nothing is stated of the method."
 
 
-def test_the_text_of_a_known_structure_names_its_revision(tmp_path: Path) -> None:
-    source = schema_sources.of_file(schema.entry(WITH_EMPTY).folder / "schema.json")
-    lines = pipeline.facts_text(source).splitlines()
-    assert f"rejected = 400  # from {WITH_EMPTY}" in lines
-    assert not [line for line in lines if "  # carried over" in line]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_text_has_the_result_of_every_request(tmp_path: Path, name: str) -> None:
     more = {"PaintResult": obj(colour=TEXT), "DrawRequest": obj("method", method=const("draw"))}
@@ -379,24 +364,11 @@ def test_the_text_has_the_result_of_every_request(tmp_path: Path, name: str) -> 
     assert requests == results["client"].keys()
 
 
-def test_facts_are_printed_though_a_request_lacks_its_result(tmp_path: Path) -> None:
-    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
-    definitions["ServerResult"] = any_of("ListToolsResult")
-    results = tomllib.loads("\n".join(text_of(tmp_path, definitions)))["results"]["client"]
-    assert "tools/paint" not in results
-    assert "tools/list" in results
-
-
 TYPOS = {
     "a key": ("[http]\nacepted = 1", "#/http/acepted: expected one", "nearest being accepted"),
     "a method": (
         '[capabilities]\n"tool/call" = "tools"',
         "#/capabilities/tool~1call: expected a method",
-        "nearest being tools/call",
-    ),
-    "a method of results": (
-        '[results.client]\n"tools/cal" = ["EmptyResult"]',
-        "#/results/client/tools~1cal: expected a method",
         "nearest being tools/call",
     ),
     "a base": ('based_on = "2025-11-26"', "#/based_on: expected one of the revisions", NAMES[0]),
