@@ -23,9 +23,12 @@ import pytest
 
 from decoding.instances import Instances
 from decoding.leniency import ROWS, Reading, as_read
+from generator.draft_packages import save_schema
+from generator.futures import KINDS, with_kinds
 from mcpgen import names, schema
 from mcpgen.json_types import is_array, is_object
 from mcpgen.model import choice, schema_facts, schema_sources
+from mcpgen.model.normalized import NormalizedSchema
 from mcpgen.package import build_request, pipeline
 from mcpgen.render import models
 from mcpgen.schema import docs, facts
@@ -129,14 +132,8 @@ def module_of(source: str, name: str) -> Any:
     return module
 
 
-def judged_draft(folder: Path) -> Judged:
-    """The newest draft of the archive of published states."""
-    with tarfile.open(SPECIFICATION / "history.tar.xz") as archive:
-        drafts = [each for each in archive.getnames() if each.endswith("-draft.json")]
-        text = archive.extractfile(max(drafts))
-        assert text is not None
-        path = folder / "draft.json"
-        path.write_bytes(text.read())
+def judged_file(path: Path) -> tuple[Judged, NormalizedSchema]:
+    """The definitions of a schema file, and what its types are made from."""
     source = schema_sources.of_file(path)
     loaded = schema_sources.load(source, errata=True)
     stated = schema_facts.facts_for(loaded, source.base, None).facts
@@ -144,7 +141,18 @@ def judged_draft(folder: Path) -> Judged:
     spec = stages.revision_spec(loaded, stated, docs.load(), later).models
     job = models.job(spec.normal, spec.unions, spec.docs, "Models.")
     module = module_of(models.render(spec.normal, job), "judged")
-    return Judged(module, loaded.definitions, stated.default)
+    return Judged(module, loaded.definitions, stated.default), spec.normal
+
+
+def judged_draft(folder: Path) -> Judged:
+    """The newest draft of the archive of published states."""
+    with tarfile.open(SPECIFICATION / "history.tar.xz") as archive:
+        drafts = [each for each in archive.getnames() if each.endswith("-draft.json")]
+        text = archive.extractfile(max(drafts))
+        assert text is not None
+        (folder / "draft.json").write_bytes(text.read())
+    own, _ = judged_file(folder / "draft.json")
+    return own
 
 
 def judged_tasks(_: Path) -> Judged:
@@ -182,10 +190,6 @@ def judged_tasks(_: Path) -> Judged:
         lambda name, wire: None,
         judge_values(revision).models,
     )
-
-
-def _no_default(name: str, wire: str) -> None:
-    """Nothing stands for an absent member of an extension."""
 
 
 def _without_unchecked(node: Any, pointer: str, noted: Collection[str]) -> Any:
@@ -238,6 +242,39 @@ def test_drafts_and_extensions_decode_as_schema_and_table_say(
         for name in [name for name in sys.modules if name.startswith("mcpgen_runtime.judged")]:
             del sys.modules[name]
     assert not wrong, f"{len(wrong)} differ, the first: {json.dumps(wrong[:3])}"
+
+
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, 2, 3, 5, -1, 0.25, 0.5, 2.5, 3.5, 4.0, 1e30),
+    *("", "a", "ab", "b", "abcd", "abcdefghijk", "x"),
+    *([], ["a"], ["a", "a"], ["b", "a"], [1], [2], [3, 3], [0.5], ["a", 1], ["a", "b", 1], [None]),
+    *({}, {"a": "x"}, {"a": 1}, {"b": 1}, {"a": "x", "b": 1}, {"a": "x", "b": "y"}, {"x-a": "x"}),
+    *({"a": "x", "c": 1, "d": 2, "e": 3}, {"a": 1, "c": 2}, {"c": "x"}, {"name": "n", "more": 1}),
+    *({"name": "n"}, {"name": ""}, {"name": "n", "late": 1, "size": 5}, {"name": "n", "size": "x"}),
+)
+"""Some value is valid and some is not for each kind of keyword."""
+
+
+def test_each_kind_of_keyword_is_checked_or_noted(tmp_path: Path) -> None:
+    own, normal = judged_file(save_schema(tmp_path, with_kinds(REVISIONS.newest().name)))
+    definitions = as_read(own.reading)
+    noted = {note.pointer.split("/")[2]: note.text for note in normal.notes}
+    implied = {name for name, text in noted.items() if text.startswith("no type")}
+    implied.add(f"Plain{[*KINDS].index('no type with members')}")  # which no note says
+    wrong: list[Any] = []
+    for name, node in own.definitions.items():
+        start = name.rstrip("0123456789")
+        if start not in ("Kind", "Plain", "List") or name in implied:
+            continue
+        is_noted = name in noted or "/Tree" in str(node)
+        judge = own.judge(definitions, name)
+        for each in VALUES:
+            value = {"Kind": {"value": each}, "List": {"values": [each]}}.get(start, each)
+            allowed, taken = judge(value), decodes(own.kind(name), value)
+            if taken is not allowed and not (taken and is_noted):
+                wrong.append((name, value))
+    assert wrong == []
+    assert len(definitions) - len(noted) > 3 * len(KINDS)
 
 
 @OFFICIAL

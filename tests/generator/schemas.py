@@ -89,11 +89,6 @@ def methods_of(named: NamedSchema, known: Facts) -> Methods:
     return methods.derive(named.types, named.messages, known)
 
 
-def plain(node: Any) -> Any:
-    """The plain form of a property with this schema."""
-    return normal_of(Thing=obj(value=node)).definitions["Thing"].properties["value"]
-
-
 def fields_of(models: str) -> dict[str, set[str]]:
     """The members of each type of a module of models, whose order does not matter."""
     types: dict[str, set[str]] = {}

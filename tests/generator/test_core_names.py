@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generator.draft_packages import definitions_of, save_schema
-from generator.schemas import TEXT
+from generator.schemas import COUNT, TEXT
 from mcpgen import schema
 from mcpgen.errors import SchemaError
 from mcpgen.model import schema_facts, schema_sources
@@ -222,3 +222,21 @@ def test_only_parts_that_need_a_name_are_refused_without(
     else:
         with pytest.raises(SchemaError, match="expected tools/call"):
             pipeline.build(request, form=dict)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_members_that_a_package_does_not_set_are_noted(name: str, tmp_path: Path) -> None:
+    definitions = definitions_of(name)
+    definitions["Tool"]["properties"]["owner"] = TEXT
+    definitions["Prompt"]["properties"]["description"] = COUNT
+    for owner, wire in (("Tool", "owner"), ("Tool", "description"), ("Implementation", "seal")):
+        definitions[owner]["required"].append(wire)
+    not_set = "{}: a client or server of the package does not set it; [defaults.{}] {} = ... in"
+    start = [
+        not_set.format("seal", "Implementation", '"seal"'),
+        "description: a server sets it only where it is given",
+        "owner: a server of the package does not set it; [defaults.Tool]",
+        "description: has another type; a server sets what fits in the known revisions",
+    ]
+    notes = check_names(tmp_path, definitions)
+    assert [note[: len(text)] for note, text in zip(notes, start, strict=True)] == start

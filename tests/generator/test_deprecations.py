@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from generator.typescript_text import save_text, typescript_of
 from mcpgen import diff, schema
 
 pytestmark = pytest.mark.lengthy
 
 NEWEST = schema.latest().name
-PLAIN = schema.load(NEWEST, errata=False).definitions
 
 
 def list_deprecations(old: str, new: str) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -45,16 +43,3 @@ def test_a_mark_in_json_is_shown_with_its_place(mark: dict[str, Any], tmp_path: 
         ("DEPRECATION_ADDED", "Tool.title", gives),
     ]
     assert schema.read_file(file).digest == schema.entry(NEWEST).digest
-
-
-def test_a_tag_in_typescript_is_shown_with_its_place(tmp_path: Path) -> None:
-    plain = typescript_of(PLAIN)
-    old = save_text(tmp_path / "old", plain)
-    name = "export interface CompleteResult "
-    assert name in plain
-    new = save_text(tmp_path / "new", plain.replace(name, f"/** @deprecated as of now */\n{name}"))
-    gives = ("server that sends", "client that receives")
-    assert list_deprecations(str(old), str(new)) == [("DEPRECATION_ADDED", "CompleteResult", gives)]
-    assert list_deprecations(str(new), str(old)) == [
-        ("DEPRECATION_REMOVED", "CompleteResult", gives)
-    ]

@@ -32,6 +32,13 @@ def test_a_source_ends_the_only_paragraph_if_that_is_a_sentence() -> None:
         assert docstring([text], 4, source) == below.format(shown)
 
 
+def test_long_descriptions_are_cut() -> None:
+    normal = normal_of(Tool=obj(x=TEXT))
+    texts = Texts(replace(normal.schema, prose={"/$defs/Tool": "x" * 20_000}), Docs({}, {}))
+    summary = texts.summary(normal.definitions["Tool"])
+    assert summary == "x" * 10_000 + " ... (cut, of 20000 characters)"
+
+
 def test_the_prose_of_a_schema_comes_before_our_own_words() -> None:
     normal = normal_of(Tool=obj(name=TEXT, size=COUNT), ToolBox=obj(x=TEXT))
     prose = {

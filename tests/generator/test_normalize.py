@@ -209,6 +209,11 @@ def test_a_name_that_python_cannot_use_is_refused(name: str) -> None:
         normal_of(**{name: obj(a=TEXT)})
 
 
+def test_a_property_that_is_no_schema_is_refused() -> None:
+    with pytest.raises(SchemaError, match="a schema that is an object, got 3"):
+        normal_of(A=obj(a=3))
+
+
 @pytest.mark.parametrize("impossible", [False, {"not": {}}, {"not": True}])
 def test_a_member_without_valid_values_is_left_out_and_noted(impossible: Any) -> None:
     normal = normal_of(Thing=obj("b", a=impossible, b=impossible))

@@ -136,39 +136,24 @@ OF_TOOL = b'{"type": "tool_result", "toolUseId": "a", "content": [%b]}'
     ("name", "data"),
     [
         ("Tool", b'{"name": "a", "inputSchema": {"type": "object"}, "title": null, "more": 1}'),
-        ("Tool", b'{"name": "a", "inputSchema": {"type": "object"}, "input_schema": 1}'),
         ("Tool", b'{"name": "a", "inputSchema": {"type": "array"}}'),
-        ("Tool", b'{"name": 1, "inputSchema": {"type": "object"}}'),
         ("Tool", b'{"name": "a"}'),
-        ("Tool", b"[]"),
         ("CallToolResult", b'{"content": [%b], "structuredContent": {"a": null, "b": 1.0}}' % TEXT),
         ("CallToolResult", b'{"content": [{"type": "text", "text": 5}]}'),
         ("CallToolResult", b'{"content": [{"type": "smell"}]}'),
         ("CallToolResult", b'{"content": [{"text": "a"}]}'),
-        ("CallToolResult", b'{"content": {}, "isError": true}'),
         ("CallToolResult", b'{"content": [], "isError": "true"}'),
         ("Annotations", b'{"audience": ["user"], "priority": 1}'),
-        ("Annotations", b'{"audience": ["cat"]}'),
         ("Annotations", b'{"priority": 2}'),
         ("ProgressNotificationParams", b'{"progressToken": 1, "progress": 1.0}'),
-        ("ProgressNotificationParams", b'{"progressToken": true, "progress": 1}'),
         ("EmbeddedResource", b'{"type": "resource", "resource": {"uri": "a:b", "text": "a"}}'),
         ("EmbeddedResource", b'{"type": "resource", "resource": {"uri": "a:b", "text": 1}}'),
-        ("EmbeddedResource", b'{"type": "resource", "resource": {"uri": "a:b"}}'),
         ("LoggingMessageNotificationParams", b'{"level": "info", "data": null}'),
-        ("ListToolsResult", b'{"tools": [{"name": "a", "inputSchema": {"type": "array"}}]}'),
-        ("JSONRPCMessage", b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'),
         *(
             ("SamplingMessage", b'{"role": "user", "content": %b}' % content)
             for content in (
-                b'{"text": "a"}',
-                b'{"type": "text", "text": 5}',
-                b'{"type": "smell"}',
-                b"[]",
-                b"5",
-                b'[{"text": "a"}]',
-                b'[{"type": "smell"}]',
-                b'[{"type": "text", "text": 5}]',
+                *(b'{"text": "a"}', b'{"type": "text", "text": 5}', b'{"type": "smell"}', b"5"),
+                *(b"[]", b'[{"text": "a"}]', b'[{"type": "text", "text": 5}]'),
                 b"[%b]" % (OF_TOOL % (LINK % b"3.0")),
                 b"[%b]" % (OF_TOOL % (LINK % b'"a"')),
             )
@@ -186,19 +171,6 @@ def test_models_accept_and_refuse_the_same_json_as_structs(
     expected = value, error.replace(" | null", "")  # pydantic does not say that null would do
     actual = outcome(read, package.module.encode, data)
     assert json.dumps(actual, sort_keys=True) == json.dumps(expected, sort_keys=True)
-
-
-@pytest.mark.parametrize("revision", [MIDDLE, NEWEST])
-def test_official_examples_are_written_as_structs_write_them(
-    package: Package, spec: Path, revision: str
-) -> None:
-    paths = sorted((spec / "schema" / revision / "examples").glob("*/*.json"))
-    for path in paths:
-        name, data = path.parent.name, path.read_bytes()
-        read = package.module.decoder(getattr(package.models(revision), name))
-        value = _wire.decoder(getattr(structs(revision), name))(data)
-        assert package.module.encode(read(data)) == _wire.encode(value), path.name
-    assert len(paths) > 50 or revision != NEWEST
 
 
 @REVISION
@@ -378,23 +350,34 @@ def test_users_derive_from_a_class_of_all_revisions(package: Package) -> None:
     assert b'"price":5' in package.module.encode(result)
 
 
-async def test_fastapi_serves_classes_of_all_revisions(package: Package) -> None:
-    application = echoing(
-        {"tool": package.merged.Tool, "tools": GenericAlias(list, package.merged.Tool)}
-    )
+async def test_fastapi_serves_classes_of_all_revisions_unions_and_absent_members(
+    package: Package,
+) -> None:
+    models, tool_type = package.models(NEWEST), package.merged.Tool
     tool = {
         "name": "a",
         "inputSchema": {"type": "object"},
         "execution": {"taskSupport": "optional"},
     }
-    assert application.openapi()["paths"].keys() == {"/tool", "/tools"}
+    message = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
+    content = {"role": "user", "content": [{"type": "text", "text": "a"}]}
+    bodies = {"tool": tool, "tools": [tool, tool], "message": message, "content": content}
+    application = echoing(
+        {
+            "tool": tool_type,
+            "tools": GenericAlias(list, tool_type),
+            "message": models.JSONRPCMessage,
+            "content": models.SamplingMessage,
+        }
+    )
+    assert application.openapi()["paths"].keys() == {f"/{name}" for name in bodies}
     transport = httpx2.ASGITransport(application)
     async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
-        for path, body in (("/tool", tool), ("/tools", [tool, tool])):
-            answer = await client.post(path, json=body)
+        for name, body in bodies.items():
+            answer = await client.post(f"/{name}", json=body)
             assert (answer.status_code, answer.json()) == (200, body)
-        wrong = await client.post("/tool", json={"name": "a"})
-    assert wrong.status_code == 422
+        for name, wrong in (("tool", {"name": "a"}), ("content", {"role": "user", "content": {}})):
+            assert (await client.post(f"/{name}", json=wrong)).status_code == 422
 
 
 def test_a_model_is_frozen_with_keywords_and_wire_names(package: Package) -> None:
@@ -426,20 +409,6 @@ def test_numbers_that_json_lacks_are_refused_both_ways(package: Package) -> None
     result = models.CallToolResult(content=[], meta={"a": float("inf")})
     with pytest.raises(package.module.EncodingError, match=r"inf - at `\$\._meta\.a`"):
         package.module.encode(result)
-
-
-async def test_fastapi_serves_unions_and_absent_members(package: Package) -> None:
-    models = package.models(NEWEST)
-    message = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
-    content = {"role": "user", "content": [{"type": "text", "text": "a"}]}
-    application = echoing({"message": models.JSONRPCMessage, "content": models.SamplingMessage})
-    transport = httpx2.ASGITransport(application)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
-        for path, body in (("/message", message), ("/content", content)):
-            answer = await client.post(path, json=body)
-            assert (answer.status_code, answer.json()) == (200, body)
-        wrong = await client.post("/content", json={"role": "user", "content": {"text": "a"}})
-    assert wrong.status_code == 422
 
 
 def test_a_package_of_types_needs_pydantic_alone(tmp_path: Path) -> None:
@@ -514,26 +483,19 @@ def test_meta_is_typed_on_demand_and_keeps_other_members(package: Package) -> No
     assert pickle.loads(pickle.dumps(typed)) == copy.deepcopy(typed) == typed
 
 
+WRONG_TEXT = {"type": "text", "text": []}
+BOTH_WRONG = {**WRONG_TEXT, "annotations": {"audience": ["user", "1"]}}
+
+
 @pytest.mark.parametrize(
     ("name", "value", "path"),
     [
-        ("TextContent", {"type": "text", "text": []}, "$.text"),
-        ("CallToolResult", {"content": [{"type": "text", "text": []}]}, "$.content[0].text"),
+        ("TextContent", WRONG_TEXT, "$.text"),
+        ("CallToolResult", {"content": [WRONG_TEXT]}, "$.content[0].text"),
+        ("SamplingMessage", {"role": "user", "content": BOTH_WRONG}, "$.content.text"),
         (
-            "SamplingMessage",
-            {
-                "role": "user",
-                "content": {"type": "text", "text": [], "annotations": {"audience": ["user", "1"]}},
-            },
-            "$.content.text",
-        ),
-        (
-            "SamplingMessage",
-            {
-                "role": "user",
-                "content": {"type": "text", "text": "", "annotations": {"audience": ["1"]}},
-            },
-            "$.content.annotations.audience[0]",
+            *("SamplingMessage", {"role": "user", "content": {**BOTH_WRONG, "text": ""}}),
+            "$.content.annotations.audience[1]",
         ),
     ],
 )

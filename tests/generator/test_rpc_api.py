@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from generator.schemas import COUNT, TEXT, any_of, const, facts_of, methods_of, named_of, obj, ref
-from mcpgen.model import rpc_api
+from mcpgen.model import imports, rpc_api
 from mcpgen.model.docstrings import Texts
 from mcpgen.model.rpc_api import RpcApi
 from mcpgen.schema.docs import Docs
@@ -33,9 +33,11 @@ def test_an_argument_for_which_null_is_a_value_says_so() -> None:
         "either": any_of("Text", "Nothing"),
     }
     others = {"Anything": any_of("Text", "Anything"), "Text": TEXT, "Nothing": {"type": "null"}}
-    (call,) = asking_api(obj(**kinds), **others).client.requests
+    api = asking_api(obj(**kinds), **others)
+    (call,) = api.client.requests
     nullable = {argument.name: argument.nullable for argument in call.arguments}
     assert nullable == {**dict.fromkeys(kinds, True), "text": False}
+    assert imports.of_client(api.client, api.handled).wire == "UNSET, UnsetType"
 
 
 def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:

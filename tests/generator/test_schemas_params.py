@@ -179,13 +179,7 @@ def test_a_stated_default_of_params_is_sent_unless_it_is_given(
 
 
 REFUSED = {
-    "[defaults.Implementation]\nversion = 3": (
-        "/defaults/Implementation/version: expected a value of Implementation.version in the"
-        ' schema, which [defaults.Implementation] "version" = ... in --facts gives, got 3'
-    ),
     '[defaults."*"]\nttlMs = "many"': "/defaults/*/ttlMs: expected a value of",
-    "[defaults.CacheableResult]\nttlMs = -1": "/defaults/CacheableResult/ttlMs: expected a value",
-    "[defaults.Implementatio]\nversion = '1'": "the nearest being Implementation, got",
     "[defaults.Implementation]\nversoin = '1'": "the nearest being version, got",
     '[defaults."*"]\nttlMss = 1': "expected a member, the nearest being ttlMs",
     '[methods."tools/call"]\npositional = ["nmae"]': (

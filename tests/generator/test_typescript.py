@@ -269,6 +269,10 @@ def test_both_dialects_say_the_same() -> None:
     }
 
 
+def test_losses_of_the_published_json_are_for_recognition_only() -> None:
+    assert member("0.5", fidelity=Fidelity.PUBLISHED) == {"const": 0.5, "type": "integer"}
+
+
 DEFAULTS = {
     "unknown": ('{"a": [1, null]}', {"default": {"a": [1, None]}}),
     "boolean": ("true", {"default": True, "type": "boolean"}),

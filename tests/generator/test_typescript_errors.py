@@ -219,6 +219,11 @@ def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     )
 
 
+def test_text_that_is_not_utf_8_is_refused_with_its_place() -> None:
+    with pytest.raises(TypeScriptError, match=r"^s\.ts:2:11: expected UTF-8 text, got invalid "):
+        parse(b"type A = string;\ntype B = '\xff';", "s.ts")
+
+
 def test_the_command_line_shows_the_place_and_writes_nothing(tmp_path: Path) -> None:
     path = save_text(tmp_path, f"{SMALL}interface Tool {{ run(): void }}")
     words = ["--schema", str(path), "-o", str(tmp_path / "package")]

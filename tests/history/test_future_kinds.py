@@ -1,7 +1,7 @@
 """Revisions that do not exist yet: all kinds of changes and keywords, alone and in triples.
 
-A triple of each revision and of the newest draft; twenty of each, and each kind of change and of
-keyword alone, if MCP_HISTORY is `all`.
+A triple of each revision and of the newest draft; twenty of each, and each kind alone, if
+MCP_HISTORY is `all`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from generator.awkward_names import NAMES as NAMES_IN_USE
 from generator.futures import (
     AWKWARD,
     CHANGES,
+    KINDS,
     NAMES,
+    REFERRED,
+    REFERRING,
     Change,
     Draft,
     change_revision,
     change_schema,
     save_draft,
 )
-from generator.test_accounting import KINDS, REFERRED, REFERRING, account, with_kinds
 from history.exchanges import PROGRAM, values_of
 from history.test_published_states import archive, run
 from mcpgen.errors import SchemaError
@@ -130,19 +132,3 @@ def test_additions_of_three_changes_are_used_from_both_sides(
     names = (*AWKWARD, chosen.choice(NAMES_IN_USE))
     triple = [(change, chosen.choice(names)) for change in chosen.sample(EVERY, 3)]
     exchange(changed_base(base, triple), tmp_path)
-
-
-@pytest.mark.skipif(not WHOLE, reason="takes minutes; all kinds at once are a test of each run")
-@pytest.mark.parametrize("kind", range(len(KINDS) + len(REFERRING)))
-@pytest.mark.parametrize("name", NAMES)
-def test_one_kind_of_keyword_alone_is_carried_or_noted(
-    name: str, kind: int, tmp_path: Path
-) -> None:
-    document: dict[str, Any] = json.loads(json.dumps(with_kinds(name)))
-    container = "$defs" if "$defs" in document else "definitions"
-    for other in range(len(KINDS) + len(REFERRING)):
-        for start in ("Kind", "Plain", "List"):
-            if other != kind:
-                del document[container][f"{start}{other}"]
-    walk = account(document, tmp_path)
-    assert not walk.lost, walk.lost
