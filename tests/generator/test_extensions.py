@@ -259,25 +259,3 @@ def test_the_shipped_tasks_are_those_of_the_official_schema(spec: Path) -> None:
         for word in ("tasks", f"{TASKS}={official}")
     )
     assert ours == theirs
-
-
-def test_the_shipped_skills_have_the_members_of_their_page() -> None:
-    """The names, as the page of the extension has them; there is no schema to hold them to."""
-    models = files_of("skills")["r2026_07_28/skills/models.py"]
-    cache = {"cache_scope", "meta", "result_type", "ttl_ms"}
-    fields = {
-        name: {each.partition(":")[0] for each in members}
-        for name, members in fields_of(models).items()
-        if name != "SkillResources"  # a union
-    }
-    assert fields == {
-        "SkillsServerCapabilities": {"directory_read"},
-        "SkillResource": {"digest", "size", "uri"},
-        "SkillFrontmatter": {"description", "name"},
-        "Skill": {"frontmatter", "resources", "uri"},
-        "ListSkillsResult": {*cache, "next_cursor", "skills"},
-        "GetSkillParams": {"uri"},
-        "GetSkillResult": {*cache, "skill"},
-        "ReadResourceDirectoryParams": {"cursor", "uri"},
-        "ReadResourceDirectoryResult": {"meta", "next_cursor", "resources", "result_type"},
-    }

@@ -14,7 +14,7 @@ import pytest
 from mcpgen import schema
 from mcpgen.errors import FactsError
 from mcpgen.model import schema_facts
-from mcpgen.schema import facts, method_facts, revision_facts
+from mcpgen.schema import facts, revision_facts
 
 NAMES = [row.name for row in schema.revisions()]
 OLDEST, NEWEST = NAMES[0], NAMES[-1]
@@ -65,15 +65,6 @@ def test_facts_of_methods_are_about_methods_that_exist() -> None:
             assert named <= in_schemas
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_filter_member_is_one_of_the_newest_revisions_filter(name: str) -> None:
-    members = schema.load(NEWEST).definitions["SubscriptionFilter"]["properties"]
-    beside = {method for method, row in facts.load(NEWEST).methods.items() if row.extension}
-    rows = facts.load(name).methods.items()
-    stated = {row.subscription for method, row in rows if method not in beside} - {None}
-    assert stated == set(members)
-
-
 def test_a_revision_overrides_one_fact_of_a_method_alone(tmp_path: Path) -> None:
     path = change_facts(tmp_path, r'^"tools/call" = {.*$', '"tools/call" = { idempotent = true }')
     before = facts.load(NEWEST).method("tools/call")
@@ -82,16 +73,6 @@ def test_a_revision_overrides_one_fact_of_a_method_alone(tmp_path: Path) -> None
     expected = replace(before, idempotent=True, input_required=False, extension_results=())
     assert after == expected
     assert after.listed_by == "tools/list"
-
-
-def test_facts_absent_from_a_file_have_their_defaults(tmp_path: Path) -> None:
-    path = tmp_path / "facts.toml"
-    path.write_text("[http]\nrejected = 422\n")
-    loaded = facts.load_file(path)
-    assert loaded.http == revision_facts.Http(rejected=422)
-    assert loaded.headers == revision_facts.Headers()
-    assert loaded.method("of/nobody") == method_facts.MethodFacts()
-    assert (loaded.results.client, loaded.defaults) == ({}, {})
 
 
 @pytest.mark.parametrize("name", NAMES)

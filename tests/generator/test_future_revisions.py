@@ -5,12 +5,9 @@ Whatever a draft adds, the package has; nothing of it is refused.
 
 from __future__ import annotations
 
-import importlib
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -18,9 +15,7 @@ from hypothesis import strategies as st
 
 from generator.awkward_names import NAMES as NAMES_IN_USE
 from generator.futures import AWKWARD, CHANGES, NAMES, Change, change_revision, save_draft
-from mcpgen import names
 from mcpgen.model import schema_facts, schema_sources
-from mcpgen.package import build_request, pipeline
 from mcpgen.schema import docs
 from mcpgen.spec import stages
 from mcpgen.spec.packages import RevisionSpec
@@ -70,35 +65,3 @@ def test_changes_of_a_draft_are_in_its_package(
     assert draft.gone.isdisjoint(rows)
     for definition, members in draft.members.items():
         assert members <= definitions[definition].properties.keys()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_draft_with_every_change_is_an_importable_package(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    each = [(change, AWKWARD[at % len(AWKWARD)]) for at, change in enumerate(CHANGES)]
-    draft = change_revision(name, each)
-    request = build_request.BuildRequest(
-        "drafted", (schema_sources.of_file(save_draft(draft, tmp_path)),)
-    )
-    for path, text in pipeline.build(request, form=dict).items():
-        place = tmp_path / "drafted" / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    try:
-        for module in ("models", "methods", "client", "server"):
-            importlib.import_module(f"drafted.rdraft.{module}")
-        models: Any = sys.modules["drafted.rdraft.models"]
-        methods: Any = sys.modules["drafted.rdraft.methods"]
-        revision = methods.REVISION
-        known = {**revision.client_requests, **revision.client_notifications}
-        known |= {**revision.server_requests, **revision.server_notifications}
-        for method in draft.methods:
-            assert known[method].name == method
-        for definition, members in draft.members.items():
-            python = {names.members([wire])[wire] for wire in members}
-            assert python <= set(models.__dict__[definition].__annotations__)
-    finally:
-        for module in [one for one in sys.modules if one.partition(".")[0] == "drafted"]:
-            del sys.modules[module]

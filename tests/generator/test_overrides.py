@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
 
 import pytest
-from jinja2 import StrictUndefined, UndefinedError
+from jinja2 import StrictUndefined
 from jinja2.exceptions import SecurityError
 
 from generator.command_line import Done, output_of, run
@@ -277,19 +275,6 @@ def test_the_list_has_every_template_of_the_package(project: Path) -> None:
     for name in names:
         assert run("templates", "copy", name, "own").code == 0
     assert set(overrides.states(project / "own").values()) == {"current"}
-
-
-def test_an_item_of_a_mapping_is_no_attribute_of_it() -> None:
-    environment = templates.SandboxedEnvironment(undefined=StrictUndefined)
-    template = environment.from_string("{{ members[name] }}")
-    assert template.render(members={"items": 1}, name="items") == "1"
-    empty: tuple[Mapping[str, int], ...] = ({}, MappingProxyType({}))
-    for members in empty:
-        with pytest.raises(UndefinedError):
-            template.render(members=members, name="items")
-    source = "{{ revisions | map(attribute='name') | join }}"
-    revisions = [SimpleNamespace(name="a")]
-    assert environment.from_string(source).render(revisions=revisions) == "a"
 
 
 @pytest.mark.parametrize(

@@ -289,14 +289,6 @@ def test_isinstance_tells_the_members_of_each_union(package: Package, revision: 
     assert count > 3
 
 
-@REVISION
-def test_another_name_of_an_object_is_its_class(package: Package, revision: str) -> None:
-    models = package.models(revision)
-    assert models.EmptyResult is models.Result
-    empty: Any = models.EmptyResult()
-    assert package.module.encode(empty) in (b"{}", b'{"resultType":"complete"}')
-
-
 MERGED = [
     name
     for name, value in vars(merged_structs).items()
@@ -337,17 +329,6 @@ def test_an_object_is_of_the_newest_fitting_revision(package: Package) -> None:
     assert type(old) is package.models("2025-11-25").Tool
     with pytest.raises(package.module.ValidationError, match="missing required field `name`"):
         decode(f"{{{schema_text}}}".encode())
-
-
-def test_users_derive_from_a_class_of_all_revisions(package: Package) -> None:
-    class PricedTool(package.merged.Tool):  # type: ignore[misc, name-defined]  # made at run time
-        price: int
-
-    tool = PricedTool(name="a", inputSchema={"type": "object"}, price=5)
-    assert isinstance(tool, package.merged.Tool)
-    assert tool.model_dump() == {"name": "a", "inputSchema": {"type": "object"}, "price": 5}
-    result = package.merged.ListToolsResult(tools=[tool], ttl_ms=0, cache_scope="private")
-    assert b'"price":5' in package.module.encode(result)
 
 
 async def test_fastapi_serves_classes_of_all_revisions_unions_and_absent_members(
@@ -392,25 +373,6 @@ def test_a_model_is_frozen_with_keywords_and_wire_names(package: Package) -> Non
         models.TextContent("a")
 
 
-def test_an_absent_member_is_told_from_one_that_is_null(package: Package) -> None:
-    models = package.models(NEWEST)
-    read = package.module.decoder(models.CallToolResult)
-    absent, null = read(b'{"content": []}'), read(b'{"content": [], "structuredContent": null}')
-    assert absent.structured_content is package.module.UNSET
-    assert null.structured_content is None
-    assert b"structuredContent" not in package.module.encode(absent)
-    assert b'"structuredContent":null' in package.module.encode(null)
-
-
-def test_numbers_that_json_lacks_are_refused_both_ways(package: Package) -> None:
-    models = package.models(NEWEST)
-    with pytest.raises(ValueError, match="malformed"):
-        package.module.decoder(models.CallToolResult)(b'{"content": [], "_meta": {"a": NaN}}')
-    result = models.CallToolResult(content=[], meta={"a": float("inf")})
-    with pytest.raises(package.module.EncodingError, match=r"inf - at `\$\._meta\.a`"):
-        package.module.encode(result)
-
-
 def test_a_package_of_types_needs_pydantic_alone(tmp_path: Path) -> None:
     chosen = Selection(("types",), models="pydantic")
     specs = [spec_of(name) for name in (MIDDLE, NEWEST)]
@@ -420,67 +382,6 @@ def test_a_package_of_types_needs_pydantic_alone(tmp_path: Path) -> None:
     import_all = f"import zoneinfo\n{IMPORT_ALL}"
     allowed = ",".join((*of_pydantic, "typing_extensions"))
     assert output_of(import_all, folder, allowed, cwd=tmp_path)
-
-
-CALL = """
-import anyio, pydantic
-from acme import Server
-from acme.testing import connected
-
-server = Server("ready")
-
-@server.tool()
-def double(number: int) -> int:
-    return 2 * number
-
-async def main() -> None:
-    async with connected(server) as pair:
-        result = await pair.client.call_tool("double", {"number": 21})
-        assert isinstance(result, pydantic.BaseModel)
-        print(result.data, result.model_dump_json(include={"content"}))
-
-anyio.run(main)
-"""
-
-
-def test_a_client_and_a_server_speak_with_models_of_pydantic(tmp_path: Path) -> None:
-    done = run("-r", NEWEST, "--models", "pydantic", "-o", str(tmp_path / "acme"))
-    assert "pip install pydantic msgspec anyio uritemplate\n" in done.err + done.out
-    assert output_of(CALL, cwd=tmp_path) == '42 {"content":[{"type":"text","text":"42"}]}\n'
-
-
-HALF = "\ud83d"
-
-
-@REVISION
-def test_half_of_a_surrogate_pair_has_no_json_form(package: Package, revision: str) -> None:
-    models = package.models(revision)
-    text = models.TextContent(text=HALF)
-    message = models.SamplingMessage(role="user", content={"type": "text", "text": HALF})
-    assert message.content == text
-    resource = {"type": "resource", "resource": {"uri": "a:b", "text": HALF}}
-    prompt = models.PromptMessage.model_validate({"role": "user", "content": resource})
-    assert prompt.content.resource.text == HALF
-    for value in (text, message, prompt):
-        with pytest.raises(package.module.EncodingError, match="no JSON form"):
-            package.module.encode(value)
-
-
-def test_meta_is_typed_on_demand_and_keeps_other_members(package: Package) -> None:
-    models = package.models(NEWEST)
-    meta = {
-        "progressToken": 1,
-        "io.modelcontextprotocol/protocolVersion": NEWEST,
-        "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "com.example/other": {"a": [1]},
-    }
-    typed = package.module.convert(meta, models.RequestMetaObject, extra=True)
-    assert typed.progress_token == 1
-    assert isinstance(typed.client_info, models.Implementation)
-    assert typed.extra == {"com.example/other": {"a": [1]}}
-    assert package.module.to_builtins(typed) == meta
-    assert pickle.loads(pickle.dumps(typed)) == copy.deepcopy(typed) == typed
 
 
 WRONG_TEXT = {"type": "text", "text": []}

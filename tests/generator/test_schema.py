@@ -122,15 +122,6 @@ def test_a_reference_into_the_other_container_is_resolved(
     assert note.text == f"1 reference such as #/{other}/PingRequest, taken as into {container}"
 
 
-def test_foreign_references_are_counted_at_the_first_of_them(tmp_path: Path) -> None:
-    inner = {"properties": {"a": {"$ref": "#/$defs/PingRequest"}}, "type": "object"}
-    tool = {"properties": {"definitions": inner, "b": {"$ref": "#/$defs/ServerResult"}}}
-    (note,) = schema.load_file(save_document(tmp_path, small("definitions", Tool=tool))).notes
-    assert note.pointer == "/$defs/Tool/properties/definitions/properties/a"
-    assert note.text.startswith("2 references such as #/$defs/PingRequest, taken as into ")
-    assert not note.is_lossy
-
-
 def test_an_empty_container_or_no_dialect_is_passed_over(tmp_path: Path) -> None:
     document = {**small("definitions"), "$defs": {}}
     del document["$schema"]
@@ -217,13 +208,6 @@ def test_one_name_under_both_keys_is_two_definitions_unless_they_are_equal(tmp_p
         save_document(tmp_path, {**small(Id=text), "definitions": {"Id": text}})
     )
     assert ([name for name in loaded.definitions if "Id" in name], loaded.notes) == (["Id"], ())
-
-
-def test_a_part_of_a_definition_gets_a_name_of_its_own(tmp_path: Path) -> None:
-    tool = {"properties": {"name": {"minLength": 1}, "b": {"$ref": "#/$defs/Tool/properties/name"}}}
-    taken: dict[str, Any] = {"Tool name": {}, "Tool name part": {}}
-    loaded = schema.load_file(save_document(tmp_path, small(Tool=tool, **taken)))
-    assert loaded.definitions["ToolNamePartPart"] == {"minLength": 1}
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,8 @@ from generator.schemas import TEXT, any_of, const, facts_of, obj, ref, schema_of
 from generator.tiny_package import TINY, tiny_spec
 from mcpgen import schema
 from mcpgen.errors import InputError, UsageError
-from mcpgen.schema import docs, facts
 from mcpgen.schema.docs import Docs
-from mcpgen.spec import SPEC_VERSION, Specification, building, loading, stages
-from mcpgen.spec.packages import RevisionSpec
+from mcpgen.spec import SPEC_VERSION, Specification, loading, stages
 
 REVISIONS = [row.name for row in schema.revisions()]
 CLASSES = [each for each in map(vars(mcpgen.spec).get, mcpgen.spec.__all__) if is_dataclass(each)]
@@ -79,24 +77,6 @@ def test_every_definition_of_a_schema_is_a_type(whole: Specification) -> None:
                 assert {*node["properties"]} == {member.name for member in each.members}
                 required = {member.name for member in each.required}
                 assert {*node.get("required", ())} == required, f"{revision.name} {name}"
-
-
-def test_a_tag_or_the_kind_of_a_value_tells_members_apart(whole: Specification) -> None:
-    types = whole.latest.types_by_name
-    content = types["ContentBlock"].union
-    assert content is not None
-    assert (content.by, content.discriminator) == ("tag", "type")
-    assert {each.type: each.tag for each in content.alternatives}["TextContent"] == "text"
-    contents = types["EmbeddedResourceResource"].union
-    assert contents is not None
-    assert contents.by == "members"
-    assert {each.type: each.required for each in contents.alternatives} == {
-        "BlobResourceContents": ("blob",),
-        "TextResourceContents": ("text",),
-    }
-    token = types["ProgressToken"]
-    assert token.kind == "union"
-    assert token.union == mcpgen.spec.Union("kind")
 
 
 def test_members_have_what_schema_and_facts_say(whole: Specification) -> None:
@@ -197,29 +177,6 @@ def test_export_names_what_is_missing_or_too_much() -> None:
         "expected SOURCE: a revision, a schema file or the folder of a package\n"
     )
     assert "got several" in run("export", "--spec", "--openrpc", "latest").err
-
-
-@pytest.fixture(scope="module")
-def specs() -> list[RevisionSpec]:
-    """Every revision that mcpgen has, newest first."""
-    texts = docs.load()
-    return [
-        stages.revision_spec(schema.load(name), facts.load(name), texts)
-        for name in reversed(REVISIONS)
-    ]
-
-
-def test_a_package_has_its_revisions_in_order_and_types_with_theirs(
-    specs: list[RevisionSpec],
-) -> None:
-    package = building.package(specs, "pkg")
-    assert [revision.name for revision in package.revisions] == REVISIONS
-    types = {type_.name: type_.folders for type_ in package.types}
-    assert list(types) == sorted(types)
-    lengths = {
-        name: len(types[name]) for name in ("Tool", "CallToolRequestParams", "CreateTaskResult")
-    }
-    assert lengths == {"Tool": 5, "CallToolRequestParams": 5, "CreateTaskResult": 1}
 
 
 def test_a_schema_without_connection_types_gets_empty_ones() -> None:

@@ -80,12 +80,6 @@ def test_a_wrong_value_is_refused_with_its_pointer(change: dict[str, Any], expec
     assert str(raised.value).startswith(f"file.toml#{expected}")
 
 
-def test_every_key_without_a_default_must_be_there() -> None:
-    for key in GOOD:
-        with pytest.raises(FactsError, match=f"expected the key {key}, got "):
-            convert({name: value for name, value in GOOD.items() if name != key}, Outer, HERE)
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
