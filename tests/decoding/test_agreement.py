@@ -1,8 +1,4 @@
-"""The package decodes what the schema allows, except for the rows of one table.
-
-The judge is `jsonschema`. A run of `nox -s history` has 100,000 cases, others a sample. A folder of
-the specification adds the newest draft, the tasks extension and the official examples.
-"""
+"""The package decodes what the schema allows, except for the rows of one table."""
 
 from __future__ import annotations
 
@@ -48,14 +44,7 @@ REVISION = pytest.mark.parametrize("revision", REVISIONS)
 
 
 class Judged:
-    """The definitions of a schema, each with its decoder and the judges of its values.
-
-    Args:
-        models: The module of its types.
-        definitions: Its definitions.
-        default: What an absent member of a definition stands for.
-        core: The module of types that these types refer to.
-    """
+    """The definitions of a schema, each with its decoder and the judges of its values."""
 
     def __init__(
         self, models: Any, definitions: Mapping[str, Any], default: Any, core: Any = types

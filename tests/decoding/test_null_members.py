@@ -52,10 +52,7 @@ def walk(node: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def null_for_optional(own: Judged, name: str, random: Random) -> Iterator[tuple[Any, Any]]:
-    """Values of a definition with null for one optional member, and the same without it.
-
-    An optional member is one that may be absent, and for which null is no value of its own.
-    """
+    """Values of a definition with null for one optional member, and the same without it."""
     is_valid, nullable = own.judge(own.definitions, name), set(nullable_members(own.definitions))
     not_optional = {"id", *members_with_default(own)}  # and null is no id of a request
     instances = Instances(own.definitions, random)

@@ -1,8 +1,4 @@
-"""With `--decoding strict` a package decodes what the schema allows, and nothing else.
-
-The judge is `jsonschema`, on the values of `test_agreement`, without its table of differences.
-100,000 cases of each library: `MCP_DECODED_CASES=100000 pytest tests/decoding/test_strict.py`.
-"""
+"""With `--decoding strict` a package decodes what the schema allows, and nothing else."""
 
 from __future__ import annotations
 

@@ -21,16 +21,7 @@ FIRST = "2025-06-18"
 
 @dataclass(frozen=True)
 class Cost:
-    """Lines of one step from a revision to the next.
-
-    Attributes:
-        data: Lines of facts and errata that differ from those of the revision before.
-        modules: Modules written by hand that a package of the revision before does not need.
-        brought: Their lines.
-        rendered: Lines of rendered modules that differ.
-        commits: Later commits that edit the data of the revision.
-        edited: Lines that they add or remove.
-    """
+    """Lines of one step from a revision to the next."""
 
     data: int
     modules: int

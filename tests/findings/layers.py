@@ -97,11 +97,7 @@ def _python_files(path: Path) -> list[Path]:
 
 
 def rules() -> dict[str, int]:
-    """The rules of the ledger that a package keeps or enforces, by what decides them.
-
-    No code of a package asks which revision it is (`tests/conventions`). So a rule that some
-    revisions have and others lack is decided by schema or facts, and kept by code.
-    """
+    """The rules of the ledger that a package keeps or enforces, by what decides them."""
     counts = Counter[str]()
     revisions = {row.name for row in schema.revisions()}
     for entry in _runtime_rules():

@@ -20,17 +20,7 @@ AWKWARD = (
 
 @dataclass
 class Draft:
-    """A schema that is changed, and what its package must have.
-
-    Attributes:
-        definitions: The definitions.
-        methods: Wire names of messages that must be there, with the type of the result or `None`
-            for any.
-        gone: Wire names that must not be there.
-        members: Members that must be there, by definition.
-        facts: What a file of facts has to state.
-        refused: A part of the error with which the draft is refused; empty if it generates.
-    """
+    """A schema that is changed, and what its package must have."""
 
     definitions: dict[str, Any]
     methods: dict[str, str | None] = field(default_factory=dict[str, "str | None"])

@@ -1,8 +1,4 @@
-"""A schema, facts and documentation with one foreign text in every place that takes one.
-
-Built twice, with texts that mean nothing and with hostile ones, a package must differ in the values
-of its constants and in the names made from members, and in nothing else.
-"""
+"""A schema, facts and documentation with one foreign text in every place that takes one."""
 
 from __future__ import annotations
 
@@ -53,13 +49,7 @@ _texts = st.lists(st.sampled_from(_PARTS), min_size=1, max_size=5).map("".join)
 
 @dataclass(frozen=True)
 class Texts:
-    """The foreign texts of one package, each another one.
-
-    Attributes:
-        members: Names of members, without what no member may have.
-        values: Texts for all other places.
-        method: The name of a method.
-    """
+    """The foreign texts of one package, each another one."""
 
     members: Sequence[str]
     values: Sequence[str]
@@ -201,10 +191,7 @@ def build_files(texts: Texts, folder: Path, package: str) -> dict[str, str]:
 
 @cache
 def shape(source: str) -> tuple[str, ...]:
-    """The structure of a module: every node of its syntax tree by its kind, in order.
-
-    Most modules are the same in packages of other texts.
-    """
+    """The structure of a module: every node of its syntax tree by its kind, in order."""
     return tuple(type(node).__name__ for node in ast.walk(ast.parse(source)))
 
 

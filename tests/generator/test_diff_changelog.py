@@ -1,7 +1,4 @@
-"""The specification's own lists of changes, against the changes that `mcpgen diff` shows.
-
-Source: changelog.mdx of each revision, item by item in `specification_changes.toml`.
-"""
+"""The specification's own lists of changes, against the changes that `mcpgen diff` shows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Revisions that do not exist yet: changes of the known ones, as drafts make them.
-
-Whatever a draft adds, the package has; nothing of it is refused.
-"""
+"""Revisions that do not exist yet: changes of the known ones, as drafts make them."""
 
 from __future__ import annotations
 

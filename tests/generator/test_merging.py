@@ -1,7 +1,4 @@
-"""Merged types: what several revisions have under one name, where the published ones differ less.
-
-What the published revisions have is in the committed package.
-"""
+"""Merged types: what several revisions have under one name, beyond the committed package."""
 
 from __future__ import annotations
 
