@@ -214,6 +214,13 @@ def differing_values(own: Judged, count: int) -> list[tuple[str, Any]]:
     ]
 
 
+@pytest.fixture(autouse=True)
+def _without_modules() -> Iterator[None]:
+    yield
+    for name in [name for name in sys.modules if name.startswith("mcpgen_runtime.judged")]:
+        del sys.modules[name]
+
+
 @REVISION
 def test_values_decode_as_the_schema_and_the_table_say(revision: str) -> None:
     wrong = differing_values(judge_values(revision), CASES // len(REVISIONS))
@@ -225,11 +232,7 @@ def test_values_decode_as_the_schema_and_the_table_say(revision: str) -> None:
 def test_drafts_and_extensions_decode_as_schema_and_table_say(
     judge: Callable[[Path], Judged], tmp_path: Path
 ) -> None:
-    try:
-        wrong = differing_values(judge(tmp_path), CASES // len(REVISIONS))
-    finally:
-        for name in [name for name in sys.modules if name.startswith("mcpgen_runtime.judged")]:
-            del sys.modules[name]
+    wrong = differing_values(judge(tmp_path), CASES // len(REVISIONS))
     assert not wrong, f"{len(wrong)} differ, the first: {json.dumps(wrong[:3])}"
 
 
