@@ -258,37 +258,6 @@ def carried_in(fit: FittedFacts) -> dict[str, Any]:
     return {fact.pointer: fact.value for fact in fit.carried}
 
 
-@pytest.mark.parametrize("name", [WITH_EMPTY, NAMES[-1]])
-def test_facts_in_prose_of_the_nearest_revision_are_carried_over(tmp_path: Path, name: str) -> None:
-    definitions = definitions_of(name)
-    definitions["Tool"]["properties"]["colour"] = TEXT
-    fit = fit_facts(tmp_path, definitions)
-    carried = carried_in(fit)
-    assert {fact.revision for fact in fit.carried} == {name}
-    prose: dict[str, dict[str, Any]] = {
-        WITH_EMPTY: {
-            "/transports/streamable_http": "session",
-            "/headers/session": "MCP-Session-Id",
-            "/headers/method": False,
-            "/http/accepted": 202,
-            "/errors/resource_not_found": -32002,
-            "/meta/related_task": "io.modelcontextprotocol/related-task",
-            "/methods/tools~1list/idempotent": True,
-            "/capabilities/tools~1call": "tools",
-            "/capabilities/ping": False,
-            "/results/client/tools~1call": ["CallToolResult", "CreateTaskResult"],
-        },
-        NAMES[-1]: {"/methods/tools~1call/named_by": "name"},
-    }
-    assert {pointer: carried[pointer] for pointer in prose[name]} == prose[name]
-    stated_by_schema = {
-        *("/behaviour/unreadable_id", "/behaviour/structured_content", "/behaviour/log_level"),
-        *("/behaviour/listen", "/errors/header_mismatch", "/meta/log_level", "/meta/client_info"),
-        "/methods/tools~1call/input_required",
-    }
-    assert name != NAMES[-1] or not stated_by_schema & carried.keys()
-
-
 def test_neither_guesses_nor_stated_facts_are_carried_over(tmp_path: Path) -> None:
     definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
     before = fit_facts(tmp_path, definitions)

@@ -1,8 +1,4 @@
-"""Revisions that do not exist yet: all kinds of changes and keywords, alone and in triples.
-
-A triple of each revision and of the newest draft; twenty of each, and each kind alone, if
-MCP_HISTORY is `all`.
-"""
+"""Revisions that do not exist yet: triples of changes and keywords; 20 if MCP_HISTORY is `all`."""
 
 from __future__ import annotations
 
@@ -73,7 +69,6 @@ EVERY: tuple[Change, ...] = (
     Draft.rename_core_member,
     *map(kind_added, (*KINDS.values(), *REFERRING.values())),
 )
-ALONE: tuple[Change, ...] = (*EVERY, Draft.rename_core_member)
 
 
 def exchange(draft: Draft, folder: Path) -> None:
@@ -108,19 +103,6 @@ def changed_base(base: str, changes: list[tuple[Change, str]]) -> Draft:
         member = states.extractfile(newest)
         assert member is not None
         return change_schema(member.read().decode(), changes)
-
-
-@pytest.mark.skipif(not WHOLE, reason="takes minutes; triples are a test of each run")
-@pytest.mark.parametrize("base", BASES)
-def test_all_of_a_revision_is_used_from_both_sides(base: str, tmp_path: Path) -> None:
-    exchange(changed_base(base, []), tmp_path)
-
-
-@pytest.mark.skipif(not WHOLE, reason="takes minutes; triples are a test of each run")
-@pytest.mark.parametrize("at", range(len(ALONE)))
-def test_additions_of_one_change_are_used_from_both_sides(at: int, tmp_path: Path) -> None:
-    change, awkward = ALONE[at], AWKWARD[at % len(AWKWARD)]
-    exchange(changed_base(BASES[at % len(BASES)], [(change, awkward)]), tmp_path)
 
 
 @pytest.mark.parametrize("at", TRIPLES)
