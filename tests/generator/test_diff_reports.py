@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html as escapes
 import io
 import json
 import os
@@ -74,11 +73,6 @@ def test_a_report_shows_every_change(form: str, snapshot: SnapshotAssertion) -> 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_comparison_without_changes_has_a_report_too(form: str) -> None:
-    assert "breaking" in FORMS[form](diff.compare(protocol("A"), protocol("B")))
-
-
-@pytest.mark.parametrize("form", FORMS)
 def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
     comparison = hostile()
     assert [change for change in comparison.changes if "<b>" in change.old]
@@ -95,13 +89,6 @@ def test_the_page_shows_every_change_and_needs_no_other_file() -> None:
     text = page.html(comparison)
     assert text.count('class="change"') == len(comparison.changes)
     assert not re.search(r"\s(src|href)=|url\(|@import", text)
-
-
-def test_changes_of_the_page_can_be_filtered_by_affected_side() -> None:
-    comparison = small()
-    held = re.findall(r'data-severity="(\w+)" data-parties="([^"]*)"', page.html(comparison))
-    expected = sorted((c.severity, ";".join(c.affected_parties)) for c in comparison.changes)
-    assert sorted((severity, escapes.unescape(parties)) for severity, parties in held) == expected
 
 
 @pytest.mark.parametrize(
@@ -243,3 +230,26 @@ def test_other_commands_import_nothing_of_these(words: list[str]) -> None:
     command = [sys.executable, "-c", code, *words]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stderr == "[] False\n"
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [{"deprecated": True}, {"description": "A tool.\n\n@deprecated Use nothing."}],
+    ids=["keyword", "tag"],
+)
+def test_a_deprecation_in_a_schema_is_shown_with_its_place(mark: Any, tmp_path: Path) -> None:
+    newest = schema.latest()
+    document = json.loads((newest.folder / "schema.json").read_text("utf-8"))
+    document["$defs"]["Tool"]["properties"]["title"] |= mark
+    document["$defs"]["CallToolRequestParams"] |= mark
+    file = tmp_path / "my.json"
+    file.write_text(json.dumps(document), "utf-8")
+    changes = json.loads(run("diff", newest.name, file, "--json").out)["changes"]
+    assert [(each["rule"], each["place"], each["affected"]) for each in changes] == [
+        (
+            *("DEPRECATION_ADDED", "CallToolRequestParams"),
+            ["client that sends", "server that receives"],
+        ),
+        (*("DEPRECATION_ADDED", "Tool.title"), ["server that sends", "client that receives"]),
+    ]
+    assert schema.read_file(file).digest == newest.digest

@@ -60,43 +60,25 @@ def files_of(
     return pipeline.build(request, form=form)
 
 
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The classes of the models of an extension, by name, as they are written."""
+def test_types_of_an_extension_have_members_of_the_revision_and_one_copy(tmp_path: Path) -> None:
     point = obj("x", x=TEXT)
     inner = {"anyOf": [TEXT, {"type": "array", "items": ref("__schema0")}]}
-    own: dict[str, Any] = {
-        "AskRequest": request_of("ask", obj("p", p=point)),
-        "AskResult": obj("p", p=point),
-        "Point": point,
-        "JoinRequest": request_of("join", obj("value", value=ref("__schema0")))
-        | {"$defs": {"__schema0": inner}},
-        "JoinResult": obj(text=TEXT),
-    }
-    path = write_schema(tmp_path_factory.mktemp("models"), **own)
-    files = files_of(path, form=format_modules)
-    parts = files["r2026_07_28/ext/models.py"].split("\n\n\n")
-    return {part.removeprefix("class ").split("(")[0]: part for part in parts}
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("AskRequestParams", 'meta: dict[str, Any] = field(name="_meta")'),
-        ("AskResult", 'result_type: str = always_sent("complete", name="resultType")'),
-        ("AskRequestParams", "p: Point"),
-        ("AskResult", "p: Point"),
-        ("JoinRequestParams", "value: Any"),
-    ],
-    ids=[
-        *("requests of the revision", "results of the revision", "a copy of a definition"),
-        *("a copy in a result", "a definition within one that holds itself"),
-    ],
-)
-def test_a_type_of_an_extension_has_these_members(
-    models: dict[str, str], name: str, text: str
-) -> None:
-    assert f"    {text}" in models[name]
+    joined = request_of("join", obj("value", value=ref("__schema0")))
+    path = write_schema(
+        tmp_path,
+        AskRequest=request_of("ask", obj("p", p=point)),
+        AskResult=obj("p", p=point),
+        Point=point,
+        JoinRequest={**joined, "$defs": {"__schema0": inner}},
+        JoinResult=obj(text=TEXT),
+    )
+    models = files_of(path, form=format_modules)["r2026_07_28/ext/models.py"]
+    parts = {part.partition("(")[0]: part for part in models.split("\n\n\nclass ")}
+    assert '    meta: dict[str, Any] = field(name="_meta")' in parts["AskRequestParams"]
+    assert '    result_type: str = always_sent("complete", name="resultType")' in parts["AskResult"]
+    assert "    p: Point" in parts["AskRequestParams"]
+    assert "    p: Point" in parts["AskResult"]
+    assert "    value: Any" in parts["JoinRequestParams"]  # a definition that holds itself
 
 
 def test_update_and_check_repeat_the_extensions_of_the_manifest(tmp_path: Path) -> None:

@@ -253,33 +253,6 @@ def test_a_file_states_what_differs_and_its_facts_are_no_guesses(tmp_path: Path)
     assert fit.facts.results.client["tools/paint"] == ("ListToolsResult",)
 
 
-def carried_in(fit: FittedFacts) -> dict[str, Any]:
-    """The facts that are carried over, by pointer."""
-    return {fact.pointer: fact.value for fact in fit.carried}
-
-
-def test_neither_guesses_nor_stated_facts_are_carried_over(tmp_path: Path) -> None:
-    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
-    before = fit_facts(tmp_path, definitions)
-    guessed = {guess.pointer for guess in before.guesses}
-    assert guessed == {
-        "/capabilities/tools~1paint",
-        "/results/client/tools~1paint",
-        "/methods/tools~1paint",
-    }
-    assert not guessed & carried_in(before).keys()
-    stated = """
-        [http]
-        accepted = 202
-        [methods."tools/list"]
-        idempotent = true
-    """
-    after = fit_facts(tmp_path, definitions, stated)
-    gone = carried_in(before).keys() - carried_in(after).keys()
-    assert gone == {"/http/accepted", "/methods/tools~1list/idempotent"}
-    assert after.guesses == before.guesses
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_written_as_text_are_read_back_without_guesses(tmp_path: Path, name: str) -> None:
     more = {"PaintResult": obj(colour=TEXT)}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 import pytest
 
 from mcpgen import paths, schema
-from mcpgen.errors import RevisionsError, SchemaError
+from mcpgen.errors import RevisionsError
 from mcpgen.schema.revisions import read_revisions
 
 ROW = '[[revision]]\nname = "{}"\nstatus = "{}"\nofficial = "a"\ndigest = "b"\n'
@@ -68,32 +67,6 @@ def test_a_relative_folder_is_relative_to_the_current_directory(
 
 
 LATEST = schema.latest()
-
-
-def checkout(folder: Path, text: str) -> Path:
-    """A checkout that holds one schema."""
-    path = folder / "schema" / LATEST.name / "schema.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(text, encoding="utf-8")
-    return folder
-
-
-def test_differences_in_structure_are_named_and_those_in_prose_are_none(tmp_path: Path) -> None:
-    document = json.loads((LATEST.folder / "schema.json").read_text())
-    document["$defs"]["Tool"]["description"] = "A tool."
-    verdict = schema.verify(LATEST, checkout(tmp_path / "prose", json.dumps(document)))
-    assert (verdict.differences, verdict.same_file) == ((), False)
-    del document["$defs"]["Tool"]["properties"]["name"]
-    document["$defs"]["Root"]["required"] = []
-    verdict = schema.verify(LATEST, checkout(tmp_path / "structure", json.dumps(document)))
-    pointers = [pointer for pointer, _ in verdict.differences]
-    assert pointers == ["/$defs/Root/required", "/$defs/Tool/properties/name"]
-
-
-@pytest.mark.parametrize("text", ["{", "[]"])
-def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(SchemaError, match=r"schema\.json#: expected"):
-        schema.verify(LATEST, checkout(tmp_path, text))
 
 
 @pytest.mark.parametrize("row", schema.revisions(), ids=lambda row: row.name)
