@@ -53,24 +53,6 @@ def check_names(folder: Path, definitions: Any, stated: str = "") -> list[str]:
     return [core_check.note(each) for each in core_check.unset_members(built, base)]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("message", ["CallToolRequest", "InitializeRequest", "DiscoverRequest"])
-def test_a_renamed_request_keeps_results_and_lifecycle(
-    name: str, message: str, tmp_path: Path
-) -> None:
-    def facts_of(definitions: Any) -> Any:
-        built, _ = spec_of(tmp_path, definitions)
-        reachable = built.models.normal.reachable
-        members = {
-            row.name: {wire for each in reachable([row.result or ""]) for wire in each.properties}
-            for row in built.tables.client_requests
-        }
-        return built.lifecycle, members
-
-    renamed = rename_in_schema(name, message, "OtherRequest")
-    assert facts_of(renamed) == facts_of(definitions_of(name))
-
-
 @pytest.mark.parametrize(
     ("role", "old"),
     [

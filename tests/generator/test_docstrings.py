@@ -21,17 +21,6 @@ def test_no_text_ends_its_string_or_escapes_in_it(text: str) -> None:
     assert value.replace('"', "'").split() == text.replace('"', "'").split()
 
 
-def test_a_source_ends_the_only_paragraph_if_that_is_a_sentence() -> None:
-    source = "Source: server/tools."
-    assert docstring(["A tool."], 4, source) == '"""A tool. Source: server/tools."""'
-    long = docstring([f"{'word ' * 17}end."], 4, source)
-    assert long == f'"""{"word " * 17}end.\n    Source: server/tools.\n    """'
-    below = '"""{}\n\n    Source: server/tools.\n    """'
-    for text in ("No sentence", "Two\nlines."):
-        shown = text.replace("\n", "\n    ")
-        assert docstring([text], 4, source) == below.format(shown)
-
-
 def test_long_descriptions_are_cut() -> None:
     normal = normal_of(Tool=obj(x=TEXT))
     texts = Texts(replace(normal.schema, prose={"/$defs/Tool": "x" * 20_000}), Docs({}, {}))

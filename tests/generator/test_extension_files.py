@@ -12,7 +12,6 @@ from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
 from mcpgen.errors import SchemaError, UsageError
 from mcpgen.model import extension_files
 from mcpgen.model.extension_files import ExtensionFile
-from mcpgen.schema import Note
 
 PAINT = "com.example/paint"
 ASK = obj("method", method=const("paint/ask"))
@@ -93,18 +92,6 @@ def test_nested_definitions_are_moved_to_the_top(tmp_path: Path) -> None:
         "Own": TEXT,
         "ATwo": COUNT,
     }
-
-
-def test_members_that_must_be_absent_are_noted(tmp_path: Path) -> None:
-    node = obj(x={"not": {}}, y={"anyOf": [obj(z=False)]}, ok=TEXT)
-    file = read_document(tmp_path, {"$defs": {"a/b": node, "C": {"not": {}}}})
-    assert sorted(extension_files.absent_members(file), key=lambda note: note.pointer) == [
-        Note("/$defs/a~1b/properties/x", "a member that must be absent, left out"),
-        Note(
-            "/$defs/a~1b/properties/y/anyOf/0/properties/z",
-            "a member that must be absent, left out",
-        ),
-    ]
 
 
 def test_messages_are_placed_by_unions_and_else_by_their_kind(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from mcpgen import schema
 from mcpgen.errors import FactsError
 from mcpgen.model import schema_facts
-from mcpgen.schema import facts, revision_facts
+from mcpgen.schema import facts
 
 NAMES = [row.name for row in schema.revisions()]
 OLDEST, NEWEST = NAMES[0], NAMES[-1]
@@ -63,28 +61,6 @@ def test_facts_of_methods_are_about_methods_that_exist() -> None:
             assert method in in_schemas or facts.load(NEWEST).method(method).extension
             named = {*stated.invalidates, *([stated.listed_by] if stated.listed_by else [])}
             assert named <= in_schemas
-
-
-def test_a_revision_overrides_one_fact_of_a_method_alone(tmp_path: Path) -> None:
-    path = change_facts(tmp_path, r'^"tools/call" = {.*$', '"tools/call" = { idempotent = true }')
-    before = facts.load(NEWEST).method("tools/call")
-    after = facts.load_file(path).method("tools/call")
-    assert before.input_required
-    expected = replace(before, idempotent=True, input_required=False, extension_results=())
-    assert after == expected
-    assert after.listed_by == "tools/list"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_revision_states_only_what_differs_from_the_defaults(name: str) -> None:
-    table = tomllib.loads((schema.entry(name).folder / "facts.toml").read_text("utf-8"))
-    loaded = facts.load(name)
-    for kind in dataclasses.fields(revision_facts.Facts):
-        if kind.name == "methods":
-            continue
-        for key in table.get(kind.name, {}):
-            stated = getattr(loaded, kind.name)
-            assert getattr(stated, key) != getattr(type(stated), key), (kind.name, key)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -230,29 +230,6 @@ def test_a_known_method_gets_no_capability_by_its_name(tmp_path: Path) -> None:
     assert names == sorted(names, key=lambda name: (name.startswith("notifications"), name))
 
 
-def test_a_file_states_what_differs_and_its_facts_are_no_guesses(tmp_path: Path) -> None:
-    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
-    stated = """
-        based_on = "2025-11-25"
-        [http]
-        accepted = 204
-        [capabilities]
-        "tools/paint" = false
-        "tools/list" = false
-        [results.client]
-        "tools/paint" = ["ListToolsResult"]
-        [methods."tools/paint"]
-    """
-    fit = fit_facts(tmp_path, definitions, stated)
-    carried = facts.load(WITH_EMPTY)
-    assert fit.guesses == ()
-    assert fit.facts.http.accepted == 204
-    assert fit.facts.http.rejected == carried.http.rejected
-    assert fit.facts.capability("tools/list") == fit.facts.capability("tools/paint") == ()
-    assert fit.facts.capability("tools/call") == ("tools",)
-    assert fit.facts.results.client["tools/paint"] == ("ListToolsResult",)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_written_as_text_are_read_back_without_guesses(tmp_path: Path, name: str) -> None:
     more = {"PaintResult": obj(colour=TEXT)}

@@ -73,32 +73,6 @@ def test_a_name_of_a_union_of_results_has_one_meaning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stated", "response", "name", "results"),
-    [
-        ((), None, "AskResult", ("AskResult",)),
-        ((), ("MoreResult", "AskResult"), "AskResultResponseResult", ("MoreResult", "AskResult")),
-        (
-            ("AskResult", "MoreResult"),
-            ("MoreResult",),
-            "AskResultResponseResult",
-            ("AskResult", "MoreResult"),
-        ),
-    ],
-    ids=["named like the request", "of a response", "of the facts before any rule"],
-)
-def test_a_request_has_results(
-    stated: tuple[str, ...], response: tuple[str, ...] | None, name: str, results: tuple[str, ...]
-) -> None:
-    known = facts_of(client={"ask": stated} if stated else {})
-    of_response = {"AskResultResponse": obj(result=any_of(*response))} if response else {}
-    named = named_of(known, **ASK, **OF_CLIENT, MoreResult=obj("b", b=TEXT), **of_response)
-    [row] = methods_of(named, known).all
-    assert (row.result, row.results) == (name, results)
-    if len(results) > 1:
-        assert named.types.definitions[name].node == any_of(*results)
-
-
-@pytest.mark.parametrize(
     ("union", "method", "members", "items"),
     [
         ("ClientRequest", "tools/list", {"nextCursor": TEXT, "tools": many("Tool")}, "tools"),

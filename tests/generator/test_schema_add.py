@@ -19,8 +19,6 @@ from syrupy.assertion import SnapshotAssertion
 from generator.command_line import Done, run
 from generator.draft_packages import save_schema, with_request
 from generator.schemas import TEXT, obj
-from generator.typescript_text import save_text as saved_typescript
-from generator.typescript_text import typescript_of
 from mcpgen import paths, schema
 from mcpgen.adding import facts_text
 from mcpgen.adding import folder as folders
@@ -220,17 +218,6 @@ def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
     assert f"\nnext: mcpgen diff {BASE} {NAME}" in forced.out
     assert facts.load(NAME).http.accepted == 204
     assert facts.load(NAME).capabilities["tools/paint"] == "tools"
-
-
-def test_a_schema_in_typescript_becomes_a_revision(tmp_path: Path) -> None:
-    saved_typescript(tmp_path, typescript_of(with_request(BASE, "Paint", "tools/paint")))
-    done = run(
-        *("schema", "add", str(tmp_path / "schema.ts"), "-r", NAME),
-        *("--schemas", str(tmp_path / "own")),
-    )
-    assert (done.code, done.err) == (0, "")
-    with paths.own_schemas(tmp_path / "own"):
-        assert "PaintRequest" in schema.load(NAME).definitions
 
 
 WRONG: Mapping[str, tuple[str, list[str], str]] = {

@@ -16,7 +16,7 @@ import documents
 import mcpgen.spec
 from documents import ROOT
 from generator.command_line import run
-from generator.schemas import TEXT, any_of, const, facts_of, obj, ref, schema_of
+from generator.schemas import TEXT, any_of, const, facts_of, obj, schema_of
 from generator.tiny_package import TINY, tiny_spec
 from mcpgen import schema
 from mcpgen.errors import InputError, UsageError
@@ -77,22 +77,6 @@ def test_every_definition_of_a_schema_is_a_type(whole: Specification) -> None:
                 assert {*node["properties"]} == {member.name for member in each.members}
                 required = {member.name for member in each.required}
                 assert {*node.get("required", ())} == required, f"{revision.name} {name}"
-
-
-def test_members_have_what_schema_and_facts_say(whole: Specification) -> None:
-    types = whole.latest.types_by_name
-    (meta,) = types["RequestParams"].members
-    assert (meta.name, meta.python_name, meta.required) == ("_meta", "meta", True)
-    assert (meta.type.kind, meta.type.object_type) == ("map", "RequestMetaObject")
-    assert types["Result"].is_open
-    assert {member.name for member in types["Result"].members} == {"_meta", "resultType"}
-    oldest = whole.revisions[0].types_by_name["Result"]
-    assert (oldest.kind, oldest.is_open) == ("object", True)
-    assert [member.python_name for member in oldest.members] == ["meta"]
-    annotations = {each.name: each for each in types["Annotations"].members}
-    assert annotations["priority"].type.bounds == mcpgen.spec.Bounds(minimum=0, maximum=1)
-    results = {each.name: each for each in types["CallToolResult"].members}
-    assert (results["resultType"].required, results["resultType"].default) == (True, "complete")
 
 
 def test_a_change_names_the_attribute_that_differs(whole: Specification) -> None:
@@ -188,14 +172,3 @@ def test_a_schema_without_connection_types_gets_empty_ones() -> None:
     built = stages.revision_spec(source, facts_of(), Docs())
     assert built.roles["implementation"] == "Implementation"
     assert built.models.normal.definitions["Implementation"].properties == {}
-
-
-def test_a_renamed_connection_type_is_that_of_its_member() -> None:
-    source = schema_of(
-        Who=obj(name=TEXT),
-        InitializeRequestParams=obj(clientInfo=ref("Who")),
-        InitializeRequest=obj("method", method=const("a"), params=ref("InitializeRequestParams")),
-        InitializeResult=obj(x=TEXT),
-        ClientRequest=any_of("InitializeRequest"),
-    )
-    assert stages.revision_spec(source, facts_of(), Docs()).roles["implementation"] == "Who"

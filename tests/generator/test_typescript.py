@@ -389,28 +389,6 @@ def test_constants_with_a_plain_value_are_kept(tmp_path: Path, text: str) -> Non
     assert (constants.get("A"), type(constants.get("A"))) == (expected, type(expected))
 
 
-def test_typescript_gives_the_schema_of_the_same_file_in_json(tmp_path: Path) -> None:
-    loaded = schema.load_file(save_text(tmp_path, SMALL, "2031-02-03/schema.ts"))
-    meta = {"additionalProperties": {}, "type": "object"}
-    ping = obj(
-        "id jsonrpc method",
-        id={"type": ["string", "integer"]},
-        jsonrpc={"const": "2.0", "type": "string"},
-        method={"const": "ping", "type": "string"},
-    )
-    assert loaded.definitions == {
-        "ClientRequest": ping,
-        "EmptyResult": obj(_meta=meta),
-        "PingRequest": ping,
-        "Result": obj(_meta=meta),
-        "ServerResult": obj(_meta=meta),
-    }
-    assert loaded.revision == "2031-02-03"
-    assert loaded.prose["/$defs/PingRequest"] == (
-        "Asks whether the peer is there. See what comes back."
-    )
-
-
 def test_a_package_is_generated_and_checked_from_typescript(tmp_path: Path) -> None:
     name = schema.revisions()[0].name
     text = typescript_of(schema.load(name).definitions)
