@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from decoding.test_agreement import CASES, EXAMPLES, REVISION, judge_values
+from generator.selections import write_package
 from mcpgen import names
 from mcpgen.model import choice, schema_sources
 from mcpgen.names import LIBRARIES
@@ -38,10 +39,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strict]:
         request = build_request.BuildRequest(
             name, schema_sources.by_name((revision,)), selection=selection
         )
-        for path, text in pipeline.build(request, form=dict).items():
-            place = folder / name / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, "utf-8")
+        write_package(pipeline.build(request, form=dict), folder, name)
         package: Any = importlib.import_module(name)
         package.types = importlib.import_module(f"{name}.{names.folder(revision)}.models")
         return package

@@ -18,6 +18,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from generator.selections import write_package
 from generator.tiny_package import TINY
 from mcpgen import schema
 from mcpgen.render import tree
@@ -198,10 +199,7 @@ def shape(source: str) -> tuple[str, ...]:
 @contextmanager
 def import_package(files: Mapping[str, str], folder: Path, package: str) -> Iterator[ModuleType]:
     """The package, written and imported as a whole, while the canary is there."""
-    for path, text in files.items():
-        output_path = folder / package / path
-        output_path.parent.mkdir(parents=True, exist_ok=True)
-        output_path.write_text(text, encoding="utf-8")
+    write_package(files, folder, package)
     setattr(builtins, CANARY, [])
     sys.path.insert(0, str(folder))
     try:

@@ -15,6 +15,7 @@ import pytest
 
 from generator.awkward_names import STUB_BASES, names_to_try
 from generator.schemas import COUNT, OPEN, TEXT, any_of, const, obj, ref
+from generator.selections import write_package
 from generator.tiny_package import TINY
 from mcpgen import names
 from mcpgen.model import schema_sources
@@ -108,10 +109,7 @@ def package_of(
     request = build_request.BuildRequest("awkward", (schema_sources.of_file(path),))
     selection = replace(request.selection, models=library, parts=tuple(parts))
     request = replace(request, selection=selection if parts else request.selection)
-    for name, text in pipeline.build(request, form=dict).items():
-        place = folder / "awkward" / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+    write_package(pipeline.build(request, form=dict), folder, "awkward")
     sys.path.insert(0, str(folder))
     try:
         yield lambda name: importlib.import_module(f"awkward.{name}")

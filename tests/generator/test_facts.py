@@ -63,36 +63,6 @@ def test_facts_of_methods_are_about_methods_that_exist() -> None:
             assert named <= in_schemas
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_requests_may_ask_for_input_where_their_response_says_so(name: str) -> None:
-    definitions = schema.load(name).definitions
-    said = {
-        definition.removesuffix("ResultResponse")
-        for definition, node in definitions.items()
-        if definition.endswith("ResultResponse") and "InputRequiredResult" in str(node)
-    }
-    requests = {definitions[f"{one}Request"]["properties"]["method"]["const"] for one in said}
-    stated = facts.load(name).methods.items()
-    assert {method for method, facts_of in stated if facts_of.input_required} == requests
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_keys_of_meta_are_those_of_the_schema(name: str) -> None:
-    meta, definitions = facts.load(name).meta, schema.load(name).definitions
-    known = {
-        key: value
-        for key, value in vars(meta).items()
-        if isinstance(value, str) and key not in {"reserved_prefix", "related_task"}
-    }
-    in_schema = {
-        key
-        for node in definitions.values()
-        for key in node.get("properties", {})
-        if key.startswith("io.modelcontextprotocol/")
-    }
-    assert set(known.values()) == in_schema
-
-
 def change_facts(folder: Path, pattern: str, replacement: str) -> Path:
     """The newest facts with one change, in a file of their own."""
     text = (schema.entry(NEWEST).folder / "facts.toml").read_text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from generator.awkward_names import NAMES as NAMES_IN_USE
-from generator.futures import AWKWARD, CHANGES, NAMES, Change, change_revision, save_draft
-from mcpgen.model import schema_facts, schema_sources
-from mcpgen.schema import docs
-from mcpgen.spec import stages
-from mcpgen.spec.packages import RevisionSpec
+from generator.futures import AWKWARD, CHANGES, NAMES, Change, change_revision
+from generator.test_core_names import spec_of
 
 pytestmark = pytest.mark.slow
 
@@ -25,19 +21,6 @@ _changes = st.lists(
     max_size=6,
     unique_by=lambda pair: pair[0],
 )
-
-
-def spec_of(path: Path) -> RevisionSpec:
-    """The revision that the package of a schema file is made from."""
-    source = schema_sources.of_file(path)
-    loaded = schema_sources.load(source, errata=True)
-    fit = schema_facts.facts_for(loaded, source.base, None)
-    later = schema_sources.newer_than(source.base, loaded)
-    return stages.revision_spec(loaded, fit.facts, docs.load(), later)
-
-
-def results_in(spec: RevisionSpec) -> Mapping[str, str | None]:
-    return {row.name: row.result for row in spec.tables.all}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,8 +36,8 @@ def test_changes_of_a_draft_are_in_its_package(
 ) -> None:
     draft = change_revision(name, changes)
     with tempfile.TemporaryDirectory() as folder:
-        spec = spec_of(save_draft(draft, folder))
-    rows = results_in(spec)
+        spec, _ = spec_of(Path(folder), draft.definitions)
+    rows = {row.name: row.result for row in spec.tables.all}
     definitions = spec.models.normal.definitions
     assert draft.methods.keys() <= rows.keys()
     stated = {method: result for method, result in draft.methods.items() if result is not None}

@@ -268,15 +268,6 @@ def test_check_and_update_use_the_templates_of_the_manifest(project: Path, overr
     assert run("update", "pkg", "--templates", "moved").code == 2
 
 
-def test_the_list_has_every_template_of_the_package(project: Path) -> None:
-    names = run("templates", "list").out.split()
-    assert METHODS in names
-    assert names == [each["name"] for each in json.loads(run("templates", "list", "--json").out)]
-    for name in names:
-        assert run("templates", "copy", name, "own").code == 0
-    assert set(overrides.states(project / "own").values()) == {"current"}
-
-
 @pytest.mark.parametrize(
     "source", ["{{ path.read_text }}", "{{ module.dumps }}", "{{ type.fromkeys }}"]
 )

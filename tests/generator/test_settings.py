@@ -281,31 +281,6 @@ def test_a_package_that_is_missing_is_a_difference(tmp_path: Path) -> None:
     assert [*differences(read_settings(tmp_path, ONE))] == [(missing, "mcpgen generate")]
 
 
-KEPT = {
-    ("--decoding", "strict"): ("r2024_11_05/definitions.py", "DEFINITIONS", "lenient"),
-    ("--extra", "forbid"): ("r2024_11_05/models.py", "forbid_unknown_fields=True", "ignore"),
-    ("--models", "pydantic"): ("_structs.py", "import pydantic", "msgspec"),
-}
-"""Options, each with a file of the package, a text in it, and the value that is the default."""
-
-
-@pytest.mark.parametrize("words", KEPT)
-def test_an_update_keeps_a_choice_until_an_option_changes_it(
-    words: tuple[str, str], tmp_path: Path
-) -> None:
-    path, text, default = KEPT[words]
-    package = tmp_path / "acme"
-    name, value = words[0].removeprefix("--"), words[1]
-    assert run("-q", "-r", OLDEST, "--parts", "types", *words, "-o", package).code == 0
-    for options, is_kept in ((), True), ((words[0], default), False):
-        assert run("update", *options, package).code == 0
-        assert run("check", package).code == 0
-        chosen = json.loads((package / manifest.NAME).read_text())["options"]
-        assert (value in chosen.get(name, ())) is is_kept
-        file = package / path
-        assert (file.exists() and text in file.read_text()) is is_kept
-
-
 @pytest.mark.parametrize("key", ["schemas = ['own.json']", "facts = 'own.json'"])
 def test_a_file_of_the_settings_has_to_be_there(key: str, tmp_path: Path) -> None:
     ended = run("-q", cwd=save_settings(tmp_path, f"{ONE}{key}\n"))

@@ -16,12 +16,10 @@ import documents
 import mcpgen.spec
 from documents import ROOT
 from generator.command_line import run
-from generator.schemas import TEXT, any_of, const, facts_of, obj, schema_of
 from generator.tiny_package import TINY, tiny_spec
 from mcpgen import schema
 from mcpgen.errors import InputError, UsageError
-from mcpgen.schema.docs import Docs
-from mcpgen.spec import SPEC_VERSION, Specification, loading, stages
+from mcpgen.spec import SPEC_VERSION, Specification, loading
 
 REVISIONS = [row.name for row in schema.revisions()]
 CLASSES = [each for each in map(vars(mcpgen.spec).get, mcpgen.spec.__all__) if is_dataclass(each)]
@@ -161,14 +159,3 @@ def test_export_names_what_is_missing_or_too_much() -> None:
         "expected SOURCE: a revision, a schema file or the folder of a package\n"
     )
     assert "got several" in run("export", "--spec", "--openrpc", "latest").err
-
-
-def test_a_schema_without_connection_types_gets_empty_ones() -> None:
-    source = schema_of(
-        AskRequest=obj("method", method=const("ask")),
-        AskResult=obj(x=TEXT),
-        ClientRequest=any_of("AskRequest"),
-    )
-    built = stages.revision_spec(source, facts_of(), Docs())
-    assert built.roles["implementation"] == "Implementation"
-    assert built.models.normal.definitions["Implementation"].properties == {}

@@ -6,14 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.command_line import run
-from generator.typescript_text import DECLARED, SMALL, member, read, save_text
+from generator.typescript_text import DECLARED, SMALL, member, read
 from mcpgen import schema
-from mcpgen.cli import cli
 from mcpgen.errors import TypeScriptError
 from mcpgen.schema.typescript import Fidelity, document
 from mcpgen.schema.typescript.parse import MAX_BYTES, MAX_DEPTH, parse
@@ -222,16 +220,6 @@ def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
 def test_text_that_is_not_utf_8_is_refused_with_its_place() -> None:
     with pytest.raises(TypeScriptError, match=r"^s\.ts:2:11: expected UTF-8 text, got invalid "):
         parse(b"type A = string;\ntype B = '\xff';", "s.ts")
-
-
-def test_the_command_line_shows_the_place_and_writes_nothing(tmp_path: Path) -> None:
-    path = save_text(tmp_path, f"{SMALL}interface Tool {{ run(): void }}")
-    words = ["--schema", str(path), "-o", str(tmp_path / "package")]
-    result = CliRunner().invoke(cli, words)
-    assert isinstance(result.exception, TypeScriptError)
-    line = SMALL.count("\n") + 1
-    assert str(result.exception).startswith(f"{path}:{line}:18: expected a member with a type")
-    assert not (tmp_path / "package").exists()
 
 
 NUL = "\0"
