@@ -74,7 +74,8 @@ def any_meta(name: str, node: Node, _: Reading) -> Node:
 
 def open_objects(name: str, node: Node, reading: Reading) -> Node:
     """An object that is declared open, and is a map in the package, is any object."""
-    is_open = _is_open(reading.definitions.get(_target(node), node))
+    whole = reading.definitions.get(_target(node), node)
+    is_open = whole.get("additionalProperties") in ({}, True)
     return ANY_OBJECT if is_open and name in reading.maps else node
 
 
@@ -114,10 +115,6 @@ def _with_tag(part: Node, union: Node, reading: Reading) -> Node:
         if any(each.get(wire) != value for each in constants)
     ]
     return {"allOf": [part, {"required": tags}]} if tags else part
-
-
-def _is_open(node: Node) -> bool:
-    return node.get("additionalProperties") in ({}, True)
 
 
 def _target(node: Node) -> str:

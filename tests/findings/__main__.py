@@ -38,11 +38,8 @@ class NothingMeasuredError(Exception):
 def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A table in Markdown."""
     lines = [[*header], ["---"] * len([*header]), *rows]
-    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
-
-
-def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    cells = ([f"{v:,}" if isinstance(v, int) else str(v) for v in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
 def package(_: Path) -> str:
@@ -175,12 +172,9 @@ def agrees(name: str, old: str, new: str) -> bool:
     if name not in ROUGH:
         return old == new
     pairs = zip(_NUMBER.findall(old), _NUMBER.findall(new), strict=False)
-    near = all(_near(*(int(each.replace(",", "")) for each in pair)) for pair in pairs)
+    counts = [[int(each.replace(",", "")) for each in pair] for pair in pairs]
+    near = all(abs(was - now) <= max(10, was / 10) for was, now in counts)
     return near and _NUMBER.sub("0", old) == _NUMBER.sub("0", new)
-
-
-def _near(old: int, new: int) -> bool:
-    return abs(old - new) <= max(10, old / 10)
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from mcpgen import schema
 from mcpgen.render import tree
-from requirements.entries import Entry, ledger
+from requirements.entries import ledger
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "generated" / "mcpgen_runtime"
@@ -100,7 +100,9 @@ def rules() -> dict[str, int]:
     """The rules of the ledger that a package keeps or enforces, by what decides them."""
     counts = Counter[str]()
     revisions = {row.name for row in schema.revisions()}
-    for entry in _runtime_rules():
+    for entry in ledger().values():
+        if entry.scope != "runtime" or not revisions & {*entry.revisions}:
+            continue
         if "schema" in entry.source.lower():
             counts["schema"] += 1
         elif revisions - {*entry.revisions}:
@@ -109,10 +111,3 @@ def rules() -> dict[str, int]:
             counts["every revision"] += 1
     counts["all"] = counts.total()
     return {**counts}
-
-
-def _runtime_rules() -> Iterator[Entry]:
-    revisions = {row.name for row in schema.revisions()}
-    for entry in ledger().values():
-        if entry.scope == "runtime" and revisions & {*entry.revisions}:
-            yield entry

@@ -73,6 +73,11 @@ def test_a_report_shows_every_change(form: str, snapshot: SnapshotAssertion) -> 
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_a_comparison_without_changes_has_a_report_too(form: str) -> None:
+    assert "breaking" in FORMS[form](diff.compare(protocol("A"), protocol("B")))
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
     comparison = hostile()
     assert [change for change in comparison.changes if "<b>" in change.old]

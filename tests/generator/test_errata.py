@@ -54,15 +54,6 @@ def test_messages_forbidden_by_schema_mistakes_are_valid(definition: str, messag
 ENTRY = {"pointer": "/a", "old": 1, "new": 2, "reason": "r", "source": "s"}
 
 
-def write_errata(folder: Path, **changes: Any) -> Path:
-    """An errata file with one entry; a change to `None` leaves that key out."""
-    entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
-    lines = [f"{key} = {json.dumps(value)}\n" for key, value in entry.items()]
-    path = folder / "errata.toml"
-    path.write_text("[[erratum]]\n" + "".join(lines))
-    return path
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -73,7 +64,9 @@ def write_errata(folder: Path, **changes: Any) -> Path:
 def test_a_malformed_entry_is_refused(
     tmp_path: Path, changes: dict[str, Any], expected: str
 ) -> None:
-    path = write_errata(tmp_path, **changes)
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in {**ENTRY, **changes}.items()]
+    path = tmp_path / "errata.toml"
+    path.write_text("[[erratum]]\n" + "".join(lines))
     with pytest.raises(ErrataError) as raised:
         read_errata(path)
     assert str(raised.value).startswith(f"{path}{expected}")

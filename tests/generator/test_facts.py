@@ -63,14 +63,6 @@ def test_facts_of_methods_are_about_methods_that_exist() -> None:
             assert named <= in_schemas
 
 
-def change_facts(folder: Path, pattern: str, replacement: str) -> Path:
-    """The newest facts with one change, in a file of their own."""
-    text = (schema.entry(NEWEST).folder / "facts.toml").read_text()
-    path = folder / "facts.toml"
-    path.write_text(re.sub(pattern, replacement, text, flags=re.MULTILINE))
-    return path
-
-
 @pytest.mark.parametrize(
     ("pattern", "replacement", "expected"),
     [
@@ -87,7 +79,8 @@ def change_facts(folder: Path, pattern: str, replacement: str) -> Path:
 def test_unknown_and_mistyped_keys_are_refused(
     tmp_path: Path, pattern: str, replacement: str, expected: str
 ) -> None:
-    path = change_facts(tmp_path, pattern, replacement)
+    text, path = (schema.entry(NEWEST).folder / "facts.toml").read_text(), tmp_path / "facts.toml"
+    path.write_text(re.sub(pattern, replacement, text, flags=re.MULTILINE))
     with pytest.raises(FactsError) as raised:
         facts.load_file(path)
     assert str(raised.value).startswith(f"{path}{expected}")

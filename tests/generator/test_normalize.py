@@ -168,6 +168,15 @@ def test_a_name_that_is_taken_by_something_else_gets_a_number() -> None:
     assert list(normal.definitions["ToolBox"].properties) == ["a"]
 
 
+def test_a_union_and_the_union_of_its_items_have_two_names() -> None:
+    inner = {"anyOf": [ref("Text"), ref("Blob")]}
+    outer = {"anyOf": [ref("Text"), {"type": "array", "items": inner}]}
+    normal = normal_of(Text=obj("a", a=TEXT), Blob=obj("b", b=TEXT), Message=obj(content=outer))
+    assert normal.definitions["Message"].properties["content"] == ref("MessageContent")
+    _, items = normal.definitions["MessageContent"].members
+    assert items["items"] == ref("MessageContentItem")
+
+
 def test_the_number_of_a_version_may_also_be_a_text() -> None:
     normal = normal_of(Hello=obj("protocolVersion", protocolVersion=COUNT))
     either = {"anyOf": [{"type": "integer"}, {"type": "string"}]}

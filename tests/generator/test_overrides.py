@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from jinja2 import StrictUndefined
+from jinja2 import StrictUndefined, UndefinedError
 from jinja2.exceptions import SecurityError
 
 from generator.command_line import Done, output_of, run
@@ -93,6 +93,9 @@ def test_an_override_takes_the_place_of_one_template(project: Path, override: Pa
 
 
 def test_only_copies_of_present_templates_are_overrides(project: Path, override: Path) -> None:
+    names = run("templates", "list").out.split()
+    assert METHODS in names
+    assert names == [each["name"] for each in json.loads(run("templates", "list", "--json").out)]
     assert run("templates", "list", "own").out == f"current: {METHODS}\n"
     begin_with(override, "# ours")
     copied = run("templates", "copy", METHODS, "own")
@@ -266,6 +269,14 @@ def test_check_and_update_use_the_templates_of_the_manifest(project: Path, overr
         True,
     )
     assert run("update", "pkg", "--templates", "moved").code == 2
+
+
+def test_a_key_that_a_mapping_lacks_is_undefined_though_it_has_such_an_attribute() -> None:
+    environment = templates.SandboxedEnvironment(undefined=StrictUndefined)
+    template = environment.from_string("{{ members[name] }}")
+    assert template.render(members={"items": 1}, name="items") == "1"
+    with pytest.raises(UndefinedError):
+        template.render(members={}, name="items")
 
 
 @pytest.mark.parametrize(

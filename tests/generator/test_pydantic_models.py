@@ -384,6 +384,20 @@ def test_a_package_of_types_needs_pydantic_alone(tmp_path: Path) -> None:
     assert output_of(import_all, folder, allowed, cwd=tmp_path)
 
 
+def test_meta_is_typed_on_demand_and_keeps_other_members(package: Package) -> None:
+    models = package.models(NEWEST)
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": NEWEST,
+        "io.modelcontextprotocol/clientInfo": {"name": "a", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "com.example/other": {"a": [1]},
+    }
+    typed = package.module.convert(meta, models.RequestMetaObject, extra=True)
+    assert isinstance(typed.client_info, models.Implementation)
+    assert typed.extra == {"com.example/other": {"a": [1]}}
+    assert package.module.to_builtins(typed) == meta
+
+
 WRONG_TEXT = {"type": "text", "text": []}
 BOTH_WRONG = {**WRONG_TEXT, "annotations": {"audience": ["user", "1"]}}
 

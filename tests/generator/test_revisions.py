@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpgen import paths, schema
-from mcpgen.errors import RevisionsError
+from mcpgen.errors import RevisionsError, SchemaError, UsageError
 from mcpgen.schema.revisions import read_revisions
 
 ROW = '[[revision]]\nname = "{}"\nstatus = "{}"\nofficial = "a"\ndigest = "b"\n'
@@ -66,7 +66,15 @@ def test_a_relative_folder_is_relative_to_the_current_directory(
         assert schema.revisions()[-1].name == name
 
 
-LATEST = schema.latest()
+def test_a_checkout_without_the_file_or_a_schema_in_it_is_refused(tmp_path: Path) -> None:
+    latest = schema.latest()
+    with pytest.raises(UsageError, match=f"expected the official schema of {latest.name}, got no"):
+        schema.verify(latest, tmp_path)
+    path = tmp_path / "schema" / latest.name / "schema.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("[]")
+    with pytest.raises(SchemaError, match=r"schema\.json#: expected a schema that is an object"):
+        schema.verify(latest, tmp_path)
 
 
 @pytest.mark.parametrize("row", schema.revisions(), ids=lambda row: row.name)

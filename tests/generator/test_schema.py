@@ -210,6 +210,13 @@ def test_one_name_under_both_keys_is_two_definitions_unless_they_are_equal(tmp_p
     assert ([name for name in loaded.definitions if "Id" in name], loaded.notes) == (["Id"], ())
 
 
+def test_a_part_of_a_definition_gets_a_name_of_its_own(tmp_path: Path) -> None:
+    tool = {"properties": {"name": {"minLength": 1}, "b": {"$ref": "#/$defs/Tool/properties/name"}}}
+    taken: dict[str, Any] = {"Tool name": {}, "Tool name part": {}}
+    loaded = schema.load_file(save_document(tmp_path, small(Tool=tool, **taken)))
+    assert loaded.definitions["ToolNamePartPart"] == {"minLength": 1}
+
+
 @pytest.mark.parametrize(
     ("target", "name"),
     [
