@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import sys
-import tarfile
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
@@ -21,6 +20,7 @@ from decoding.instances import Instances
 from decoding.leniency import ROWS, Reading, as_read
 from generator.draft_packages import save_schema
 from generator.futures import KINDS, with_kinds
+from history.test_published_states import newest_draft
 from mcpgen import names, schema
 from mcpgen.json_types import is_array, is_object
 from mcpgen.model import choice, schema_facts, schema_sources
@@ -29,7 +29,7 @@ from mcpgen.package import build_request, pipeline
 from mcpgen.render import models
 from mcpgen.schema import docs, facts
 from mcpgen.spec import stages
-from mcpgen_runtime import REVISIONS, decoder
+from mcpgen_runtime import REVISIONS, decoder, encode
 from mcpgen_runtime._unions import UntaggedType
 from mcpgen_runtime._wire import STRUCTS, UNREADABLE, fields
 
@@ -135,13 +135,9 @@ def judged_file(path: Path) -> tuple[Judged, NormalizedSchema]:
 
 def judged_draft(folder: Path) -> Judged:
     """The newest draft of the archive of published states."""
-    with tarfile.open(SPECIFICATION / "history.tar.xz") as archive:
-        drafts = [each for each in archive.getnames() if each.endswith("-draft.json")]
-        text = archive.extractfile(max(drafts))
-        assert text is not None
-        (folder / "draft.json").write_bytes(text.read())
-    own, _ = judged_file(folder / "draft.json")
-    return own
+    path = folder / "draft.json"
+    path.write_text(newest_draft(), "utf-8")
+    return judged_file(path)[0]
 
 
 def judged_tasks(_: Path) -> Judged:
@@ -269,14 +265,19 @@ def test_each_kind_of_keyword_is_checked_or_noted(tmp_path: Path) -> None:
     assert len(definitions) - len(noted) > 3 * len(KINDS)
 
 
+INEXACT = {"list-roots-request.json", "read-resource-result-response.json"}
+"""Examples with an id that their schema does not know, and without members that it requires."""
+
+
 @OFFICIAL
-def test_official_examples_are_valid_and_decode() -> None:
+def test_official_examples_are_valid_and_stay_what_they_are() -> None:
     count = 0
     for path in sorted(SPECIFICATION.glob("schema/*/examples/*/*.json")):
         own, name = judge_values(path.parts[-4]), path.parts[-2]
         value = json.loads(path.read_text())
         assert own.judge(own.definitions, name)(value), path
-        assert decodes(own.kind(name), value), path
+        same = json.loads(encode(decoder(own.kind(name))(path.read_bytes()))) == value
+        assert same is (path.name not in INEXACT), path
         count += 1
     assert count
 

@@ -320,17 +320,6 @@ def test_a_class_of_all_revisions_is_like_a_model(package: Package, name: str) -
     assert issubclass(derived, next(kind.structs()))
 
 
-def test_an_object_is_of_the_newest_fitting_revision(package: Package) -> None:
-    decode = package.module.decoder(package.merged.Tool)
-    schema_text = '"inputSchema": {"type": "object"}'
-    plain = decode(f'{{"name": "a", {schema_text}}}'.encode())
-    old = decode(f'{{"name": "a", {schema_text}, "execution": {{}}}}'.encode())
-    assert type(plain) is package.models(NEWEST).Tool
-    assert type(old) is package.models("2025-11-25").Tool
-    with pytest.raises(package.module.ValidationError, match="missing required field `name`"):
-        decode(f"{{{schema_text}}}".encode())
-
-
 async def test_fastapi_serves_classes_of_all_revisions_unions_and_absent_members(
     package: Package,
 ) -> None:

@@ -15,8 +15,7 @@ from mcpgen import schema
 from mcpgen.cli import cli
 from mcpgen.errors import SchemaError, TypeScriptError
 from mcpgen.schema import facts
-from mcpgen.schema.typescript import Fidelity, document
-from mcpgen.schema.typescript.parse import parse
+from mcpgen.schema.typescript import Fidelity
 
 pytestmark = pytest.mark.costly
 
@@ -234,28 +233,6 @@ def test_an_alias_is_a_reference_if_the_type_is_referred_to_before_and_else_a_co
     assert definitions["B"] == CAT
     text = "interface First { later: Later } type A = Cat; interface Later { cat: Cat }"
     assert read(f"{text} interface Cat {{ name: string }}")["A"] == CAT
-
-
-def test_a_document_is_sorted_by_name_at_each_level() -> None:
-    text = "interface B { d: string; c: string } interface A {}"
-    whole = document(parse(text.encode(), "s.ts"), "$defs", Fidelity.TYPESCRIPT)
-    assert list(whole) == ["$defs", "$schema"]
-    assert list(whole["$defs"]) == ["A", "B"]
-    assert list(whole["$defs"]["B"]["properties"]) == ["c", "d"]
-
-
-def test_alternatives_have_the_order_of_their_first_mention() -> None:
-    text = """
-        type All = Last | First | Middle | Last[];
-        interface First {}
-        interface Middle {}
-        interface Last {}
-        type Late = Middle[] | Last[] | Middle | First;
-    """
-    first, middle, last = ({"$ref": f"#/$defs/{name}"} for name in ("First", "Middle", "Last"))
-    definitions = read(text)
-    assert definitions["All"] == {"anyOf": [last, first, middle, array(last)]}
-    assert definitions["Late"] == {"anyOf": [first, middle, array(last), array(middle)]}
 
 
 def test_both_dialects_say_the_same() -> None:

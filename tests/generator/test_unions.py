@@ -155,18 +155,6 @@ def test_requiring_what_most_members_have_tells_none_apart() -> None:
     assert order.index("Ended") > max(order.index("Prompts"), order.index("Tools"))
 
 
-def test_members_that_half_have_tell_those_that_require_them() -> None:
-    normal = normal_of(
-        Empty=obj("", z=TEXT),
-        More=obj("", h=TEXT, y=TEXT),
-        Other=obj("", x=TEXT),
-        Half=obj("h", h=TEXT),
-        U=any_of("Empty", "More", "Other", "Half"),
-    )
-    order = [variant.type for variant in decide_all(normal).tests["U"]]
-    assert order == ["Half", "Empty", "More", "Other"]
-
-
 def test_a_union_around_an_undecided_one_also_takes_any_json() -> None:
     normal = normal_of(
         Inner={"anyOf": [TEXTS, COUNTS]},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from generator.futures import (
     save_draft,
 )
 from history.exchanges import PROGRAM, values_of
-from history.test_published_states import archive, run
+from history.test_published_states import archive, newest_draft, run
 from mcpgen.errors import SchemaError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, output, pipeline
@@ -92,19 +91,6 @@ def exchange(draft: Draft, folder: Path) -> None:
     run(folder, "-c", PROGRAM, f"{values}")
 
 
-def changed_base(base: str, changes: list[tuple[Change, str]]) -> Draft:
-    """A revision with some changes, or the newest draft of the archive."""
-    if base != DRAFT:
-        return change_revision(base, changes)
-    path = archive()
-    assert path is not None
-    with tarfile.open(path) as states:
-        newest = max(each for each in states.getnames() if each.endswith("-draft.json"))
-        member = states.extractfile(newest)
-        assert member is not None
-        return change_schema(member.read().decode(), changes)
-
-
 @pytest.mark.parametrize("at", TRIPLES)
 @pytest.mark.parametrize("base", BASES)
 def test_additions_of_three_changes_are_used_from_both_sides(
@@ -113,4 +99,7 @@ def test_additions_of_three_changes_are_used_from_both_sides(
     chosen = random.Random(f"{base} {at}")
     names = (*AWKWARD, chosen.choice(NAMES_IN_USE))
     triple = [(change, chosen.choice(names)) for change in chosen.sample(EVERY, 3)]
-    exchange(changed_base(base, triple), tmp_path)
+    changed = (
+        change_revision(base, triple) if base != DRAFT else change_schema(newest_draft(), triple)
+    )
+    exchange(changed, tmp_path)
