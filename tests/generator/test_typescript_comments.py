@@ -87,10 +87,3 @@ def test_a_tag_with_another_value_is_an_error(tags: str, expected: str, actual: 
 )
 def test_the_description_is_the_text_before_the_tags(text: str, shown: str) -> None:
     assert read_comment(text).text == shown
-
-
-def test_tags_make_members_nullable_or_leave_them_out() -> None:
-    comment = read_comment("/** @nullable\n * @ignore */")
-    assert (comment.nullable, comment.ignored, comment.keywords) == (True, True, {})
-    assert read_comment("/** Text. @nullable */").nullable
-    assert read_comment("/** Text. */") == read_comment("/** Other text. */")
