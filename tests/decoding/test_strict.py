@@ -85,21 +85,9 @@ def test_no_row_of_the_table_is_a_difference(
 
 
 REFUSED: list[tuple[str, str, str]] = [
-    (
-        "Tool",
-        '{"name": "a", "inputSchema": {}}',
-        "missing required field `type` - at `$.inputSchema`",
-    ),
-    (
-        "Tool",
-        '{"name": "a", "title": null, "inputSchema": {"type": "object"}}',
-        "Expected `str`, got `null` - at `$.title`",
-    ),
-    (
-        "CallToolResult",
-        '{"content": [{"type": "text", "text": "a"}, {"type": "text"}]}',
-        "missing required field `text` - at `$.content[1]`",
-    ),
+    ("Tool", '{"name": "a", "inputSchema": {}}', "field `type` - at `$.inputSchema`"),
+    ("Tool", '{"name":"a","title":null,"inputSchema":{"type":"object"}}', "`null` - at `$.title`"),
+    ("CallToolResult", '{"content": [{"type": "text"}]}', "field `text` - at `$.content[0]`"),
     ("ContentBlock", '{"type": "smell"}', "'smell' - at `$.type`"),
     ("PingRequest", '{"jsonrpc": "2.0", "id": 1}', "missing required field `method`"),
     ("EmptyResult", '{"_meta": 1}', "Expected `object`, got `int` - at `$._meta`"),
