@@ -334,6 +334,8 @@ def test_a_missing_parameter_gets_the_least_value(tmp_path: Path) -> None:
         ({"type": "array"}, 5, [5]),
         ({"anyOf": [{"type": "boolean"}, {"type": "integer"}]}, "5", 5),
         ({"anyOf": [{"type": "boolean"}, {"type": "integer"}]}, "false", False),
+        ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, "x", 0),
+        ({"type": ["boolean", "integer"]}, "5", 5),
         ({"type": "string", "pattern": "^a"}, "b", None),
     ],
 )

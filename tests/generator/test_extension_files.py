@@ -45,6 +45,8 @@ def definitions_of(folder: Path, *core: Any, **definitions: Any) -> Any:
             {"description": "D", "type": ["string", "null"]},
         ),
         ({"anyOf": [TEXT, {"type": "array"}]}, {"anyOf": [TEXT, {"type": "array"}]}),
+        ({"anyOf": [TEXT, COUNT], "x": 1}, {"anyOf": [TEXT, COUNT], "x": 1}),
+        ({**TEXT, "$defs": 1}, {**TEXT, "$defs": 1}),
         ({"items": [{"not": {}}, {"$ref": "#/definitions/B"}]}, {"items": [False, ref("B")]}),
     ],
 )
@@ -69,6 +71,7 @@ def test_definitions_of_a_revision_are_left_out_or_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("document", "pointer", "came"),
     [
+        ({"title": "x"}, "", '["title"]'),
         ({"$defs": 1, "definitions": {"A": 1}}, "/definitions/A", "1"),
         ({"$defs": {"A": TEXT, "a/b": []}}, "/$defs/a~1b", "[]"),
     ],
@@ -152,6 +155,7 @@ def test_copies_of_definitions_become_references() -> None:
         ([obj(k=const("on")), obj(k=const("off"))], ["AOn", "AOff"]),
         ([obj(k=const("on")), obj(k=const("on"))], ["A1", "A2"]),
         ([obj(k=const("on")), obj(x=TEXT)], ["A1", "A2"]),
+        ([ref("B"), ref("C")], ["AB", "AC"]),
         ([ref("On"), ref("Off")], ["AYes", "ANo"]),
     ],
 )

@@ -71,6 +71,8 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
     ),
     "a long chain": (chain(500), "expected a chain of at most 64 definitions"),
     "arrays of arrays": ({"A": nested_schema(70)}, f"{DEFS}/A/items/items/items"),
+    "an enum of nothing": ({"A": {"enum": []}}, f"{DEFS}/A/enum: expected at least one value"),
+    "a const that is long": ({"A": {"const": "x" * 2001}}, f"{DEFS}/A/const: expected a text of a"),
     "a number as a definition": ({"A": 1}, f"{DEFS}/A: expected a schema of"),
     "a pattern that is long": ({"A": {"pattern": "a" * 2001}}, f"{DEFS}/A/pattern: expected a reg"),
     "a pattern that is none": ({"A": {"pattern": "("}}, f"{DEFS}/A/pattern: expected a regular"),

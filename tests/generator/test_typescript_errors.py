@@ -130,6 +130,7 @@ TYPES = {
     "{ number: string }[number]": "names of members as strings",
     "`${'x' | null}`": "a text or a number",
     "never[]": "a type that JSON has",
+    "never | undefined": "a union of types that JSON has",
     "[...string]": "an array as the rest of a tuple",
     "[...string[], Cat]": "nothing after the rest of a tuple",
     "'\\ud800'": "a string of whole characters",

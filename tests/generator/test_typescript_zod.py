@@ -9,6 +9,7 @@ import pytest
 from generator.schemas import obj
 from generator.typescript_text import read
 from mcpgen.errors import TypeScriptError
+from mcpgen.schema.typescript.parse import parse
 
 IMPORT = 'import * as z from "zod/v4";\n'
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
@@ -24,6 +25,11 @@ def described_type(type_: str) -> dict[str, Any]:
 TYPES = {
     "z.ZodString": STRING,
     "z.ZodNumber": INTEGER,
+    "z.ZodBoolean": {"type": "boolean"},
+    "z.ZodNull": {"type": "null"},
+    "z.ZodUnknown": {},
+    "z.ZodURL": {"format": "uri", "type": "string"},
+    'z.ZodLiteral<"a">': {"const": "a", "type": "string"},
     'z.ZodLiteral<"a" | "b">': {"enum": ["a", "b"], "type": "string"},
     'z.ZodEnum<{ b: "b"; a: "a" }>': {"enum": ["a", "b"], "type": "string"},
     "z.ZodArray<z.ZodString>": {"items": STRING, "type": "array"},
@@ -122,3 +128,11 @@ def test_a_type_of_zod_without_a_schema_is_refused_by_place(type_: str) -> None:
     with pytest.raises(TypeScriptError, match=r"^s\.ts:2:\d+: expected ") as raised:
         described_type(type_)
     assert raised.value.expected.startswith(WRONG[type_])
+
+
+def test_types_of_zod_are_no_constants_and_without_zod_unknown_names() -> None:
+    text = "const LIMIT = 5; declare const ASchema: z.ZodString; const B: string = 'b';"
+    module = parse(f"{IMPORT}{text}".encode(), "s.ts")
+    assert {name: each.value for name, each in module.constants.items()} == {"LIMIT": 5, "B": "b"}
+    with pytest.raises(TypeScriptError, match="expected types that are declared in this file"):
+        read("declare const ASchema: z.ZodString;")
