@@ -19,13 +19,7 @@ _OTHERS: Sequence[Json] = (*_SCALARS, [], {}, [None], {"a": 1}, ["a"], {"type": 
 
 
 class Instances:
-    """Random values of the definitions of one schema.
-
-    Args:
-        definitions: The definitions, as published.
-        random: What decides; the same seed gives the same values.
-        chance: The probability of an optional member.
-    """
+    """Random values of the definitions of one schema."""
 
     def __init__(
         self, definitions: Mapping[str, Node], random: Random, chance: float = 0.4

@@ -1,8 +1,4 @@
-"""The deliberate differences between what a schema allows and what decodes, as changes of a schema.
-
-`docs/types.md` has the same rows as a table. Each row turns a schema into one that says how the
-package reads: all rows together give the schema by which a value decodes, or does not.
-"""
+"""What a schema allows and what decodes: the rows of docs/types.md, each a change of a schema."""
 
 from __future__ import annotations
 
@@ -16,20 +12,12 @@ ANY_OBJECT: Node = {"type": "object"}
 
 
 class Reading(NamedTuple):
-    """A schema, as the rows use it.
-
-    Attributes:
-        definitions: The definitions, as published.
-        default: What an absent member of a definition stands for; `None` for nothing.
-        tests: The unions that tests tell apart, by the names of their members: each member with a
-            schema of its tests.
-        maps: The definitions and members that are maps in the package, such as `Tool._meta`.
-    """
+    """A schema, as the rows use it."""
 
     definitions: Definitions
     default: Callable[[str, str], Any]
-    tests: Mapping[frozenset[str], list[tuple[str, Node]]]
-    maps: Collection[str]
+    tests: Mapping[frozenset[str], list[tuple[str, Node]]]  # by union: members, with their tests
+    maps: Collection[str]  # what is a map in the package, such as Tool._meta
 
     def members(self, union: Node) -> list[str]:
         """The names of the members of a union, those of unions in it included."""
@@ -86,7 +74,8 @@ def any_meta(name: str, node: Node, _: Reading) -> Node:
 
 def open_objects(name: str, node: Node, reading: Reading) -> Node:
     """An object that is declared open, and is a map in the package, is any object."""
-    is_open = _is_open(reading.definitions.get(_target(node), node))
+    whole = reading.definitions.get(_target(node), node)
+    is_open = whole.get("additionalProperties") in ({}, True)
     return ANY_OBJECT if is_open and name in reading.maps else node
 
 
@@ -128,10 +117,6 @@ def _with_tag(part: Node, union: Node, reading: Reading) -> Node:
     return {"allOf": [part, {"required": tags}]} if tags else part
 
 
-def _is_open(node: Node) -> bool:
-    return node.get("additionalProperties") in ({}, True)
-
-
 def _target(node: Node) -> str:
     return str(node.get("$ref", "")).rpartition("/")[2]
 
@@ -158,13 +143,7 @@ ROWS: Mapping[str, Row] = {
 def as_read(
     reading: Reading, without: str = "", table: Mapping[str, Row] = ROWS
 ) -> dict[str, Node]:
-    """The definitions as the package reads them, or what another table is about.
-
-    Args:
-        reading: What is known of the schema.
-        without: A row that is left out.
-        table: The rows.
-    """
+    """The definitions as the package reads them, or what another table is about."""
     rows = [row for name, row in table.items() if name != without]
     return {name: _read(name, node, rows, reading) for name, node in reading.definitions.items()}
 

@@ -1,8 +1,4 @@
-"""With `--decoding strict` a package decodes what the schema allows, and nothing else.
-
-The judge is `jsonschema`, on the values of `test_agreement`, without its table of differences.
-100,000 cases of each library: `MCP_DECODED_CASES=100000 pytest tests/decoding/test_strict.py`.
-"""
+"""With `--decoding strict` a package decodes what the schema allows, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,6 +13,7 @@ from typing import Any
 import pytest
 
 from decoding.test_agreement import CASES, EXAMPLES, REVISION, judge_values
+from generator.selections import write_package
 from mcpgen import names
 from mcpgen.model import choice, schema_sources
 from mcpgen.names import LIBRARIES
@@ -42,10 +39,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strict]:
         request = build_request.BuildRequest(
             name, schema_sources.by_name((revision,)), selection=selection
         )
-        for path, text in pipeline.build(request, form=dict).items():
-            place = folder / name / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, "utf-8")
+        write_package(pipeline.build(request, form=dict), folder, name)
         package: Any = importlib.import_module(name)
         package.types = importlib.import_module(f"{name}.{names.folder(revision)}.models")
         return package
@@ -91,21 +85,9 @@ def test_no_row_of_the_table_is_a_difference(
 
 
 REFUSED: list[tuple[str, str, str]] = [
-    (
-        "Tool",
-        '{"name": "a", "inputSchema": {}}',
-        "missing required field `type` - at `$.inputSchema`",
-    ),
-    (
-        "Tool",
-        '{"name": "a", "title": null, "inputSchema": {"type": "object"}}',
-        "Expected `str`, got `null` - at `$.title`",
-    ),
-    (
-        "CallToolResult",
-        '{"content": [{"type": "text", "text": "a"}, {"type": "text"}]}',
-        "missing required field `text` - at `$.content[1]`",
-    ),
+    ("Tool", '{"name": "a", "inputSchema": {}}', "field `type` - at `$.inputSchema`"),
+    ("Tool", '{"name":"a","title":null,"inputSchema":{"type":"object"}}', "`null` - at `$.title`"),
+    ("CallToolResult", '{"content": [{"type": "text"}]}', "field `text` - at `$.content[0]`"),
     ("ContentBlock", '{"type": "smell"}', "'smell' - at `$.type`"),
     ("PingRequest", '{"jsonrpc": "2.0", "id": 1}', "missing required field `method`"),
     ("EmptyResult", '{"_meta": 1}', "Expected `object`, got `int` - at `$._meta`"),
@@ -143,15 +125,6 @@ def test_types_around_models_are_checked_too(strict: Strict, library: str) -> No
             package.convert(refused, kind)
     with pytest.raises(package.ValidationError, match="got `null`"):
         package.decoder(dict[str, str])(b'{"a": null}')
-
-
-@LIBRARY
-def test_members_that_the_schema_lacks_are_dropped_or_kept(strict: Strict, library: str) -> None:
-    package = strict(library, "2025-11-25")
-    data = b'{"name":"a","inputSchema":{"type":"object"},"category":"weather"}'
-    decode = package.decoder(package.types.Tool, extra=True)
-    assert decode(data).extra == {"category": "weather"}
-    assert package.decoder(package.types.Tool)(data).extra == {}
 
 
 @LIBRARY

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from mcpgen import schema
 from mcpgen.render import tree
-from requirements.entries import Entry, ledger
+from requirements.entries import ledger
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "generated" / "mcpgen_runtime"
@@ -97,14 +97,12 @@ def _python_files(path: Path) -> list[Path]:
 
 
 def rules() -> dict[str, int]:
-    """The rules of the ledger that a package keeps or enforces, by what decides them.
-
-    No code of a package asks which revision it is (`tests/conventions`). So a rule that some
-    revisions have and others lack is decided by schema or facts, and kept by code.
-    """
+    """The rules of the ledger that a package keeps or enforces, by what decides them."""
     counts = Counter[str]()
     revisions = {row.name for row in schema.revisions()}
-    for entry in _runtime_rules():
+    for entry in ledger().values():
+        if entry.scope != "runtime" or not revisions & {*entry.revisions}:
+            continue
         if "schema" in entry.source.lower():
             counts["schema"] += 1
         elif revisions - {*entry.revisions}:
@@ -113,10 +111,3 @@ def rules() -> dict[str, int]:
             counts["every revision"] += 1
     counts["all"] = counts.total()
     return {**counts}
-
-
-def _runtime_rules() -> Iterator[Entry]:
-    revisions = {row.name for row in schema.revisions()}
-    for entry in ledger().values():
-        if entry.scope == "runtime" and revisions & {*entry.revisions}:
-            yield entry

@@ -1,7 +1,4 @@
-"""The quickstarts of the specification, its server and its client, with a package of each revision.
-
-A service on loopback stands for the one that answers about the weather.
-"""
+"""The quickstarts of the specification, server and client, with a package of each revision."""
 
 from __future__ import annotations
 

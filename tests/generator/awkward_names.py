@@ -1,7 +1,4 @@
-"""Names that mean something to Python, to Jinja, to the libraries of models, or to a package.
-
-A schema may use each of them for a member, a definition, a message or a parameter.
-"""
+"""Names that mean something to Python, to Jinja, to the libraries of models, or to a package."""
 
 from __future__ import annotations
 

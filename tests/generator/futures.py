@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
+from generator.schemas import COUNT, OPEN, TEXT, any_of, const, obj, ref
 from mcpgen import schema
 
 NAMES = [row.name for row in schema.revisions()]
@@ -20,17 +20,7 @@ AWKWARD = (
 
 @dataclass
 class Draft:
-    """A schema that is changed, and what its package must have.
-
-    Attributes:
-        definitions: The definitions.
-        methods: Wire names of messages that must be there, with the type of the result or `None`
-            for any.
-        gone: Wire names that must not be there.
-        members: Members that must be there, by definition.
-        facts: What a file of facts has to state.
-        refused: A part of the error with which the draft is refused; empty if it generates.
-    """
+    """A schema that is changed, and what its package must have."""
 
     definitions: dict[str, Any]
     methods: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
@@ -326,3 +316,79 @@ PLANS: dict[str, Callable[[Draft], None]] = {
     "a streamed list": plan_streamed_list,
 }
 """Changes that the specification plans, each as an edit of the newest revision."""
+
+
+KINDS: dict[str, Any] = {
+    "bounds of an integer": {"type": "integer", "exclusiveMinimum": 0, "multipleOf": 5},
+    "both lower bounds": {"type": "integer", "minimum": 1, "exclusiveMinimum": 0},
+    "bounds of a number": {"type": "number", "exclusiveMinimum": 0.5, "maximum": 3},
+    "multiples of a number": {"type": "number", "multipleOf": 0.5},
+    "a text": {"type": "string", "pattern": "^a", "minLength": 2, "maxLength": 9},
+    "a list": {"type": "array", "items": TEXT, "minItems": 1, "uniqueItems": True},
+    "bounds in a list": {"type": "array", "items": {"type": "integer", "minimum": 3}},
+    "a bounded number in a list": {"type": "array", "items": {"type": "number", "minimum": 3}},
+    "a map": {"type": "object", "additionalProperties": COUNT, "minProperties": 1},
+    "patterns of members": {"type": "object", "patternProperties": {"^x-": COUNT}},
+    "names of members": {"type": "object", "propertyNames": {"pattern": "^a"}},
+    "a closed object": {**obj("a", a=TEXT), "additionalProperties": False},
+    "an open object": {**obj("a", a=TEXT), **OPEN},
+    "typed extra members": {**obj("a", a=TEXT), "additionalProperties": COUNT},
+    "few members": {**obj("a", a=TEXT), "maxProperties": 3},
+    "a member that is only required": {**obj("a", a=TEXT), "required": ["a", "b"]},
+    "a required member of a map": {"type": "object", "required": ["a"]},
+    "true": {"const": True},
+    "a float": {"const": 1.5},
+    "a constant object": {"const": {"a": 1}},
+    "a constant list": {"const": ["a"]},
+    "true alone in an enum": {"enum": [True]},
+    "both booleans": {"enum": [True, False]},
+    "values of all kinds": {"enum": ["a", 1, 1.5, None, {"a": 1}, [2]]},
+    "no type with members": {"properties": {"a": TEXT}, "required": ["a"]},
+    "no type with items": {"items": TEXT},
+    "no type with a bound": {"minLength": 3},
+    "nothing": {"not": {}},
+    "a tuple": {"type": "array", "prefixItems": [TEXT, COUNT], "items": False},
+    "no items": {"type": "array", "items": False},
+    "a condition": {"type": "string", "if": {"minLength": 2}, "then": {"pattern": "a"}},
+    "one of": {"oneOf": [TEXT, COUNT]},
+    "a union beside a bound": {"anyOf": [TEXT, COUNT], "minLength": 2},
+    "an object beside a union": {**obj(a=TEXT), "anyOf": [obj(b=TEXT), obj(c=TEXT)]},
+    "true and false in a union": {"anyOf": [TEXT, {"not": {}}]},
+    "all of two objects": {"allOf": [obj("a", a=TEXT), {**obj(b=COUNT), "maxProperties": 2}]},
+    "all of two with one member": {"allOf": [obj(a=TEXT), obj(a=COUNT)]},
+    "all of a text": {"allOf": [TEXT, {"minLength": 3}]},
+    "a default": {"type": "string", "default": "x"},
+    "an unknown keyword": {"type": "string", "x-order": 3},
+}
+"""Schemas of members, by what they hold; some keywords are carried and others noted."""
+REFERRING: dict[str, Any] = {
+    "a reference": {"$ref": "Whole"},
+    "members beside a reference": {"$ref": "Whole", "properties": {"more": TEXT}},
+    "a demand beside a reference": {"$ref": "Whole", "required": ["name", "late"]},
+    "a bound beside a reference": {"$ref": "Name", "maxLength": 3},
+    "a type beside a reference": {"$ref": "Whole", "type": "object"},
+    "all of one reference with a bound": {"allOf": [{"$ref": "Name"}], "minLength": 3},
+    "an open object by reference": {"$ref": "Open"},
+    "a list of open objects": {"type": "array", "items": {"$ref": "Open"}},
+    "a union of itself": {"$ref": "Tree"},
+}
+REFERRED: dict[str, Any] = {
+    "Whole": obj("name", name={"type": "string", "minLength": 1}, size=COUNT),
+    "Name": {"type": "string", "minLength": 1},
+    "Open": {**obj("a", a=COUNT), **OPEN},
+    "Tree": {"anyOf": [TEXT, {"type": "array", "items": {"$ref": "Tree"}}]},
+}
+"""The definitions that they refer to."""
+
+
+def with_kinds(name: str) -> dict[str, Any]:
+    """The definitions of a revision, and each kind as a member, a definition and an item."""
+    added: dict[str, Any] = {**REFERRED}
+    for at, node in enumerate([*KINDS.values(), *REFERRING.values()]):
+        added[f"Kind{at}"] = obj("value", value=node, other=node)
+        added[f"Plain{at}"] = node
+        added[f"List{at}"] = obj("values", values={"type": "array", "items": node})
+    text = json.dumps(added)
+    for target in REFERRED:
+        text = text.replace(f'"$ref": "{target}"', f'"$ref": "#/$defs/{target}"')
+    return {**change_revision(name, []).definitions, **json.loads(text)}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 Schema = dict[str, Any] | bool
 
 _SCALARS = ("a", "b", "c", "ab", 1, 2, True, None)
+_OBJECT = {"type": "object", "required": ["kind"]}
 _NAMES = st.sampled_from("abcde")
 _REMOVABLE = (
     *("maximum", "minimum", "maxLength", "minLength", "additionalProperties", "minItems"),
@@ -61,18 +62,16 @@ def _containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
     tagged = st.lists(inner, min_size=2, max_size=3).map(
         lambda terms: {
-            "oneOf": [_tagged(tag, term) for tag, term in zip("abc", terms, strict=False)]
+            "oneOf": [
+                {**_OBJECT, "properties": {"kind": {"const": tag}, "v": term}}
+                for tag, term in zip("abc", terms, strict=False)
+            ]
         }
     )
     unions = st.builds(
         lambda keyword, terms: {keyword: terms}, st.sampled_from(["anyOf", "allOf", "oneOf"]), some
     )
     return objects | arrays | objects | tuples | tagged | unions
-
-
-def _tagged(tag: str, term: Schema) -> Schema:
-    properties = {"kind": {"const": tag}, "v": term}
-    return {"type": "object", "properties": properties, "required": ["kind"]}
 
 
 schemas: st.SearchStrategy[Any] = st.recursive(

@@ -69,12 +69,7 @@ def facts_of(
 
 
 def normal_of(later: Any = (), facts: Any = None, **definitions: Any) -> NormalizedSchema:
-    """The plain form of these definitions.
-
-    Args:
-        later: Definitions of later revisions.
-        facts: What is known beside; nothing by default.
-    """
+    """The plain form of these definitions."""
     return normalize(schema_of(**definitions), facts or facts_of(), later)
 
 
@@ -87,11 +82,6 @@ def named_of(known: Facts | None = None, **definitions: Any) -> NamedSchema:
 def methods_of(named: NamedSchema, known: Facts) -> Methods:
     """The methods of definitions before their unions are decided."""
     return methods.derive(named.types, named.messages, known)
-
-
-def plain(node: Any) -> Any:
-    """The plain form of a property with this schema."""
-    return normal_of(Thing=obj(value=node)).definitions["Thing"].properties["value"]
 
 
 def fields_of(models: str) -> dict[str, set[str]]:

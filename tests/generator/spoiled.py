@@ -1,8 +1,4 @@
-"""A schema, facts and documentation with one foreign text in every place that takes one.
-
-Built twice, with texts that mean nothing and with hostile ones, a package must differ in the values
-of its constants and in the names made from members, and in nothing else.
-"""
+"""A schema, facts and documentation with one foreign text in every place that takes one."""
 
 from __future__ import annotations
 
@@ -22,6 +18,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from generator.selections import write_package
 from generator.tiny_package import TINY
 from mcpgen import schema
 from mcpgen.render import tree
@@ -53,13 +50,7 @@ _texts = st.lists(st.sampled_from(_PARTS), min_size=1, max_size=5).map("".join)
 
 @dataclass(frozen=True)
 class Texts:
-    """The foreign texts of one package, each another one.
-
-    Attributes:
-        members: Names of members, without what no member may have.
-        values: Texts for all other places.
-        method: The name of a method.
-    """
+    """The foreign texts of one package, each another one."""
 
     members: Sequence[str]
     values: Sequence[str]
@@ -201,20 +192,14 @@ def build_files(texts: Texts, folder: Path, package: str) -> dict[str, str]:
 
 @cache
 def shape(source: str) -> tuple[str, ...]:
-    """The structure of a module: every node of its syntax tree by its kind, in order.
-
-    Most modules are the same in packages of other texts.
-    """
+    """The structure of a module: every node of its syntax tree by its kind, in order."""
     return tuple(type(node).__name__ for node in ast.walk(ast.parse(source)))
 
 
 @contextmanager
 def import_package(files: Mapping[str, str], folder: Path, package: str) -> Iterator[ModuleType]:
     """The package, written and imported as a whole, while the canary is there."""
-    for path, text in files.items():
-        output_path = folder / package / path
-        output_path.parent.mkdir(parents=True, exist_ok=True)
-        output_path.write_text(text, encoding="utf-8")
+    write_package(files, folder, package)
     setattr(builtins, CANARY, [])
     sys.path.insert(0, str(folder))
     try:

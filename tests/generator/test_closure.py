@@ -46,9 +46,7 @@ def test_each_module_has_what_imports_it_first() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("from . import near", ["room/near.py"]),
         ("from .. import start", ["start.py"]),
-        ("from .one import (\n    a,\n    b,\n)", ["room/one.py"] * 2),
         ("def f():\n    from ..room import one, two", ["room/one.py", "room/__init__.py"]),
         ("import slow\nx = 'from . import slow'", []),
     ],
@@ -69,13 +67,6 @@ def test_a_module_that_is_missing_is_named_with_its_line() -> None:
         ({"a.py": "import msgspec\nfrom anyio.abc import X\nimport os\n"}, "msgspec anyio", "", ""),
         ({"a.txt": "import msgspec\n", "b.pyi": "import msgspec\n"}, "", "", ""),
         ({"a.py": "    import uvicorn\n    import rich\n    import os\n"}, "", "uvicorn", "rich"),
-        ({"a.py": "import aiohttp\n    from httpx2 import Client\n"}, "aiohttp", "httpx2", ""),
-        ({"a.py": "    import httpx2\n    import httpcore2\n"}, "", "httpx2", ""),
-        ({"a.py": "    import opentelemetry.trace as t\n"}, "opentelemetry-api", "", ""),
-        (
-            {"a.py": '    x = load.import_module("yaml")\n    from dotenv import y\n'},
-            *("python-dotenv pyyaml", "", ""),
-        ),
         ({"a.py": 'try:\n    return importlib.import_module("re2")\n'}, "", "", "google-re2"),
         (
             {"a.py": "    from acme import Server\n    from jsonschema import x\n"},
@@ -85,7 +76,6 @@ def test_a_module_that_is_missing_is_named_with_its_line() -> None:
             {"a.py": "import pydantic\nimport pydantic_core\n", "b.py": "import typing_extensions"},
             *("pydantic", "", ""),
         ),
-        ({"a.py": "import typing_extensions\nimport msgspec"}, "typing_extensions msgspec", "", ""),
         ({"a.py": "import msgspec\n    from typing_extensions import X"}, "msgspec", "", ""),
     ],
 )

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from generator.draft_packages import definitions_of, save_schema
-from generator.schemas import TEXT
-from generator.test_fitting import fit_facts
+from generator.schemas import COUNT, TEXT
 from mcpgen import schema
 from mcpgen.errors import SchemaError
 from mcpgen.model import schema_facts, schema_sources
 from mcpgen.model.parts import Selection
 from mcpgen.package import pipeline
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.schema import docs, facts
+from mcpgen.schema import docs
 from mcpgen.spec import core_check, stages
 from mcpgen.spec.packages import RevisionSpec
 
@@ -52,39 +51,6 @@ def check_names(folder: Path, definitions: Any, stated: str = "") -> list[str]:
     absent = schema_facts.absent_methods(folder / "own.toml") if stated else ()
     core_check.expect_core(built, base, absent)
     return [core_check.note(each) for each in core_check.unset_members(built, base)]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("old", "method"), [("ListToolsResult", "tools/list"), ("CallToolResult", "tools/call")]
-)
-def test_a_renamed_result_is_found_by_its_members(
-    name: str, old: str, method: str, tmp_path: Path
-) -> None:
-    fit = fit_facts(tmp_path, rename_in_schema(name, old, "Outcome"))
-    if name != STATELESS:  # there the schema has the result of each request by name
-        assert fit.facts.results.client[method][0] == "Outcome"
-        (guess,) = (each for each in fit.guesses if each.pointer.startswith("/results"))
-        assert guess.why == f"it has the members of {old}"
-    assert fit.facts.behaviour.structured_content == (facts.load(name).behaviour.structured_content)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("message", ["CallToolRequest", "InitializeRequest", "DiscoverRequest"])
-def test_a_renamed_request_keeps_results_and_lifecycle(
-    name: str, message: str, tmp_path: Path
-) -> None:
-    def facts_of(definitions: Any) -> Any:
-        built, _ = spec_of(tmp_path, definitions)
-        reachable = built.models.normal.reachable
-        members = {
-            row.name: {wire for each in reachable([row.result or ""]) for wire in each.properties}
-            for row in built.tables.client_requests
-        }
-        return built.lifecycle, members
-
-    renamed = rename_in_schema(name, message, "OtherRequest")
-    assert facts_of(renamed) == facts_of(definitions_of(name))
 
 
 @pytest.mark.parametrize(
@@ -238,3 +204,21 @@ def test_only_parts_that_need_a_name_are_refused_without(
     else:
         with pytest.raises(SchemaError, match="expected tools/call"):
             pipeline.build(request, form=dict)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_members_that_a_package_does_not_set_are_noted(name: str, tmp_path: Path) -> None:
+    definitions = definitions_of(name)
+    definitions["Tool"]["properties"]["owner"] = TEXT
+    definitions["Prompt"]["properties"]["description"] = COUNT
+    for owner, wire in (("Tool", "owner"), ("Tool", "description"), ("Implementation", "seal")):
+        definitions[owner]["required"].append(wire)
+    not_set = "{}: a client or server of the package does not set it; [defaults.{}] {} = ... in"
+    start = [
+        not_set.format("seal", "Implementation", '"seal"'),
+        "description: a server sets it only where it is given",
+        "owner: a server of the package does not set it; [defaults.Tool]",
+        "description: has another type; a server sets what fits in the known revisions",
+    ]
+    notes = check_names(tmp_path, definitions)
+    assert [note[: len(text)] for note, text in zip(notes, start, strict=True)] == start

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from generator.schemas import TEXT, any_of, const, normal_of, obj
-from leftovers import children
 from mcpgen import cache
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
@@ -74,26 +73,6 @@ def test_without_a_process_the_source_is_made_here(
         worker.start({"a.py": job})
         assert worker.source("a.py") is None
         assert models.render(normal, job, worker, "a.py") == source_of(job)
-
-
-def test_a_process_that_has_the_library_starts_no_other() -> None:
-    _, job = job_of(**DEFINITIONS)
-    broken: Job = {**job, "definitions": {**job["definitions"], "Near": {"type": 5}}}
-    before = children()
-    with Worker(here=True) as worker:
-        worker.begin()
-        worker.start({"a.py": job, "b.py": broken})
-        assert children() == before
-        assert worker.source("a.py") == source_of(job)
-        assert worker.source("b.py") is None
-
-
-def test_a_process_without_jobs_is_ended() -> None:
-    before = children()
-    with Worker() as worker:
-        worker.begin()
-        assert len(children() - before) == 1
-    assert children() == before
 
 
 @pytest.mark.parametrize("here", [True, False])

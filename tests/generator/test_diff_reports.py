@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html as escapes
 import io
 import json
 import os
@@ -10,7 +9,6 @@ import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +18,6 @@ from syrupy.assertion import SnapshotAssertion
 from generator.command_line import run
 from generator.diff_schemas import definitions, facts_with, protocol
 from generator.schemas import TEXT, any_of, const, obj, ref
-from generator.typescript_text import save_text as saved_typescript
-from generator.typescript_text import typescript_of
 from mcpgen import cli, diff, schema
 from mcpgen.diff import page, report
 
@@ -34,7 +30,6 @@ FORMS = {
     "json": report.json_text,
     "html": page.html,
 }
-BRUSH = obj("kind", kind=const("brush"), width={"type": "integer"})
 NEW = {
     "PaintRequestParams": obj("color size", color={"enum": ["red", "blue"]}, size=ref("Size")),
     "Size": obj("", width={"type": "integer", "minimum": 1}),
@@ -94,35 +89,11 @@ def test_hostile_text_of_a_schema_stays_text(form: str) -> None:
         assert text.count("</script>") == 1
 
 
-class Page(HTMLParser):
-    """The links of a page, and the number of changes that it shows."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.changes = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name in ("src", "href"):
-                self.links.append(value or "")
-            self.changes += (name, value) == ("class", "change")
-
-
 def test_the_page_shows_every_change_and_needs_no_other_file() -> None:
     comparison = small()
-    parser = Page()
-    parser.feed(page.html(comparison))
-    assert (parser.changes, parser.links) == (len(comparison.changes), [])
-    assert "url(" not in page.html(comparison)
-    assert "@import" not in page.html(comparison)
-
-
-def test_changes_of_the_page_can_be_filtered_by_affected_side() -> None:
-    comparison = small()
-    held = re.findall(r'data-severity="(\w+)" data-parties="([^"]*)"', page.html(comparison))
-    expected = sorted((c.severity, ";".join(c.affected_parties)) for c in comparison.changes)
-    assert sorted((severity, escapes.unescape(parties)) for severity, parties in held) == expected
+    text = page.html(comparison)
+    assert text.count('class="change"') == len(comparison.changes)
+    assert not re.search(r"\s(src|href)=|url\(|@import", text)
 
 
 @pytest.mark.parametrize(
@@ -234,16 +205,6 @@ def test_a_revision_in_a_file_does_not_differ_from_itself(row: schema.RevisionEn
     assert json.loads(run("diff", row.name, path, "--json").out)["changes"] == []
 
 
-def test_typescript_and_json_of_one_schema_do_not_differ(tmp_path: Path) -> None:
-    published = schema.load("2025-11-25", errata=False).definitions
-    as_json = tmp_path / "schema.json"
-    as_json.write_text(json.dumps({"$defs": published}), "utf-8")
-    as_typescript = saved_typescript(tmp_path, typescript_of(published))
-    done = run("diff", str(as_json), str(as_typescript), "--json")
-    changes = json.loads(done.out)["changes"]
-    assert [change for change in changes if change["element"] != "fact"] == []
-
-
 def test_the_rules_are_listed_with_their_reasons() -> None:
     text = " ".join(run("diff", "--rules").out.split())
     for rule in diff.RULES.values():
@@ -276,15 +237,24 @@ def test_other_commands_import_nothing_of_these(words: list[str]) -> None:
     assert done.stderr == "[] False\n"
 
 
-def test_a_renamed_definition_is_reported_with_both_names(tmp_path: Path) -> None:
-    for name in ("Brush", "Roller"):
-        changed = definitions(**{"PaintRequestParams": obj("tool", tool=ref(name)), name: BRUSH})
-        text = json.dumps({"$defs": {**changed, "ServerResult": any_of("PaintResult")}})
-        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
-    words = ("diff", "Brush.json", "Roller.json")
-    done = run(*words, "--format", "json", cwd=tmp_path)
-    changes = json.loads(done.out)["changes"]
-    assert [(each["rule"], each["text"]) for each in changes] == [
-        ("TYPE_RENAMED", "type renamed from Brush (100% sure)")
+@pytest.mark.parametrize(
+    "mark",
+    [{"deprecated": True}, {"description": "A tool.\n\n@deprecated Use nothing."}],
+    ids=["keyword", "tag"],
+)
+def test_a_deprecation_in_a_schema_is_shown_with_its_place(mark: Any, tmp_path: Path) -> None:
+    newest = schema.latest()
+    document = json.loads((newest.folder / "schema.json").read_text("utf-8"))
+    document["$defs"]["Tool"]["properties"]["title"] |= mark
+    document["$defs"]["CallToolRequestParams"] |= mark
+    file = tmp_path / "my.json"
+    file.write_text(json.dumps(document), "utf-8")
+    changes = json.loads(run("diff", newest.name, file, "--json").out)["changes"]
+    assert [(each["rule"], each["place"], each["affected"]) for each in changes] == [
+        (
+            *("DEPRECATION_ADDED", "CallToolRequestParams"),
+            ["client that sends", "server that receives"],
+        ),
+        (*("DEPRECATION_ADDED", "Tool.title"), ["server that sends", "client that receives"]),
     ]
-    assert "Roller: type renamed from Brush" in run(*words, cwd=tmp_path).out
+    assert schema.read_file(file).digest == newest.digest

@@ -76,16 +76,6 @@ CASES = {
         "/$defs/Json/type",
         "the TypeScript allows null and numbers that are not whole",
     ),
-    "a value that differs": (
-        {"Cat": properties(CAT, name={"type": "boolean"})},
-        "/$defs/Cat/properties/name/type",
-        "the TypeScript declares it otherwise",
-    ),
-    "a member that JSON lacks": (
-        {"Dog": properties(DOG, owner=None)},
-        "/$defs/Dog/properties",
-        "the TypeScript declares it otherwise",
-    ),
     "a member that only JSON has": (
         {"Dog": properties(DOG, more={"type": "string"}, owner={"type": "string"})},
         "/$defs/Dog/properties",
@@ -100,11 +90,6 @@ CASES = {
         {"Dog": properties(DOG, owner={"$ref": "#/definitions/Cat"})},
         "/$defs/Dog/properties/owner/$ref",
         "the file has its definitions under another key",
-    ),
-    "another definition": (
-        {"Dog": properties(DOG, owner={"$ref": "#/$defs/Dog"})},
-        "/$defs/Dog/properties/owner/$ref",
-        "the TypeScript names another definition",
     ),
     "a map whose values JSON does not describe": (
         {"Dog": properties(DOG, marks={"$ref": "#/$defs/Json"})},
@@ -133,37 +118,12 @@ def test_a_disagreement_is_an_erratum_that_corrects_the_json(
     assert again == schema.Disagreements((), ())
 
 
-def test_an_alternative_is_corrected_alone(tmp_path: Path) -> None:
-    either = {"anyOf": [True, {"$ref": "#/$defs/Dog"}]}
-    owl = {"properties": {"prey": either}, "required": ["prey"], "type": "object"}
-    (erratum,) = compare_schemas(tmp_path, "interface Owl { prey: Cat | Dog }", Owl=owl).errata
-    assert erratum.pointer == "/$defs/Owl/properties/prey/anyOf/0"
-
-
 @pytest.mark.parametrize(
     ("name", "kept"),
     [("lives", {"type": "number"}), ("ids", {"type": ["string", "number"]})],
 )
 def test_a_number_that_json_keeps_is_no_disagreement(tmp_path: Path, name: str, kept: Any) -> None:
     assert compare_schemas(tmp_path, Cat=properties(CAT, **{name: kept})).errata == ()
-
-
-def test_definitions_of_one_file_only_are_comments(tmp_path: Path) -> None:
-    disagreements = compare_schemas(
-        tmp_path, Dog=None, **{"Record<string,\u202eCat>": {"type": "object"}}
-    )
-    assert schema.errata_text(disagreements).splitlines() == [
-        "# Dog is a definition of the TypeScript only",
-        "# Record<string,\\u202eCat> is a definition of the JSON only",
-    ]
-
-
-def test_entries_stand_apart_from_what_is_before_them(tmp_path: Path) -> None:
-    other = properties(CAT, name={"type": "boolean"}, lives={"type": "null"})
-    lines = schema.errata_text(compare_schemas(tmp_path, Cat=other, Json=None)).splitlines()
-    assert lines[:3] == ["# Json is a definition of the TypeScript only", "", "[[erratum]]"]
-    assert lines.index("[[erratum]]", 3) == 9
-    assert lines[8] == ""
 
 
 def test_differences_without_a_form_in_toml_are_comments(tmp_path: Path) -> None:

@@ -5,34 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from generator.schemas import COUNT, TEXT, normal_of, obj
-from mcpgen.model.docstrings import Texts, arguments, docstring
+from mcpgen.model.docstrings import Texts, docstring
 from mcpgen.schema.docs import Docs, Entry, Text
-
-
-@pytest.mark.parametrize(
-    ("paragraphs", "expected"),
-    [
-        (["Short.", ""], '"""Short."""'),
-        (["x" * 90], f'"""{"x" * 90}"""'),
-        (["x" * 91], f'"""{"x" * 91}\n    """'),
-        (["One.", "Two."], '"""One.\n\n    Two.\n    """'),
-        (["word " * 30], f'"""{"word " * 17}word\n    {"word " * 11}word\n    """'),
-        (
-            ["Do it.", arguments([("name", "word " * 30)])],
-            (
-                '"""Do it.\n\n    Args:\n'
-                f'        name: {"word " * 16}word\n            {"word " * 12}word\n    """'
-            ),
-        ),
-    ],
-)
-def test_a_text_is_wrapped_to_lines_of_100_characters(paragraphs: list[str], expected: str) -> None:
-    assert docstring(paragraphs, 4) == expected
 
 
 @given(st.text(st.sampled_from("a \"'\\n\n{"), min_size=1))
@@ -41,25 +19,6 @@ def test_a_text_is_wrapped_to_lines_of_100_characters(paragraphs: list[str], exp
 def test_no_text_ends_its_string_or_escapes_in_it(text: str) -> None:
     value = ast.literal_eval(docstring([text], 4))
     assert value.replace('"', "'").split() == text.replace('"', "'").split()
-
-
-def test_a_source_ends_the_only_paragraph_if_that_is_a_sentence() -> None:
-    source = "Source: server/tools."
-    assert docstring(["A tool."], 4, source) == '"""A tool. Source: server/tools."""'
-    long = docstring([f"{'word ' * 17}end."], 4, source)
-    assert long == f'"""{"word " * 17}end.\n    Source: server/tools.\n    """'
-    below = '"""{}\n\n    Source: server/tools.\n    """'
-    for text in ("No sentence", "Two\nlines."):
-        shown = text.replace("\n", "\n    ")
-        assert docstring([text], 4, source) == below.format(shown)
-
-
-def test_arguments_are_listed_with_what_is_said_of_them() -> None:
-    assert arguments([("name", "Its name."), ("age", ""), ("size", "How big.")]) == (
-        "Args:\n    name: Its name.\n    size: How big."
-    )
-    assert arguments([("age", "")]) == ""
-    assert arguments([("name", "Its\nname.\n\nMore.")]) == "Args:\n    name: Its name."
 
 
 def test_long_descriptions_are_cut() -> None:

@@ -37,10 +37,6 @@ def test_every_correction_is_applied(name: str) -> None:
         assert resolve(corrected, pointer) == erratum.new
 
 
-def test_corrections_leave_the_digest_alone() -> None:
-    assert schema.load(NEWEST).digest == schema.load(NEWEST, errata=False).digest
-
-
 @pytest.mark.parametrize(
     ("definition", "message"),
     [
@@ -55,46 +51,22 @@ def test_messages_forbidden_by_schema_mistakes_are_valid(definition: str, messag
     validator(NEWEST, definition).validate(message)
 
 
-def test_every_official_example_is_valid(spec: Path) -> None:
-    examples = sorted((spec / "schema" / NEWEST / "examples").glob("*/*.json"))
-    validators = {path.parent.name: validator(NEWEST, path.parent.name) for path in examples}
-    errors = [
-        f"{path.parent.name}/{path.name}: {error.message}"
-        for path in examples
-        for error in validators[path.parent.name].iter_errors(
-            json.loads(path.read_text(encoding="utf-8"))
-        )
-    ]
-    assert examples
-    assert errors == []
-
-
 ENTRY = {"pointer": "/a", "old": 1, "new": 2, "reason": "r", "source": "s"}
-
-
-def write_errata(folder: Path, **changes: Any) -> Path:
-    """An errata file with one entry; a change to `None` leaves that key out."""
-    entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
-    lines = [f"{key} = {json.dumps(value)}\n" for key, value in entry.items()]
-    path = folder / "errata.toml"
-    path.write_text("[[erratum]]\n" + "".join(lines))
-    return path
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"reason": None}, "#/erratum/0: expected the key reason, got "),
-        ({"more": 1}, "#/erratum/0/more: expected one of the keys pointer, old, new, reason, "),
         ({"source": " "}, "#/erratum/0/source: expected a text, got "),
-        ({"pointer": 7}, "#/erratum/0/pointer: expected a string, got 7"),
         ({"new": 1}, "#/erratum/0/new: expected a value other than old, got 1"),
     ],
 )
 def test_a_malformed_entry_is_refused(
     tmp_path: Path, changes: dict[str, Any], expected: str
 ) -> None:
-    path = write_errata(tmp_path, **changes)
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in {**ENTRY, **changes}.items()]
+    path = tmp_path / "errata.toml"
+    path.write_text("[[erratum]]\n" + "".join(lines))
     with pytest.raises(ErrataError) as raised:
         read_errata(path)
     assert str(raised.value).startswith(f"{path}{expected}")
@@ -110,12 +82,6 @@ def test_an_entry_with_nothing_to_correct_any_more_says_so(document: Any, came: 
     assert str(raised.value) == (
         "schema.json#/a: expected 1 (the old value of an entry in errata.toml), got " + came
     )
-
-
-def test_entries_are_applied_in_order(tmp_path: Path) -> None:
-    first = Erratum(pointer="/a", old=1, new=[0, 1], reason="r", source="s")
-    then = Erratum(pointer="/a/1", old=1, new="x", reason="r", source="s")
-    assert apply({"a": 1}, [first, then], "schema.json") == {"a": [0, "x"]}
 
 
 def test_corrections_that_find_their_old_value_fit_other_schemas() -> None:

@@ -51,7 +51,6 @@ MESSAGES: dict[str, Any] = {
     "call-with-a-task": {**CALL, "params": {**CALL["params"], "task": {"ttl": 5}}},
     "wrong-name": {**CALL, "params": {"name": 5, "arguments": {}}},
     "unknown-method": {**CALL, "method": "tool/call"},
-    "no-method-at-all": {**CALL, "method": "wall/paint"},
     "notification": {"jsonrpc": "2.0", "method": "notifications/initialized"},
     "result": answer({"content": [TEXT], "isError": False}),
     "wrong-content": answer({"content": [{"type": "image", "data": "AA=="}]}),
@@ -77,10 +76,8 @@ MESSAGES: dict[str, Any] = {
     "request-as-notification": make_message("tools/list", {}),
     "notification-as-request": make_message("notifications/initialized", {}, id=1),
     "id-null": {**CALL, "id": None},
-    "id-float": {**CALL, "id": 1.5},
     "initialize": make_message("initialize", {"protocolVersion": "2025-06-18"}, id=1),
     "discover": make_message("server/discover", {"_meta": META}, id=1),
-    "task": make_message("tasks/get", {"taskId": "t"}, id=1),
     "sampling": make_message(
         "sampling/createMessage",
         {
@@ -90,22 +87,16 @@ MESSAGES: dict[str, Any] = {
         },
         id=1,
     ),
-    "flag-as-text": answer({"content": [TEXT], "isError": "true"}),
-    "content-alone": answer({"content": TEXT}),
     "many-values": answer({"completion": {"values": ["x"] * 101, "total": 5.0}}),
     "tools": answer({"tools": [{"name": "t", "inputSchema": {"type": "objekt"}}]}),
-    "resource": answer({"contents": [{"uri": "a:b"}]}),
-    "role": answer({"messages": [{"role": "system", "content": TEXT}]}),
     "input-required": answer({"resultType": "input_required", "inputRequests": {"a": 5}}),
     "task-created": answer({"task": {"taskId": "t", "status": "working"}}),
-    "empty-result": answer({}),
     "result-of-five": answer(5),
     **{
         f"code{code}": refusal(code=code, message="")
         for code in (-32700, -32020, -32042, -32050, -32099, -32100, -32019, 5)
     },
     "no-code": refusal(message=""),
-    "code-as-text": refusal(code="-32602", message=5),
     "batch-of-wrong": [CALL, {**CALL, "method": 5}],
     "no-message": {"hello": "world"},
     "no-object": 42,
@@ -125,27 +116,11 @@ def explain_message(folder: Path, message: Any, *options: str) -> list[dict[str,
     return explanations
 
 
-def verdicts(folder: Path, message: Any) -> dict[str, dict[str, Any]]:
-    """The verdict of each revision on one message."""
-    (explanation,) = explain_message(folder, message)
-    return {row["revision"]: row for row in explanation["revisions"]}
-
-
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_message_is_explained(name: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     done = run("explain", save_message(tmp_path, MESSAGES[name]))
     assert (done.code, done.err) == (0, "")
     assert done.out == snapshot
-
-
-@pytest.mark.parametrize("name", MESSAGES)
-def test_the_nearest_form_is_accepted_by_the_revision_it_is_for(name: str, tmp_path: Path) -> None:
-    rows = verdicts(tmp_path, MESSAGES[name])
-    assert rows
-    for revision, row in rows.items():
-        if row["nearest"] is not None:
-            assert row["edits"]
-            assert verdicts(tmp_path, row["nearest"])[revision]["accepted"]
 
 
 def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) -> None:
@@ -214,11 +189,9 @@ def test_text_of_others_never_reaches_the_terminal_raw(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "expected JSON text"),
         ("\n{\n", "expected JSON text, got Expecting"),
         ("[]", "expected a message, got nothing"),
         ('{"a": 1}\n{', ":2: expected JSON text"),
-        ("[" * 100 + "]" * 100, "at most 64 levels of nesting"),
         ("[" * 100_000, "JSON that is nested less deeply"),
         ('"\\ud800"', "text in Unicode"),
     ],
@@ -348,25 +321,21 @@ def test_a_missing_parameter_gets_the_least_value(tmp_path: Path) -> None:
         ({"const": 7}, 8, 7),
         ({"enum": ["debug", "warning"]}, "warn", "warning"),
         ({"enum": ["debug", "warning"]}, 5, "warning"),
-        ({"type": "number", "minimum": 3}, 2, 3),
         ({"type": "number", "maximum": 3}, 4.5, 3),
         ({"type": "string", "maxLength": 2}, "abc", "ab"),
         ({"type": "array", "maxItems": 1}, [1, 2], [1]),
         ({"type": "string"}, 5, "5"),
-        ({"type": "string"}, 1.5, "1.5"),
         ({"type": "string"}, True, ""),
         ({"type": "integer"}, "-12", -12),
         ({"type": "integer"}, "1.5", 0),
-        ({"type": "integer"}, "-", 0),
         ({"type": "integer"}, 1.5, 0),
         ({"type": "boolean"}, "true", True),
         ({"type": "boolean"}, "false", False),
-        ({"type": "boolean"}, "yes", False),
         ({"type": "array"}, 5, [5]),
-        ({"type": ["boolean", "integer"]}, "5", 5),
         ({"anyOf": [{"type": "boolean"}, {"type": "integer"}]}, "5", 5),
         ({"anyOf": [{"type": "boolean"}, {"type": "integer"}]}, "false", False),
         ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, "x", 0),
+        ({"type": ["boolean", "integer"]}, "5", 5),
         ({"type": "string", "pattern": "^a"}, "b", None),
     ],
 )
@@ -398,9 +367,7 @@ TAGGED = {
     ("node", "value", "broken"),
     [
         ({"type": ["string", "null"]}, 5, ("", "string or null", "5")),
-        ({"const": "a"}, 5, ("", '"a"', "5")),
         ({"enum": [1, 2]}, 5, ("", "one of [1, 2]", "5")),
-        ({"minimum": 7}, 5, ("", "a value with minimum 7", "5")),
         (
             {"required": ["b", "a"], "properties": {"a": ref("Loop")}},
             {"b": 1},
@@ -408,7 +375,6 @@ TAGGED = {
         ),
         (obj("a", a={"enum": ["x"]}), {}, ("/a", 'one of ["x"]', "nothing")),
         (obj("a", a={}), {}, ("/a", "a value", "nothing")),
-        (obj("a", a={"oneOf": [{"const": 1}, {"const": 1}]}), {}, ("/a", "1", "nothing")),
         (
             {"additionalProperties": False, **obj("", a={})},
             {"a": 1, "b": 2},
@@ -416,9 +382,7 @@ TAGGED = {
         ),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 5, ("", "string or null", "5")),
         (TAGGED, {"type": "image"}, ("/image", "string", "nothing")),
-        (TAGGED, {"type": "text", "text": 5}, ("/text", "string", "5")),
         (TAGGED, {"text": 5, "type": "other"}, ("/text", "string", "5")),
-        (TAGGED, [], ("", "object", "[]")),
         (obj("", a=obj("", b=STRING), c=STRING), {"a": {"b": 1}, "c": 1}, ("/c", "string", "1")),
     ],
 )
@@ -434,9 +398,7 @@ HI, HO = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "method":
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
-        (json.dumps(HI), [(1, HI, None, "", "")]),
         (json.dumps([HI, HO]), [(1, [HI, HO], None, "", "")]),
-        (json.dumps([HI, 5]), [(1, HI, None, "", ""), (2, 5, None, "", "")]),
         (json.dumps([[HI, HO], 5]), [(1, [HI, HO], None, "", ""), (2, 5, None, "", "")]),
         (f"\n{json.dumps(HI)}\n\n5\n", [(2, HI, None, "", ""), (4, 5, None, "", "")]),
         (
@@ -445,7 +407,6 @@ HI, HO = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "method":
         ),
         (json.dumps({"message": HI, "direction": "up"}), [(1, HI, None, "[null, null]", "")]),
         (json.dumps({"error": 5, "direction": "sent"}), [(1, None, "sent", "[null, null]", "5")]),
-        (json.dumps({"message": 5}), [(1, {"message": 5}, None, "", "")]),
         (json.dumps({"error": 5}), [(1, {"error": 5}, None, "", "")]),
     ],
 )

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.test_explain import MESSAGES, REVISIONS
-from mcpgen.explain import conversation, repair
-from mcpgen.explain.recordings import Recorded
+from mcpgen.explain import repair
 from mcpgen.explain.revision import revision
 
 pytestmark = pytest.mark.lengthy
@@ -61,18 +60,3 @@ def test_any_json_is_judged_and_what_is_proposed_is_accepted(name: str, message:
     if nearest is not None:
         assert not verdict.is_accepted
         assert chosen.judge(nearest.message).is_accepted
-
-
-@given(st.lists(st.dictionaries(MEMBERS, VALUES) | VALUES | damaged_messages(), max_size=6))
-@settings(max_examples=60)
-def test_any_order_of_messages_is_a_conversation(messages: list[Any]) -> None:
-    recorded = [
-        Recorded(number, message, ("sent", "received")[number % 2], "client")
-        for number, message in enumerate(messages, 1)
-    ]
-    chosen = [revision(name) for name in REVISIONS]
-    held = conversation.follow(recorded, chosen)
-    assert [turn.recorded for turn in held.turns] == recorded
-    for turn in held.turns:
-        for each in chosen:
-            each.judge(turn.message, turn.sender, turn.request)

@@ -230,95 +230,6 @@ def test_a_known_method_gets_no_capability_by_its_name(tmp_path: Path) -> None:
     assert names == sorted(names, key=lambda name: (name.startswith("notifications"), name))
 
 
-def test_codes_of_errors_are_those_of_definitions_named_so(tmp_path: Path) -> None:
-    definitions = definitions_of(NAMES[-1])
-    definitions["HeaderMismatch"] = obj("code", code=const(-32055))
-    definitions["UnsupportedProtocolVersionError"] = obj("message", message=TEXT)
-    before = facts.load(NAMES[-1]).errors
-    assert fit_facts(tmp_path, definitions).facts.errors == before
-
-
-def test_a_file_states_what_differs_and_its_facts_are_no_guesses(tmp_path: Path) -> None:
-    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
-    stated = """
-        based_on = "2025-11-25"
-        [http]
-        accepted = 204
-        [capabilities]
-        "tools/paint" = false
-        "tools/list" = false
-        [results.client]
-        "tools/paint" = ["ListToolsResult"]
-        [methods."tools/paint"]
-    """
-    fit = fit_facts(tmp_path, definitions, stated)
-    carried = facts.load(WITH_EMPTY)
-    assert fit.guesses == ()
-    assert fit.facts.http.accepted == 204
-    assert fit.facts.http.rejected == carried.http.rejected
-    assert fit.facts.capability("tools/list") == fit.facts.capability("tools/paint") == ()
-    assert fit.facts.capability("tools/call") == ("tools",)
-    assert fit.facts.results.client["tools/paint"] == ("ListToolsResult",)
-
-
-def carried_in(fit: FittedFacts) -> dict[str, Any]:
-    """The facts that are carried over, by pointer."""
-    return {fact.pointer: fact.value for fact in fit.carried}
-
-
-@pytest.mark.parametrize("name", [WITH_EMPTY, NAMES[-1]])
-def test_facts_in_prose_of_the_nearest_revision_are_carried_over(tmp_path: Path, name: str) -> None:
-    definitions = definitions_of(name)
-    definitions["Tool"]["properties"]["colour"] = TEXT
-    fit = fit_facts(tmp_path, definitions)
-    carried = carried_in(fit)
-    assert {fact.revision for fact in fit.carried} == {name}
-    prose: dict[str, dict[str, Any]] = {
-        WITH_EMPTY: {
-            "/transports/streamable_http": "session",
-            "/headers/session": "MCP-Session-Id",
-            "/headers/method": False,
-            "/http/accepted": 202,
-            "/errors/resource_not_found": -32002,
-            "/meta/related_task": "io.modelcontextprotocol/related-task",
-            "/methods/tools~1list/idempotent": True,
-            "/capabilities/tools~1call": "tools",
-            "/capabilities/ping": False,
-            "/results/client/tools~1call": ["CallToolResult", "CreateTaskResult"],
-        },
-        NAMES[-1]: {"/methods/tools~1call/named_by": "name"},
-    }
-    assert {pointer: carried[pointer] for pointer in prose[name]} == prose[name]
-    stated_by_schema = {
-        *("/behaviour/unreadable_id", "/behaviour/structured_content", "/behaviour/log_level"),
-        *("/behaviour/listen", "/errors/header_mismatch", "/meta/log_level", "/meta/client_info"),
-        "/methods/tools~1call/input_required",
-    }
-    assert name != NAMES[-1] or not stated_by_schema & carried.keys()
-
-
-def test_neither_guesses_nor_stated_facts_are_carried_over(tmp_path: Path) -> None:
-    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
-    before = fit_facts(tmp_path, definitions)
-    guessed = {guess.pointer for guess in before.guesses}
-    assert guessed == {
-        "/capabilities/tools~1paint",
-        "/results/client/tools~1paint",
-        "/methods/tools~1paint",
-    }
-    assert not guessed & carried_in(before).keys()
-    stated = """
-        [http]
-        accepted = 202
-        [methods."tools/list"]
-        idempotent = true
-    """
-    after = fit_facts(tmp_path, definitions, stated)
-    gone = carried_in(before).keys() - carried_in(after).keys()
-    assert gone == {"/http/accepted", "/methods/tools~1list/idempotent"}
-    assert after.guesses == before.guesses
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_facts_written_as_text_are_read_back_without_guesses(tmp_path: Path, name: str) -> None:
     more = {"PaintResult": obj(colour=TEXT)}
@@ -360,13 +271,6 @@ def test_the_text_says_of_each_fact_where_it_comes_from(tmp_path: Path) -> None:
     assert lines[at - 1] == "# A guess: nothing is stated of the method."
 
 
-def test_the_text_of_a_known_structure_names_its_revision(tmp_path: Path) -> None:
-    source = schema_sources.of_file(schema.entry(WITH_EMPTY).folder / "schema.json")
-    lines = pipeline.facts_text(source).splitlines()
-    assert f"rejected = 400  # from {WITH_EMPTY}" in lines
-    assert not [line for line in lines if "  # carried over" in line]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_text_has_the_result_of_every_request(tmp_path: Path, name: str) -> None:
     more = {"PaintResult": obj(colour=TEXT), "DrawRequest": obj("method", method=const("draw"))}
@@ -379,24 +283,11 @@ def test_the_text_has_the_result_of_every_request(tmp_path: Path, name: str) -> 
     assert requests == results["client"].keys()
 
 
-def test_facts_are_printed_though_a_request_lacks_its_result(tmp_path: Path) -> None:
-    definitions = with_request(WITH_EMPTY, "Paint", "tools/paint")
-    definitions["ServerResult"] = any_of("ListToolsResult")
-    results = tomllib.loads("\n".join(text_of(tmp_path, definitions)))["results"]["client"]
-    assert "tools/paint" not in results
-    assert "tools/list" in results
-
-
 TYPOS = {
     "a key": ("[http]\nacepted = 1", "#/http/acepted: expected one", "nearest being accepted"),
     "a method": (
         '[capabilities]\n"tool/call" = "tools"',
         "#/capabilities/tool~1call: expected a method",
-        "nearest being tools/call",
-    ),
-    "a method of results": (
-        '[results.client]\n"tools/cal" = ["EmptyResult"]',
-        "#/results/client/tools~1cal: expected a method",
         "nearest being tools/call",
     ),
     "a base": ('based_on = "2025-11-26"', "#/based_on: expected one of the revisions", NAMES[0]),

@@ -1,29 +1,17 @@
-"""Revisions that do not exist yet: changes of the known ones, as drafts make them.
-
-Whatever a draft adds, the package has; nothing of it is refused.
-"""
+"""Revisions that do not exist yet: changes of the known ones, as drafts make them."""
 
 from __future__ import annotations
 
-import importlib
-import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from generator.awkward_names import NAMES as NAMES_IN_USE
-from generator.futures import AWKWARD, CHANGES, NAMES, Change, change_revision, save_draft
-from mcpgen import names
-from mcpgen.model import schema_facts, schema_sources
-from mcpgen.package import build_request, pipeline
-from mcpgen.schema import docs
-from mcpgen.spec import stages
-from mcpgen.spec.packages import RevisionSpec
+from generator.futures import AWKWARD, CHANGES, NAMES, Change, change_revision
+from generator.test_core_names import spec_of
 
 pytestmark = pytest.mark.slow
 
@@ -33,19 +21,6 @@ _changes = st.lists(
     max_size=6,
     unique_by=lambda pair: pair[0],
 )
-
-
-def spec_of(path: Path) -> RevisionSpec:
-    """The revision that the package of a schema file is made from."""
-    source = schema_sources.of_file(path)
-    loaded = schema_sources.load(source, errata=True)
-    fit = schema_facts.facts_for(loaded, source.base, None)
-    later = schema_sources.newer_than(source.base, loaded)
-    return stages.revision_spec(loaded, fit.facts, docs.load(), later)
-
-
-def results_in(spec: RevisionSpec) -> Mapping[str, str | None]:
-    return {row.name: row.result for row in spec.tables.all}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,8 +36,8 @@ def test_changes_of_a_draft_are_in_its_package(
 ) -> None:
     draft = change_revision(name, changes)
     with tempfile.TemporaryDirectory() as folder:
-        spec = spec_of(save_draft(draft, folder))
-    rows = results_in(spec)
+        spec, _ = spec_of(Path(folder), draft.definitions)
+    rows = {row.name: row.result for row in spec.tables.all}
     definitions = spec.models.normal.definitions
     assert draft.methods.keys() <= rows.keys()
     stated = {method: result for method, result in draft.methods.items() if result is not None}
@@ -70,35 +45,3 @@ def test_changes_of_a_draft_are_in_its_package(
     assert draft.gone.isdisjoint(rows)
     for definition, members in draft.members.items():
         assert members <= definitions[definition].properties.keys()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_draft_with_every_change_is_an_importable_package(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    each = [(change, AWKWARD[at % len(AWKWARD)]) for at, change in enumerate(CHANGES)]
-    draft = change_revision(name, each)
-    request = build_request.BuildRequest(
-        "drafted", (schema_sources.of_file(save_draft(draft, tmp_path)),)
-    )
-    for path, text in pipeline.build(request, form=dict).items():
-        place = tmp_path / "drafted" / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    try:
-        for module in ("models", "methods", "client", "server"):
-            importlib.import_module(f"drafted.rdraft.{module}")
-        models: Any = sys.modules["drafted.rdraft.models"]
-        methods: Any = sys.modules["drafted.rdraft.methods"]
-        revision = methods.REVISION
-        known = {**revision.client_requests, **revision.client_notifications}
-        known |= {**revision.server_requests, **revision.server_notifications}
-        for method in draft.methods:
-            assert known[method].name == method
-        for definition, members in draft.members.items():
-            python = {names.members([wire])[wire] for wire in members}
-            assert python <= set(models.__dict__[definition].__annotations__)
-    finally:
-        for module in [one for one in sys.modules if one.partition(".")[0] == "drafted"]:
-            del sys.modules[module]

@@ -48,13 +48,6 @@ def test_a_literal_is_ascii_and_evaluates_to_its_value(value: Any) -> None:
     assert ast.literal_eval(kept) == value
 
 
-@pytest.mark.parametrize(
-    ("value", "source"), [((), "()"), ((1,), "(1,)"), ((1, 2), "(1, 2)"), ([1], "[1]")]
-)
-def test_a_tuple_of_one_value_ends_with_a_comma(value: Any, source: str) -> None:
-    assert literal(value) == source
-
-
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, {1}, object(), ["x", b"y"]])
 def test_values_without_a_literal_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="expected a value with a Python literal"):

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from generator.draft_packages import check_program, definitions_of, write_package
+from generator.draft_packages import SERVER, check_program, definitions_of, write_package
 from generator.schemas import TEXT, const, obj, ref
-from mcpgen import names
 
 pytestmark = pytest.mark.lengthy
 
@@ -104,75 +103,31 @@ def test_params_may_have_a_member_called_meta_and_results_no_type(folder: Path) 
     check_program(folder, ECHOES)
 
 
-METHODS = ('say "hi"', "tools/\U0001f3a8", "{{ a }}", "a'b\\c", "/caf\xe9")
-
-CALLS = """
-import sys
+LIST = f"""{SERVER}
 import anyio
-from pkg import Server
-from pkg.rdraft.server import ServerHandlers
 from pkg.testing import connected
 
-METHODS = {methods!r}
-
-class Handlers(ServerHandlers):
-    pass
-
-async def answer(self, params, ctx):
-    return {{"text": params.artist_palette + params.ete, {extra}}}
-
-for at in range(len(METHODS)):
-    setattr(Handlers, f"odd{{at}}", answer)
-
-server = Server("odd", handlers=[Handlers()])
+@server.tool()
+def double(a: int) -> str:
+    return str(2 * a)
 
 async def main() -> None:
     async with connected(server) as pair:
-        for at, method in enumerate(METHODS):
-            result = await getattr(pair.client, f"odd{{at}}")(artist_palette="a", ete="b")
-            assert result.text == "ab", result
-            sent = [message for message in pair.sent if message.get("method") == method]
-            assert {{"\U0001f3a8", "\xe9t\xe9"}} <= sent[-1]["params"].keys(), sent
+        names = [tool.name for tool in await pair.client.list_tools()]
+        assert names == ["add", "double"], names
 
 anyio.run(main)
 """
 
 
-@each_revision
-def test_odd_names_are_called_from_python_and_sent_as_they_are(name: str, tmp_path: Path) -> None:
-    definitions = definitions_of(name)
-    params = obj("\U0001f3a8 \xe9t\xe9", **{"\U0001f3a8": TEXT, "\xe9t\xe9": TEXT})
-    result, extra = obj("text", text=TEXT), ""
-    if name == REVISIONS[-1]:
-        params["properties"]["_meta"] = ref("RequestMetaObject")
-        params["required"].append("_meta")
-        result = obj("text resultType", text=TEXT, resultType=TEXT)
-        extra = '"resultType": "complete"'
-    for at, method in enumerate(METHODS):
-        request = obj("method params", method=const(method), params=params)
-        definitions |= {f"Odd{at}Request": request, f"Odd{at}Result": result}
-        definitions["ClientRequest"]["anyOf"].append(ref(f"Odd{at}Request"))
-    write_package(tmp_path, definitions, ("client", "server"))
-    check_program(tmp_path, CALLS.format(methods=METHODS, extra=extra))
-
-
-@pytest.mark.parametrize(
-    ("wire", "python"),
-    [
-        ("\xe9t\xe9", "ete"),
-        ("na\xefve", "naive"),
-        ("\U0001f3a8", "artist_palette"),
-        ("my \U0001f3a8", "my_artist_palette"),
-        ("\u2b50\ufe0f", "white_medium_star"),
-        ("\u043f\u043e\u0433\u043e\u0434\u0430", "pogoda"),
-        ("\u5de5\u5177", "gong_ju"),
-        ("\u044c", "cyrillic_small_letter_soft_sign"),
-        ('say "hi"', "say_hi"),
-        ("\ue000", "ue000"),
-    ],
-)
-def test_a_name_beyond_ascii_is_spelled_out(wire: str, python: str) -> None:
-    assert names.snake(wire) == python
+def test_a_client_lists_the_tools_of_a_draft_without_pages(tmp_path: Path) -> None:
+    definitions = definitions_of("2024-11-05")
+    for definition in definitions.values():
+        definition.get("properties", {}).pop("nextCursor", None)
+        params = definition.get("properties", {}).get("params", {})
+        params.get("properties", {}).pop("cursor", None)
+    write_package(tmp_path, definitions)
+    check_program(tmp_path, LIST)
 
 
 REFUSES = """

@@ -84,30 +84,6 @@ def test_an_edited_copy_keeps_the_revision_it_was_recorded_as(
     assert run("-q", "check", "pkg").code == 0
 
 
-def test_a_patch_outlives_an_edit_of_the_schema_file() -> None:
-    copy(SMALLEST)
-    generate()
-    text = models(SMALLEST).read_text("utf-8")
-    first = text.index('"""', text.index("class Tool("))
-    models(SMALLEST).write_text(f'{text[:first]}"""Ours: {text[first + 3 :]}', "utf-8")
-    assert run("-q", "patch", "pkg").code == 0
-    edit()
-    assert run("-q", "update", "pkg").code == 0
-    text = models(SMALLEST).read_text("utf-8")
-    assert ('"""Ours: ' in text, "shade: " in text) == (True, True)
-
-
-def test_an_update_that_hand_edits_stop_names_patch() -> None:
-    copy(SMALLEST)
-    generate()
-    models(SMALLEST).write_text("mine = 1\n", "utf-8")
-    edit()
-    done = run("update", "pkg")
-    assert done.code == 2
-    assert "edited by hand" in done.err
-    assert "keep the changes with mcpgen patch" in done.err
-
-
 def test_a_file_that_was_moved_takes_the_place_of_the_only_one() -> None:
     copy(SMALLEST)
     generate()

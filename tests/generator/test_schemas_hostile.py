@@ -70,19 +70,12 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
         f"{DEFS}/A: expected a definition that does not lead back to itself",
     ),
     "a long chain": (chain(500), "expected a chain of at most 64 definitions"),
-    "a reference into nothing": ({"A": ref("B")}, f"{DEFS}/A/$ref: expected a reference"),
     "arrays of arrays": ({"A": nested_schema(70)}, f"{DEFS}/A/items/items/items"),
     "an enum of nothing": ({"A": {"enum": []}}, f"{DEFS}/A/enum: expected at least one value"),
     "a const that is long": ({"A": {"const": "x" * 2001}}, f"{DEFS}/A/const: expected a text of a"),
     "a number as a definition": ({"A": 1}, f"{DEFS}/A: expected a schema of"),
-    "a list as properties": ({"A": {"properties": []}}, f"{DEFS}/A/properties: expected a schema"),
-    "null as a type": ({"A": {"type": None}}, f"{DEFS}/A/type: expected a schema of"),
     "a pattern that is long": ({"A": {"pattern": "a" * 2001}}, f"{DEFS}/A/pattern: expected a reg"),
     "a pattern that is none": ({"A": {"pattern": "("}}, f"{DEFS}/A/pattern: expected a regular"),
-    "a pattern that repeats too often": (
-        {"A": {"pattern": "a{99999999999}"}},
-        f"{DEFS}/A/pattern: expected a regular expression",
-    ),
     "a deep pattern": ({"A": {"pattern": "(" * 990 + ")" * 990}}, f"{DEFS}/A/pattern: expected a"),
     "a key that is no pattern": (
         {"A": {"patternProperties": {"[": {}}}},
@@ -101,16 +94,8 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
         {"A": {"type": "integer", "maximum": 10**30}},
         f"{DEFS}/A/maximum: expected a number that fits 64 bits",
     ),
-    "a method that is an object": (
-        {"ListNotesRequest": obj(method=obj(a=TEXT))},
-        f"{DEFS}/ListNotesRequest/properties: expected a method with a const",
-    ),
     "no requests": ({"ClientRequest": ref("ListNotesResult")}, f"{DEFS}/ListNotesResult/propertie"),
     "a diamond of unions, many times over": (diamond(40), "expected unions in at most 64 levels,"),
-    "a union that refers to itself": (
-        {"ClientRequest": {"anyOf": [ref("ClientRequest")]}},
-        f"{DEFS}/ClientRequest/properties: expected a method with a const",
-    ),
     "a request whose result no rule finds": (
         {name: node for name, node in message("evil").items() if name != "EvilResult"},
         f"{DEFS}/EvilRequest: expected a result type for evil,",
@@ -136,9 +121,7 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
         for kind, place in {
             "to a server": "http://127.0.0.1:9/schema.json#/$defs/TextNote",
             "to a file beside it": "draft.json#/$defs/TextNote",
-            "to a file anywhere": "file:///etc/passwd",
             "to the whole": "#",
-            "to an anchor": "#TextNote",
         }.items()
     },
     "unions in a row": (
@@ -152,7 +135,6 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
 
 TEXTS: dict[str, tuple[bytes, str]] = {
     "brackets": (b"[" * 200_000, f"#{'/0' * 64}: expected at most 64 levels of nesting"),
-    "open objects": (b'{"a":' * 100_000, f"#{'/a' * 64}: expected at most 64 levels of nesting"),
     "a member twice": (
         b'{"$defs": {"A": {"properties": {"a": {}, "a": {}}}}}',
         "#/$defs/A/properties/a: expected one member of this name, got several",
@@ -161,13 +143,7 @@ TEXTS: dict[str, tuple[bytes, str]] = {
         b'{"$defs": [' + b"{}," * 1_000_000 + b"0]}",
         "#: expected at most 1000000 brackets, braces and commas, got 2",
     ),
-    "no definitions": (b'{"name": "x"}', "#: expected definitions under $defs or definitions, got"),
     "no message": (b'{"$defs": {"A": {"type": "string"}}}', "#/$defs: expected ClientRequest, a u"),
-    "a list": (b"[]", "#: expected a schema that is an object, got []"),
-    "a draft-07 schema with $defs": (
-        b'{"$schema": "http://json-schema.org/draft-07/schema#", "$defs": {"A": {"type": 1}}}',
-        "#/$defs/A/type: expected a schema of",
-    ),
     "a name of megabytes": (
         b'{"$defs": {"A": {"properties": {"' + b"a" * 3_000_000 + b'": {}}}}}',
         "#/$defs/A/properties: expected names of 1000 characters at m",
@@ -239,21 +215,6 @@ def generate_models(definitions: Definitions, folder: Path) -> str:
     return (folder / "pkg" / "rdraft" / "models.py").read_text()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".json", ".ts"])
-def test_a_file_of_fifty_megabytes_is_refused_in_seconds(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"big{suffix}"
-    item = {".json": '"a",', ".ts": "export type A = string;"}[suffix]
-    text = item * (50_000_000 // len(item))
-    path.write_text(f"[{text}0]" if suffix == ".json" else text)
-    started = time.monotonic()
-    done = run("-q", "--schema", path, "-o", tmp_path / "pkg")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-    assert done.err.startswith(f"mcpgen: error: {path}")
-    assert time.monotonic() - started < 60  # some seconds, on a machine that does nothing else
-    assert not (tmp_path / "pkg").exists()
-
-
 PEAK = """
 import re, sys
 from pathlib import Path
@@ -307,9 +268,6 @@ FACTS: dict[str, tuple[str, str]] = {
     "deep": ("x = " + "[" * 5000, "#: expected "),
     "large": ("# " + "x" * 1024 * 1024, "#: expected a file of 1048576 bytes at most, got a large"),
     "infinite": ("[defaults.A]\na = inf", "#/defaults/A/a: expected a number that fits 64 bits"),
-    "no JSON": ("[defaults.A]\na = 2020-01-01", "#/defaults/A/a: expected a value that JSON has"),
-    "a huge integer": ("x = " + "9" * 5000, "#: expected TOML text"),
-    "twice": ("x = 1\nx = 2", "#: expected TOML text"),
     "unknown": ('"a\\nb" = 1', "#/a\\nb: expected one of the keys"),
     "a method with a line end": ('[capabilities]\n"a\\nb" = "x"', "#/capabilities/a\\nb: expected"),
     "based on no revision": ('based_on = ["x"]', "#/based_on: expected one of the revisions"),
@@ -330,18 +288,13 @@ def test_hostile_facts_are_refused_by_place_in_one_line(
 
 NAMES = {
     "a quote": ("A'b", "AB"),
-    "a line end": ("A\nc", "AC"),
     "a bidirectional mark": ("A\u202eb", "Ab"),
-    "a backslash": ("A\\", "A"),
     "nothing": ("", "Unnamed"),
     "a function of Python": ("__getattr__", "Getattr"),
     "a type that is imported": ("ClassVar", "ClassVarModel"),
     "a keyword": ("None", "NoneModel"),
-    "a built-in type": ("Exception", "ExceptionModel"),
     "a digit first": ("3d", "N3d"),
     "arguments of a type": ("Record<string,string>", "RecordStringString"),
-    "a small letter first": ("tool-result", "ToolResult"),
-    "no letter of ASCII": ("\u5de5\u5177", "GongJu"),
     "very many letters": ("A" * 900, "A" * 100),
     "code": ('A"]); import os #', "AImportOs"),
 }
@@ -372,14 +325,11 @@ SOUND: dict[str, Definitions] = {
         **{f"D{i}": {"allOf": [ref(f"D{i + 1}"), ref(f"D{i + 1}")]} for i in range(60)},
         "D60": obj(a=TEXT),
     },
-    "a diamond of unions, a few times over": diamond(8),
     "lists of lists by reference": {
         **{f"L{i}": {"type": "array", "items": ref(f"L{i + 1}")} for i in range(300)},
         "L300": TEXT,
     },
-    "a union that takes itself in": {"A": {"allOf": [ref("B")]}, "B": any_of("A")},
     "true as a member": {"A": {"allOf": [True, obj(a=True)]}, "B": {"anyOf": [True]}},
-    "a recursive union": {"A": {"anyOf": [TEXT, {"type": "array", "items": ref("A")}]}},
     "members that all lose their names": {
         "A": obj("", **{"\u00e9" * count: TEXT for count in range(1, 200)})
     },

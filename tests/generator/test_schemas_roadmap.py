@@ -1,7 +1,4 @@
-"""Plans of the specification, as edits of the newest revision: they work, or facts are asked for.
-
-Each becomes types, a client and a server, which exchange messages in memory and over pipes.
-"""
+"""Plans of the specification, as edits of the newest revision: they work, or ask for facts."""
 
 from __future__ import annotations
 

@@ -60,8 +60,6 @@ def test_a_package_serves_tools_and_prompts_of_undecided_content(name: str, tmp_
 
 UNIONS = {
     "objects and a text": [obj("a", a=TEXT), obj("b", b=COUNT), TEXT],
-    "objects that require nothing": [obj(a=TEXT), obj(b=COUNT)],
-    "arrays": [{"type": "array", "items": TEXT}, {"type": "array", "items": COUNT}],
     "maps": [{"type": "object", "additionalProperties": each} for each in (TEXT, COUNT)],
     "an object and a map": [obj("a", a=TEXT), {"type": "object", "additionalProperties": COUNT}],
 }

@@ -14,7 +14,6 @@ import pytest
 import documents
 from generator.command_line import run
 from generator.test_cli import OLDEST
-from mcpgen import paths
 from mcpgen.errors import SettingsError
 from mcpgen.package import manifest, settings
 from mcpgen.package.settings import MirrorSettings, PackageSettings, Settings
@@ -112,13 +111,7 @@ def test_settings_come_from_the_nearest_folder_that_has_some(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "[tool.black]\n",
-        "[tool]\nmcpgenerator = 1\n",
-        "# mcpgen\n[tool]\nx = 1",
-        "tool = 1 # mcpgen",
-    ],
+    ["", "[tool]\nmcpgenerator = 1\n", "tool = 1 # mcpgen"],
 )
 def test_a_project_without_the_table_has_no_settings(text: str, tmp_path: Path) -> None:
     assert settings.read(save_settings(tmp_path, text)) is None
@@ -137,20 +130,14 @@ HOOKS = "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\nhooks = "
 
 WRONG = {
     HOOKS + "[['black', '{output}'], []]": "/hooks/1: expected a program and its arguments",
-    HOOKS + "[['', 'a']]": "/hooks/0: expected a program and its arguments",
     HOOKS
     + "[['black', 'a{outputs}']]": '/hooks/0: expected no placeholder but {output}, got "{outp',
-    "[tool.mcpgen]\nrevision = ['all']\noutput = 'a'": "/revision: expected one of the keys",
     "[tool.mcpgen]\nrevison = ['all']\noutput = 'a'": "the nearest being revisions, got",
-    "[tool.mcpgen]\nrevisions = 'all'\noutput = 'a'": '/revisions: expected an array, got "all"',
     "[tool.mcpgen]\nrevisions = ['all']": "expected the key output",
     "[tool.mcpgen]\noutput = 'a'": "expected revisions or schemas, got",
     "[tool.mcpgen]\nrevisions = ['all']\noutput = '/a'": "expected a path relative to the file",
     "[tool.mcpgen]\nrevisions = ['all']\noutput = '../a'": "for one elsewhere: mcpgen -o DIR",
-    "[tool]\nmcpgen = 1": "#/tool/mcpgen: expected a table",
     "[tool.mcpgen]\npackages = []": "/packages: expected a package at least",
-    "[tool.mcpgen]\nx = 2030-01-01": "expected a value that JSON has, got date",
-    "[tool.mcpgen\n": "expected TOML text",
     "[tool.mcpgen]\noutput='a'\n[[tool.mcpgen.packages]]\noutput='b'": "expected the keys of a",
     '[tool.mcpgen]\nrevisions = ["all"]\noutput = "a\\u0000"': "/output: expected a path within",
     "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\npatch = '../a'": "/patch: expected a path",
@@ -163,7 +150,6 @@ WRONG = {
     ),
     MIRROR + "file = 'tools.json'": '/mirror: expected either file or server, got "both"',
     MIRROR.replace("server =", "#"): '/mirror: expected either file or server, got "neither"',
-    MIRROR.replace("acme/mirror", "acme/protocol"): "a directory beside src/acme/protocol, got",
     MIRROR.replace("src/acme/mirror", "mirror"): "expected a directory beside src/acme/protocol",
     MIRROR.replace("acme/mirror", "acme/my-mirror"): "expected a directory that Python can import",
 }
@@ -174,15 +160,6 @@ def test_invalid_settings_are_named_with_their_place(text: str, tmp_path: Path) 
     with pytest.raises(SettingsError) as raised:
         settings.read(save_settings(tmp_path, text))
     assert WRONG[text] in str(raised.value)
-
-
-def test_a_link_out_of_the_project_is_not_inside(tmp_path: Path) -> None:
-    inner = tmp_path / "project"
-    inner.mkdir()
-    (inner / "out").symlink_to(tmp_path)
-    assert settings.is_inside(inner, inner / "new" / "folder")
-    assert not settings.is_inside(inner, inner / "out" / "x")
-    assert not settings.is_inside(inner, inner / "a\0")
 
 
 def test_a_mirror_is_no_link_out_of_the_project(tmp_path: Path) -> None:
@@ -201,33 +178,6 @@ def test_a_package_is_owned_by_the_project_that_lists_it(tmp_path: Path) -> None
     assert owner.root == tmp_path.resolve()
     assert settings.owner(tmp_path / "src/acme") is None
     assert settings.require(tmp_path / "src") == owner
-
-
-def test_own_revisions_are_those_of_settings_or_command(tmp_path: Path) -> None:
-    config = Settings(tmp_path, (), schemas_dir="own")
-    for each, folder in ((config, tmp_path / "own"), (Settings(tmp_path, ()), None)):
-        with each.own_revisions():
-            assert paths.own_schema_dir() == folder
-    with paths.own_schemas(tmp_path / "others"), config.own_revisions():
-        assert paths.own_schema_dir() == tmp_path / "others"
-
-
-@pytest.mark.parametrize(
-    ("features", "count", "text"),
-    [
-        ((), 1, "change it, and run mcpgen without options"),
-        (("+auth",), 1, 'write features = ["auth", "trace"] there, and run mcpgen'),
-        (("none",), 1, ", and run mcpgen"),
-        (("+auth",), 2, "change it, and run mcpgen without options"),
-    ],
-)
-def test_options_are_refused_with_the_settings_to_write(
-    features: tuple[str, ...], count: int, text: str
-) -> None:
-    packages = (PackageSettings("a", features=("trace",)), PackageSettings("b"))[:count]
-    refusal = Settings(Path(), packages).refusal(features)
-    assert refusal.startswith("pyproject.toml: [tool.mcpgen] configures this project; ")
-    assert refusal.endswith(text)
 
 
 @pytest.mark.parametrize("parts", ["", "parts = ['all']\n", "parts = ['client', 'server']\n"])
@@ -292,12 +242,6 @@ def test_the_settings_of_the_documents_can_be_used(name: str, count: int, tmp_pa
     assert (ended.code, ended.out.count(": up to date\n")) == (0, count)
 
 
-def test_the_hooks_of_the_documents_are_read(tmp_path: Path) -> None:
-    (package,) = read_settings(tmp_path, documents.examples()["hooks.toml"]).packages
-    assert package.templates == "own"
-    assert package.hooks == (("mypy", "{output}"), ("git", "add", "{output}"))
-
-
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a package of the oldest revision, whose settings may be changed."""
@@ -313,17 +257,11 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("", ""),
         ("revisions = ['2025-03-26']", "revisions"),
         ("parts = ['protocol', 'server']", "parts, features"),  # a client has default features
-        ("features = ['mount']", "features"),
-        ("models = 'pydantic'", "models"),
         ("runtime = 'installed'", "runtime"),
-        ("transports = ['stdio']", "transports"),
         ("gitattributes = false", "gitattributes"),
-        ("errata = false", "errata"),
         ("templates = 'mine'", "templates"),
-        ("patch = 'a.patch'", "patch"),
         ("extensions = ['tasks']", "extensions"),
         ("decoding = 'strict'", "decoding"),
-        ("extra = 'keep'", "extra"),
         ("models = 'pydantic'\nmutability = 'mutable'", "models, mutability"),
         ("errata = false\ntransports = ['http']", "transports, errata"),
     ],
@@ -341,31 +279,6 @@ def test_each_setting_that_changed_is_named(changed: str, other: str, generated:
 def test_a_package_that_is_missing_is_a_difference(tmp_path: Path) -> None:
     missing = f"{tmp_path / 'src/acme/types'} is not generated"
     assert [*differences(read_settings(tmp_path, ONE))] == [(missing, "mcpgen generate")]
-
-
-KEPT = {
-    ("--decoding", "strict"): ("r2024_11_05/definitions.py", "DEFINITIONS", "lenient"),
-    ("--extra", "forbid"): ("r2024_11_05/models.py", "forbid_unknown_fields=True", "ignore"),
-    ("--models", "pydantic"): ("_structs.py", "import pydantic", "msgspec"),
-}
-"""Options, each with a file of the package, a text in it, and the value that is the default."""
-
-
-@pytest.mark.parametrize("words", KEPT)
-def test_an_update_keeps_a_choice_until_an_option_changes_it(
-    words: tuple[str, str], tmp_path: Path
-) -> None:
-    path, text, default = KEPT[words]
-    package = tmp_path / "acme"
-    name, value = words[0].removeprefix("--"), words[1]
-    assert run("-q", "-r", OLDEST, "--parts", "types", *words, "-o", package).code == 0
-    for options, is_kept in ((), True), ((words[0], default), False):
-        assert run("update", *options, package).code == 0
-        assert run("check", package).code == 0
-        chosen = json.loads((package / manifest.NAME).read_text())["options"]
-        assert (value in chosen.get(name, ())) is is_kept
-        file = package / path
-        assert (file.exists() and text in file.read_text()) is is_kept
 
 
 @pytest.mark.parametrize("key", ["schemas = ['own.json']", "facts = 'own.json'"])

@@ -67,15 +67,11 @@ def test_a_value_of_the_right_shape_becomes_the_class() -> None:
         ({"flag": 1}, "/flag: expected true or false, got 1"),
         ({"count": True}, "/count: expected an integer, got true"),
         ({"choice": "c"}, '/choice: expected one of ["a", "b"], got "c"'),
-        ({"maybe": 1}, "/maybe: expected a string, got 1"),
         ({"maybe": True}, "/maybe: expected a string, got true"),
         ({"many": {}}, "/many: expected an array, got {}"),
         ({"many": [{"name": 1}]}, "/many/0/name: expected a string, got 1"),
-        ({"many": [1]}, "/many/0: expected a table, got 1"),
         ({"table": {"a/b": "x"}}, '/table/a~1b: expected an integer, got "x"'),
         ({"cuont": 1}, f'/cuont: {KEYS}, the nearest being count, got "cuont"'),
-        ({"zzz": 1}, f'/zzz: {KEYS}, got "zzz"'),
-        ({"more": 1}, "/more: expected one of the keys flag, count, choice, maybe, perhaps, many,"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_pointer(change: dict[str, Any], expected: str) -> None:
@@ -84,17 +80,9 @@ def test_a_wrong_value_is_refused_with_its_pointer(change: dict[str, Any], expec
     assert str(raised.value).startswith(f"file.toml#{expected}")
 
 
-def test_every_key_without_a_default_must_be_there() -> None:
-    for key in GOOD:
-        with pytest.raises(FactsError, match=f"expected the key {key}, got "):
-            convert({name: value for name, value in GOOD.items() if name != key}, Outer, HERE)
-
-
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"a = 2020-01-01", "#/a: expected a value that JSON has, got date"),
-        (b"#" * (1024 * 1024 + 1), "expected a file of 1048576 bytes at most, got a larger one"),
         (b"a = ", "expected TOML text"),
         (b"\xff", "expected TOML text"),
         (None, "a readable file"),

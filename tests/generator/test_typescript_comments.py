@@ -17,27 +17,21 @@ TYPES = "array, boolean, integer, null, number, object, string"
     ("tags", "keywords"),
     [
         ("@minimum -0.5", {"minimum": -0.5}),
-        ("@maximum 1e2", {"maximum": 100}),
         ("@multipleOf 1234567890123456", {"multipleOf": 1234567890123456}),
-        ("@exclusiveMinimum 0.123456789012345", {"exclusiveMinimum": 0.123456789012345}),
         ("@maxItems 999999999999999", {"maxItems": 999999999999999}),
-        ("@maxProperties 007", {"maxProperties": 7}),
         ("@uniqueItems", {"uniqueItems": True}),
         ("@uniqueItems true", {"uniqueItems": True}),
+        ("@default -Infinity", {"default": "-Infinity"}),
         ("@additionalProperties false", {"additionalProperties": False}),
         ("@deprecated since long", {"deprecated": True}),
-        ("@asType integer", {"type": "integer"}),
         ("@type null", {"type": "null"}),
         (f"@pattern {'x' * 2000}", {"pattern": "x" * 2000}),
-        ("@default", {"default": ""}),
         ("@default [1, 2", {"default": "[1, 2"}),
-        ("@default -Infinity", {"default": "-Infinity"}),
         (f"@default {'[' * 100_000}", {"default": "[" * 100_000}),
         ("@contentEncoding base64\n * more", {"contentEncoding": "base64 more"}),
         ("@see @minimum 1", {"minimum": 1}),
         ("@minimumX 1 @format-x y @TJS-format z", {"format": "z"}),
         ("```\n * @minimum 1\n * ```\n * @maximum 2", {"maximum": 2}),
-        ("@minimum 1 @minimum 2", {"minimum": 2}),
         ("@maximum 3" + "\n@x" * 999, {"maximum": 3}),
     ],
 )
@@ -54,17 +48,13 @@ def test_tags_set_keywords(tags: str, keywords: dict[str, Any]) -> None:
     ("tags", "expected", "actual"),
     [
         ("@minimum 01", "a number after @minimum", "01"),
-        ("@minimum 1e100", "a number after @minimum", "1e100"),
         ("@minimum 12345678901234567", "a number after @minimum", "12345678901234567"),
         ("@minLength 1234567890123456", "a count after @minLength", "1234567890123456"),
-        ("@minLength -1", "a count after @minLength", "-1"),
         ("@maxItems \u0663", "a count after @maxItems", "\u0663"),
-        ("@multipleOf \u0663", "a number after @multipleOf", "\u0663"),
-        ("@minimum", "a number after @minimum", ""),
+        ("@format", "a text of at most 2000 characters after @format", ""),
         ("@type text", f"one of {TYPES} after @type", "text"),
         ("@uniqueItems no", "true or false after @uniqueItems", "no"),
         (f"@format {'x' * 2001}", "a text of at most 2000 characters after @format", "x" * 2001),
-        ("@format", "a text of at most 2000 characters after @format", ""),
         ("@x\n" * 1001, "at most 1000 tags in a comment", "1001"),
     ],
 )
@@ -82,7 +72,6 @@ def test_a_tag_with_another_value_is_an_error(tags: str, expected: str, actual: 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("/** One line. */", "One line."),
         ("/**\n * One.\n *\n *  Two. \n * @see x\n * y\n */", "One.\n\n Two."),
         (
             "/** A {@link Tool}, {@linkcode Tool | tools} and {@linkplain T|}. */",
@@ -90,24 +79,14 @@ def test_a_tag_with_another_value_is_an_error(tags: str, expected: str, actual: 
         ),
         ("/** No {@inheritDoc Tool} here. */", "No  here."),
         ("/** ```\n * @see {@link A}\n * ``` */", "```\n@see A\n```"),
-        ("/** Mail to a@minimum.org or `@name`. */", "Mail to a@minimum.org or `@name`."),
         (
             "/**\n   * Two\n   * lines.\n   *\n   * - more\n   *   within\n   */",
             "Two\nlines.\n\n- more\n  within",
         ),
         ("/** {@includeCode ./../../secret.json}Text. */", "Text."),
-        ("/** Text.\n * @example A note\n * {@includeCode ./x.json} */", "Text."),
         ("/** {@link unfinished */", "{@link unfinished"),
-        ("/***/", ""),
         ("/** */", ""),
     ],
 )
 def test_the_description_is_the_text_before_the_tags(text: str, shown: str) -> None:
     assert read_comment(text).text == shown
-
-
-def test_tags_make_members_nullable_or_leave_them_out() -> None:
-    comment = read_comment("/** @nullable\n * @ignore */")
-    assert (comment.nullable, comment.ignored, comment.keywords) == (True, True, {})
-    assert read_comment("/** Text. @nullable */").nullable
-    assert read_comment("/** Text. */") == read_comment("/** Other text. */")

@@ -6,50 +6,49 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.command_line import run
-from generator.typescript_text import DECLARED, SMALL, member, read, save_text
+from generator.typescript_text import DECLARED, SMALL, member, read
 from mcpgen import schema
-from mcpgen.cli import cli
 from mcpgen.errors import TypeScriptError
 from mcpgen.schema.typescript import Fidelity, document
 from mcpgen.schema.typescript.parse import MAX_BYTES, MAX_DEPTH, parse
 
 KINDS = "a name, a literal, an object, an array, a tuple, a union or an intersection"
 
+DECLARATION = "expected an interface, a type, an enum or a constant"
+MEMBER = "expected a member with a type"
+ENUM = "expected an enum member with a string or a"
+ONCE = "expected one declaration of each name"
+ITSELF = "expected a declaration that does not depend on itself, got "
+UNKNOWN = "expected a type that this file declares, or one of Array, Date, NonNullable, Omit,"
+
 TEXTS = {
     "no TypeScript": ("{", "1:1: expected TypeScript, got "),
     "a typing error": ("interface A {\n  a strin;\n}", "2:3: expected TypeScript, got"),
     "a missing bracket": ("type A = [string;", "1:17: expected ']', got "),
-    "nothing": ("", "1:1: expected types that are declared in this file, got"),
     "constants only": ("const A = 1;", "1:1: expected types that are declared in this file, got"),
-    "a function": ("declare function f(): void;", "1:1: expected types that are declared in this"),
-    "a class": ("export class A {}", "1:8: expected an interface, a type, an enum or a constant"),
-    "a namespace": ("namespace N {}", "1:1: expected an interface, a type, an enum or a const"),
-    "a module": ('declare module "m" {}', "1:9: expected an interface, a type, an enum or a const"),
-    "a statement": ("f();", "1:1: expected an interface, a type, an enum or a constant, got"),
+    "a class": ("export class A {}", f"1:8: {DECLARATION}"),
+    "a namespace": ("namespace N {}", f"1:1: {DECLARATION}"),
+    "a module": ('declare module "m" {}', f"1:9: {DECLARATION}"),
+    "a statement": ("f();", f"1:1: {DECLARATION}, got"),
     "an export from elsewhere": (
         'type A = string;\nexport * from "./other";',
         '2:1: expected declarations in this file, none exported from elsewhere, got "export *',
     ),
     "names from elsewhere": ('export { A } from "./other";', "1:1: expected declarations in this"),
     "an exported value": ("export default 5;", "1:1: expected declarations in this file, none"),
-    "a type twice": ("type A = string;\ntype A = number;", "2:1: expected one declaration of each"),
-    "a constant twice": ("const A = 1;\nconst A = 2;", "2:7: expected one declaration of each nam"),
-    "a type with parameters twice": (
-        "type A<T> = T;\ntype A<T> = T;",
-        '2:1: expected one declaration of each name, got "A"',
-    ),
-    "too many type arguments": (
-        "type A<T> = T;\ntype B = A<string, string>;",
-        "2:10: expected A with 1 type arguments, got 2",
-    ),
-    "an enum of flags": ("enum A { X = true }", "1:10: expected an enum member with a string or a"),
-    "an enum of fractions": ("enum A { X = 1.5 }", "1:10: expected an enum member with a string o"),
-    "a type and an interface": ("type A = string; interface A {}", "1:18: expected one declaratio"),
+    "a type twice": ("type A = string;\ntype A = number;", f"2:1: {ONCE}"),
+    "a constant twice": ("const A = 1;\nconst A = 2;", f"2:7: {ONCE}"),
+    "a generic type twice": ("type A<T> = T;\ntype A<T> = T;", f'2:1: {ONCE}, got "A"'),
+    "a type and an interface": ("type A = string; interface A {}", f"1:18: {ONCE}"),
+    "an enum of flags": ("enum A { X = true }", f"1:10: {ENUM}"),
+    "an enum of fractions": ("enum A { X = 1.5 }", f"1:10: {ENUM}"),
+    "an enum of expressions": ("enum A { X = f() }", f"1:10: {ENUM}"),
+    "an enum after a string": ('enum A { X = "x", Y }', f"1:19: {ENUM}"),
+    "an enum without members": ("enum A {}", "1:1: expected an enum with members, got"),
     "other members": (
         "interface A { a: string }\ninterface A { a: number }",
         '2:1: expected the same member in each declaration, got "a"',
@@ -60,10 +59,9 @@ TEXTS = {
     ),
     "a member twice": ("interface A { a: string;\n a: string }", "2:2: expected each member once,"),
     "a member without a value": ("interface A { a: never }", "1:15: expected a type with values f"),
-    "a method": ("interface A { f(): void }", "1:15: expected a member with a type, or an index"),
-    "a call": ("interface A { (): void }", "1:15: expected a member with a type, or an index"),
-    "a constructor": ("interface A { new (): A }", "1:15: expected a member with a type, or an"),
-    "no type": ("interface A { a }", '1:15: expected a member with a type, got "a"'),
+    "a method": ("interface A { f(): void }", f"1:15: {MEMBER}, or an index"),
+    "a constructor": ("interface A { new (): A }", f"1:15: {MEMBER}, or an"),
+    "no type": ("interface A { a }", f'1:15: {MEMBER}, got "a"'),
     "a computed name": ("interface A { [Symbol.x]: 1 }", "1:15: expected a member with a name, go"),
     "two indices": (
         "interface A { [a: string]: 1; [b: string]: 1 }",
@@ -71,44 +69,27 @@ TEXTS = {
     ),
     "a mapped type": ("type A = { [K in B]: string }", "1:12: expected an index signature such as"),
     "an index by number": ("interface A { [n: number]: string }", "1:19: expected string as the t"),
-    "type arguments of a plain type": (
-        "interface A {}\ntype B = A<string>;",
-        "2:10: expected A with 0",
+    "too many type arguments": (
+        "type A<T> = T;\ntype B = A<1, 2>;",
+        "2:10: expected A with 1 type",
     ),
     "too few type arguments": ("type A<T> = T;\ntype B = A;", "2:10: expected A with 1 type arg"),
     "a type parameter that grows": (
         "type A<T> = { a: A<T[]> };\ntype B = A<string>;",
         "1:18: expected at most 500 types with arguments, 40 in a row, got",
     ),
-    "a template of objects": (
-        "interface A { a: string }\ntype B = `${A}`;",
-        '2:13: expected a text or a number, got "A"',
-    ),
-    "an unknown member": (
-        "interface A { a: string }\ntype B = A['b'];",
-        "2:10: expected names of members",
-    ),
-    "an enum of expressions": ("enum A { X = f() }", "1:10: expected an enum member with a string"),
-    "an enum after a string": ('enum A { X = "x", Y }', "1:19: expected an enum member with a str"),
-    "an enum without members": ("enum A {}", "1:1: expected an enum with members, got"),
-    "itself": ("type A = A;", "1:1: expected a declaration that does not depend on itself, got "),
-    "a circle": ("type A = B;\ntype B = C;\ntype C = B;", "2:1: expected a declaration that does"),
-    "a union of itself": ("type A = string | A;", "1:1: expected a declaration that does not dep"),
+    "itself": ("type A = A;", f"1:1: {ITSELF}"),
+    "a circle": ("type A = B;\ntype B = C;\ntype C = B;", f"2:1: {ITSELF}"),
+    "a union of itself": ("type A = string | A;", f"1:1: {ITSELF}"),
     "a circle of interfaces": (
         "interface A extends B {}\ninterface B extends A {}",
-        '1:1: expected a declaration that does not depend on itself, got "A"',
+        f'1:1: {ITSELF}"A"',
     ),
-    "a circle of keys": (
-        "type A = keyof Pick<B, A>;\ninterface B { b: string }",
-        "1:1: expected a declaration that does not depend on itself",
-    ),
-    "a position after others": (
-        "/* \u00e9 \U0001f600 */ type A = Missing;",
-        "1:20: expected a type that this file declares, or one of Array, Date, NonNullable,",
-    ),
+    "a circle of keys": ("type A = keyof Pick<B, A>;\ninterface B { b: 1 }", f"1:1: {ITSELF}"),
+    "a position after others": ("/* \u00e9 \U0001f600 */ type A = Missing;", f"1:20: {UNKNOWN}"),
     "a position in a later line": (
         "interface A {\r\n  b: {\r\n    c: Missing;\r\n  };\r\n}",
-        "3:8: expected a type that this file declares, or one of Array, Date, NonNullable, Omit,",
+        f"3:8: {UNKNOWN}",
     ),
 }
 
@@ -134,30 +115,18 @@ def test_many_types_with_arguments_are_refused() -> None:
 TYPES = {
     "string extends Name ? Cat : Dog": KINDS,
     "(a: string) => void": KINDS,
-    "new () => Cat": KINDS,
     "symbol": KINDS,
-    "void": KINDS,
-    "bigint": "a type that this file declares, or",
     "unique symbol": KINDS,
-    "this": KINDS,
-    "import('./x').A": KINDS,
-    "typeof Cat": "the name of a constant that is a string, a number or a boolean",
     "typeof MISSING": "the name of a constant that is a string, a number or a boolean",
     "typeof KIND.length": "typeof with the name of a constant",
     "Missing": "a type that this file declares, or one of Array, ",
-    "Map<string, Cat>": "a type that this file declares, or one of Array, ",
-    "N.Cat": "a type that this file declares, or one of Array, ",
     "Cat<string>": "Cat with 0 type arguments",
     "Omit<Cat>": "Omit with 2 type arguments",
     "Array": "Array with 1 type argument",
     'Omit<Name, "a">': "an object with members",
-    'Pick<Pet, "name">': "an object with members",
     'Pick<Cat, "age">': "names of members of Cat",
     "Omit<Cat, string>": "names of members as strings",
-    "Omit<Cat, 5>": "names of members as strings",
-    "Record<number, Cat>": "names of members as strings",
     "keyof Name": "an object with members",
-    'Names["length"]': "an object with members",
     "{ number: string }[number]": "names of members as strings",
     "`${'x' | null}`": "a text or a number",
     "never[]": "a type that JSON has",
@@ -166,12 +135,9 @@ TYPES = {
     "[...string[], Cat]": "nothing after the rest of a tuple",
     "'\\ud800'": "a string of whole characters",
     "1e999": "a string, a number that is not too large, true, false or null",
-    "99999999999999999999": "a string, a number that is not too large, true, false or null",
     "0x10": "a string, a number that is not too large, true, false or null",
     "1e15": "a string, a number that is not too large, true, false or null",
-    "1000000000000000": "a string, a number that is not too large, true, false or null",
     f"0.{'1' * 39}": "a string, a number that is not too large, true, false or null",
-    "10n": "a string, a number that is not too large, true, false or null",
     "[" * 61 + "]" * 61: "types nested at most 60 deep",
     "string" + "[]" * 30: "at most 30 levels of objects, arrays and unions",
 }
@@ -216,19 +182,13 @@ def test_small_text_cannot_become_a_large_schema(text: str, expected: str) -> No
 NESTED = {
     "array": "type A = {};|{}[]",
     "tuple": "type A = {};|[{}]",
-    "optional item": "type A = {};|[{}?]",
-    "rest of a tuple": "type A = {};|[...{}[]]",
     "member": "type A = {};|{{ a: {} }}",
     "index": "type A = {};|{{ [k: string]: {} }}",
     "argument": "type A = {};|Array<{}>",
     "lookup": "type A = {};|{}['a']",
-    "keyof": "type A = {};|keyof {}",
-    "template": "type A = {};|`${{{}}}`",
     "union": "type A = {};|(null | {})",
-    "intersection": "type A = {};|({{}} & {})",
     "a default": "type A<T = {}> = T; type B = string;|Array<{}>",
     "a parent": "interface A extends {} {{}}|Array<{}>",
-    "a member of an interface": "interface A {{ a: {} }}|Array<{}>",
     "a type of Zod": 'import z from "zod"; const A: z.ZodType<{}>;|Array<{}>',
 }
 """By kind or place of a type: a text around it, and how another one is nested in it."""
@@ -247,11 +207,6 @@ def test_types_nest_to_the_limit_and_no_deeper(text: str) -> None:
     assert raised.value.expected == f"types nested at most {MAX_DEPTH} deep"
 
 
-def test_a_long_union_is_not_deep() -> None:
-    names = [f'"n{at}"' for at in range(5000)]
-    assert len(member(" | ".join(names))["enum"]) == 5000
-
-
 def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "schema.ts"
     with path.open("wb") as file:
@@ -266,16 +221,6 @@ def test_a_large_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
 def test_text_that_is_not_utf_8_is_refused_with_its_place() -> None:
     with pytest.raises(TypeScriptError, match=r"^s\.ts:2:11: expected UTF-8 text, got invalid "):
         parse(b"type A = string;\ntype B = '\xff';", "s.ts")
-
-
-def test_the_command_line_shows_the_place_and_writes_nothing(tmp_path: Path) -> None:
-    path = save_text(tmp_path, f"{SMALL}interface Tool {{ run(): void }}")
-    words = ["--schema", str(path), "-o", str(tmp_path / "package")]
-    result = CliRunner().invoke(cli, words)
-    assert isinstance(result.exception, TypeScriptError)
-    line = SMALL.count("\n") + 1
-    assert str(result.exception).startswith(f"{path}:{line}:18: expected a member with a type")
-    assert not (tmp_path / "package").exists()
 
 
 NUL = "\0"

@@ -41,7 +41,9 @@ type Names = Name[];
 type Level = "low" | "high";
 type Rest = Omit<Cat, "name">;
 const KIND = "kind";
-const CODE = -32042;
+interface Box<T> { value: T }
+type Two<A, B = A[]> = { a: A; b: B };
+type Maybe<T> = T | null;
 """
 """Declarations of the types that the tables of the tests name."""
 

@@ -1,8 +1,4 @@
-"""The messages of a package, sent from one side and read on the other one.
-
-`PROGRAM` runs beside a package `pkg` of one revision, with a file of values by message and
-definition; `values_of` chooses these from the schema.
-"""
+"""The messages of a package, sent from one side and read on the other one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A value of each definition of a schema, with as many of its members as the schema lets it have.
-
-The judge is `jsonschema`; a value is chosen from what fits the keywords, until one is valid.
-"""
+"""A value of each definition of a schema, with as many of its members as it may have."""
 
 from __future__ import annotations
 
@@ -25,11 +22,7 @@ _ANY: tuple[Json, ...] = (*_TEXTS, *_NUMBERS, True, False, None, {"a": "b"}, ["a
 
 
 class Samples:
-    """Values of the definitions of one schema.
-
-    Args:
-        document: The schema, with definitions under `$defs`.
-    """
+    """Values of the definitions of one schema."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document

@@ -1,15 +1,10 @@
-"""Revisions that do not exist yet: all kinds of changes and keywords, alone and in triples.
-
-A triple of each revision and of the newest draft; twenty of each, and each kind of change and of
-keyword alone, if MCP_HISTORY is `all`.
-"""
+"""Revisions that do not exist yet: triples of changes and keywords; 20 if MCP_HISTORY is `all`."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +14,18 @@ from generator.awkward_names import NAMES as NAMES_IN_USE
 from generator.futures import (
     AWKWARD,
     CHANGES,
+    KINDS,
     NAMES,
+    REFERRED,
+    REFERRING,
     Change,
     Draft,
     change_revision,
     change_schema,
     save_draft,
 )
-from generator.test_accounting import KINDS, REFERRED, REFERRING, account, with_kinds
 from history.exchanges import PROGRAM, values_of
-from history.test_published_states import archive, run
+from history.test_published_states import archive, newest_draft, run
 from mcpgen.errors import SchemaError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, output, pipeline
@@ -71,7 +68,6 @@ EVERY: tuple[Change, ...] = (
     Draft.rename_core_member,
     *map(kind_added, (*KINDS.values(), *REFERRING.values())),
 )
-ALONE: tuple[Change, ...] = (*EVERY, Draft.rename_core_member)
 
 
 def exchange(draft: Draft, folder: Path) -> None:
@@ -95,32 +91,6 @@ def exchange(draft: Draft, folder: Path) -> None:
     run(folder, "-c", PROGRAM, f"{values}")
 
 
-def changed_base(base: str, changes: list[tuple[Change, str]]) -> Draft:
-    """A revision with some changes, or the newest draft of the archive."""
-    if base != DRAFT:
-        return change_revision(base, changes)
-    path = archive()
-    assert path is not None
-    with tarfile.open(path) as states:
-        newest = max(each for each in states.getnames() if each.endswith("-draft.json"))
-        member = states.extractfile(newest)
-        assert member is not None
-        return change_schema(member.read().decode(), changes)
-
-
-@pytest.mark.skipif(not WHOLE, reason="takes minutes; triples are a test of each run")
-@pytest.mark.parametrize("base", BASES)
-def test_all_of_a_revision_is_used_from_both_sides(base: str, tmp_path: Path) -> None:
-    exchange(changed_base(base, []), tmp_path)
-
-
-@pytest.mark.skipif(not WHOLE, reason="takes minutes; triples are a test of each run")
-@pytest.mark.parametrize("at", range(len(ALONE)))
-def test_additions_of_one_change_are_used_from_both_sides(at: int, tmp_path: Path) -> None:
-    change, awkward = ALONE[at], AWKWARD[at % len(AWKWARD)]
-    exchange(changed_base(BASES[at % len(BASES)], [(change, awkward)]), tmp_path)
-
-
 @pytest.mark.parametrize("at", TRIPLES)
 @pytest.mark.parametrize("base", BASES)
 def test_additions_of_three_changes_are_used_from_both_sides(
@@ -129,20 +99,7 @@ def test_additions_of_three_changes_are_used_from_both_sides(
     chosen = random.Random(f"{base} {at}")
     names = (*AWKWARD, chosen.choice(NAMES_IN_USE))
     triple = [(change, chosen.choice(names)) for change in chosen.sample(EVERY, 3)]
-    exchange(changed_base(base, triple), tmp_path)
-
-
-@pytest.mark.skipif(not WHOLE, reason="takes minutes; all kinds at once are a test of each run")
-@pytest.mark.parametrize("kind", range(len(KINDS) + len(REFERRING)))
-@pytest.mark.parametrize("name", NAMES)
-def test_one_kind_of_keyword_alone_is_carried_or_noted(
-    name: str, kind: int, tmp_path: Path
-) -> None:
-    document: dict[str, Any] = json.loads(json.dumps(with_kinds(name)))
-    container = "$defs" if "$defs" in document else "definitions"
-    for other in range(len(KINDS) + len(REFERRING)):
-        for start in ("Kind", "Plain", "List"):
-            if other != kind:
-                del document[container][f"{start}{other}"]
-    walk = account(document, tmp_path)
-    assert not walk.lost, walk.lost
+    changed = (
+        change_revision(base, triple) if base != DRAFT else change_schema(newest_draft(), triple)
+    )
+    exchange(changed, tmp_path)

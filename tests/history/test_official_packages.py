@@ -1,7 +1,4 @@
-"""Official packages of npm: MCP Apps generates, exports are valid OpenRPC, reports SARIF.
-
-`nox -s history` installs them below MCP_NPM_SCHEMAS.
-"""
+"""Official packages of npm: MCP Apps generates, exports are valid OpenRPC, reports SARIF."""
 
 from __future__ import annotations
 

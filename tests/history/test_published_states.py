@@ -98,6 +98,16 @@ def archive() -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
+def newest_draft() -> str:
+    """The text of the newest draft of the archive."""
+    path = archive()
+    assert path is not None
+    with tarfile.open(path) as file:
+        member = file.extractfile(max(n for n in file.getnames() if n.endswith("-draft.json")))
+        assert member is not None
+        return member.read().decode()
+
+
 @cache
 def states() -> tuple[str, ...]:
     """The names of all states, oldest first."""
