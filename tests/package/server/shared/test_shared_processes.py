@@ -30,7 +30,7 @@ WEB = """
     import os, sys
     from dataclasses import dataclass
     import anyio
-    from mcpgen_runtime import Context, Server
+    from mcpgen_runtime import Context, Server, Tasks
 
     @dataclass
     class Name:
@@ -58,6 +58,14 @@ WEB = """
         print(os.getpid(), file=sys.stderr, flush=True)
         await anyio.sleep(600)
         return "done"
+
+    @server.tool(runner=Tasks(server).runner(restart="again"))
+    async def job() -> str:
+        if not os.path.exists("begun"):
+            open("begun", "w").close()
+            print(os.getpid(), file=sys.stderr, flush=True)
+            await anyio.sleep(600)
+        return str(os.getpid())
 """
 
 
@@ -158,6 +166,21 @@ def test_a_session_lives_when_a_process_is_killed_in_a_call(server: Started, rev
         status, pid = client.call("pid")
         assert status == 200
         assert int(pid) != hanging
+
+
+@newest
+def test_a_task_of_a_killed_process_runs_again_at_another(server: Started, revision: str) -> None:
+    client = Client(server.port, revision)
+    message = client.message("job")
+    message["params"]["task"] = {}
+    task = json.loads(client.post(message)[2])["result"]["task"]
+    assert server.process.stderr is not None
+    working = int(server.process.stderr.readline())
+    os.kill(working, signal.SIGKILL)
+    asked = {"method": "tasks/result", "params": {"taskId": task["taskId"]}}
+    _, _, body = client.post({**client.message("job"), **asked})
+    assert json.loads(body.splitlines()[-1].removeprefix(b"data: "))["result"]["content"]
+    assert str(working).encode() not in body
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])

@@ -36,6 +36,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.server.toolkit.task_calls import LOST as LOST_TASK
 from mcpgen_runtime.server.toolkit.task_calls import RUNS
+from package.server.shared.shared_servers import Name
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -193,6 +194,11 @@ class World:
                 await ctx.info(number)
             return "over"
 
+        @server.tool
+        async def greet(ctx: Context) -> str:
+            answer = await ctx.elicit("Who?", Name)
+            return f"Hello, {answer.content.name}" if answer.content else "Hello"
+
         @server.tool(runner=tasks.runner(restart="again" if self.restarts else "fail"))
         async def work(ctx: Context) -> str:
             run = tasks._worker
@@ -223,7 +229,7 @@ class World:
                 }
                 app = self.server().asgi(shared=SharedState(**slow))
                 self.each.append(await stack.enter_async_context(asgi(paused_app(app, worker))))
-            await self.each[0].initialize(REVISION)
+            await self.each[0].initialize(REVISION, {"elicitation": {"form": {}}})
             for http in self.each:
                 http.fields |= self.each[0].fields
             self.failing = 0.03 if self.fails_at_times else 0.0
@@ -246,12 +252,19 @@ class World:
     async def call(self) -> None:
         """Call a tool, come back to its stream until there is a response, and read it once more."""
         most = self.random.choice((0, 1, 3))
-        arguments = {"name": "count", "arguments": {"most": most}}
+        is_asked = self.random.random() < 0.3
+        arguments: Any = {"name": "count", "arguments": {"most": most}}
+        if is_asked:
+            arguments = {"name": "greet", "arguments": {}}
         fields = {"accept": "text/event-stream"}
         first = last = ""
         got: list[Any] = []
         message: Any = request(REVISION, "tools/call", arguments, id=next(self.ids))
         while not got or "method" in got[-1]:
+            if got and "id" in got[-1]:  # a question: answered until its worker has the answer
+                accepted = {"action": "accept", "content": {"name": "Ada"}}
+                reply = {"jsonrpc": "2.0", "id": got[-1]["id"], "result": accepted}
+                await self.answer("POST", reply, {})
             http = self.random.choice(self.each)
             method, body = ("GET", None) if last else ("POST", message)
             own = {**fields, LAST: last} if last else fields
@@ -266,14 +279,19 @@ class World:
                         first = first or last
                         if event.data:
                             got.append(json.loads(event.data))
+                            if "id" in got[-1]:
+                                break
             except (TimeoutError, EOFError, ConnectionResetError):
                 if not last:
                     return  # nobody knows what became of it
-        *logged, response = got
+        *before, response = got
+        logged = [each for each in before if "id" not in each]
         assert [each["params"]["data"] for each in logged] == list(range(len(logged)))
         if "error" in response:
             assert LOST in response["error"]["message"]
             assert self.fails_at_times or self.loses_leases
+        elif is_asked:
+            assert response["result"]["content"][0]["text"] == "Hello, Ada"
         else:
             assert len(logged) == most
         again = None
@@ -347,7 +365,7 @@ class World:
             reply = await chosen.request(method, message, **fields)
         except (TimeoutError, ConnectionResetError):
             return None
-        assert reply.status in (200, 503), (reply.status, reply.body)
+        assert reply.status in (200, 202, 503), (reply.status, reply.body)
         return None if reply.status == 503 else reply
 
 
