@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 
-from kit.engine import Engine
+from kit.engine import Engine, run_engine
 from mcpgen_runtime import SessionRecord, SharedState, SharedStateError, TaskRecord
+from mcpgen_runtime.server.shared.redis_engine import RedisEngine
 from mcpgen_runtime.server.shared.state import state_of
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -37,6 +41,31 @@ def task_record(task_id: str = "t", **members: Any) -> TaskRecord:
     """A new record, of an owner unless `members` name none."""
     members = {"owner": "ada", "ttl_ms": None, "created": 1000.0, "worker": "one", **members}
     return TaskRecord(task_id=task_id, updated=1000.0, poll_interval_ms=1, **members)
+
+
+async def test_one_connection_gives_each_command_its_own_reply(engine: Engine) -> None:
+    value = b"\r\n$5" * 500_000
+    redis = RedisEngine(engine.url, "tester")
+    async with redis.opened():
+        assert await redis.call_all(("ECHO", "a"), ("SET", "value", value)) == [b"a", b"OK"]
+        refused = asyncio.ensure_future(redis.call("LPUSH", "value"))
+        given_up = asyncio.ensure_future(redis.call("ECHO", "b"))
+        kept = asyncio.ensure_future(redis.call("GET", "value"))
+        await anyio.lowlevel.checkpoint()
+        given_up.cancel()
+        assert await kept == value
+        with pytest.raises(SharedStateError):
+            await refused
+        engine.ask("CLIENT", "KILL", "TYPE", "normal")
+        assert await redis.call("ECHO", "a") == b"a"  # by another connection
+
+
+async def test_password_and_database_of_the_url_are_used() -> None:
+    with run_engine("--requirepass", "secret") as engine:
+        url = engine.url.replace("unix://", "unix://:secret@")
+        redis = RedisEngine(f"{url}?db=3", "tester")
+        async with redis.opened():
+            assert b"db=3" in await redis.call("CLIENT", "LIST")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import pytest
 from kit.asgi_client import BOTH
 from kit.engine import Engine
 from kit.raw_http import SECONDS
-from kit.web_process import SERVE, Started, run, start_server
+from kit.web_process import SERVE, Started, start_server
 from kit.wire import INITIALIZED, SESSIONS, initialize, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly, pytest.mark.workers]
@@ -227,24 +227,3 @@ def raw_post(client: Client, message: Any) -> bytes:
     fields = {"Host": f"127.0.0.1:{client.port}", "Content-Length": str(len(body)), **client.fields}
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--shared", "redis://h/0"), "options of HTTP need --http"),
-        (("--http", ":0", "--shared", "h:1"), "error: shared: expected the URL of an engine"),
-        (
-            ("--http", ":0", "--workers", "2", "--shared", "h:1"),
-            "error: shared: expected the URL of an engine",
-        ),
-    ],
-)
-def test_invalid_options_for_sharing_are_one_line(
-    words: tuple[str, ...], complaint: str, tmp_path: Path
-) -> None:
-    (tmp_path / "web.py").write_text(textwrap.dedent(WEB))
-    done = run(tmp_path, "-m", "mcpgen_runtime", "serve", "web", *words)
-    assert done.returncode == 2
-    assert complaint in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr

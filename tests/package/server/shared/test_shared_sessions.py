@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -19,7 +17,6 @@ from kit.asgi_stream import Reply, Stream
 from kit.engine import Engine, run_engine
 from kit.rules import revisions_holding
 from kit.wire import (
-    ALL,
     CHANGED,
     INITIALIZED,
     SESSIONS,
@@ -56,30 +53,6 @@ def call(revision: str, tool: str, id: int = 1) -> dict[str, Any]:
 def text_of(reply: Any) -> str:
     text: str = reply.result["content"][0]["text"]
     return text
-
-
-AT_REST = frozenset({"xread", "xrange", "set", "info"})
-"""Commands of workers that nobody asks anything, and of the question how many there were."""
-
-
-def commands_of(engine: Engine) -> Counter[str]:
-    """How many commands the engine has had of each kind, but for those at rest."""
-    counts = re.findall(r"cmdstat_(\w+):calls=(\d+)", engine.ask("INFO", "commandstats"))
-    return Counter({name: int(count) for name, count in counts if name not in AT_REST})
-
-
-@newest
-async def test_calls_without_events_take_few_commands(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        before = commands_of(engine)
-        for number in range(5):
-            assert (await workers.any.post(call(revision, "about", number))).status == 200
-        assert commands_of(engine) - before == Counter(getex=5)
-        stranger = workers.any.another()
-        before = commands_of(engine)
-        for _ in range(5):
-            assert (await stranger.ask(ALL[-1], "tools/list")).status == 200
-        assert commands_of(engine) - before == Counter()
 
 
 class Refusing(MemorySessionStore):
@@ -131,18 +104,6 @@ async def test_a_session_outlives_all_of_its_workers(revision: str, engine: Engi
     async with run_workers(engine.url) as after:
         after.any.fields |= fields
         assert (await after.any.post(call(revision, "about"))).status == 200
-
-
-@sessions
-async def test_the_log_level_holds_at_each_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        for setting, sent in (("error", ["loud"]), ("debug", ["quiet", "loud"])):
-            level = request(revision, "logging/setLevel", {"level": setting})
-            assert (await workers.any.post(level)).status == 200
-            for http in workers.each:
-                reply = await http.post(call(revision, "logs"))
-                data = [each["params"]["data"] for each in reply.messages if "params" in each]
-                assert data == sent
 
 
 @pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
@@ -224,17 +185,6 @@ async def test_an_update_reaches_the_stream_at_another_worker(
         assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
 
 
-@sessions
-async def test_unrelated_messages_are_sent_on_the_open_stream(
-    revision: str, engine: Engine
-) -> None:
-    async with run_session(engine.url, revision) as workers:
-        assert (await workers.each[1].post(call(revision, "about"))).status == 200
-        async with workers.each[0].stream("GET") as stream:
-            assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
-            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
-
-
 @newest
 async def test_waiting_messages_go_to_the_worker_that_has_the_stream(
     revision: str, engine: Engine
@@ -310,20 +260,6 @@ async def test_an_answer_reaches_the_call_at_another_worker(revision: str, engin
                 assert (await workers.each[at - 1].post(message)).status == 202
                 reply = (await stream.messages())[-1]
                 assert reply["result"]["content"][0]["text"] == "Hello, Ada"
-
-
-@sessions
-async def test_a_cancellation_reaches_the_call_at_another_worker(
-    revision: str, engine: Engine
-) -> None:
-    async with (
-        run_session(engine.url, revision) as workers,
-        workers.each[0].stream("POST", call(revision, "wait", 7), begun=False),
-    ):
-        await eventually(workers.servers[0].began.is_set)
-        assert (await workers.each[1].post(cancelled_notification(7))).status == 202
-        with anyio.fail_after(5):
-            await workers.servers[0].cancelled.wait()
 
 
 @pytest.mark.parametrize("at", [0, 1])
@@ -470,3 +406,28 @@ async def reply_of(stream: Stream) -> Any:
     """The messages of the answer to a request."""
     await stream.end()
     return Reply(stream).messages
+
+
+@newest
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_applications_share_a_state_in_memory_on_any_event_loop(revision: str) -> None:
+    state = SharedState(MemoryBus(), MemorySessionStore())
+    async with run_session(state, revision, limits=Limits(session_bytes=20_000)) as workers:
+        one, two, three = workers.each
+        async with one.stream("POST", call(revision, "greet")) as stream:
+            question = await stream.message()
+            answer = {"action": "accept", "content": {"name": "Ada"}}
+            message = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+            assert (await two.post(message)).status == 202
+            assert "Hello, Ada" in str(await stream.messages())
+        async with three.stream("GET") as stream:
+            workers.servers[0].server.tool("added")(lambda: "added")
+            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
+        uris = ["note://" + "x" * 5000 + str(number) for number in range(4)]
+        statuses = [
+            (await http.ask(revision, "resources/subscribe", {"uri": uri})).status
+            for http, uri in zip([one, two, three, one], uris, strict=True)
+        ]
+        assert statuses == [200, 200, 200, 503]
+        assert (await one.delete()).status == 200
+        assert (await three.ask(revision, "ping")).status == 404

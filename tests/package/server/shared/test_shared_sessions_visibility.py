@@ -98,33 +98,6 @@ async def test_each_worker_hides_what_one_has_hidden(revision: str, engine: Engi
             assert await list_tool_names(http, revision) == {*TAGGED, f"in_{TAGGED[0]}"}
 
 
-@newest
-async def test_another_session_shows_what_one_hides(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Switching) as workers:
-        other = workers.any.another()
-        await other.initialize(revision)
-        await call(workers.any, revision, "hide", names=TAGGED)
-        for _ in range(2 * WORKERS):
-            assert await list_tool_names(other, revision) == ALL
-            assert await list_tool_names(workers.any, revision) == INNER
-
-
-@newest
-async def test_workers_that_hide_at_once_lose_nothing(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Switching) as workers:
-        async with anyio.create_task_group() as tasks:
-            for number, name in enumerate(TAGGED):
-                http = workers.each[number % WORKERS]
-                tool = ("hide", "in_hide")[number % 2]
-
-                async def hide(http: Http = http, tool: str = tool, name: str = name) -> None:
-                    await call(http, revision, tool, id=TAGGED.index(name) + 2, names=[name])
-
-                tasks.start_soon(hide)
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == {*TAGGED[1::2], *sorted(INNER)[::2]}
-
-
 class Late(MemorySessionStore):
     """A store that takes its time to store a change."""
 

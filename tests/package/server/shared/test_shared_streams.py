@@ -10,7 +10,6 @@ import pytest
 
 from kit.asgi_client import Http
 from kit.engine import Engine
-from kit.rules import revisions_holding
 from kit.steps import LAST, Steps, call, leave, read_texts
 from kit.wire import CHANGED, SESSIONS, cancelled_notification
 from mcpgen_runtime import MemoryEventStore
@@ -99,20 +98,6 @@ async def test_a_stream_of_a_get_moves_to_another_worker(revision: str, engine: 
                 assert (await again.message())["method"] == TOOLS
 
 
-@newest
-async def test_a_resumed_call_leaves_announcements_alone(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps) as workers:
-        last = await call_and_leave(workers.each[0], workers.servers[0], revision)
-        async with (
-            workers.each[1].stream("GET") as listening,
-            workers.each[2].stream("GET", fields={LAST: last}) as again,
-        ):
-            workers.servers[0].server.remove_tool("plain")
-            assert (await listening.message())["method"] == TOOLS
-            workers.servers[0].end()
-            assert await read_texts(again) == ["over"]
-
-
 @sessions
 async def test_cancelling_a_call_ends_its_stream_elsewhere(revision: str, engine: Engine) -> None:
     async with run_session(engine.url, revision, Steps) as workers:
@@ -121,18 +106,6 @@ async def test_cancelling_a_call_ends_its_stream_elsewhere(revision: str, engine
             assert (await workers.each[2].post(cancelled_notification(1))).status == 202
             assert await read_texts(again) == []
         assert (await workers.each[1].get(**{LAST: last})).status == 400
-
-
-@pytest.mark.parametrize("revision", revisions_holding("http.prime-event"))
-async def test_polling_clients_come_back_to_any_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps, retry=0.2) as workers:
-        async with workers.each[0].stream("POST", call(revision, "polled")) as stream:
-            await stream.end()
-            last = stream.decoder.last_id
-        async with workers.each[1].stream("GET", fields={LAST: last}) as again:
-            workers.servers[0].end()
-            assert (await again.message())["result"]["content"][0]["text"] == "polled"
-            await again.end()
 
 
 @newest

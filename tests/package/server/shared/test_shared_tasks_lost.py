@@ -121,19 +121,6 @@ async def test_a_lost_task_asks_its_client_again(shared: Any, quick: None) -> No
         assert (await c.response(waiting))["result"]["content"][0]["text"] == "Ada"
 
 
-async def test_a_lost_task_fails_unasked(shared: Any, quick: None) -> None:
-    async with (
-        run_workers(shared, Work) as workers,
-        connect_requestor(workers.any) as client,
-    ):
-        await client.start("waits")
-        _, task_id = await stop_worker(workers)
-        store = workers.servers[0].tasks.store
-        record = await ended_task(store, task_id)
-        assert (record.status, record.fence) == ("failed", 2)
-        assert "may have been acted on" in (record.message or "")
-
-
 async def test_a_lost_task_runs_without_its_session(shared: Any, quick: None) -> None:
     async with run_workers(shared, Repeated) as workers:
         await workers.any.initialize(REVISION)
