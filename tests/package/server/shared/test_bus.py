@@ -43,8 +43,12 @@ async def test_each_reader_gets_all_changes_in_their_order(bus: Bus) -> None:
         assert (await read(bus, cursor, 50))[1] == sent
 
 
-async def test_a_late_reader_gets_a_gap(bus: Bus, set_limit: SetLimit) -> None:
+@pytest.fixture
+def few_changes(set_limit: SetLimit) -> None:
     set_limit("pkg.server.shared.bus.KEPT_CHANGES", 100)
+
+
+async def test_a_late_reader_gets_a_gap(few_changes: None, bus: Bus) -> None:
     cursor = (await bus.changes(None)).cursor
     for number in range(1000):
         await bus.publish(b"%d" % number)

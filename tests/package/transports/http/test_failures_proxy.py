@@ -1,167 +1,32 @@
-"""Our client and our server with a proxy between them that cuts, holds back, repeats, or all."""
+"""Our client and our server with a proxy between them that cuts requests and answers anywhere."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from functools import partial
-from itertools import count, pairwise
+from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
 
-from kit import faults
-from kit.faults import EACH, ONE_OF_EACH, call_text, check_quiet, ignore, text_of
+from kit.faults import ONE_OF_EACH, call_text, check_quiet, client_of, text_of
 from kit.http_process import SECONDS, HttpProcess, http_process
-from kit.http_server import Asked
+from kit.http_server import BROKEN, Asked, read_request
 from mcpgen_runtime import (
     ConnectFailedError,
-    RemoteError,
     RequestTimeoutError,
     ResponseLostError,
     Timeouts,
     ToolsChanged,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy, Plan, faultless
 
-pytestmark = pytest.mark.processes
-
-KEYS = count()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[HttpProcess]:
-    limits = {"body_seconds": 0.3, "head_seconds": 5.0}
-    with http_process(limits=limits, retry=0.02) as process:
-        yield process
-
-
-@pytest.fixture
-def key() -> str:
-    """An argument for the tool; no other test of this server uses it."""
-    return f"k{next(KEYS)}"
-
-
-PAUSES = HttpTimeouts(first_pause=0.02, shortest_pause=0.02, longest_poll=0.02)
-client_of = partial(faults.client_of, timeouts=Timeouts(http=PAUSES))
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    yield
-    check_quiet(caplog)
-
-
-@asynccontextmanager
-async def connect_through_proxy(
-    server: HttpProcess, revision: str, **how: Any
-) -> AsyncIterator[tuple[Any, FaultyProxy]]:
-    """A client that reaches the server by a proxy."""
-    async with (
-        FaultyProxy(server.port) as proxy,
-        client_of(server, revision, url=proxy.url, **how) as client,
-    ):
-        yield client, proxy
-
-
-def once(fault: Fault, what: str = "tools/call") -> Plan:
-    """The plan by which the next request of a kind meets a fault, and no other."""
-    left = [fault]
-
-    def plan(asked: Asked) -> Fault:
-        return left.pop() if left and asked.what == what else FAULTLESS
-
-    return plan
-
-
-@pytest.mark.parametrize("revision", EACH)
-async def test_a_held_back_call_times_out_and_the_next_gets_its_own(
-    revision: str, server: HttpProcess, key: str
-) -> None:
-    async with connect_through_proxy(server, revision) as (client, proxy):
-        proxy.plan = once(Fault(held=True))
-        with pytest.raises(RequestTimeoutError):
-            await client.call_tool("work", {"key": key}, timeout=0.2, on_progress=ignore)
-        await server.until(f"cancelled {key}")
-        proxy.release()
-        assert await call_text(client, "add", a=1, b=2) == "3"
-
-
-@pytest.mark.parametrize("passed", [0, 1, 60, 150])
-@pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_a_cut_answer_is_requested_again_only_where_that_is_safe(
-    revision: str, passed: int, server: HttpProcess, key: str
-) -> None:
-    async with connect_through_proxy(server, revision) as (client, proxy):
-        cut = Fault(down=passed)
-        proxy.plan = once(cut)
-        assert await call_text(client, "add", a=1, b=2) == "3"
-        proxy.plan = once(cut)
-        with pytest.raises(ResponseLostError) as lost:
-            await call_text(client, "mark", key=key)
-        assert proxy.url in text_of(lost.value)
-        await proxy.struck(2)
-        assert (await call_text(client, "marks")).split().count(key) == 1
-
-
-@pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_a_request_that_was_cut_is_not_acted_on(
-    revision: str, server: HttpProcess, key: str
-) -> None:
-    async with connect_through_proxy(server, revision) as (client, proxy):
-        for passed in (0, 10, 150, -10):
-            proxy.plan = once(Fault(up=passed))
-            with pytest.raises(ResponseLostError) as lost:
-                await call_text(client, "mark", key=key)
-            assert proxy.url in text_of(lost.value)
-        assert key not in (await call_text(client, "marks")).split()
-        assert await call_text(client, "mark", key=key) == key
-
-
-@pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_half_a_request_and_then_silence_is_refused_in_time(
-    revision: str, server: HttpProcess, key: str
-) -> None:
-    async with connect_through_proxy(server, revision) as (client, proxy):
-        proxy.plan = once(Fault(up=-10, then="silence"))
-        with pytest.raises(RemoteError, match="did not come in time"):
-            await call_text(client, "mark", key=key)
-        assert await call_text(client, "mark", key=key) == key
-        assert (await call_text(client, "marks")).split().count(key) == 1
-
-
-@pytest.mark.parametrize("which", ["first counts", "second counts"])
-@pytest.mark.parametrize("revision", EACH)
-async def test_doubled_requests_each_get_their_own_answer(
-    revision: str, which: Any, server: HttpProcess, key: str
-) -> None:
-    async with FaultyProxy(server.port) as proxy:
-        proxy.plan = lambda asked: Fault(replayed=which if asked.verb == "POST" else None)
-        async with client_of(server, revision, url=proxy.url) as client:
-            for number in range(5):
-                assert await call_text(client, "add", a=number, b=1) == str(number + 1)
-                own = f"{key}-{number}"
-                assert await marked_or_refused(client, own) in (own, None)
-            proxy.plan = faultless
-            done = (await call_text(client, "marks")).split()
-            assert {done.count(f"{key}-{number}") for number in range(5)} <= {1, 2}
-            assert await call_text(client, "add", a=1, b=2) == "3"
-
-
-async def marked_or_refused(client: Any, key: str) -> str | None:
-    """The text of a call's answer; `None` if it was refused for an id that was used before."""
-    try:
-        marked = await client.call_tool("mark", {"key": key}, on_progress=ignore)
-    except RemoteError as error:
-        if "id" not in str(error):
-            raise
-        return None
-    text: str = marked.content[0].text
-    return text
-
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 CALL_SECONDS = 0.2
 LOST = (ResponseLostError, ConnectFailedError, RequestTimeoutError)
@@ -171,30 +36,88 @@ QUICK = Timeouts(
 )
 
 
-class Chaos:
+@dataclass(frozen=True)
+class Fault:
+    """So many bytes of a request and of its answer pass; then comes an end, or silence."""
+
+    up: int | None = None
+    down: int | None = None
+    silence: bool = False
+
+
+class Proxy:
+    """Passes requests to a server, each over a connection of its own, as `plan` has it."""
+
+    def __init__(self, port: int) -> None:
+        self.plan: Callable[[Asked], Fault] = lambda asked: Fault()
+        self._port = port
+
+    async def serve(self, client: SocketStream) -> None:
+        """Serve one connection until either side is gone."""
+        async with client, anyio.create_task_group() as tasks:
+            buffered = BufferedByteReceiveStream(client)
+            last = anyio.CancelScope()
+            try:
+                while True:
+                    asked = await read_request(buffered)
+                    last.cancel()  # its answer is whole, or there would be no other request
+                    last = anyio.CancelScope()
+                    tasks.start_soon(self._pass_on, asked, client, last, tasks)
+            except (*BROKEN, anyio.IncompleteRead):
+                tasks.cancel_scope.cancel()
+
+    async def _pass_on(
+        self, asked: Asked, client: SocketStream, last: anyio.CancelScope, connection: Any
+    ) -> None:
+        lines = [f"{asked.verb} {asked.target} HTTP/1.1", *(f"{n}: {v}" for n, v in asked.pairs)]
+        request = "\r\n".join([*lines, "", ""]).encode("latin-1") + asked.body
+        fault = self.plan(asked)
+        with last:
+            try:
+                async with await anyio.connect_tcp("127.0.0.1", self._port) as server:
+                    await server.send(request[: fault.up])
+                    left = 1 << 40 if fault.down is None else fault.down
+                    while left > 0 and fault.up is None:
+                        part = await server.receive()
+                        await client.send(part[:left])
+                        left -= len(part)
+                    if fault.silence:
+                        await anyio.sleep_forever()
+            except (*BROKEN, OSError):
+                pass
+            connection.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def run_proxy(port: int) -> AsyncIterator[tuple[str, Proxy]]:
+    """The URL of a proxy, and the proxy."""
+    proxy = Proxy(port)
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, proxy.serve)
+        yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}/mcp", proxy
+        tasks.cancel_scope.cancel()
+
+
+def chaos(seed: int) -> Callable[[Asked], Fault]:
     """A plan: of three requests one is lost, or its answer, somewhere."""
+    random = Random(seed)
 
-    def __init__(self, seed: int) -> None:
-        self._random = Random(seed)
-
-    def __call__(self, asked: Asked) -> Fault:
-        draw, place = self._random.random(), self._random.randrange(800)
+    def plan(asked: Asked) -> Fault:
+        draw, place = random.random(), random.randrange(800)
         if draw < 0.12:
             return Fault(up=place)
         if draw < 0.32:
             return Fault(down=place)
         if draw < 0.35 and asked.what == "tools/call":
-            return Fault(down=place, then="silence")
-        return FAULTLESS
+            return Fault(down=place, silence=True)
+        return Fault()
+
+    return plan
 
 
 class Caller:
-    """Makes calls, and knows what came of them.
-
-    Attributes:
-        answered: The marks that were answered.
-        lost: How many calls failed.
-    """
+    """Makes calls, and knows which marks were answered, and how many calls failed."""
 
     def __init__(self, client: Any, name: str) -> None:
         self.answered: list[str] = []
@@ -212,55 +135,60 @@ class Caller:
                     text_of(error)
                     self.lost += 1
 
+    async def _call(self, tool: str, **arguments: Any) -> tuple[str, list[float]]:
+        heard: list[float] = []
+        result = await self._client.call_tool(
+            tool,
+            arguments,
+            timeout=CALL_SECONDS,
+            on_progress=lambda value, *more: heard.append(value),
+        )
+        return result.content[0].text, heard
+
     async def _add(self, number: int) -> None:
-        result = await self._client.call_tool("add", {"a": number, "b": 1}, timeout=CALL_SECONDS)
-        assert result.content[0].text == str(number + 1)
+        assert await self._call("add", a=number, b=1) == (str(number + 1), [])
 
     async def _count(self, number: int) -> None:
-        heard: list[float] = []
-        how = {"to": number + 1, "width": 100}
-        result = await self._client.call_tool(
-            "count", how, timeout=CALL_SECONDS, on_progress=lambda value, *more: heard.append(value)
-        )
-        assert result.content[0].text == str(number + 1)
+        text, heard = await self._call("count", to=number + 1, width=100)
+        assert text == str(number + 1)
         # What is asked again counts anew; within one answer nothing is missing or comes twice.
         assert all(after in (before + 1, 1) for before, after in pairwise([0.0, *heard]))
         assert heard[-1] == number + 1
 
     async def _mark(self, number: int) -> None:
         key = f"{self._name}-{number}"
-        result = await self._client.call_tool(
-            "mark", {"key": key}, timeout=CALL_SECONDS, on_progress=lambda *report: None
-        )
-        assert result.content[0].text == key
+        assert (await self._call("mark", key=key))[0] == key
         self.answered.append(key)
 
 
 @pytest.fixture(scope="module")
-def patient_server() -> Iterator[HttpProcess]:
-    """A server that waits for what a proxy cuts, and that no other test uses."""
+def server() -> Iterator[HttpProcess]:
+    """A server that waits for what a proxy cuts."""
     with http_process(retry=0.01) as process:
         yield process
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_whatever_is_dropped_no_call_hangs_or_runs_twice(
-    revision: str, seed: int, patient_server: HttpProcess, anyio_backend: str
+    revision: str,
+    seed: int,
+    server: HttpProcess,
+    anyio_backend: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     name = f"{revision}-{anyio_backend}-{seed}"
     async with (
-        FaultyProxy(patient_server.port) as proxy,
-        client_of(patient_server, revision, url=proxy.url, timeouts=QUICK) as client,
+        run_proxy(server.port) as (url, proxy),
+        client_of(server, revision, url=url, timeouts=QUICK) as client,
         client.listen(tools=True, retry_seconds=[0.01] * 10_000) as changes,
     ):
         callers = [Caller(client, f"{name}-{number}") for number in range(4)]
-        proxy.plan = Chaos(seed)
+        proxy.plan = chaos(seed)
         async with anyio.create_task_group() as tasks:
             for caller in callers:
                 tasks.start_soon(caller.run)
-        proxy.plan = faultless
+        proxy.plan = lambda asked: Fault()
         await call_text(client, "grow", name=name)
         with anyio.fail_after(SECONDS):
             while await anext(changes) != ToolsChanged():
@@ -271,3 +199,4 @@ async def test_whatever_is_dropped_no_call_hangs_or_runs_twice(
     assert set(answered) <= set(done)
     assert answered
     assert sum(caller.lost for caller in callers)
+    check_quiet(caplog)

@@ -7,18 +7,15 @@ basic/utilities/ping (to 2025-11-25).
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import pytest
 
 from kit import http_script
-from kit.http_script import Script, error, result, says
-from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.http_script import Script, error, result, says, stay_silent
+from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture
 from kit.wire import (
     ACKNOWLEDGED,
@@ -42,10 +39,8 @@ from mcpgen_runtime import (
     Timeouts,
     ToolsChanged,
     TransportError,
-    connect,
 )
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
-from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy
 
 pytestmark = [pytest.mark.processes, pytest.mark.on_asyncio]
 
@@ -211,42 +206,30 @@ async def test_a_server_that_stays_away_is_an_error_of_the_iteration(revision: s
         await client.list_tools()
 
 
-@asynccontextmanager
-async def listening_through_proxy(
-    script: Listened, retry_seconds: tuple[float, ...]
-) -> AsyncIterator[tuple[Any, FaultyProxy]]:
-    """The changes that a client behind a proxy hears of, over a line that is dead from now on."""
-    async with (
-        HttpServer(script) as server,
-        FaultyProxy(urlsplit(server.url).port or 0) as proxy,
-        connect(proxy.url, revision=script.revision, timeouts=SOON) as client,
-        client.listen(tools=True, idle_seconds=IDLE, retry_seconds=retry_seconds) as changes,
-    ):
-        await server.until(script.kind)
-        proxy.plan = lambda asked: Fault(up=0, then="silence")
-        yield changes, proxy
-
-
 @pytest.mark.slow
-async def test_a_server_behind_a_dead_line_is_an_error(revision: str) -> None:
-    async with listening_through_proxy(Listened(revision), FOR_A_WHILE[:4]) as (changes, _):
-        with anyio.fail_after(10), pytest.raises((TransportError, RequestTimeoutError)):
-            await anext(changes)
-
-
-@pytest.mark.slow
-async def test_a_line_that_carries_again_is_listened_on_again(revision: str) -> None:
-    async def mend(proxy: FaultyProxy) -> None:
-        await proxy.struck(2)
-        proxy.plan = lambda asked: FAULTLESS
+@pytest.mark.parametrize("comes_back", [False, True])
+async def test_a_line_that_falls_silent_is_listened_on_again_or_an_error(
+    revision: str, comes_back: bool
+) -> None:
+    async def fall_silent(asked: Asked, reply: Reply) -> None:
+        if comes_back:
+            script.on.pop(asked.what, None)
+            script.on[script.kind] = script.keep_open
+        await stay_silent(asked, reply)
 
     script = Listened(revision)
+    retries = FOR_A_WHILE if comes_back else FOR_A_WHILE[:4]
     async with (
-        listening_through_proxy(script, FOR_A_WHILE) as (changes, proxy),
-        anyio.create_task_group() as tasks,
+        scripted(script) as (client, server),
+        client.listen(tools=True, idle_seconds=IDLE, retry_seconds=retries) as changes,
     ):
-        tasks.start_soon(mend, proxy)
+        await server.until(script.kind)
+        script.on[sign_of_life(revision)] = script.on[script.kind] = fall_silent
         with anyio.fail_after(10):
+            if not comes_back:
+                with pytest.raises((TransportError, RequestTimeoutError)):
+                    await anext(changes)
+                return
             assert await anext(changes) == ListeningAgain()
             await script.tell()
             assert await anext(changes) == ToolsChanged()
