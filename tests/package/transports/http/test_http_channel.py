@@ -27,11 +27,14 @@ from mcpgen_runtime import (
     McpError,
     RemoteError,
     RemoteProtocolError,
+    RequestTimeoutError,
+    ResponseLostError,
 )
 
 pytestmark = pytest.mark.processes
 
 revision = revision_fixture(STREAMABLE)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 @pytest.mark.requirement(
@@ -107,49 +110,24 @@ EXPECTED = "expected the answer to tools/call"
 NO = b'{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}'
 
 
-@pytest.mark.parametrize(
-    ("handler", "kind", "text"),
-    [
-        pytest.param(
-            says(b"<html>", kind="text/html"), RemoteProtocolError, "text/html", id="a page"
-        ),
-        pytest.param(says(b"{}", kind=""), RemoteProtocolError, "no content type", id="no type"),
-        pytest.param(says(b"", 202, ""), RemoteProtocolError, "HTTP 202", id="accepted"),
-        pytest.param(says(b"{"), RemoteProtocolError, EXPECTED, id="no JSON"),
-        pytest.param(says(b""), RemoteProtocolError, EXPECTED, id="nothing"),
-        pytest.param(says(b'{"\xff"}'), RemoteProtocolError, EXPECTED, id="not UTF-8"),
-        pytest.param(
-            says(b'{"jsonrpc":"2.0","id":"other","result":{}}'),
-            RemoteProtocolError,
-            EXPECTED,
-            id="another id",
-        ),
-        pytest.param(
-            says(b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"why"}}'),
-            RemoteError,
-            "why",
-            id="an error without id",
-        ),
-        pytest.param(
-            says(b"over \n loaded", 503, "text/plain"),
-            HttpStatusError,
-            "over loaded",
-            id="overloaded",
-        ),
-        pytest.param(
-            says(NO.replace(b'"id":%s,', b""), 503),
-            HttpStatusError,
-            "HTTP 503",
-            id="an error without id in an outage",
-        ),
-        pytest.param(says(NO % b"null", 400), RemoteError, "no", id="refused with null as id"),
-        pytest.param(
-            says(NO % b'"x"', 400), HttpStatusError, "HTTP 400", id="refused with another id"
-        ),
-        pytest.param(says(NO % b"null", 401), HttpStatusError, "HTTP 401", id="no credentials"),
-        pytest.param(says(b"", 302), HttpStatusError, "HTTP 302", id="a redirect"),
-    ],
-)
+WITHOUT_ID = b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"why"}}'
+BAD: dict[str, tuple[Handler, type[McpError], str]] = {
+    "a page": (says(b"<html>", kind="text/html"), RemoteProtocolError, "text/html"),
+    "no type": (says(b"{}", kind=""), RemoteProtocolError, "no content type"),
+    "accepted": (says(b"", 202, ""), RemoteProtocolError, "HTTP 202"),
+    "nothing": (says(b""), RemoteProtocolError, EXPECTED),
+    "not UTF-8": (says(b'{"\xff"}'), RemoteProtocolError, EXPECTED),
+    "an error without id": (says(WITHOUT_ID), RemoteError, "why"),
+    "overloaded": (says(b"over \n loaded", 503, "text/plain"), HttpStatusError, "over loaded"),
+    "an error without id in an outage": (says(WITHOUT_ID, 503), HttpStatusError, "HTTP 503"),
+    "refused with null as id": (says(NO % b"null", 400), RemoteError, "no"),
+    "refused with another id": (says(NO % b'"x"', 400), HttpStatusError, "HTTP 400"),
+    "no credentials": (says(NO % b"null", 401), HttpStatusError, "HTTP 401"),
+    "a redirect": (says(b"", 302), HttpStatusError, "HTTP 302"),
+}
+
+
+@pytest.mark.parametrize(("handler", "kind", "text"), BAD.values(), ids=BAD.keys())
 async def test_a_bad_answer_fails_its_call_and_no_other(
     revision: str, handler: Handler, kind: type[McpError], text: str
 ) -> None:
@@ -276,3 +254,228 @@ async def test_calls_are_under_way_at_the_same_time(revision: str) -> None:
         for _ in range(20):
             tasks.start_soon(one)
     assert len(texts) == 20
+
+
+async def cut(asked: Asked, reply: Reply) -> None:
+    """Break a stream off before the answer."""
+    await reply.stream()
+    await reply.part(b'id: 1\ndata: {"jsonrpc":')
+    await reply.cut()
+
+
+async def vanish(asked: Asked, reply: Reply) -> None:
+    """Close the connection without a word."""
+    await reply.cut()
+
+
+async def half(asked: Asked, reply: Reply) -> None:
+    """Break off within the body."""
+    await reply.head(200, {"Content-Type": "application/json", "Content-Length": "100"})
+    await reply.raw(b'{"jsonrpc":')
+    await reply.cut()
+
+
+async def end_stream(asked: Asked, reply: Reply) -> None:
+    """End a stream properly, without the answer."""
+    await reply.stream()
+    await reply.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
+    await reply.end()
+
+
+@pytest.mark.requirement("http.no-sessions", "http.no-resumability")
+@modern
+async def test_a_session_id_is_ignored_and_nothing_is_opened_or_ended(revision: str) -> None:
+    async def listing(asked: Asked, reply: Reply) -> None:
+        await reply.json(result(asked), Mcp_Session_Id="abc")
+
+    script = Script(revision)
+    script.on["tools/list"] = listing
+    async with connect_scripted(script) as (client, server):
+        await client.list_tools()
+        await client.call_tool("echo", {})
+    assert server.order() == ["server/discover", "tools/list", "tools/call"]
+    assert all("mcp-session-id" not in asked.fields for asked in server.asked)
+
+
+@pytest.mark.requirement("http.unknown-method-404-client")
+@modern
+async def test_a_404_with_a_body_is_a_method_that_is_not_known(revision: str) -> None:
+    async def missing(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked, -32601, "Method not found"), status=404)
+
+    script = Script(revision)
+    script.on["prompts/list"] = missing
+    async with connect_scripted(script) as (client, server):
+        with pytest.raises(RemoteError) as caught:
+            await client.list_prompts()
+        await client.list_tools()
+    assert caught.value.code == -32601
+    assert server.order() == ["server/discover", "prompts/list", "tools/list"]
+
+
+@pytest.mark.requirement("http.broken-stream-reissue", "http.no-resumability")
+@pytest.mark.requirement("jsonrpc.reissue-with-new-id")
+@pytest.mark.parametrize("loss", [cut, vanish, half, end_stream])
+@modern
+async def test_safe_requests_alone_are_retried_with_a_new_id(revision: str, loss: Handler) -> None:
+    script = Script(revision)
+    script.once = {"tools/list": [loss, loss], "tools/call": [loss]}
+    async with connect_scripted(script) as (client, server):
+        assert [tool.name for tool in await client.list_tools()] == ["echo"]
+        with pytest.raises(ResponseLostError, match="before the answer"):
+            await client.call_tool("echo", {})
+        assert len(server.of("tools/call")) == 1
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    lists, calls = server.of("tools/list"), server.of("tools/call")
+    assert [len({each.id for each in asked}) for asked in (lists, calls)] == [3, 2]
+    assert {each.verb for each in server.asked} == {"POST"}
+    assert all("last-event-id" not in each.fields for each in server.asked)
+
+
+@pytest.mark.requirement("http.client-cancels-by-closing", "custom-transport.cancellation-defined")
+@pytest.mark.requirement("http.timeout-closes-stream")
+@pytest.mark.parametrize("begun", [False, True], ids=["no head", "stream"])
+@modern
+async def test_giving_up_a_call_closes_its_connection_and_says_nothing(
+    revision: str, begun: bool
+) -> None:
+    async def call(asked: Asked, reply: Reply) -> None:
+        if begun:
+            await reply.stream()
+            await reply.part(b":\n\n")
+        there.set()
+        await reply.gone()
+
+    there = anyio.Event()
+    script = Script(revision)
+    script.on["tools/call"] = call
+    async with connect_scripted(script) as (client, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "echo", {})
+            await there.wait()
+            tasks.cancel_scope.cancel()
+        await server.until_left(1)
+        with pytest.raises(RequestTimeoutError):
+            await client.call_tool("echo", {}, timeout=0.2)
+        await server.until_left(2)
+        await client.list_tools()
+    assert server.order() == ["server/discover", "tools/call", "tools/call", "tools/list"]
+
+
+class Roots(ClientHandlers):
+    """Says where its roots are.
+
+    Attributes:
+        asked: How often.
+    """
+
+    asked = 0
+
+    async def list_roots(self, params: Any, ctx: Any) -> Any:
+        self.asked += 1
+        return {"roots": [{"uri": "file:///here"}]}
+
+
+@pytest.mark.requirement("http.client-sends-no-responses", "custom-transport.directions")
+@modern
+async def test_requests_of_a_server_on_a_stream_are_not_answered(revision: str) -> None:
+    async def call(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
+        await reply.event({"jsonrpc": "2.0", "id": 2, "method": "ping"})
+        await reply.event(result(asked))
+        await reply.end()
+
+    script, roots = Script(revision), Roots()
+    script.on["tools/call"] = call
+    async with connect_scripted(script, handlers=roots) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+        await client.list_tools()
+    assert server.order() == ["server/discover", "tools/call", "tools/list"]
+    assert roots.asked == 0
+
+
+RELATED = {"io.modelcontextprotocol/related-task": {"taskId": "t1"}}
+QUESTION = {
+    "jsonrpc": "2.0",
+    "id": "q",
+    "method": "elicitation/create",
+    "params": {
+        "message": "Which city?",
+        "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
+        "_meta": RELATED,
+    },
+}
+WORKING = {
+    "taskId": "t1",
+    "status": "working",
+    "createdAt": "2025-11-25T00:00:00Z",
+    "lastUpdatedAt": "2025-11-25T00:00:00Z",
+    "ttl": 60000,
+}
+
+
+class Asking(Script):
+    """A server that makes a task of a call, and asks for the task on the stream of a request."""
+
+    def __init__(self, revision: str, stream: str) -> None:
+        super().__init__(revision, "abc")
+        self.task = anyio.Event()
+        self.answered = anyio.Event()
+        self.on = {"tools/call": self.make_task, "response": self.take}
+        self.on[stream] = self.get if stream == "GET" else self.ask
+
+    async def _initialize(self, asked: Asked, reply: Reply) -> None:
+        result = initialize_result(self.revision)
+        tasks: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
+        result["capabilities"] = {**result["capabilities"], "tasks": tasks}
+        message = {"jsonrpc": "2.0", "id": asked.id, "result": result}
+        await reply.json(message, 200, **self.session_fields())
+
+    async def make_task(self, asked: Asked, reply: Reply) -> None:
+        await reply.json({"jsonrpc": "2.0", "id": asked.id, "result": {"task": WORKING}})
+        self.task.set()
+
+    async def get(self, asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await self.task.wait()
+        await reply.event(QUESTION)
+        await reply.gone()
+
+    async def ask(self, asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await reply.event(QUESTION)
+        await self.answered.wait()
+        completed = {**WORKING, "status": "completed"}
+        await reply.event({"jsonrpc": "2.0", "id": asked.id, "result": completed})
+        await reply.end()
+
+    async def take(self, asked: Asked, reply: Reply) -> None:
+        await reply.whole(202)
+        self.answered.set()
+
+
+@pytest.mark.requirement("http.tasks-any-stream")
+@pytest.mark.parametrize("revision", revisions_holding("http.tasks-any-stream"))
+@pytest.mark.parametrize("stream", ["GET", "tasks/get"])
+async def test_a_question_of_a_task_is_answered_on_any_stream(revision: str, stream: str) -> None:
+    questions: list[Any] = []
+
+    class User(ClientHandlers):
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            questions.append((params.message, dict(ctx.meta)))
+            return {"action": "accept", "content": {"city": "Oslo"}}
+
+    async with connect_scripted(Asking(revision, stream), handlers=User()) as (client, server):
+        if stream == "GET":
+            await server.until("GET")
+        call = {"name": "plan", "arguments": {}, "task": {"ttl": 60000}}
+        made = await client.request("tools/call", call)
+        assert made.task.task_id == "t1"
+        if stream != "GET":
+            assert (await client.request("tasks/get", {"taskId": "t1"})).status == "completed"
+        (answer,) = await server.until("response")
+    assert questions == [("Which city?", RELATED)]
+    content = {"action": "accept", "content": {"city": "Oslo"}}
+    assert answer.message == {"jsonrpc": "2.0", "id": "q", "result": content}
+    assert answer.fields["mcp-session-id"] == "abc"

@@ -15,7 +15,7 @@ import pytest
 
 from kit import http_script
 from kit.http_script import Script, error, result, says, stay_silent
-from kit.http_server import Asked, Handler, Reply
+from kit.http_server import Asked, Reply
 from kit.rules import revision_fixture
 from kit.wire import (
     ACKNOWLEDGED,
@@ -27,7 +27,6 @@ from kit.wire import (
     UPDATED,
     facts,
     stream_message,
-    tag,
 )
 from mcpgen_runtime import (
     HttpStatusError,
@@ -120,22 +119,6 @@ async def test_a_subscription_is_a_stream_that_closing_alone_ends(revision: str)
         assert asked.fields[str(facts(revision).headers.method).lower()] == LISTEN
 
 
-@per_request
-async def test_a_stream_that_the_server_ends_well_ends_the_iteration(revision: str) -> None:
-    async def listen(asked: Asked, reply: Reply) -> None:
-        await script.begin(asked, reply)
-        await script.tell()
-        end = {"resultType": "complete", "_meta": {tag(revision): asked.id}}
-        await reply.event({"jsonrpc": "2.0", "id": asked.id, "result": end})
-        await reply.end()
-
-    script = Listened(revision)
-    script.on[LISTEN] = listen
-    async with scripted(script) as (client, server), client.listen(tools=True) as changes:
-        assert [change async for change in changes] == [ToolsChanged()]
-    assert server.order().count(LISTEN) == 1
-
-
 @pytest.mark.requirement("subscriptions.unexpected-end")
 @pytest.mark.parametrize("end", [Reply.cut, Reply.end], ids=["cut", "ended without a result"])
 @per_request
@@ -175,23 +158,6 @@ async def test_a_server_without_subscriptions_is_asked_once(revision: str) -> No
                 async with client.listen(tools=True):
                     pytest.fail("it was refused")
         assert len(server.of(LISTEN)) == 2
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_a_server_that_starts_again_is_listened_to_again(revision: str) -> None:
-    script = Listened(revision)
-    async with (
-        scripted(script) as (client, server),
-        client.listen(tools=True, retry_seconds=FOR_A_WHILE) as changes,
-    ):
-        await server.until(script.kind)
-        server.kill()
-        await server.until_dead()
-        await server.start()
-        with anyio.fail_after(10):
-            assert await anext(changes) == ListeningAgain()
-        await script.tell()
-        assert await anext(changes) == ToolsChanged()
 
 
 async def test_a_server_that_stays_away_is_an_error_of_the_iteration(revision: str) -> None:
@@ -304,39 +270,3 @@ async def test_a_session_without_a_stream_is_listened_to_as_before(revision: str
 
 def sign_of_life(revision: str) -> str:
     return "ping" if revision in HANDSHAKE else "server/discover"
-
-
-async def refuse_method(asked: Asked, reply: Reply) -> None:
-    await reply.json(error(asked, -32601))
-
-
-@pytest.mark.slow
-@pytest.mark.requirement("ping.either-side")
-@pytest.mark.parametrize("answer", [None, refuse_method, says(b"what?", 400)])
-async def test_any_answer_is_a_sign_of_life(revision: str, answer: Handler | None) -> None:
-    async def change() -> None:
-        await server.until(asked, times=2)
-        await script.tell()
-
-    script, asked = Listened(revision), sign_of_life(revision)
-    async with (
-        scripted(script) as (client, server),
-        client.listen(tools=True, idle_seconds=4 * IDLE) as changes,  # an answer may take as long
-        anyio.create_task_group() as tasks,
-    ):
-        if answer is not None:
-            script.on[asked] = answer
-        tasks.start_soon(change)
-        with anyio.fail_after(10):
-            assert await anext(changes) == ToolsChanged()
-
-
-async def test_a_subscription_that_nobody_waits_for_asks_nothing(revision: str) -> None:
-    async with (
-        scripted(Listened(revision)) as (client, server),
-        client.listen(tools=True, idle_seconds=0.01),
-    ):
-        before = server.order().count(sign_of_life(revision))
-        await client.list_tools()
-        await client.list_tools()
-        assert server.order().count(sign_of_life(revision)) == before
