@@ -249,17 +249,6 @@ async def test_a_body_that_is_compressed_without_bound_is_refused(coding: str) -
     assert len(str(caught.value)) < 500
 
 
-async def test_a_client_that_wants_no_compression_asks_for_none() -> None:
-    async with (
-        HttpServer(send_compressed("identity", b"{}")) as server,
-        httpx2.AsyncClient(headers={"Accept-Encoding": "zstd;q=1, br"}) as client,
-    ):
-        requests = HttpRequests(client=client)
-        response = await requests.open("POST", server.url, POSTED, b"{}")
-        assert await requests.read(response) == b"{}"
-    assert server.asked[0].fields["accept-encoding"] == "identity"
-
-
 def whole(status: int, body: bytes = b"", **fields: str) -> Handler:
     """A handler with one response, whose fields may have any characters."""
     lines = [f"HTTP/1.1 {status} {fields.pop('reason', 'Test')}"]

@@ -273,24 +273,6 @@ async def test_the_system_watches_connections_that_are_silent(
         assert (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3) in options
 
 
-@pytest.mark.on_asyncio
-async def test_an_option_that_the_system_refuses_is_the_reason_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(raw: socket.socket, *option: Any) -> None:
-        if option[:2] == (socket.SOL_SOCKET, socket.SO_KEEPALIVE):
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-        set_option(raw, *option)
-
-    set_option = socket.socket.setsockopt
-    async with HttpServer(Script(NEWEST)) as server:
-        monkeypatch.setattr(socket.socket, "setsockopt", refuse)
-        with pytest.raises(ConnectFailedError, match=os.strerror(errno.EPERM)):
-            async with connect(server.url, revision=NEWEST):
-                pass
-        assert server.asked == []
-
-
 async def test_a_channel_that_is_cancelled_leaves_nothing_open(opener: OpenLibrary | None) -> None:
     script = Script(NEWEST)
     script.on["tools/call"] = stay_silent
@@ -375,44 +357,25 @@ OTHER = httpx2.Request("POST", "http://other.example/token?secret")
 BROKEN = "the connection broke before the answer was there"
 
 
+NO_CONNECTION = f"no connection to {SHOWN}: "
+NO_FIELD = f"{SHOWN}: a header field can't be sent"
+NOT_TAKEN = f"{SHOWN}: {BROKEN}: no more of the request was accepted within 3.5 s"
+ELSEWHERE = f"http://other.example/token: {BROKEN}: boom"
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "text"),
     [
-        (
-            httpx2.ConnectTimeout("t"),
-            ConnectFailedError,
-            f"no connection to {SHOWN}: none within 2.5 s",
-        ),
-        (httpx2.ConnectError("boom"), ConnectFailedError, f"no connection to {SHOWN}: boom"),
-        (httpx2.ProxyError("boom"), ConnectFailedError, f"no connection to {SHOWN}: boom"),
-        (httpx2.UnsupportedProtocol("p"), ConnectFailedError, f"no connection to {SHOWN}: p"),
-        (
-            httpx2.ConnectError("boom", request=OTHER),
-            ConnectFailedError,
-            "no connection to http://other.example/token: boom",
-        ),
-        (
-            httpx2.LocalProtocolError("secret"),
-            LocalProtocolError,
-            f"{SHOWN}: a header field can't be sent",
-        ),
-        (
-            httpx2.WriteTimeout("t"),
-            ResponseLostError,
-            f"{SHOWN}: {BROKEN}: no more of the request was accepted within 3.5 s",
-        ),
+        (httpx2.ConnectTimeout("t"), ConnectFailedError, f"{NO_CONNECTION}none within 2.5 s"),
+        (httpx2.ConnectError("boom"), ConnectFailedError, f"{NO_CONNECTION}boom"),
+        (httpx2.ProxyError("boom"), ConnectFailedError, f"{NO_CONNECTION}boom"),
+        (httpx2.UnsupportedProtocol("p"), ConnectFailedError, f"{NO_CONNECTION}p"),
+        (httpx2.LocalProtocolError("secret"), LocalProtocolError, NO_FIELD),
+        (httpx2.WriteTimeout("t"), ResponseLostError, NOT_TAKEN),
         (httpx2.ReadError("boom"), ResponseLostError, f"{SHOWN}: {BROKEN}: boom"),
-        (
-            httpx2.ReadError("boom", request=OTHER),
-            ResponseLostError,
-            f"http://other.example/token: {BROKEN}: boom",
-        ),
+        (httpx2.ReadError("boom", request=OTHER), ResponseLostError, ELSEWHERE),
         (REFUSED, ResponseLostError, f"{SHOWN}: {BROKEN}: {REFUSED_TEXT}"),
-        (
-            ExceptionGroup("g", [REFUSED]),
-            ResponseLostError,
-            f"{SHOWN}: {BROKEN}: {REFUSED_TEXT}",
-        ),
+        (ExceptionGroup("g", [RESET]), ResponseLostError, f"{SHOWN}: {BROKEN}: {RESET_TEXT}"),
     ],
 )
 async def test_a_failure_of_httpx2_is_an_error_with_its_reason(

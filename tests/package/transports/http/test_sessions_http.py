@@ -30,14 +30,12 @@ from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, reach, simulate
 from kit.wire import SESSIONS, SSE_ONLY
 from mcpgen_runtime import (
-    Caching,
     ConnectionClosedError,
     HttpStatusError,
     ListeningAgain,
     McpError,
     RemoteProtocolError,
     RequestTimeoutError,
-    ResponseLostError,
     RevisionError,
     SessionLostError,
     Timeouts,
@@ -198,39 +196,24 @@ async def agree_on_another(asked: Asked, reply: Reply) -> None:
     await reply.json(result(asked, **initialize_result(other)), Mcp_Session_Id="t")
 
 
+PAGE = "expected application/json or text/event-stream, came HTTP 200, text/html"
+LATE = "opened no other one within 30 s"
+NO_OTHER: dict[str, tuple[str, Handler, type[McpError], str]] = {
+    "it is silent": ("initialize", sleep_forever, SessionLostError, LATE),
+    "no confirmation": ("notifications/initialized", sleep_forever, SessionLostError, LATE),
+    "it refuses": ("initialize", says(b"", 500), HttpStatusError, "HTTP 500"),
+    "a page": ("initialize", says(b"<p>Hi</p>", kind="text/html"), RemoteProtocolError, PAGE),
+    "it returns with another revision": (
+        "initialize",
+        agree_on_another,
+        SessionLostError,
+        "no other one in {revision}",
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("method", "handler", "kind", "text"),
-    [
-        pytest.param(
-            "initialize",
-            sleep_forever,
-            SessionLostError,
-            "opened no other one within 30 s",
-            id="it is silent",
-        ),
-        pytest.param(
-            "notifications/initialized",
-            sleep_forever,
-            SessionLostError,
-            "opened no other one within 30 s",
-            id="it accepts no confirmation",
-        ),
-        pytest.param("initialize", says(b"", 500), HttpStatusError, "HTTP 500", id="it refuses"),
-        pytest.param(
-            "initialize",
-            says(b"<p>Log in</p>", kind="text/html"),
-            RemoteProtocolError,
-            "expected application/json or text/event-stream, came HTTP 200, text/html",
-            id="it shows a page",
-        ),
-        pytest.param(
-            "initialize",
-            agree_on_another,
-            SessionLostError,
-            "no other one in {revision}",
-            id="it returns with another revision",
-        ),
-    ],
+    ("method", "handler", "kind", "text"), NO_OTHER.values(), ids=NO_OTHER.keys()
 )
 def test_a_server_that_opens_no_other_session_fails_the_call(
     revision: str,
@@ -253,15 +236,6 @@ def test_a_server_that_opens_no_other_session_fails_the_call(
     simulate("asyncio", 0, main)
 
 
-async def test_sessions_may_be_lost_one_after_another(revision: str) -> None:
-    script = Forgetful(revision)
-    async with connect_scripted(script) as (client, server):
-        for lost in ("s", "s2", "s3"):
-            script.forgotten.add(lost)
-            await client.call_tool("echo", {})
-    assert len(server.of("initialize")) == 4
-
-
 async def test_two_lost_in_a_row_fail_the_call(revision: str) -> None:
     script = Forgetful(revision)
     async with connect_scripted(script) as (client, server):
@@ -280,26 +254,6 @@ async def test_calls_that_lose_a_session_together_open_one_again(revision: str) 
             for _ in range(10):
                 tasks.start_soon(client.call_tool, "echo", {})
     assert len(server.of("initialize")) == 2
-
-
-async def test_safe_requests_are_repeated_when_stream_and_session_die(revision: str) -> None:
-    async def dying(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event(id="1-0")
-        script.forgotten.add(asked.fields["mcp-session-id"])
-        await reply.cut()
-
-    script = Forgetful(revision)
-    script.once["tools/list"] = [dying]
-    async with connect_scripted(script, timeouts=SOON) as (client, server):
-        assert [tool.name for tool in await client.list_tools()] == ["echo"]
-        first, second = server.of("tools/list")
-        assert first.id != second.id
-        assert second.fields["mcp-session-id"] == "s2"
-        script.once["tools/call"] = [dying]
-        with pytest.raises(ResponseLostError):
-            await client.call_tool("echo", {})
-        assert len(server.of("tools/call")) == 1
 
 
 async def test_a_lost_session_shows_when_its_open_stream_is_resumed(revision: str) -> None:
@@ -425,12 +379,3 @@ async def test_a_listener_is_subscribed_anew_and_reads_again(revision: str) -> N
             ("resources/subscribe", subscription),
             ("resources/unsubscribe", subscription),
         ]
-
-
-async def test_nothing_is_asked_for_again_where_nothing_was_kept(revision: str) -> None:
-    script = Forgetful(revision)
-    async with connect_scripted(script, cache=Caching()) as (client, server):
-        script.forgotten.add("s")
-        await client.list_tools()
-        await client.list_tools()
-        assert not set(server.order()) & set(KEPT)
