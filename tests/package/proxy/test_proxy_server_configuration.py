@@ -14,7 +14,7 @@ from kit.stdio_process import PATHS
 from kit.wire import ALL
 from mcpgen_runtime import RemoteError, Restart, Server, TransportError, connect
 from mcpgen_runtime.testing import connected
-from package.proxy.test_proxy import NEWEST, shop
+from package.proxy.test_proxy import NEWEST, shop, use_shop
 
 BROKEN = [sys.executable, "-c", "raise SystemExit('no database')"]
 every = pytest.mark.parametrize("revision", ALL)
@@ -37,18 +37,7 @@ async def test_names_of_several_servers_have_configured_prefixes(
         names = [tool.name for tool in await client.list_tools()]
         assert names == ["shop_order", "shop_book", "shop_fail", "clock_time"]
         assert text_of(await client.call_tool("clock_time")) == "noon"
-        assert [each.uri for each in await client.list_resources()] == ["shop://shop/stock"]
-        templates = await client.list_resource_templates()
-        assert [each.uri_template for each in templates] == ["shop://shop/items/{item}"]
-        assert (await client.read_resource("shop://shop/items/fig")).contents[0].text == "fig"
-        greeting = await client.get_prompt("shop_greet", {"name": "Ann"})
-        assert greeting.messages[0].content.text == "greet Ann"
-        params = {
-            "ref": {"type": "ref/prompt", "name": "shop_greet"},
-            "argument": {"name": "name", "value": "A"},
-        }
-        completed = await client.request("completion/complete", params)
-        assert completed.completion.values == ["Ann"]
+        await use_shop(client, "shop_", "shop://shop/")
 
 
 @every

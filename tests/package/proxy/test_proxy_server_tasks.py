@@ -35,13 +35,6 @@ async def test_a_tool_that_must_be_a_task_is_called_plainly(near: str) -> None:
 
 @pytest.mark.parametrize("near", [name for name in ALL if name >= "2025-06-18"])
 async def test_a_task_behind_a_proxy_asks_its_client(near: str) -> None:
-    work = Work()
-
-    @work.server.tool(runner=work.tasks.required)
-    async def must_ask(ctx: Any) -> str:
-        answer = await ctx.elicit("Who?", str)
-        return f"Hello, {answer.content}"
-
-    proxy = Server.proxy(work.server, revision=REVISION)
+    proxy = Server.proxy(Work().server, revision=REVISION)
     async with connect(proxy, revision=near, handlers=Person()) as client:
         assert "Ada" in (await client.call_tool("asks")).content[0].text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -162,23 +161,6 @@ async def test_a_titled_choice_reaches_every_client_in_its_own_form(near: str, f
 
 
 @pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-11-25"))
-async def test_forms_without_a_translation_pass_unchanged(near: str, far: str) -> None:
-    asked = form(x=SEVERAL, y=FILLED)
-    answer = {"action": "accept", "content": {"x": ["r", "g"], "y": 4.0}}
-    got, reply, response = await ask(ELICIT, asked, answer, near, far)
-    assert "result" in response, response
-    assert (got, reply) == (asked, answer)
-    assert json.dumps(reply["content"]["y"]) == "4.0"
-
-
-@pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-06-18"))
-async def test_a_plain_form_passes_with_all_its_members(near: str, far: str) -> None:
-    field = {"type": "string", "enum": ["r"], "enumNames": ["Red"], "x-own": 1.0}
-    got, reply, _ = await ask(ELICIT, form(x=field), ACCEPTED, near, far)
-    assert (json.dumps(got), reply) == (json.dumps(form(x=field)), ACCEPTED)
-
-
-@pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-11-25"))
 async def test_a_url_reaches_clients_that_can_open_one(near: str, far: str) -> None:
     asked = {"mode": "url", "message": "?", "url": "https://example.com/"}
     if far == "2025-11-25":
@@ -216,25 +198,6 @@ async def test_a_reply_of_several_blocks_suits_every_server(near: str, far: str)
     assert "result" in response, response
     joined = {**REPLY, "content": {"type": "text", "text": "a\n\nb"}}
     assert reply == (several if far >= "2025-11-25" else joined)
-
-
-@pytest.mark.parametrize(("near", "far"), pairs(SAMPLE, "2025-11-25"))
-async def test_tools_of_sampling_reach_clients_that_declare_them(near: str, far: str) -> None:
-    asked = {**messages(CONTENT[0]), "tools": [TOOL], "toolChoice": {"mode": "auto"}}
-    got, reply, response = await ask(SAMPLE, asked, REPLY, near, far)
-    assert "result" in response, response
-    assert (got, reply) == (asked, REPLY)
-
-
-@pytest.mark.parametrize(("near", "far"), pairs(ROOTS, "2024-11-05"))
-async def test_roots_pass_with_all_their_members(near: str, far: str) -> None:
-    roots: dict[str, Any] = {
-        "roots": [{"uri": "file:///a", "x-own": {}, "name": "A"}],
-        "x-own": 1.0,
-    }
-    _, reply, response = await ask(ROOTS, {"x-own": []}, roots, near, far)
-    assert "result" in response, response
-    assert json.dumps(reply) == json.dumps(roots)
 
 
 @pytest.mark.parametrize("far", [each for each in ALL if each not in HANDSHAKE])

@@ -8,9 +8,8 @@ import anyio
 import msgspec
 import pytest
 
-from kit.asgi_client import asgi, fields_of
 from kit.live import RawServer
-from kit.wire import HANDSHAKE, meta_of, speaking_to
+from kit.wire import HANDSHAKE, speaking_to
 from mcpgen_runtime import Context, Server
 from package.proxy.test_proxy import NEWEST, SESSION, across
 
@@ -137,19 +136,3 @@ async def test_a_custom_notification_of_a_client_reaches_the_server(near: str) -
         with anyio.fail_after(10):
             await behind.has_heard.wait()
         assert behind.heard[-1]["params"] == params
-
-
-@pytest.mark.parametrize("near", [SESSION, NEWEST])
-async def test_a_custom_notification_over_http_reaches_the_server(near: str) -> None:
-    behind = Raw()
-    params: dict[str, Any] = {"name": "Ann"}
-    if near == NEWEST:
-        params["_meta"] = meta_of(near)
-    message = {"jsonrpc": "2.0", "method": "com.example/hi", "params": params}
-    async with asgi(Server.proxy(behind, revision=SESSION)) as http:
-        if near == SESSION:
-            await http.initialize(near)
-        assert (await http.post(message, **fields_of(near, message))).status == 202
-        with anyio.fail_after(10):
-            await behind.has_heard.wait()
-    assert behind.heard[-1]["params"]["name"] == "Ann"

@@ -42,16 +42,6 @@ async def test_a_structured_value_that_is_no_object_is_dropped(near: str, value:
     assert ("structuredContent" in response["result"]) is has_member
 
 
-@pytest.mark.parametrize("near", HANDSHAKE)
-@pytest.mark.parametrize("far", PER_REQUEST)
-async def test_params_that_a_revision_lacks_do_not_reach_it(near: str, far: str) -> None:
-    params = {"name": "t", "arguments": {"x-own": 1}, "task": {"ttl": 5}, "x-own": 1}
-    result = b'{"content":[] %s}' % FRAME
-    _, server = await outcome("result", result, "tools/call", params, near, far)
-    sent = {name: value for name, value in server.params.items() if name != "_meta"}
-    assert sent == {"name": "t", "arguments": {"x-own": 1}}
-
-
 @pytest.mark.parametrize("far", ALL)
 async def test_members_below_the_params_pass_and_are_not_reported(
     far: str, caplog: pytest.LogCaptureFixture

@@ -15,7 +15,7 @@ import pytest
 
 from kit.live import App, FakeServer, text_of
 from kit.samples import PARAMS, RESULTS
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, facts
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, facts
 from mcpgen_runtime import (
     Channel,
     ClientHandlers,
@@ -32,7 +32,7 @@ from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.protocol.events import Ignored
 from mcpgen_runtime.transports.memory import memory_pair
-from package.transports.streams import joined
+from package.transports.test_line_channel import socket_pair
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
@@ -89,16 +89,13 @@ async def in_memory() -> AsyncIterator[tuple[Channel, Channel]]:
 
 
 @asynccontextmanager
-async def over_tcp() -> AsyncIterator[tuple[Channel, Channel]]:
-    """Ends over a TCP connection, framed as on stdio."""
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    port = listener.extra(anyio.abc.SocketAttribute.local_port)
-    async with joined(listener, lambda: anyio.connect_tcp("127.0.0.1", port)) as both:
-        yield both
+async def over_socket() -> AsyncIterator[tuple[Channel, Channel]]:
+    """Ends over a socket, framed as on stdio."""
+    yield socket_pair()
 
 
 Binding = Callable[[], AbstractAsyncContextManager[tuple[Channel, Channel]]]
-bindings = pytest.mark.parametrize("binding", [over_queues, in_memory, over_tcp])
+bindings = pytest.mark.parametrize("binding", [over_queues, in_memory, over_socket])
 
 
 @asynccontextmanager
@@ -271,20 +268,6 @@ async def test_a_request_from_a_server_is_neither_served_nor_answered(
         await server.say(message)
         await anyio.wait_all_tasks_blocked()
     assert (server.heard, called) == ([], [])
-
-
-@pytest.mark.requirement("custom-transport.directions")
-@modern
-@pytest.mark.parametrize(
-    "answer", [{"result": {}}, {"error": {"code": 1, "message": "no"}}, {"result": 1}], ids=repr
-)
-def test_an_answer_from_a_client_is_not_taken_for_one(revision: str, answer: Any) -> None:
-    server = ServerEnd(revision)
-    server.ask("tools/list", id=1)
-    server.events.clear()
-    assert server.say({"jsonrpc": "2.0", "id": 1, **answer}) == []
-    assert [type(event) for event in server.events] == [Ignored]
-    assert tuple(server.connection.state.inbound) == (1,)
 
 
 @pytest.mark.requirement("custom-transport.directions", "stdio.server-sends-no-requests")
