@@ -1,8 +1,4 @@
-"""Messages of every kind through a proxy between two revisions, and the places that they lose.
-
-The values are random ones of the published schemas. The server behind the proxy and its client are
-plain JSON on channels in memory; nothing here reads a type of the package, or the proxy's log.
-"""
+"""Messages of every kind through a proxy between two revisions, and the places that they lose."""
 
 from __future__ import annotations
 
@@ -88,13 +84,7 @@ def table(old: str, new: str) -> bridge.Bridge:
 
 @dataclass
 class Passage:
-    """The messages of one revision that were sent to a peer of another one.
-
-    Attributes:
-        count: The number of messages.
-        lost: The ids of the rows of all losses, each with one example.
-        refused: Messages that came back as an error of the proxy, each with one text.
-    """
+    """The messages of one revision that were sent to a peer of another one."""
 
     count: int = 0
     lost: dict[str, str] = field(default_factory=dict[str, str])
@@ -171,13 +161,7 @@ def differences(before: Json, after: Json, place: str) -> Iterator[str]:
 
 @dataclass
 class Script:
-    """The behaviour of the server behind the proxy in the next request.
-
-    Attributes:
-        outcome: Its result or its error, by the member of the response.
-        question: A request to the client, before the response.
-        notifications: Notifications before the response.
-    """
+    """The behaviour of the server behind the proxy in the next request."""
 
     outcome: Wire
     question: Wire | None = None
@@ -185,15 +169,7 @@ class Script:
 
 
 class Far(RawServer):
-    """The server behind the proxy.
-
-    Attributes:
-        script: Its behaviour in the next request.
-        params: The params of the last request.
-        reply: The client's response to the last question.
-        heard: The notifications of the client.
-        following: Set when the client follows a resource.
-    """
+    """The server behind the proxy."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(SERVER)
@@ -265,17 +241,7 @@ class Far(RawServer):
 
 
 class Traffic:
-    """Random messages between a client of one revision and a server of another one.
-
-    Args:
-        near: The revision of the client.
-        far: The revision of the server behind the proxy.
-        seed: The seed of the values.
-
-    Attributes:
-        forth: What the client sends.
-        back: What the server sends.
-    """
+    """Random messages between a client of one revision and a server of another one."""
 
     def __init__(self, near: str, far: str, seed: int = 0) -> None:
         self.near, self.far = near, far

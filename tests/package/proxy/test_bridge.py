@@ -1,8 +1,4 @@
-"""A proxy loses between two revisions what `mcpgen diff A B --bridge` says, and nothing else.
-
-Random messages of the published schemas pass a proxy in both directions for all ordered pairs of
-revisions. `MCP_BRIDGE_MESSAGES=2000` sends so many for each pair.
-"""
+"""A proxy loses between two revisions what `mcpgen diff A B --bridge` says, and nothing else."""
 
 from __future__ import annotations
 

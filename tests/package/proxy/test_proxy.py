@@ -55,12 +55,7 @@ class Person(ClientHandlers):
 
 
 def shop(runs: list[str] | None = None, **settings: Any) -> Server:
-    """A server.
-
-    Args:
-        runs: Gets a line for each run of `book`.
-        settings: Further settings.
-    """
+    """A server."""
     server = Server("shop", instructions="Order first.", **settings)
 
     @server.tool(title="Order", meta={"com.example/color": "red"})

@@ -67,11 +67,7 @@ async def test_a_failing_server_is_reported_and_the_others_are_served(
 
 
 class Late:
-    """A shop that refuses its first clients.
-
-    Args:
-        refusals: How many.
-    """
+    """A shop that refuses its first clients."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals

@@ -72,16 +72,7 @@ _DONE = {"content": [], "resultType": "complete"}
 
 
 class Asking(RawServer):
-    """A server that asks one question when a tool is called, and keeps the answer.
-
-    Args:
-        method: The request that asks.
-        params: Its params.
-        rounds: How often a revision with requests inside results asks; the state counts.
-
-    Attributes:
-        reply: The client's response: its result, or its error under `error`.
-    """
+    """A server that asks one question when a tool is called, and keeps the answer."""
 
     def __init__(self, method: str, params: Mapping[str, Any], rounds: int = 1) -> None:
         super().__init__({"tools": {}})

@@ -60,15 +60,7 @@ def result_of(method: str, revision: str) -> bytes:
 
 
 class Scripted(RawServer):
-    """A server that answers with the JSON that it was given.
-
-    Args:
-        outcome: `result` or `error`, and its JSON.
-        before: Notifications before the answer, without envelope; `%s` is the progress token.
-
-    Attributes:
-        params: The params of the last request.
-    """
+    """A server that answers with the JSON that it was given."""
 
     def __init__(self, kind: str, outcome: bytes, *before: bytes) -> None:
         super().__init__()

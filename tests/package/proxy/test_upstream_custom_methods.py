@@ -63,14 +63,7 @@ async def test_custom_methods_do_not_pass_a_mounted_proxy() -> None:
 
 
 class Raw(RawServer):
-    """A server that asks `com.example/who` of its client when it is asked `com.example/hello`.
-
-    It logs the params of `com.example/log`.
-
-    Attributes:
-        heard: The other custom notifications that it got.
-        has_heard: Set when there is one.
-    """
+    """A server that asks `com.example/who` of its client when it is asked `com.example/hello`."""
 
     def __init__(self) -> None:
         super().__init__({"logging": {}})

@@ -1,7 +1,4 @@
-"""Values that have no place in the other revision of a proxy, one by one.
-
-`test_bridge.py` finds such values by random messages; here each case can be read.
-"""
+"""Values that have no place in the other revision of a proxy, one by one."""
 
 from __future__ import annotations
 

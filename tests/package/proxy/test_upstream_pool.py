@@ -47,14 +47,7 @@ class Heard:
 
 
 class Counted:
-    """A server that numbers its sessions, from 1 on, and can end them.
-
-    Attributes:
-        opened: How many there were.
-        open: The numbers of those that are open.
-        server: The server.
-        methods: The methods of the messages that it got, over all sessions.
-    """
+    """A server that numbers its sessions, from 1 on, and can end them."""
 
     def __init__(self) -> None:
         self.methods: list[str] = []

@@ -1,7 +1,4 @@
-"""Transports of one's own: anything with `receive`, `send` and `close` carries the same protocol.
-
-Source: basic/transports (custom transports).
-"""
+"""Transports of one's own: anything with `receive`, `send` and `close` carries the same protocol."""
 
 from __future__ import annotations
 
@@ -39,11 +36,7 @@ modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 class Queues(Channel):
-    """A transport as a user would write one: two streams of objects, one for each direction.
-
-    Attributes:
-        sent: Each message sent, by its method or as answer, with the request it belongs to.
-    """
+    """A transport as a user would write one: two streams of objects, one for each direction."""
 
     def __init__(self, sending: Any, receiving: Any) -> None:
         self._sending = sending

@@ -1,7 +1,4 @@
-"""Whole servers in processes of their own, and what passes through the pipes.
-
-Source: basic/transports (stdio); 2026-07-28: basic/transports/stdio.
-"""
+"""Whole servers in processes of their own, and what passes through the pipes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Answers that nobody can read, or match with a request: no call waits for ever.
-
-Where the id can be read, that request fails at once with what was wrong. Where it can't, the open
-requests fail after a while, unless they are answered before.
-"""
+"""Answers that nobody can read, or match with a request: no call waits for ever."""
 
 from __future__ import annotations
 

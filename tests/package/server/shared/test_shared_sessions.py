@@ -56,11 +56,7 @@ def text_of(reply: Any) -> str:
 
 
 class Refusing(MemorySessionStore):
-    """A store that takes no change while it refuses.
-
-    Attributes:
-        refuses: Whether it does.
-    """
+    """A store that takes no change while it refuses."""
 
     refuses = False
 
@@ -357,12 +353,7 @@ async def test_values_of_a_session_are_those_of_each_worker(revision: str, engin
 
 
 class Stale(MemorySessionStore):
-    """A store whose replies that there is no record are late.
-
-    Attributes:
-        late: Ends their delay.
-        look: Called before a record is stored; it waits for a reply.
-    """
+    """A store whose replies that there is no record are late."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         super().__init__()

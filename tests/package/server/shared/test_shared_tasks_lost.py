@@ -19,11 +19,7 @@ TOKENS = StaticTokens({"alice-1": Principal("alice", scopes=["write"], claims={"
 
 
 class Repeated(Work):
-    """A server with tools whose lost calls run again.
-
-    Attributes:
-        runs: What the function has seen of its client, for each run here.
-    """
+    """A server with tools whose lost calls run again."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -31,17 +31,7 @@ def anyio_backend() -> Any:
 
 
 class Engine(MemoryBus):
-    """An engine whose changes are read from a script of answers, which ends with silence.
-
-    Attributes:
-        answers: What reads return; `None` for a failure.
-        reads: The time of each read, the cursor, and whether the worker counted as reading.
-        ended: Set when the script has ended.
-        refusals: How many messages are refused before the first is published.
-        refused: When messages were refused.
-        published: The messages that were published.
-        two_published: Set after the second of them.
-    """
+    """An engine whose changes are read from a script of answers, which ends with silence."""
 
     def __init__(self, *answers: Changes | None) -> None:
         super().__init__()
@@ -75,13 +65,7 @@ class Engine(MemoryBus):
 
 
 class Sessions:
-    """The sessions of a worker.
-
-    Attributes:
-        reloads: How often all were reloaded.
-        letters: The letters about them.
-        failures: What handling the next letters raises.
-    """
+    """The sessions of a worker."""
 
     def __init__(self, *failures: Exception) -> None:
         self.reloads = 0

@@ -1,10 +1,4 @@
-"""Workers that share a state under many schedules, on a virtual clock.
-
-A schedule decides how long each operation on the state takes, which of them fail, when workers are
-paused and for how long, when clients leave, and which worker each request reaches. A worker that is
-paused for more than its lease counts as dead, wakes, and goes on. So all that a worker does after
-it was taken for dead is part of a schedule.
-"""
+"""Workers that share a state under many schedules, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -49,14 +43,7 @@ FOUND_SECONDS = 1.0 + 3 * max(DELAYS)
 
 
 class Worker:
-    """One of the workers: how slow it is, and whether it is paused.
-
-    Args:
-        random: Decides how long operations take.
-
-    Attributes:
-        longest: Seconds of its longest pause; after more than one it may count as dead.
-    """
+    """One of the workers: how slow it is, and whether it is paused."""
 
     def __init__(self, random: Random) -> None:
         self.longest = 0.0
@@ -80,13 +67,7 @@ class Worker:
 
 
 class Slow:
-    """A part of a state as one worker reaches it: each operation is slow, there and back.
-
-    Args:
-        part: The part.
-        worker: The worker.
-        fails: Whether an operation fails, before it is done or after.
-    """
+    """A part of a state as one worker reaches it: each operation is slow, there and back."""
 
     def __init__(self, part: Any, worker: Any, fails: Callable[[], bool]) -> None:
         self._part = part
@@ -112,13 +93,7 @@ class Slow:
 
 
 class Recorded(MemoryTaskStore):
-    """A store of tasks that records all versions.
-
-    Attributes:
-        written: The versions, in the order in which they were stored.
-        renewed: The fences of records whose lease was renewed, each with that of the stored one.
-        lost: Seconds from the end of a lease to the claim of its task.
-    """
+    """A store of tasks that records all versions."""
 
     def __init__(self) -> None:
         super().__init__(clock=anyio.current_time)
@@ -154,11 +129,7 @@ class Recorded(MemoryTaskStore):
 
 
 class World:
-    """Three workers, and clients of one session, by a schedule.
-
-    Args:
-        seed: The schedule.
-    """
+    """Three workers, and clients of one session, by a schedule."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -370,11 +341,7 @@ class World:
 
 
 def paused_app(app: Any, worker: Any) -> Any:
-    """An application whose writes wait while its worker is paused.
-
-    It may give up a write, as to a client that does not read. Its connection then breaks, as
-    servers have it.
-    """
+    """An application whose writes wait while its worker is paused."""
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
         is_given_up = False

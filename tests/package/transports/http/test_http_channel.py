@@ -363,11 +363,7 @@ async def test_giving_up_a_call_closes_its_connection_and_says_nothing(
 
 
 class Roots(ClientHandlers):
-    """Says where its roots are.
-
-    Attributes:
-        asked: How often.
-    """
+    """Says where its roots are."""
 
     asked = 0
 

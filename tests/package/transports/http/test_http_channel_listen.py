@@ -1,8 +1,4 @@
-"""Listening over HTTP: by the stream of a POST, or by that of a session; and whether it lives.
-
-Source: basic/patterns/subscriptions, basic/transports/streamable-http (2026-07-28);
-basic/utilities/ping (to 2025-11-25).
-"""
+"""Listening over HTTP: by the stream of a POST, or by that of a session; and whether it lives."""
 
 from __future__ import annotations
 
@@ -57,12 +53,7 @@ scripted = partial(http_script.connect_scripted, timeouts=SOON)
 
 
 class Listened(Script):
-    """A server that holds streams open: one of each session, and those of subscriptions.
-
-    Attributes:
-        streams: The streams, with the request for each.
-        until_cut: Set for the streams of `break_later` to break.
-    """
+    """A server that holds streams open: one of each session, and those of subscriptions."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(revision, "s" if revision in SESSIONS else None)

@@ -1,7 +1,4 @@
-"""Servers and proxies that refuse for a while: what is sent again, when, and what fails how.
-
-All runs are on a virtual clock, against servers in memory.
-"""
+"""Servers and proxies that refuse for a while: what is sent again, when, and what fails how."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The header fields by which a client over HTTP repeats what its requests are about.
-
-Source: basic/transports/streamable-http#custom-headers-from-tool-parameters (2026-07-28).
-"""
+"""The header fields by which a client over HTTP repeats what its requests are about."""
 
 from __future__ import annotations
 

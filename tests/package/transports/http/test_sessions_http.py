@@ -1,7 +1,4 @@
-"""Sessions over Streamable HTTP: their id, the version header, losing, restoring, ending them.
-
-Source: basic/transports (session management), server/resources#subscriptions.
-"""
+"""Sessions over Streamable HTTP: their id, the version header, losing, restoring, ending them."""
 
 from __future__ import annotations
 

@@ -35,11 +35,7 @@ Answer: TypeAlias = bytes | int | Exception | StreamResponse | tuple[str, bytes]
 
 
 class Connections(Script):
-    """Answers a call and the GETs of its stream, or those of the standalone stream, in turn.
-
-    An answer has events, a status, another content type and its body, or an error of the library;
-    the last one is repeated.
-    """
+    """Answers a call and the GETs of its stream, or those of the standalone stream, in turn."""
 
     def __init__(self, revision: str, *answers: Answer, standalone: bool = False) -> None:
         super().__init__(revision)
