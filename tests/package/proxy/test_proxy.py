@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import asgi
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import ALL, HANDSHAKE
 from mcpgen_runtime import (
     Audio,
     ClientHandlers,
@@ -152,29 +152,6 @@ async def test_a_class_of_its_own_sees_the_requests_of_a_proxy() -> None:
     async with connected(Counting.proxy(shop())) as pair:
         assert text_of(await pair.client.call_tool("order", {"item": "fig"}))
     assert Counting.methods == ["tools/call"]
-
-
-@across
-async def test_progress_logs_and_metadata_pass(near: str, far: str) -> None:
-    proxy = Server.proxy(shop(), revision=far)
-    reports: list[tuple[float, float | None, str | None]] = []
-
-    def report(progress: float, total: float | None, message: str | None) -> None:
-        reports.append((progress, total, message))
-
-    async with connected(proxy, revision=near) as pair:
-        client: Any = pair.client
-        if near in PER_REQUEST:
-            client.ask_for_logs("info")
-        else:
-            await client.set_level("info")
-        result = await client.call_tool(
-            "order", {"item": "pear"}, on_progress=report, meta={"com.example/trace": "t1"}
-        )
-        assert "t1" in text_of(result)
-        assert reports == [(1, 2, "half")]
-        logs = [m for m in pair.received if m.get("method") == "notifications/message"]
-        assert [m["params"]["data"] for m in logs] == ["ordering"]
 
 
 @across

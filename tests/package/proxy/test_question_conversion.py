@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kit.live import RawServer
 from kit.wire import ALL, HANDSHAKE, speaking_to
 from mcpgen_runtime import REVISIONS, Server
 from mcpgen_runtime.facts import Method
 from mcpgen_runtime.server.toolkit.foreign_results import lost_members
+from package.proxy.bridge_traffic import CLIENT, Far, Script, ask_tool, empty_result
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
 
@@ -26,19 +26,10 @@ AS_ENUM = {
     "enum": ["r", "g"],
     "enumNames": ["Red", "Green"],
 }
-SEVERAL = {"type": "array", "items": {"anyOf": CHOICES}, "minItems": 1, "default": ["g"]}
-FILLED = {"type": "integer", "minimum": 1, "default": 3, "x-own": []}
 CONTENT = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
 AS_LINE = {"type": "text", "text": "[audio: audio/wav, 3 bytes]"}
-TOOL = {"name": "add", "inputSchema": {"type": "object"}}
 REPLY = {"role": "assistant", "model": "m", "content": CONTENT[0], "x-own": 1.0}
-
-EVERYTHING: Mapping[str, Any] = {
-    "elicitation": {"form": {}, "url": {}},
-    "sampling": {"tools": {}, "context": {}},
-    "roots": {},
-}
 
 
 def form(**properties: Any) -> dict[str, Any]:
@@ -68,76 +59,15 @@ def pairs(method: str, first: str, first_near: str = ALL[0]) -> list[Any]:
     ]
 
 
-_DONE = {"content": [], "resultType": "complete"}
-
-
-class Asking(RawServer):
-    """A server that asks one question when a tool is called, and keeps the answer."""
-
-    def __init__(self, method: str, params: Mapping[str, Any], rounds: int = 1) -> None:
-        super().__init__({"tools": {}})
-        self._question = {"method": method, "params": params}
-        self._rounds = rounds
-        self._call: Any = None
-        self.reply: Any = None
-
-    async def take(self, message: dict[str, Any]) -> None:
-        answer: dict[str, Any] = {"id": message.get("id"), "result": dict(_DONE)}
-        match message:
-            case {"id": "q"}:
-                self.reply = message.get("result", message)
-                answer["id"] = self._call
-            case {"method": "tools/call", "params": {"_meta": {**meta}} as params} if (
-                "io.modelcontextprotocol/protocolVersion" in meta
-            ):
-                count = int(params.get("requestState", "0"))
-                if "inputResponses" in params:
-                    self.reply = params["inputResponses"]["q"]
-                if count < self._rounds:
-                    asked = {"inputRequests": {"q": self._question}}
-                    state = {"resultType": "input_required", "requestState": str(count + 1)}
-                    answer["result"] = {**asked, **state}
-            case {"method": "tools/call", "id": identifier}:
-                self._call = identifier
-                answer = {"id": "q", **self._question}
-            case {"id": identifier}:
-                answer = {"id": identifier, "error": {"code": -32601, "message": "no"}}
-            case _:
-                return
-        await self.send(answer)
-
-
 async def ask(
-    method: str,
-    params: Mapping[str, Any],
-    reply: Mapping[str, Any],
-    near: str,
-    far: str,
-    rounds: int = 1,
+    method: str, params: Mapping[str, Any], reply: Mapping[str, Any], near: str, far: str
 ) -> tuple[Any, Any, Any]:
     """The params that the client got, the answer that the server got, and the final response."""
-    server, got = Asking(method, params, rounds), None
-    proxy = Server.proxy(server, revision=far)
-    async with speaking_to(proxy, near, EVERYTHING) as client:
-        call: dict[str, Any] = {"name": "t", "arguments": {}}
-        if near not in HANDSHAKE:
-            response = await client.ask("tools/call", call, id=7, capabilities=EVERYTHING)
-            result = response.get("result", {})
-            if result.get("resultType") == "input_required":
-                [(key, question)] = result["inputRequests"].items()
-                got = question.get("params", {})
-                call |= {"inputResponses": {key: reply}}
-                if "requestState" in result:
-                    call["requestState"] = result["requestState"]
-                response = await client.ask("tools/call", call, id=8, capabilities=EVERYTHING)
-            return got, server.reply, response
-        call_message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}
-        await client.send(call_message)
-        while (message := await client.receive()).get("id") != 7 or "method" in message:
-            if "method" in message:
-                got = message.get("params", {})
-                await client.send({"jsonrpc": "2.0", "id": message["id"], "result": reply})
-        return got, server.reply, message
+    server = Far(far)
+    server.script = Script({"result": empty_result(far)}, {"method": method, "params": params})
+    async with speaking_to(Server.proxy(server, revision=far), near, CLIENT) as client:
+        got, response = await ask_tool(client, dict(reply))
+    return got, server.reply, response
 
 
 ACCEPTED = {"action": "accept", "content": {"x": "r"}, "x-own": {}}
@@ -191,11 +121,26 @@ async def test_a_reply_of_several_blocks_suits_every_server(near: str, far: str)
     assert reply == (several if far >= "2025-11-25" else joined)
 
 
+class Asking(Far):
+    """A server that asks so many times; the state of a request counts."""
+
+    rounds = 0
+
+    def _answer(self, identifier: Any) -> dict[str, Any]:
+        count = int(self.params.get("requestState", "0"))
+        if count == self.rounds:
+            return {"id": identifier, "result": empty_result(ALL[-1])}
+        asked = {"inputRequests": {"q": {"method": ROOTS}}, "requestState": str(count + 1)}
+        return {"id": identifier, "result": {"resultType": "input_required", **asked}}
+
+
 @pytest.mark.parametrize("far", [each for each in ALL if each not in HANDSHAKE])
 @pytest.mark.parametrize("rounds", [0, 15, 16])
 async def test_a_server_asks_only_so_often_in_one_call(far: str, rounds: int) -> None:
-    _, reply, response = await ask(ROOTS, {}, {"roots": []}, HANDSHAKE[-1], far, rounds)
-    assert reply == (None if rounds == 0 else {"roots": []})
+    server = Asking(far)
+    server.rounds = rounds
+    async with speaking_to(Server.proxy(server, revision=far), HANDSHAKE[-1], CLIENT) as client:
+        _, response = await ask_tool(client, {"roots": []})
     if rounds < 16:
         assert response["result"]["content"] == []
     else:

@@ -1,4 +1,4 @@
-"""Transports of one's own: anything with `receive`, `send` and `close` carries the same protocol."""
+"""Transports of one's own: what has `receive`, `send` and `close` carries the same protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from kit.live import App, FakeServer, text_of
 from kit.samples import PARAMS, RESULTS
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, facts
+from kit.wire import ALL, PER_REQUEST, ClientEnd, facts
 from mcpgen_runtime import (
     Channel,
     ClientHandlers,
@@ -216,26 +216,6 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
     assert told[3][0] == "notifications/tools/list_changed"
     assert (told[3][1] is None) is (facts(revision).behaviour.listen is None)
     assert {about for _, about in near.sent} == {None}
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_server_requests_during_a_call_relate_to_that_call(revision: str) -> None:
-    async def ask(ctx: RequestContext) -> Any:
-        await ctx.request("roots/list")
-        return RESULTS["tools/call"]
-
-    class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
-            return {"roots": []}
-
-    near, far = queue_pair()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(App(ask).serve, far)
-        async with connect(near, revision=revision, handlers=Roots()) as client:
-            await client.call_tool("any")
-    (asked,) = [about for method, about in far.sent if method == "roots/list"]
-    assert far.sent[-1] == ("answer", asked)
-    assert near.sent[-1][1] is not None
 
 
 @pytest.mark.requirement("custom-transport.directions", "stdio.client-sends-no-responses")

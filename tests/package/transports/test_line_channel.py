@@ -190,18 +190,6 @@ async def test_closing_wakes_the_tasks_that_wait(channels: Both) -> None:
         await a.close()
 
 
-async def test_a_message_with_a_newline_is_refused_without_harm(
-    ends: Ends,
-) -> None:
-    a, b = pair(ends)
-    with pytest.raises(LocalProtocolError):
-        await a.send(OutgoingMessage(b"{\n}"))
-    await a.send(OutgoingMessage(b"{}"))
-    assert await b.receive() == b"{}"
-    await a.close()
-    await b.close()
-
-
 async def test_a_begun_message_is_finished_after_its_task_is_cancelled(ends: Ends) -> None:
     a, b = pair(ends)
     async with anyio.create_task_group() as tasks:
@@ -268,18 +256,6 @@ async def test_a_read_that_is_cancelled_loses_nothing(ends: Ends) -> None:
     os.close(write_end)
     assert await source.read() == b""
     await source.close()
-
-
-async def test_bytes_that_come_while_nobody_reads_stay_in_the_pipe(ends: Ends) -> None:
-    a, b = pair(ends)
-    await a.send(OutgoingMessage(b"1"))
-    assert await b.receive() == b"1"
-    await a.send(OutgoingMessage(b"2"))
-    await wait_all_tasks_blocked()
-    await a.send(OutgoingMessage(b"3"))
-    assert [await b.receive(), await b.receive()] == [b"2", b"3"]
-    await a.close()
-    await b.close()
 
 
 @pytest.mark.skipif(not hasattr(socket, "SOCK_SEQPACKET"), reason="needs sockets with records")

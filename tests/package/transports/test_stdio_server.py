@@ -188,21 +188,6 @@ def test_sockets_serve_as_streams_even_shared_with_stderr(backend: str) -> None:
     assert got == b"1\n" + b"x" * 900_000 + b"\n"
 
 
-def test_the_open_files_of_others_stay_blocking(backend: str) -> None:
-    read_end, write_end = os.pipe()
-    with subprocess.Popen(
-        argv(backend), stdin=subprocess.PIPE, stdout=write_end, env=environment()
-    ) as server:
-        assert server.stdin is not None
-        server.stdin.write(b"1\n")
-        server.stdin.flush()
-        assert os.read(read_end, 10) == b"1\n"
-        assert os.get_blocking(write_end)
-        server.stdin.close()
-    os.close(read_end)
-    os.close(write_end)
-
-
 def test_a_person_at_a_terminal_can_speak_to_a_server(backend: str) -> None:
     ours, theirs = pty.openpty()
     server = subprocess.Popen(

@@ -36,8 +36,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.protocol.jsonrpc import (
     BROKEN_BYTES,
     InvalidMessage,
-    Notification,
-    Request,
     parse,
 )
 from mcpgen_runtime.runtime.peer import UNMATCHED_SECONDS
@@ -138,16 +136,6 @@ def test_no_id_is_looked_for_in_a_long_message_that_is_no_json(more: int) -> Non
     message = parse(head + b"x" * (BROKEN_BYTES - len(head + tail) + more) + tail)
     assert isinstance(message, InvalidMessage)
     assert (message.id, message.response) == (None if more else 7, True)
-
-
-def test_null_and_a_byte_order_mark_are_no_part_of_a_message() -> None:
-    assert parse('\ufeff{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode()) == Request(
-        1, "ping", None
-    )
-    assert parse(b'\xef\xbb\xbf{"jsonrpc":"2.0","method":"m"}') == Notification("m", None)
-    assert isinstance(
-        parse(b'\xef\xbb\xbf\xef\xbb\xbf{"jsonrpc":"2.0","method":"m"}'), InvalidMessage
-    )
 
 
 async def call(server: FakeServer, answer: str, timeout: float | None = None) -> Any:

@@ -18,8 +18,6 @@ from cryptography.x509.oid import NameOID
 
 from kit.engine import Engine
 from kit.wire import SESSIONS
-from mcpgen_runtime import SharedStateError
-from mcpgen_runtime.server.shared.state import state_of
 from package.server.shared.shared_servers import run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -89,19 +87,3 @@ async def test_workers_share_an_engine_behind_tls(engine: Engine, tmp_path: Path
             workers.use_session()
             for http in workers.each:
                 assert (await http.ask(SESSIONS[-1], "ping")).status == 200
-
-
-@pytest.mark.parametrize(
-    ("address", "is_trusted"), [("127.0.0.1", False), ("127.0.0.2", True)], ids=["unknown", "other"]
-)
-async def test_a_certificate_that_does_not_fit_is_refused(
-    address: str, is_trusted: bool, engine: Engine, tmp_path: Path
-) -> None:
-    certificate = make_certificate(tmp_path, address)
-    async with behind_tls(engine, certificate) as port:
-        trust = f"?ssl_ca_certs={certificate}" if is_trusted else ""
-        state = state_of("tester", f"rediss://127.0.0.1:{port}/0{trust}")
-        async with state.opened():
-            with pytest.raises(SharedStateError):
-                await state.bus.publish(b"secret")
-    assert engine.ask("KEYS", "*").startswith("*0")

@@ -58,7 +58,7 @@ async def test_any_worker_serves_a_task(engine: Engine) -> None:
 
 @pytest.mark.requirement("tasks.cancel-terminal-rejected", revisions=(REVISION,))
 @pytest.mark.parametrize("number", range(3))
-async def test_any_worker_cancels_a_task(number: int, engine: Engine, quick: None) -> None:
+async def test_any_worker_cancels_a_task(number: int, engine: Engine) -> None:
     async with connect_random_workers(engine.url) as (client, workers):
         task_id = (await client.start("waits"))["taskId"]
         params = {"taskId": task_id}

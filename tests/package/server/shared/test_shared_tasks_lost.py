@@ -9,13 +9,28 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.requestor import ACCEPTED, REVISION, Name, Work, connect_requestor
-from mcpgen_runtime import Context, Principal, StaticTokens
+from kit.requestor import REVISION, Name, Work, connect_requestor
+from kit.simulation import on_virtual_clock
+from mcpgen_runtime import (
+    Context,
+    MemoryBus,
+    MemorySessionStore,
+    MemoryTaskStore,
+    Principal,
+    SharedState,
+    StaticTokens,
+)
 from package.server.shared.shared_servers import Workers, ended_task, eventually, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 TOKENS = StaticTokens({"alice-1": Principal("alice", scopes=["write"], claims={"team": ["red"]})})
+
+
+def in_memory() -> SharedState:
+    """A state whose leases run out on the clock of the event loop."""
+    tasks = MemoryTaskStore(clock=anyio.current_time)
+    return SharedState(MemoryBus(), MemorySessionStore(), tasks=tasks)
 
 
 class Repeated(Work):
@@ -68,8 +83,9 @@ def started_at(workers: Workers) -> list[Any]:
     return [work for work in workers.servers if work.runs]
 
 
-async def test_a_lost_task_runs_again_unasked(shared: Any, quick: None) -> None:
-    async with run_workers(shared, Repeated, auth=TOKENS) as workers:
+@on_virtual_clock
+async def test_a_lost_task_runs_again_unasked() -> None:
+    async with run_workers(in_memory(), Repeated, auth=TOKENS) as workers:
         workers.any.fields["authorization"] = "Bearer alice-1"
         async with connect_requestor(workers.any) as client:
             call = {"name": "repeats", "arguments": {"name": "Ada"}, "task": {}}
@@ -101,24 +117,9 @@ def is_report(message: Mapping[str, Any], worker: str) -> bool:
     return text == f"by {worker}"
 
 
-async def test_a_lost_task_asks_its_client_again(shared: Any, quick: None) -> None:
-    async with (
-        run_workers(shared, Repeated) as workers,
-        connect_requestor(workers.any) as c,
-    ):
-        task_id = (await c.start("asks_again"))["taskId"]
-        await c.until(lambda each: "input_required" in str(each))
-        await stop_worker(workers)
-        await eventually(
-            lambda: sum(task_id in work.tasks._running for work in workers.servers) > 1
-        )
-        waiting = await c.begin("tasks/result", {"taskId": task_id})
-        await c.answer(await c.called("elicitation/create"), ACCEPTED)
-        assert (await c.response(waiting))["result"]["content"][0]["text"] == "Ada"
-
-
-async def test_a_lost_task_runs_without_its_session(shared: Any, quick: None) -> None:
-    async with run_workers(shared, Repeated) as workers:
+@on_virtual_clock
+async def test_a_lost_task_runs_without_its_session() -> None:
+    async with run_workers(in_memory(), Repeated) as workers:
         await workers.any.initialize(REVISION)
         call = {"name": "repeats", "arguments": {"name": "Ada"}, "task": {}}
         created = await workers.any.ask(REVISION, "tools/call", call)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import anyio
 import anyio.lowlevel
 import pytest
@@ -13,7 +11,6 @@ from kit.guarded import Guarded, protected_settings
 from kit.issuer import proof_key, proof_of, token_of
 from kit.wire import ALL, SESSIONS, initialize, request
 from mcpgen_runtime import DpopValidation, MemoryUsedIds, SharedState, UsedIds
-from mcpgen_runtime.server.asgi import used_ids
 from package.server.shared.shared_servers import eventually, in_engine, run_workers
 from requirements import EVERY_REVISION
 
@@ -115,20 +112,3 @@ async def test_memory_forgets_the_oldest_ids() -> None:
     assert [await store.use(each, 60.0) for each in (b"1", b"2", b"3")] == [True] * 3
     assert [await store.is_used(each) for each in (b"1", b"2", b"3")] == [False, True, True]
     assert [await store.use(each, 60.0) for each in (b"2", b"3", b"2")] == [False] * 3
-
-
-async def test_a_used_id_is_kept_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    # The store has no clock argument.
-    monkeypatch.setattr(used_ids, "time", SimpleNamespace(time=lambda: now))
-    store = MemoryUsedIds(2)
-    assert [await store.use(b"a", 10.0) for _ in range(2)] == [True, False]
-    now = 110.0
-    assert await store.use(b"b", 50.0)
-    assert [await store.is_used(each) for each in (b"a", b"b", b"c")] == [True, True, False]
-    now = 110.1
-    assert not await store.is_used(b"a")
-    assert await store.use(b"a", 50.0)  # no other has to go for it
-    assert [await store.is_used(each) for each in (b"a", b"b")] == [True, True]
-    assert await store.use(b"c", 50.0)
-    assert [await store.is_used(each) for each in (b"a", b"b", b"c")] == [True, False, True]

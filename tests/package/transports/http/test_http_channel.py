@@ -200,62 +200,6 @@ async def test_an_array_is_no_answer_where_there_are_no_batches(revision: str) -
             await client.call_tool("echo", {})
 
 
-@pytest.mark.parametrize("revision", SESSIONS)
-async def test_requests_of_a_server_on_a_stream_are_answered_by_a_post(revision: str) -> None:
-    class Handlers(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": [{"uri": "file:///here"}]}
-
-    answered = anyio.Event()
-
-    async def call(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event({"jsonrpc": "2.0", "id": "s1", "method": "roots/list"})
-        await answered.wait()
-        await reply.event(result(asked))
-        await reply.end()
-
-    async def response(asked: Asked, reply: Reply) -> None:
-        await reply.whole(202)
-        answered.set()
-
-    script = Script(revision, session="abc")
-    script.on = {"tools/call": call, "response": response}
-    async with connect_scripted(script, handlers=Handlers()) as (client, server):
-        await client.call_tool("echo", {})
-    (post,) = server.of("response")
-    assert post.message["id"] == "s1"
-    assert post.message["result"]["roots"] == [{"uri": "file:///here"}]
-    assert post.fields["mcp-session-id"] == "abc"
-
-
-@pytest.mark.requirement("http.multiple-streams")
-async def test_calls_are_under_way_at_the_same_time(revision: str) -> None:
-    waiting: list[Asked] = []
-    all_there = anyio.Event()
-
-    async def call(asked: Asked, reply: Reply) -> None:
-        waiting.append(asked)
-        if len(waiting) == 20:
-            all_there.set()
-        await reply.stream()
-        await all_there.wait()
-        await reply.event(result(asked, content=[{"type": "text", "text": str(asked.id)}]))
-        await reply.end()
-
-    script = Script(revision)
-    script.on["tools/call"] = call
-    texts: set[str] = set()
-    async with connect_scripted(script) as (client, _), anyio.create_task_group() as tasks:
-
-        async def one() -> None:
-            texts.add((await client.call_tool("echo", {})).content[0].text)
-
-        for _ in range(20):
-            tasks.start_soon(one)
-    assert len(texts) == 20
-
-
 async def cut(asked: Asked, reply: Reply) -> None:
     """Break a stream off before the answer."""
     await reply.stream()
@@ -392,63 +336,11 @@ async def test_requests_of_a_server_on_a_stream_are_not_answered(revision: str) 
 
 
 RELATED = {"io.modelcontextprotocol/related-task": {"taskId": "t1"}}
-QUESTION = {
-    "jsonrpc": "2.0",
-    "id": "q",
-    "method": "elicitation/create",
-    "params": {
-        "message": "Which city?",
-        "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
-        "_meta": RELATED,
-    },
-}
-WORKING = {
-    "taskId": "t1",
-    "status": "working",
-    "createdAt": "2025-11-25T00:00:00Z",
-    "lastUpdatedAt": "2025-11-25T00:00:00Z",
-    "ttl": 60000,
-}
-
-
-class Asking(Script):
-    """A server that makes a task of a call, and asks for the task on the stream of a request."""
-
-    def __init__(self, revision: str, stream: str) -> None:
-        super().__init__(revision, "abc")
-        self.task = anyio.Event()
-        self.answered = anyio.Event()
-        self.on = {"tools/call": self.make_task, "response": self.take}
-        self.on[stream] = self.get if stream == "GET" else self.ask
-
-    async def _initialize(self, asked: Asked, reply: Reply) -> None:
-        result = initialize_result(self.revision)
-        tasks: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
-        result["capabilities"] = {**result["capabilities"], "tasks": tasks}
-        message = {"jsonrpc": "2.0", "id": asked.id, "result": result}
-        await reply.json(message, 200, **self.session_fields())
-
-    async def make_task(self, asked: Asked, reply: Reply) -> None:
-        await reply.json({"jsonrpc": "2.0", "id": asked.id, "result": {"task": WORKING}})
-        self.task.set()
-
-    async def get(self, asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await self.task.wait()
-        await reply.event(QUESTION)
-        await reply.gone()
-
-    async def ask(self, asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event(QUESTION)
-        await self.answered.wait()
-        completed = {**WORKING, "status": "completed"}
-        await reply.event({"jsonrpc": "2.0", "id": asked.id, "result": completed})
-        await reply.end()
-
-    async def take(self, asked: Asked, reply: Reply) -> None:
-        await reply.whole(202)
-        self.answered.set()
+FORM = {"type": "object", "properties": {"city": {"type": "string"}}}
+PARAMS = {"message": "Which city?", "requestedSchema": FORM, "_meta": RELATED}
+QUESTION = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": PARAMS}
+NOW = "2025-11-25T00:00:00Z"
+TASK = {"taskId": "t1", "createdAt": NOW, "lastUpdatedAt": NOW, "ttl": 60000}
 
 
 @pytest.mark.requirement("http.tasks-any-stream")
@@ -456,15 +348,40 @@ class Asking(Script):
 @pytest.mark.parametrize("stream", ["GET", "tasks/get"])
 async def test_a_question_of_a_task_is_answered_on_any_stream(revision: str, stream: str) -> None:
     questions: list[Any] = []
+    is_made, is_answered = anyio.Event(), anyio.Event()
 
     class User(ClientHandlers):
         async def elicit(self, params: Any, ctx: Any) -> Any:
             questions.append((params.message, dict(ctx.meta)))
             return {"action": "accept", "content": {"city": "Oslo"}}
 
-    async with connect_scripted(Asking(revision, stream), handlers=User()) as (client, server):
-        if stream == "GET":
-            await server.until("GET")
+    async def initialize(asked: Asked, reply: Reply) -> None:
+        tasks = {"tasks": {"requests": {"tools": {"call": {}}}}}
+        opened = initialize_result(revision)
+        opened["capabilities"] = {**opened["capabilities"], **tasks}
+        await reply.json(result(asked, **opened), 200, **script.session_fields())
+
+    async def make_task(asked: Asked, reply: Reply) -> None:
+        made = {"task": {**TASK, "status": "working"}}
+        await reply.json({"jsonrpc": "2.0", "id": asked.id, "result": made})
+        is_made.set()
+
+    async def ask(asked: Asked, reply: Reply) -> None:
+        await reply.stream()
+        await is_made.wait()
+        await reply.event(QUESTION)
+        await is_answered.wait()
+        if stream != "GET":
+            await reply.event(result(asked, **TASK, status="completed"))
+        await reply.end()
+
+    async def take(asked: Asked, reply: Reply) -> None:
+        await reply.whole(202)
+        is_answered.set()
+
+    script = Script(revision, "abc")
+    script.on = {"initialize": initialize, "tools/call": make_task, "response": take, stream: ask}
+    async with connect_scripted(script, handlers=User()) as (client, server):
         call = {"name": "plan", "arguments": {}, "task": {"ttl": 60000}}
         made = await client.request("tools/call", call)
         assert made.task.task_id == "t1"

@@ -127,19 +127,6 @@ async def test_half_an_answer_and_then_silence_ends_with_the_timeout(
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
-@pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_a_body_that_stands_still_is_lost_without_a_timeout(
-    revision: str, library: dict[str, Any]
-) -> None:
-    script = Script(revision)
-    script.once["tools/call"] = [half_a_body]
-    timeouts = Timeouts(silence=0.2, http=PAUSES)
-    async with scripted(script, timeouts=timeouts, **library) as (client, server):
-        with pytest.raises(ResponseLostError, match=r"made no progress for 0\.2 s"):
-            await client.call_tool("echo", {})
-        await server.until_left()
-
-
 @pytest.mark.parametrize("revision", SESSIONS[-1:])
 async def test_a_body_that_comes_slowly_is_not_lost(revision: str) -> None:
     async def slow(asked: Asked, reply: Reply) -> None:
@@ -157,21 +144,30 @@ async def test_a_body_that_comes_slowly_is_not_lost(revision: str) -> None:
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
-@pytest.mark.parametrize("revision", SESSIONS[-1:])
-async def test_a_body_that_drips_without_end_is_lost(revision: str) -> None:
-    async def dripping(asked: Asked, reply: Reply) -> None:
-        await reply.head(200, {"Content-Type": "application/json", "Content-Length": "100000"})
-        for _ in range(100_000):
-            await reply.raw(b" ")
-            with anyio.move_on_after(0.05):
-                await reply.gone()
-                return
+async def dripping(asked: Asked, reply: Reply) -> None:
+    await reply.head(200, {"Content-Type": "application/json", "Content-Length": "100000"})
+    for _ in range(100_000):
+        await reply.raw(b" ")
+        with anyio.move_on_after(0.05):
+            await reply.gone()
+            return
 
+
+@pytest.mark.parametrize("revision", ONE_OF_EACH)
+@pytest.mark.parametrize(
+    ("body", "timeouts", "reason"),
+    [
+        (half_a_body, Timeouts(silence=0.2, http=PAUSES), r"made no progress for 0\.2 s"),
+        (dripping, Timeouts(body=0.3, http=PAUSES), r"the response body took more than 0\.3 s"),
+    ],
+)
+async def test_a_body_that_stands_still_or_drips_is_lost(
+    revision: str, body: Handler, timeouts: Timeouts, reason: str, library: dict[str, Any]
+) -> None:
     script = Script(revision)
-    script.once["tools/call"] = [dripping]
-    timeouts = Timeouts(silence=5, body=0.3, http=PAUSES)
-    async with scripted(script, timeouts=timeouts) as (client, server):
-        with pytest.raises(ResponseLostError, match=r"the response body took more than 0\.3 s"):
+    script.once["tools/call"] = [body]
+    async with scripted(script, timeouts=timeouts, **library) as (client, server):
+        with pytest.raises(ResponseLostError, match=reason):
             await client.call_tool("echo", {})
         await server.until_left()
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from kit import http_script
-from kit.http_script import Script, error, result, says, stay_silent
+from kit.http_script import Script, error, says, stay_silent
 from kit.http_server import Asked, Reply
 from kit.rules import revision_fixture
 from kit.wire import (
@@ -232,31 +232,6 @@ async def test_a_session_stream_that_is_not_reopened_ends_listening(
             async with client.listen(tools=True):
                 pytest.fail("nothing can be heard")
         await client.list_tools()
-
-
-@pytest.mark.slow
-@sessions
-async def test_a_session_without_a_stream_is_listened_to_as_before(revision: str) -> None:
-    async def changes_first(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event({"jsonrpc": "2.0", "method": TOOLS_CHANGED})
-        await reply.event(result(asked))
-        await reply.end()
-
-    async def call() -> None:
-        await server.until("ping", times=2)
-        script.on["tools/list"] = changes_first
-        await client.list_tools()
-
-    script = Script(revision, "s")
-    async with (
-        scripted(script) as (client, server),
-        client.listen(tools=True, idle_seconds=4 * IDLE) as changes,
-        anyio.create_task_group() as tasks,
-    ):
-        tasks.start_soon(call)
-        with anyio.fail_after(10):
-            assert await anext(changes) == ToolsChanged()
 
 
 def sign_of_life(revision: str) -> str:

@@ -245,14 +245,6 @@ async def test_credentials_of_a_url_are_sent_in_a_field(
     assert asked.fields.get("authorization") == field
 
 
-async def test_a_field_that_is_not_ascii_is_refused_without_its_value(
-    opener: OpenLibrary | None,
-) -> None:
-    with pytest.raises(LocalProtocolError) as caught:
-        await fail_to_open(Script(NEWEST), headers={"X-Own": "s\xe9cret"})
-    assert "cret" not in str(caught.value)
-
-
 async def test_the_system_watches_connections_that_are_silent(
     opener: OpenLibrary | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,16 +410,7 @@ async def test_codings_without_a_bound_are_not_accepted(accepted: str, codings: 
     assert Httpx2Library(1, 1).codings == "identity"
 
 
-@pytest.mark.parametrize(
-    ("auth", "field"),
-    [
-        (None, "Basic Y2xpZW50OnNlY3JldA=="),
-        (httpx2.BasicAuth("user", "p@ss"), "Basic dXNlcjpwQHNz"),
-    ],
-)
-async def test_a_request_has_the_codings_and_follows_no_redirect(
-    auth: httpx2.Auth | None, field: str
-) -> None:
+async def test_a_client_of_ones_own_follows_no_redirect_and_asks_for_bounded_codings() -> None:
     asked: list[httpx2.Request] = []
 
     def redirect(request: httpx2.Request) -> httpx2.Response:
@@ -440,14 +423,10 @@ async def test_a_request_has_the_codings_and_follows_no_redirect(
         headers={"Accept-Encoding": "br, gzip"},
         auth=("client", "secret"),
     ) as client:
-        library = Httpx2Library(1, 1, client=client, auth=auth)
+        library = Httpx2Library(1, 1, client=client, auth=httpx2.BasicAuth("user", "p@ss"))
         response = await library.send("POST", URL, {"X-Own": "1"}, b"{}")
         assert (response.status, response.reason, response.url) == (302, "Found", URL)
-        assert response.header("location") == "/b"
         assert await response.read(100, 1, 1) == b"body"
-        with pytest.raises(LocalProtocolError, match=r"^headers: "):
-            await library.send("POST", URL, {"X": "a\u4e16"}, b"{}")
     (request,) = asked
-    assert request.headers["x-own"] == "1"
-    assert request.headers["accept-encoding"] == "gzip"
-    assert request.headers["authorization"] == field
+    names = ("x-own", "accept-encoding", "authorization")
+    assert [request.headers[name] for name in names] == ["1", "gzip", "Basic dXNlcjpwQHNz"]
