@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
@@ -18,8 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kit.simulation import ASYNCIO
-from kit.wire import ALL, encode_message, request
-from mcpgen_runtime import ConnectionClosedError, LocalProtocolError, Server
+from mcpgen_runtime import ConnectionClosedError, LocalProtocolError
 from mcpgen_runtime.channel import OutgoingMessage, TooLong
 from mcpgen_runtime.errors import INVALID_REQUEST, EndOfChannel
 from mcpgen_runtime.transports.line_channel import (
@@ -256,35 +254,6 @@ async def test_a_read_that_is_cancelled_loses_nothing(ends: Ends) -> None:
     os.close(write_end)
     assert await source.read() == b""
     await source.close()
-
-
-@pytest.mark.skipif(not hasattr(socket, "SOCK_SEQPACKET"), reason="needs sockets with records")
-@pytest.mark.on_asyncio  # on trio each answer is written at once
-async def test_requests_that_came_together_are_answered_by_few_writes() -> None:
-    revision, at_once = ALL[-1], 32
-    server = Server("together")
-
-    @server.tool()
-    async def echo(text: str) -> str:
-        return text
-
-    call = {"name": "echo", "arguments": {"text": "x"}}
-    requests = [request(revision, "tools/call", call, id=id) for id in range(at_once)]
-    read_end, write_end = os.pipe()
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs:
-        channel = LineChannel(open_source(read_end), open_sink(os.dup(ours.fileno())))
-        writes: list[list[bytes]] = []
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.serve, channel)
-            os.write(write_end, b"".join(encode_message(each) + b"\n" for each in requests))
-            while sum(map(len, writes)) < at_once:
-                await anyio.wait_readable(theirs)
-                writes.append(theirs.recv(1_000_000).splitlines())
-            os.close(write_end)
-    answers = [json.loads(each)["id"] for written in writes for each in written]
-    assert answers == [*range(at_once)]
-    assert len(writes) <= at_once / 2
 
 
 async def test_ends_that_were_never_used_close_too(ends: Ends) -> None:

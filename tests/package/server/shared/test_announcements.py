@@ -85,14 +85,6 @@ async def test_a_process_that_does_not_serve_announces(revision: str, engine: En
         assert (await stream.message())["params"]["uri"] == URI
 
 
-@per_request
-async def test_a_change_in_a_thread_reaches_other_workers(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:
-        server = workers.servers[1].server
-        await anyio.to_thread.run_sync(server.resource_updated, URI)
-        assert await next_method(stream) == UPDATED
-
-
 @each_revision
 async def test_after_a_gap_everything_has_changed(revision: str, engine: Engine) -> None:
     async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:

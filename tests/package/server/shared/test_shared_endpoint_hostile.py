@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import pytest
 
 from kit.asgi_client import asgi
@@ -163,31 +162,6 @@ def sent_bytes(engine: Engine) -> int:
     """Bytes that the engine has sent."""
     lines = engine.ask("INFO", "stats").splitlines()
     return int(next(each for each in lines if "net_output_bytes:" in each).split(":")[1])
-
-
-@in_engine
-async def test_streams_that_are_waited_for_share_a_connection(
-    state: SharedState, engine: Engine
-) -> None:
-    async with anyio.create_task_group() as tasks:
-        cursors = [str(await state.events.add(f"s{at}", "a", b"first")) for at in range(50)]
-        got: dict[int, bytes] = {}
-
-        async def wait(at: int) -> None:
-            with anyio.fail_after(5):
-                while at not in got:
-                    stored = await state.events.wait(f"s{at}", cursors[at])
-                    assert stored is not None
-                    if stored.events:
-                        got[at] = stored.events[0].message
-
-        for at in range(50):
-            tasks.start_soon(wait, at)
-        for at in range(50):
-            await state.events.add(f"s{at}", "a", b"%d" % at)
-        await eventually(lambda: len(got) == 50)
-        assert got == {at: b"%d" % at for at in range(50)}
-        assert engine.ask("CLIENT", "LIST").count("addr=") < 8
 
 
 PREFIX = "mcp:{tester}:"

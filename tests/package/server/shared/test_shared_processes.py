@@ -53,12 +53,6 @@ WEB = """
         await anyio.sleep(600)
         return "done"
 
-    @server.tool()
-    async def hang() -> str:
-        print(os.getpid(), file=sys.stderr, flush=True)
-        await anyio.sleep(600)
-        return "done"
-
     @server.tool(runner=Tasks(server).runner(restart="again"))
     async def job() -> str:
         if not os.path.exists("begun"):
@@ -148,21 +142,6 @@ def test_answers_find_the_process_that_asks(server: Started, revision: str) -> N
 
 
 @newest
-def test_a_session_lives_when_a_process_is_killed_in_a_call(server: Started, revision: str) -> None:
-    client = Client(server.port, revision)
-    calling = server.ask(raw_post(client, client.message("hang")))
-    assert server.process.stderr is not None
-    hanging = int(server.process.stderr.readline())
-    os.kill(hanging, signal.SIGKILL)
-    with contextlib.suppress(ConnectionResetError):
-        assert calling.recv(1 << 16) in (b"", b"HTTP/1.1 200 OK")
-    for _ in range(6):
-        status, pid = client.call("pid")
-        assert status == 200
-        assert int(pid) != hanging
-
-
-@newest
 def test_a_task_of_a_killed_process_runs_again_at_another(server: Started, revision: str) -> None:
     client = Client(server.port, revision)
     message = client.message("job")
@@ -213,11 +192,3 @@ def read_elsewhere(client: Client, last: str) -> bytes:
         ):
             assert response.status == 200
             return response.read()
-
-
-def raw_post(client: Client, message: Any) -> bytes:
-    """A POST of a client, as bytes."""
-    body = json.dumps(message).encode()
-    fields = {"Host": f"127.0.0.1:{client.port}", "Content-Length": str(len(body)), **client.fields}
-    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    return f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body

@@ -182,16 +182,6 @@ async def test_an_update_reaches_the_stream_at_another_worker(
 
 
 @newest
-async def test_waiting_messages_go_to_the_worker_that_has_the_stream(
-    revision: str, engine: Engine
-) -> None:
-    async with run_session(engine.url, revision) as workers:
-        assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
-        async with workers.each[0].stream("GET") as stream:
-            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
-
-
-@newest
 async def test_of_two_streams_at_two_workers_one_gets_a_change(
     revision: str, engine: Engine
 ) -> None:

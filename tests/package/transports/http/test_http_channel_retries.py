@@ -440,27 +440,6 @@ def test_a_call_that_waits_can_time_out_or_be_cancelled(
     assert use(script, monkeypatch, call, limits=ClientLimits(open_requests=1)) == (1, 5)
 
 
-@each
-def test_calls_that_wait_for_a_place_end_with_the_connection(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = Limited(revision, places=1, seconds=50)
-
-    async def call(client: Any) -> Counter[str]:
-        async def close() -> None:
-            await anyio.wait_all_tasks_blocked()
-            await client.close()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(close)
-            outcomes, _ = await call_all(client, 3)
-        return outcomes
-
-    outcomes = use(script, monkeypatch, call, limits=ClientLimits(open_requests=1))
-    assert sum(outcomes.values()) == 3
-    assert all("clos" in text for text in outcomes), outcomes
-
-
 def subscription(failure: Exception | None = None) -> Handler:
     """A handler that accepts a subscription; its stream then breaks, or stays open."""
 
