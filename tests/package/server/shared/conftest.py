@@ -10,6 +10,7 @@ from kit.engine import Engine, run_engine
 from mcpgen_runtime import MemoryBus, MemorySessionStore, MemoryTaskStore, SharedState
 from mcpgen_runtime.server.features.shared_task_server import with_tasks
 from mcpgen_runtime.server.shared.state import state_of
+from package.server.shared.shared_servers import Waiting, Workers, run_session
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +47,13 @@ async def state(kind: str, engine: Engine) -> AsyncIterator[SharedState]:
     state = with_tasks(state_of("tester", engine.url if kind == "redis" else in_memory))
     async with state.opened():
         yield state
+
+
+@pytest.fixture
+async def workers(
+    revision: str, engine: Engine, request: pytest.FixtureRequest
+) -> AsyncIterator[Workers]:
+    """Workers whose clients use one session; the file's `MAKE` makes their servers, if any."""
+    make = getattr(request.module, "MAKE", Waiting)
+    async with run_session(engine.url, revision, make) as workers:
+        yield workers

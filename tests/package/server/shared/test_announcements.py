@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from kit.asgi_stream import Stream
-from kit.engine import Engine, run_engine
+from kit.engine import Engine
 from kit.processes import PACKAGE_ROOT
 from kit.wire import (
     ACKNOWLEDGED,
@@ -51,15 +51,21 @@ async def listen_stream(workers: Workers, revision: str, at: int) -> AsyncIterat
         yield stream
 
 
+@pytest.fixture
+async def workers(engine: Engine) -> AsyncIterator[Workers]:
+    """Workers without a session."""
+    async with run_workers(engine.url) as workers:
+        yield workers
+
+
 async def next_method(stream: Stream) -> str:
     method: str = (await stream.message())["method"]
     return method
 
 
 @each_revision
-async def test_a_change_reaches_the_clients_of_all_workers(revision: str, engine: Engine) -> None:
+async def test_a_change_reaches_the_clients_of_all_workers(revision: str, workers: Workers) -> None:
     async with (
-        run_workers(engine.url) as workers,
         listen_stream(workers, revision, 0) as one,
         listen_stream(workers, revision, 1) as two,
         listen_stream(workers, revision, 2) as three,
@@ -71,9 +77,10 @@ async def test_a_change_reaches_the_clients_of_all_workers(revision: str, engine
 
 
 @each_revision
-async def test_a_process_that_does_not_serve_announces(revision: str, engine: Engine) -> None:
+async def test_a_process_that_does_not_serve_announces(
+    revision: str, engine: Engine, workers: Workers
+) -> None:
     async with (
-        run_workers(engine.url) as workers,
         listen_stream(workers, revision, 0) as stream,
         Server("tester").announcer(engine.url) as announcer,
     ):
@@ -86,27 +93,13 @@ async def test_a_process_that_does_not_serve_announces(revision: str, engine: En
 
 
 @each_revision
-async def test_after_a_gap_everything_has_changed(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:
+async def test_after_a_gap_everything_has_changed(
+    revision: str, engine: Engine, workers: Workers
+) -> None:
+    async with listen_stream(workers, revision, 0) as stream:
         engine.ask("DEL", "mcp:{tester}:changes")
         expected = {*CHANGED.values(), UPDATED}
         assert {await next_method(stream) for _ in range(4)} == expected
-
-
-@per_request
-async def test_a_change_without_the_engine_is_announced_later(revision: str) -> None:
-    with run_engine() as engine:
-        async with (
-            run_workers(engine.url) as workers,
-            listen_stream(workers, revision, 0) as stream,
-        ):
-            engine.stop()
-            workers.servers[1].server.resource_updated(URI)
-            workers.servers[0].server.resource_updated(URI)
-            assert await next_method(stream) == UPDATED  # of its own worker, at once
-            engine.start()
-            methods = [await next_method(stream) for _ in range(4)]
-            assert UPDATED in methods
 
 
 async def test_an_announcer_names_its_mistakes(engine: Engine) -> None:

@@ -104,17 +104,16 @@ async def test_a_session_outlives_all_of_its_workers(revision: str, engine: Engi
 
 @pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
 @sessions
-async def test_delete_ends_a_session_at_each_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
+async def test_delete_ends_a_session_at_each_worker(revision: str, workers: Workers) -> None:
+    for http in workers.each:
+        assert (await http.post(call(revision, "about"))).status == 200
+    async with workers.each[0].stream("GET") as stream:
+        assert (await workers.each[1].delete()).status == 200
         for http in workers.each:
-            assert (await http.post(call(revision, "about"))).status == 200
-        async with workers.each[0].stream("GET") as stream:
-            assert (await workers.each[1].delete()).status == 200
-            for http in workers.each:
-                for method in ("POST", "GET", "DELETE"):
-                    message = call(revision, "about") if method == "POST" else None
-                    assert (await http.request(method, message)).status == 404
-            await stream.end()
+            for method in ("POST", "GET", "DELETE"):
+                message = call(revision, "about") if method == "POST" else None
+                assert (await http.request(method, message)).status == 404
+        await stream.end()
 
 
 @sessions
@@ -164,12 +163,9 @@ async def test_an_owner_s_session_is_unknown_to_another(revision: str, engine: E
 
 @sessions
 async def test_an_update_reaches_the_stream_at_another_worker(
-    revision: str, engine: Engine
+    revision: str, workers: Workers
 ) -> None:
-    async with (
-        run_session(engine.url, revision) as workers,
-        workers.each[0].stream("GET") as stream,
-    ):
+    async with workers.each[0].stream("GET") as stream:
         subscribe = request(revision, "resources/subscribe", {"uri": URI})
         assert (await workers.each[1].post(subscribe)).status == 200
         workers.servers[2].server.resource_updated(URI)
@@ -183,12 +179,9 @@ async def test_an_update_reaches_the_stream_at_another_worker(
 
 @newest
 async def test_of_two_streams_at_two_workers_one_gets_a_change(
-    revision: str, engine: Engine
+    revision: str, workers: Workers
 ) -> None:
-    async with (
-        run_session(engine.url, revision) as workers,
-        workers.each[0].stream("GET") as older,
-    ):
+    async with workers.each[0].stream("GET") as older:
         async with workers.each[1].stream("GET") as newer:
             workers.servers[2].server.tool("added")(lambda: "added")
             assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
@@ -217,12 +210,9 @@ async def test_a_batch_that_cancels_its_own_request_is_served_here(
 
 @newest
 async def test_a_malformed_answer_fails_the_call_at_another_worker(
-    revision: str, engine: Engine
+    revision: str, workers: Workers
 ) -> None:
-    async with (
-        run_session(engine.url, revision) as workers,
-        workers.each[0].stream("POST", call(revision, "greet")) as stream,
-    ):
+    async with workers.each[0].stream("POST", call(revision, "greet")) as stream:
         question = await stream.message()
         while "id" not in question:
             question = await stream.message()
@@ -234,18 +224,19 @@ async def test_a_malformed_answer_fails_the_call_at_another_worker(
 @pytest.mark.parametrize(
     "revision", [name for name in revisions_holding(ELICITS) if name in SESSIONS]
 )
-async def test_an_answer_reaches_the_call_at_another_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        for at, asked in enumerate(workers.each):
-            async with asked.stream("POST", call(revision, "greet")) as stream:
+async def test_an_answer_reaches_the_call_at_another_worker(
+    revision: str, workers: Workers
+) -> None:
+    for at, asked in enumerate(workers.each):
+        async with asked.stream("POST", call(revision, "greet")) as stream:
+            question = await stream.message()
+            while "id" not in question:
                 question = await stream.message()
-                while "id" not in question:
-                    question = await stream.message()
-                answer = {"action": "accept", "content": {"name": "Ada"}}
-                message = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
-                assert (await workers.each[at - 1].post(message)).status == 202
-                reply = (await stream.messages())[-1]
-                assert reply["result"]["content"][0]["text"] == "Hello, Ada"
+            answer = {"action": "accept", "content": {"name": "Ada"}}
+            message = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+            assert (await workers.each[at - 1].post(message)).status == 202
+            reply = (await stream.messages())[-1]
+            assert reply["result"]["content"][0]["text"] == "Hello, Ada"
 
 
 @pytest.mark.parametrize("at", [0, 1])
@@ -270,19 +261,18 @@ async def test_a_call_that_waits_the_plain_way_is_reached(
 
 @newest
 async def test_two_workers_that_change_a_session_lose_nothing(
-    revision: str, engine: Engine
+    revision: str, workers: Workers
 ) -> None:
-    async with run_session(engine.url, revision) as workers:
-        async with anyio.create_task_group() as tasks:
-            for number in range(30):
-                params = {"uri": f"note://{number}"}
-                subscribe = request(revision, "resources/subscribe", params, id=number + 10)
-                tasks.start_soon(workers.each[number % 3].post, subscribe)
-        async with workers.each[0].stream("GET") as stream:
-            for number in range(30):
-                workers.servers[1].server.resource_updated(f"note://{number}")
-            uris = {(await stream.message())["params"]["uri"] for _ in range(30)}
-            assert uris == {f"note://{number}" for number in range(30)}
+    async with anyio.create_task_group() as tasks:
+        for number in range(30):
+            params = {"uri": f"note://{number}"}
+            subscribe = request(revision, "resources/subscribe", params, id=number + 10)
+            tasks.start_soon(workers.each[number % 3].post, subscribe)
+    async with workers.each[0].stream("GET") as stream:
+        for number in range(30):
+            workers.servers[1].server.resource_updated(f"note://{number}")
+        uris = {(await stream.message())["params"]["uri"] for _ in range(30)}
+        assert uris == {f"note://{number}" for number in range(30)}
 
 
 @sessions
@@ -323,23 +313,23 @@ async def eventually_serves(workers: Workers, revision: str, status: int) -> Non
 
 
 @newest
-async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        for http in workers.each:
-            assert (await http.post(call(revision, "about"))).status == 200
-        assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
-        assert (await workers.each[0].post(INITIALIZED)).status == 202
-        for http in workers.each:
-            seen = json.loads(text_of(await http.post(call(revision, "about"))))
-            assert seen["capabilities"] == {"sampling": {}}
+async def test_a_second_initialize_holds_at_each_worker(revision: str, workers: Workers) -> None:
+    for http in workers.each:
+        assert (await http.post(call(revision, "about"))).status == 200
+    assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
+    assert (await workers.each[0].post(INITIALIZED)).status == 202
+    for http in workers.each:
+        seen = json.loads(text_of(await http.post(call(revision, "about"))))
+        assert seen["capabilities"] == {"sampling": {}}
 
 
 @newest
-async def test_values_of_a_session_are_those_of_each_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        for http in workers.each:
-            for count in ("1", "2"):
-                assert text_of(await http.post(call(revision, "count"))) == count
+async def test_values_of_a_session_are_those_of_each_worker(
+    revision: str, workers: Workers
+) -> None:
+    for http in workers.each:
+        for count in ("1", "2"):
+            assert text_of(await http.post(call(revision, "count"))) == count
 
 
 class Stale(MemorySessionStore):

@@ -9,7 +9,6 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import Http
-from kit.engine import Engine
 from kit.wire import CHANGED, SESSIONS, request
 from mcpgen_runtime import (
     Context,
@@ -19,7 +18,7 @@ from mcpgen_runtime import (
     SessionRecord,
     SharedState,
 )
-from package.server.shared.shared_servers import WORKERS, run_session, run_workers
+from package.server.shared.shared_servers import WORKERS, Workers, run_session, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -58,6 +57,9 @@ class Switching:
         self.server.mount(switching_server(Server("inner")), prefix="in")
 
 
+MAKE = Switching
+
+
 async def call(http: Http, revision: str, tool: str, id: int = 1, **arguments: Any) -> Any:
     """The reply to a call."""
     params = {"name": tool, "arguments": arguments}
@@ -75,27 +77,26 @@ ALL = INNER | {*TAGGED}
 
 
 @newest
-async def test_each_worker_hides_what_one_has_hidden(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Switching) as workers:
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == ALL
-        await call(workers.each[0], revision, "hide", names=TAGGED[:2])
-        await call(workers.each[1], revision, "in_hide", names=TAGGED[1:])
-        left = {*TAGGED[2:], f"in_{TAGGED[0]}"}
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == left
-            assert "error" in (await call(http, revision, TAGGED[0])).messages[-1]
-            assert (await call(http, revision, TAGGED[2])).result["content"][0]["text"] == "called"
-        # Of two rules for one tool, the last decides, whichever worker made it.
-        await call(workers.each[2], revision, "show", tags=TAGGED[:1])
-        await call(workers.each[1], revision, "hide", names=[TAGGED[0], "show"])
-        await call(workers.each[0], revision, "hide", names=TAGGED[:2])
-        await call(workers.each[1], revision, "show", tags=TAGGED[1:2])
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == left
-        await call(workers.each[2], revision, "reset")
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == {*TAGGED, f"in_{TAGGED[0]}"}
+async def test_each_worker_hides_what_one_has_hidden(revision: str, workers: Workers) -> None:
+    for http in workers.each:
+        assert await list_tool_names(http, revision) == ALL
+    await call(workers.each[0], revision, "hide", names=TAGGED[:2])
+    await call(workers.each[1], revision, "in_hide", names=TAGGED[1:])
+    left = {*TAGGED[2:], f"in_{TAGGED[0]}"}
+    for http in workers.each:
+        assert await list_tool_names(http, revision) == left
+        assert "error" in (await call(http, revision, TAGGED[0])).messages[-1]
+        assert (await call(http, revision, TAGGED[2])).result["content"][0]["text"] == "called"
+    # Of two rules for one tool, the last decides, whichever worker made it.
+    await call(workers.each[2], revision, "show", tags=TAGGED[:1])
+    await call(workers.each[1], revision, "hide", names=[TAGGED[0], "show"])
+    await call(workers.each[0], revision, "hide", names=TAGGED[:2])
+    await call(workers.each[1], revision, "show", tags=TAGGED[1:2])
+    for http in workers.each:
+        assert await list_tool_names(http, revision) == left
+    await call(workers.each[2], revision, "reset")
+    for http in workers.each:
+        assert await list_tool_names(http, revision) == {*TAGGED, f"in_{TAGGED[0]}"}
 
 
 class Late(MemorySessionStore):
