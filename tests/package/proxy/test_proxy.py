@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +15,6 @@ from kit.asgi_client import asgi
 from kit.requestor import REVISION, Work
 from kit.wire import ALL, HANDSHAKE
 from mcpgen_runtime import (
-    Audio,
     ClientHandlers,
     Context,
     McpError,
@@ -204,31 +202,6 @@ async def test_changes_of_lists_and_resources_are_announced(near: str, far: str)
                     await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
     assert kinds == {"ToolsChanged", "ResourceUpdated"}
-
-
-async def test_members_absent_from_the_client_revision_are_logged_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    server = shop()
-
-    @server.tool()
-    async def play() -> Audio:
-        return Audio(data=b"\0", mime_type="audio/wav")
-
-    async with connected(
-        Server.proxy(server, name="front", revision=NEWEST), revision=OLDEST
-    ) as pair:
-        client: Any = pair.client
-        for _ in range(2):
-            await client.list_tools()
-            assert "audio" in text_of(await client.call_tool("play"))
-    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(lines) == len(set(lines))
-    for loss in (
-        "tools/list.result.tools[].title is lost",
-        "tools/call.result.content[].type=audio is degraded",
-    ):
-        assert any(line.startswith(f"proxy 'front': {loss}: ") for line in lines), lines
 
 
 def closing_shop() -> tuple[Any, anyio.Event]:

@@ -17,7 +17,6 @@ from kit.wire import (
     PER_REQUEST,
     RawEnd,
     encode_message,
-    facts,
     request,
     speaking_to,
 )
@@ -197,9 +196,6 @@ async def test_notifications_keep_their_values(revision: str) -> None:
     assert json.dumps([progress["progress"], progress["total"]]) == "[1.0, 2]"
 
 
-STRUCTURED = [each for each in ALL if facts(each).behaviour.structured_content != "any"]
-"""The revisions whose structured results, if they have any, are objects."""
-
 CODE = -32002
 """The code of an unknown resource in revisions with a handshake."""
 
@@ -213,33 +209,6 @@ async def outcome(
         line = await line_of(client, method, params)
     response: dict[str, Any] = json.loads(line)
     return response, server
-
-
-@pytest.mark.parametrize("near", STRUCTURED)
-@pytest.mark.parametrize("value", [b"[1]", b'"a"', b"null", b"{}"])
-async def test_a_structured_value_that_is_no_object_is_dropped(near: str, value: bytes) -> None:
-    result = b'{"content":[], "structuredContent":%s %s}' % (value, FRAME)
-    response, _ = await outcome("result", result, "tools/call", {"name": "t"}, near, ALL[-1])
-    assert response["result"]["content"] == []
-    has_member = facts(near).behaviour.structured_content == "object" and value == b"{}"
-    assert ("structuredContent" in response["result"]) is has_member
-
-
-@pytest.mark.parametrize("far", ALL)
-async def test_members_below_the_params_pass_and_are_not_reported(
-    far: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    params: dict[str, Any] = {
-        "ref": {"type": "ref/prompt", "name": "p", "x-own": [], "title": "P"},
-        "argument": {"name": "a", "value": "", "x-own": 1.0},
-    }
-    near = ALL[0] if far != ALL[0] else ALL[1]
-    frame = FRAME if far in PER_REQUEST else b""
-    result = b'{"completion":{"values":[]} %s}' % frame
-    _, server = await outcome("result", result, "completion/complete", params, near, far)
-    sent = {name: value for name, value in server.params.items() if name != "_meta"}
-    assert sent == params
-    assert " is lost: " not in caplog.text
 
 
 @pytest.mark.parametrize(("near", "far"), [(ALL[-1], ALL[0]), (ALL[0], ALL[-1])])

@@ -10,9 +10,9 @@ import anyio
 import anyio.abc
 import pytest
 
-from kit.live import App, FakeServer, text_of
+from kit.live import App, text_of
 from kit.samples import PARAMS, RESULTS
-from kit.wire import ALL, PER_REQUEST, ClientEnd, facts
+from kit.wire import ALL, PER_REQUEST, facts
 from mcpgen_runtime import (
     Channel,
     ClientHandlers,
@@ -27,8 +27,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import EndOfChannel
-from mcpgen_runtime.protocol.events import Ignored
-from mcpgen_runtime.transports.memory import memory_pair
 from package.transports.test_line_channel import socket_pair
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -76,19 +74,13 @@ async def over_queues() -> AsyncIterator[tuple[Channel, Channel]]:
 
 
 @asynccontextmanager
-async def in_memory() -> AsyncIterator[tuple[Channel, Channel]]:
-    """Ends over the memory transport."""
-    yield memory_pair()
-
-
-@asynccontextmanager
 async def over_socket() -> AsyncIterator[tuple[Channel, Channel]]:
     """Ends over a socket, framed as on stdio."""
     yield socket_pair()
 
 
 Binding = Callable[[], AbstractAsyncContextManager[tuple[Channel, Channel]]]
-bindings = pytest.mark.parametrize("binding", [over_queues, in_memory, over_socket])
+bindings = pytest.mark.parametrize("binding", [over_queues, over_socket])
 
 
 @asynccontextmanager
@@ -169,29 +161,6 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
             await client.call_tool("wait", timeout=0.01)
 
 
-@pytest.mark.requirement("custom-transport.same-semantics")
-@every
-@bindings
-async def test_the_end_of_a_binding_is_the_end_of_the_session(
-    binding: Binding, revision: str
-) -> None:
-    async with connect_binding(binding, full_server(anyio.Event(), anyio.Event()), revision) as (
-        client,
-        far,
-    ):
-        async with anyio.create_task_group() as tasks:
-
-            async def call() -> None:
-                with pytest.raises(ConnectionClosedError):
-                    await client.call_tool("wait")
-
-            tasks.start_soon(call)
-            await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(far.close)
-        with pytest.raises(ConnectionClosedError):
-            await client.list_tools()
-
-
 @every
 async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: str) -> None:
     server = full_server(anyio.Event(), anyio.Event())
@@ -216,31 +185,6 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
     assert told[3][0] == "notifications/tools/list_changed"
     assert (told[3][1] is None) is (facts(revision).behaviour.listen is None)
     assert {about for _, about in near.sent} == {None}
-
-
-@pytest.mark.requirement("custom-transport.directions", "stdio.client-sends-no-responses")
-@modern
-@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "ping", "tools/list"])
-@pytest.mark.parametrize("id", [1, 99, "x"])
-async def test_a_request_from_a_server_is_neither_served_nor_answered(
-    revision: str, method: str, id: RequestId
-) -> None:
-    called: list[str] = []
-
-    class Eager(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
-            called.append("roots")
-            return {"roots": []}
-
-    message = {"jsonrpc": "2.0", "id": id, "method": method, "params": PARAMS.get(method, {})}
-    end = ClientEnd(revision)
-    assert end.say(message) == []
-    assert [type(event) for event in end.events] == [Ignored]
-    server = FakeServer(revision)
-    async with connect(server, revision=revision, handlers=Eager()):
-        await server.say(message)
-        await anyio.wait_all_tasks_blocked()
-    assert (server.heard, called) == ([], [])
 
 
 @pytest.mark.requirement("custom-transport.directions", "stdio.server-sends-no-requests")

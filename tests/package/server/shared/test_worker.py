@@ -16,7 +16,6 @@ from mcpgen_runtime.server.shared.worker import (
     Announcement,
     ClientMessage,
     SharedWorker,
-    TaskChanged,
 )
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -149,24 +148,6 @@ async def test_sessions_are_reloaded_when_changes_may_be_missing(
     async with running(engine):
         assert (sessions.reloads, len(sessions.letters)) == (reloads, handled)
         assert all(each == ClientMessage("s", b"body") for each in sessions.letters)
-
-
-@pytest.mark.parametrize("has_sessions", [False, True])
-async def test_messages_of_other_workers_alone_are_handled(
-    has_sessions: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    engine, sessions, changed = Engine(), Sessions(), list[str]()
-    worker = make_worker(engine, sessions if has_sessions else None)
-    worker.on_task_changed = changed.append
-    own, other = [await letter_of(TaskChanged(each, each)) for each in (worker.id, "other")]
-    session = await letter_of(ClientMessage("s", b"body"))
-    unknown = [b"", b"\x02" + other[1:], b"\x01x"]
-    engine.answers = [Changes("1", [own, other, *unknown, session]), Changes("2", [other])]
-    async with running(engine):
-        assert changed == ["other", "other"]
-        assert [cursor for _, cursor, _ in engine.reads] == [None, "1", "2"]
-        assert len(sessions.letters) == has_sessions
-    assert caplog.messages == ["1 messages of another form are skipped"]  # and more are counted
 
 
 async def test_announcements_wait_for_the_engine_one_for_each_subject() -> None:

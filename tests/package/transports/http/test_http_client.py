@@ -293,6 +293,9 @@ async def test_an_unrequested_compression_of_a_body_is_refused(kind: str) -> Non
         ("http://", "no host"),
         ("http://[broken", "not a URL"),
         ("http://127.0.0.1:99999/", "Port out of range"),
+        ("http://127.0.0.1:0/", "expected a port from 1 to 65535"),
+        ("http://host/\x7f", "not a URL: it holds characters that are not printable"),
+        ("http://[user:pw@host?key=s?cret", "not a URL"),
         ("HTTP://127.0.0.1:{port}/", "Connection refused"),
     ],
 )

@@ -23,7 +23,6 @@ from kit.wire import STREAMABLE
 from mcpgen_runtime import (
     ConnectFailedError,
     ConnectionClosedError,
-    LocalProtocolError,
     ResponseLostError,
     connect,
 )
@@ -344,40 +343,6 @@ def test_a_secret_is_masked_until_its_last_connection_is_closed(
 
 
 URL = "http://user@host.example/a?b"
-SHOWN = "http://host.example/a"
-OTHER = httpx2.Request("POST", "http://other.example/token?secret")
-BROKEN = "the connection broke before the answer was there"
-
-
-NO_CONNECTION = f"no connection to {SHOWN}: "
-NO_FIELD = f"{SHOWN}: a header field can't be sent"
-NOT_TAKEN = f"{SHOWN}: {BROKEN}: no more of the request was accepted within 3.5 s"
-ELSEWHERE = f"http://other.example/token: {BROKEN}: boom"
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "text"),
-    [
-        (httpx2.ConnectTimeout("t"), ConnectFailedError, f"{NO_CONNECTION}none within 2.5 s"),
-        (httpx2.ConnectError("boom"), ConnectFailedError, f"{NO_CONNECTION}boom"),
-        (httpx2.ProxyError("boom"), ConnectFailedError, f"{NO_CONNECTION}boom"),
-        (httpx2.UnsupportedProtocol("p"), ConnectFailedError, f"{NO_CONNECTION}p"),
-        (httpx2.LocalProtocolError("secret"), LocalProtocolError, NO_FIELD),
-        (httpx2.WriteTimeout("t"), ResponseLostError, NOT_TAKEN),
-        (httpx2.ReadError("boom"), ResponseLostError, f"{SHOWN}: {BROKEN}: boom"),
-        (httpx2.ReadError("boom", request=OTHER), ResponseLostError, ELSEWHERE),
-        (REFUSED, ResponseLostError, f"{SHOWN}: {BROKEN}: {REFUSED_TEXT}"),
-        (ExceptionGroup("g", [RESET]), ResponseLostError, f"{SHOWN}: {BROKEN}: {RESET_TEXT}"),
-    ],
-)
-async def test_a_failure_of_httpx2_is_an_error_with_its_reason(
-    error: Exception, kind: type[Exception], text: str
-) -> None:
-    library = Httpx2Library(2.5, 3.5)
-    translated = library.error(error, URL)
-    assert (type(translated), str(translated)) == (kind, text)
-    assert library.error(ValueError("not of the library"), URL) is None
-    await library.close()
 
 
 async def test_the_timeouts_of_a_client_are_its_own() -> None:
