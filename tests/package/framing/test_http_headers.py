@@ -15,8 +15,6 @@ from mcpgen_runtime.framing.header_values import (
     equals_body_value,
     value_text,
 )
-from mcpgen_runtime.framing.http_headers import is_visible_ascii, media_type
-from mcpgen_runtime.protocol.param_headers import is_token
 from requirements import EVERY_REVISION
 
 
@@ -95,36 +93,3 @@ def test_a_value_that_would_not_arrive_as_it_is_gets_no_header(value: Any) -> No
 )
 def test_a_header_says_what_the_body_says(header: str, body: Any, same: bool) -> None:
     assert equals_body_value(header, body) is same
-
-
-@pytest.mark.parametrize(
-    ("text", "token", "visible"),
-    [
-        ("Region", True, True),
-        ("a.b-c_d!", True, True),
-        ("", False, False),
-        ("a b", False, False),
-        ("a:b", False, True),
-        ("\u00e4", False, False),
-        ("a\n", False, False),
-        ("~", True, True),
-        ("\x7f", False, False),
-    ],
-)
-def test_tokens_and_visible_text_are_told_from_the_rest(
-    text: str, token: bool, visible: bool
-) -> None:
-    assert (is_token(text), is_visible_ascii(text)) == (token, visible)
-
-
-@pytest.mark.parametrize(
-    ("content_type", "expected"),
-    [
-        ("application/json", "application/json"),
-        ("Application/JSON; charset=utf-8", "application/json"),
-        (" text/event-stream ;a=b", "text/event-stream"),
-        ("", ""),
-    ],
-)
-def test_a_media_type_is_read_without_case_and_parameters(content_type: str, expected: str) -> None:
-    assert media_type(content_type) == expected

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.asgi_client import asgi
 from kit.requestor import REVISION, Work
 from kit.wire import ALL, HANDSHAKE
 from mcpgen_runtime import (
@@ -139,19 +138,6 @@ async def test_everything_passes_between_any_two_revisions(near: str, far: str) 
         with pytest.raises(RemoteError) as absent:
             await client.read_resource("shop://none")
         assert absent.value.resource_not_found
-
-
-async def test_a_class_of_its_own_sees_the_requests_of_a_proxy() -> None:
-    class Counting(Server):
-        methods: ClassVar[list[str]] = []
-
-        async def handle(self, context: Any) -> Any:
-            self.methods.append(context.method.name)
-            return await super().handle(context)
-
-    async with connected(Counting.proxy(shop())) as pair:
-        assert text_of(await pair.client.call_tool("order", {"item": "fig"}))
-    assert Counting.methods == ["tools/call"]
 
 
 @across
@@ -318,26 +304,6 @@ async def test_a_proxied_server_that_is_gone_hides_no_other_tools(
         client.cache.clear()
         assert [tool.name for tool in await client.list_tools()] == ["ping"]
     assert "the server behind proxy 'front' does not answer" in caplog.text
-
-
-@pytest.mark.parametrize("far", [SESSION, NEWEST])
-async def test_over_http_clients_share_the_server_behind_the_proxy(far: str) -> None:
-    server = shop()
-    capabilities: dict[str, Any] = {"elicitation": {"form": {}}, "roots": {}}
-    call: dict[str, Any] = {"name": "book", "arguments": {}}
-    async with asgi(Server.proxy(server, revision=far)) as http:
-        order = {"name": "order", "arguments": {"item": "fig"}}
-        ordered = await http.ask(NEWEST, "tools/call", order)
-        assert ordered.result["structuredContent"]["ordered"] == "fig"
-        asked = await http.ask(NEWEST, "tools/call", call, capabilities=capabilities)
-        [key] = asked.result["inputRequests"]
-        reply = {key: {"action": "accept", "content": {"row": 7}}}
-        again = call | {"inputResponses": reply, "requestState": asked.result["requestState"]}
-        wrong = again | {"name": "order", "arguments": {"item": "fig"}}
-        refused = await http.ask(NEWEST, "tools/call", wrong, capabilities=capabilities)
-        assert "requestState" in refused.messages[-1]["error"]["message"]
-        second = await http.ask(NEWEST, "tools/call", again, capabilities=capabilities)
-        assert second.result["resultType"] == "input_required"
 
 
 async def test_an_unanswered_call_is_cancelled_by_the_leaving_client() -> None:

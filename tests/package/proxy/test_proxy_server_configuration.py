@@ -108,20 +108,6 @@ async def test_restart_is_for_the_commands_of_a_configuration() -> None:
         assert text_of(await client.call_tool("clock_time")) == "noon"
 
 
-async def test_a_proxy_of_a_configuration_can_be_mounted() -> None:
-    main = Server("main")
-    main.add_tool(lambda: "pong", name="ping")
-    main.mount(Server.proxy({"mcpServers": {"shop": shop(), "clock": clock()}}), prefix="ext")
-    async with connected(main, revision=NEWEST) as pair:
-        client: Any = pair.client
-        names = [tool.name for tool in await client.list_tools()]
-        assert names[0] == "ping"
-        assert "ext_clock_time" in names
-        assert text_of(await client.call_tool("ext_clock_time")) == "noon"
-        page = await client.read_resource("shop://ext/shop/items/fig")
-        assert page.contents[0].uri == "shop://ext/shop/items/fig"
-
-
 async def test_the_path_of_a_file_is_a_configuration_too(tmp_path: Path) -> None:
     code = "from mcpgen_runtime import Server; s = Server('s'); s.add_tool(lambda: 'up', name='up')"
     words = [sys.executable, "-c", f"{code}; s.run()"]

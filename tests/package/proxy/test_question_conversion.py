@@ -11,7 +11,6 @@ import pytest
 from kit.wire import ALL, HANDSHAKE, speaking_to
 from mcpgen_runtime import REVISIONS, Server
 from mcpgen_runtime.facts import Method
-from mcpgen_runtime.server.toolkit.foreign_results import lost_members
 from package.proxy.bridge_traffic import CLIENT, Far, Script, ask_tool, empty_result
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
@@ -145,17 +144,3 @@ async def test_a_server_asks_only_so_often_in_one_call(far: str, rounds: int) ->
         assert response["result"]["content"] == []
     else:
         assert response["error"]["message"].endswith(" asked for input too often")
-
-
-@pytest.mark.parametrize(
-    ("new", "lost"),
-    [
-        ({"content": {"text": "a"}}, {}),
-        ({"content": [{"text": "a"}]}, {}),  # several blocks where there was one
-        ({"content": {}}, {"content.text": "lost"}),
-        ({"content": {"type": "text"}}, {"content.type=None": "degraded"}),
-        ({}, {"content": "lost"}),
-    ],
-)
-def test_a_member_of_another_shape_is_not_lost(new: dict[str, Any], lost: dict[str, str]) -> None:
-    assert lost_members({"content": {"text": "a"}}, new) == lost

@@ -10,15 +10,13 @@ import anyio
 import anyio.abc
 import pytest
 
-from kit.live import App, text_of
-from kit.samples import PARAMS, RESULTS
-from kit.wire import ALL, PER_REQUEST, facts
+from kit.live import text_of
+from kit.wire import ALL, facts
 from mcpgen_runtime import (
     Channel,
     ClientHandlers,
     ConnectionClosedError,
     Context,
-    LocalProtocolError,
     RemoteError,
     RequestContext,
     RequestTimeoutError,
@@ -30,7 +28,6 @@ from mcpgen_runtime.errors import EndOfChannel
 from package.transports.test_line_channel import socket_pair
 
 every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 class Queues(Channel):
@@ -185,24 +182,3 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
     assert told[3][0] == "notifications/tools/list_changed"
     assert (told[3][1] is None) is (facts(revision).behaviour.listen is None)
     assert {about for _, about in near.sent} == {None}
-
-
-@pytest.mark.requirement("custom-transport.directions", "stdio.server-sends-no-requests")
-@modern
-async def test_a_server_can_send_no_request(revision: str) -> None:
-    refused: list[str] = []
-
-    async def ask(ctx: RequestContext) -> Any:
-        for method in ("roots/list", "sampling/createMessage", "ping", "tools/list"):
-            with pytest.raises(LocalProtocolError, match="a server sends no requests"):
-                await ctx.request(method, PARAMS.get(method))
-            refused.append(method)
-        return RESULTS["tools/call"]
-
-    near, far = queue_pair()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(App(ask).serve, far)
-        async with connect(near, revision=revision) as client:
-            await client.call_tool("any")
-    assert len(refused) == 4
-    assert {method for method, _ in far.sent} == {"answer"}

@@ -10,9 +10,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -30,7 +28,7 @@ ECHO = """
     import sys, os, subprocess, atexit, ctypes
     import anyio
     from mcpgen_runtime.channel import OutgoingMessage
-    from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel, FrameError
+    from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel
     from mcpgen_runtime.server.stdio_server import open_stdio
 
     async def main():
@@ -38,11 +36,7 @@ ECHO = """
         channel = open_stdio(limit=1_000_000)
         try:
             while True:
-                try:
-                    message = await channel.receive()
-                except FrameError as error:
-                    await channel.send(OutgoingMessage(b'"too long"'))
-                    continue
+                message = await channel.receive()
                 {during}
                 await channel.send(OutgoingMessage(message))
         except EndOfChannel:
@@ -72,25 +66,39 @@ def run(command: list[str], wire: bytes, **env: str) -> subprocess.CompletedProc
     )
 
 
+TEXT = '"\u00e9\u4e16\U0001f600"\n'.encode()
+READS = """print(repr(sys.stdin.read()), repr(os.read(0, 9)),
+                   repr(subprocess.run(["cat"], capture_output=True).stdout))"""
+EARLY = {"before": "print('early'); atexit.register(print, 'exit')", "after": "print('late')"}
+RUNS: dict[str, tuple[dict[str, str], bytes, bytes, bytes]] = {
+    "until the input ends": ({}, b'{"a":1}\r\n\n[2]\n"last"', b'{"a":1}\n[2]\n"last"\n', b""),
+    "UTF-8 in any locale": ({"during": "print('\\u4e16')"}, TEXT, TEXT, b"\\u4e16\n"),
+    "prints before and after": (EARLY, b"1\n", b"1\n", b"early\nlate\nexit\n"),
+    "nobody reads the input away": ({"during": READS}, b"1\n2\n", b"1\n2\n", b"'' b'' b''\n" * 2),
+    "the name of the channel": (
+        {"during": "print(channel.transport)"},
+        b"1\n",
+        b"1\n",
+        b"stdio\n",
+    ),
+}
+
+
 @pytest.mark.requirement(
     "stdio.streams",
     "stdio.newline-delimited",
     "stdio.shutdown-server-on-eof",
+    "stdio.utf8",
+    "stdio.stdout-only-messages",
     revisions=EVERY_REVISION,
 )
-def test_lines_in_are_lines_out_until_the_input_ends(backend: str) -> None:
-    done = run(argv(backend), b'{"a":1}\r\n\n[2]\n"last, without newline"')
-    assert done.stdout == b'{"a":1}\n[2]\n"last, without newline"\n'
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-@pytest.mark.requirement("stdio.utf8", revisions=EVERY_REVISION)
-def test_messages_are_utf8_whatever_the_locale(backend: str) -> None:
-    text = '"\u00e9\u4e16\U0001f600"\n'.encode()
+@pytest.mark.parametrize(("code", "wire", "output", "errors"), RUNS.values(), ids=RUNS.keys())
+def test_lines_in_are_lines_out(
+    backend: str, code: dict[str, str], wire: bytes, output: bytes, errors: bytes
+) -> None:
     env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = run(argv(backend, during="print('\\u4e16')"), text, **env)
-    assert done.stdout == text
-    assert done.stderr == b"\\u4e16\n"
+    done = run(argv(backend, **code), wire, **env)
+    assert (done.stdout, done.stderr, done.returncode) == (output, errors, 0)
 
 
 @pytest.mark.requirement(
@@ -114,30 +122,6 @@ def test_nothing_printed_reaches_the_client(stray: str) -> None:
     assert done.stdout == b"1\n2\n"
     assert done.stderr.decode().split() == ["stray", "stray"]
     assert done.returncode == 0
-
-
-@pytest.mark.requirement("stdio.stdout-only-messages", revisions=EVERY_REVISION)
-def test_printed_text_before_and_after_goes_to_standard_error(backend: str) -> None:
-    done = run(
-        argv(
-            backend,
-            before="print('early'); atexit.register(print, 'exit')",
-            after="print('late')",
-        ),
-        b"1\n",
-    )
-    assert done.stdout == b"1\n"
-    assert done.stderr.decode().split() == ["early", "late", "exit"]
-
-
-def test_neither_code_nor_children_can_read_the_input_away(backend: str) -> None:
-    during = (
-        "print(repr(sys.stdin.read()), repr(os.read(0, 9)),"
-        " repr(subprocess.run(['cat'], capture_output=True).stdout))"
-    )
-    done = run(argv(backend, during=during), b"1\n2\n")
-    assert done.stdout == b"1\n2\n"
-    assert done.stderr == b"'' b'' b''\n" * 2
 
 
 @pytest.mark.requirement("stdio.shutdown-server-on-eof", revisions=EVERY_REVISION)
@@ -203,11 +187,6 @@ def test_a_person_at_a_terminal_can_speak_to_a_server(backend: str) -> None:
     _, stderr = server.communicate(timeout=60)
     os.close(ours)
     assert (server.returncode, stderr) == (0, b"")
-
-
-def test_a_channel_over_standard_streams_is_named_stdio(backend: str) -> None:
-    done = run(argv(backend, during="print(channel.transport)"), b"1\n")
-    assert (done.stdout, done.stderr) == (b"1\n", b"stdio\n")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
@@ -334,32 +313,14 @@ async def test_an_error_of_the_body_passes_and_the_server_ends(
     "subscriptions.no-server-memory",
 )
 @modern
-async def test_after_a_crash_a_listener_subscribes_at_the_next_process(
-    revision: str,
-) -> None:
-    tell, heard = anyio.create_memory_object_stream[tuple[int, str]](9)
-    clients: list[Any] = []
-
-    async def listen() -> None:
-        while True:
-            with suppress(ConnectionClosedError):
-                async with connect(SERVER, revision=revision, env=PATHS) as client:
-                    clients.append(client)
-                    async with client.listen(tools=True) as changes:
-                        tell.send_nowait((len(clients), "agreed"))
-                        async for change in changes:
-                            assert change == ToolsChanged()
-                            tell.send_nowait((len(clients), "changed"))
-
-    with tell, heard, anyio.fail_after(20):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(listen)
-            assert await heard.receive() == (1, "agreed")
-            await clients[0].call_tool("grow", {"name": "first"})
-            assert await heard.receive() == (1, "changed")
-            with pytest.raises(ConnectionClosedError):
-                await clients[0].call_tool("die", {"code": 1})
-            assert await heard.receive() == (2, "agreed")
-            await clients[1].call_tool("grow", {"name": "second"})
-            assert await heard.receive() == (2, "changed")
-            tasks.cancel_scope.cancel()
+async def test_after_a_crash_a_listener_subscribes_at_the_next_process(revision: str) -> None:
+    for name in ("first", "second"):
+        async with (
+            connect(SERVER, revision=revision, env=PATHS) as client,
+            client.listen(tools=True) as changes,
+        ):
+            await client.call_tool("grow", {"name": name})
+            assert await anext(changes) == ToolsChanged()
+            for call in (client.call_tool("die", {"code": 1}), anext(changes)):
+                with pytest.raises(ConnectionClosedError):
+                    await call

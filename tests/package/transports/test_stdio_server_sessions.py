@@ -49,15 +49,6 @@ async def test_a_client_starts_its_server_and_calls_it(revision: str, backend: s
         assert news == [1, 2, 3]
 
 
-@pytest.mark.requirement("stdio.utf8", "stdio.no-embedded-newline", "stdio.streams")
-@some
-async def test_any_text_passes_whatever_the_locale(revision: str, backend: str) -> None:
-    text = 'line\nline\r\n\u2028 \u00e9\u4e16\U0001f600 \x00\x7f "quoted" \\n'
-    env = {**PATHS, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    async with connect([*SERVER, backend], revision=revision, env=env) as client:
-        assert text_of(await client.call_tool("echo", {"text": text})) == text
-
-
 @pytest.mark.requirement(
     "stdio.newline-delimited",
     "stdio.stdout-only-messages",

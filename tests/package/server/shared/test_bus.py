@@ -113,14 +113,3 @@ async def test_a_worker_counts_as_alive_for_three_seconds() -> None:
     await anyio.sleep(2.5)
     await bus.beat("one")
     assert [await bus.send(worker, b"letter") for worker in ("one", "two")] == [True, True]
-
-
-async def test_a_reader_gets_what_came_after_its_cursor() -> None:
-    bus = MemoryBus()
-    start = await bus.changes(None)
-    assert (start.cursor, start.changes, start.gap) == ("0", (), False)
-    for change in (b"a", b"b", b"c"):
-        await bus.publish(change)
-    for cursor, left in (("0", [b"a", b"b", b"c"]), ("2", [b"c"])):
-        news = await bus.changes(cursor)
-        assert (news.cursor, news.changes, news.gap) == ("3", left, False)

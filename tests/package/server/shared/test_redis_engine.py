@@ -30,7 +30,6 @@ from package.server.shared.shared_servers import run_workers
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 DAY = 86_400_000
-PAGE = 10
 
 
 @pytest.fixture
@@ -101,20 +100,6 @@ async def test_the_tasks_of_an_owner_are_listed_for_30_days_or_more(
     assert is_about(milliseconds_left(engine, "leases"), 30 * DAY)
     left = milliseconds_left(engine, "task:t")
     assert left == -1 if ttl_ms is None else is_about(left, ttl_ms)
-
-
-async def test_a_new_task_removes_the_two_oldest_that_expired(
-    state: SharedState, engine: Engine
-) -> None:
-    for number in range(4):
-        await state.tasks.create(task_record(f"t{number}", created=1000.0 + number))
-    engine.ask("DEL", *(f"mcp:{{tester}}:task:t{number}" for number in range(3)))
-    await state.tasks.create(task_record("new", created=2000.0))
-    [key] = [each for each in engine.ask("KEYS", "*tasks:*").split() if "tasks:" in each]
-    assert engine.ask("ZCARD", key) == ":3\r\n"
-    page = await state.tasks.page("ada", None, PAGE)
-    assert [record.task_id for record in page.records] == ["t3", "new"]
-    assert engine.ask("ZCARD", key) == ":2\r\n"
 
 
 async def test_a_task_without_an_owner_is_in_no_list(state: SharedState, engine: Engine) -> None:

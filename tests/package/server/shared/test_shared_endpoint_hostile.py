@@ -143,21 +143,6 @@ async def test_a_long_record_of_a_session_is_read_once(revision: str, engine: En
         assert (await two.ask(revision, "ping")).status == 404
 
 
-@in_engine
-async def test_a_task_that_is_waited_for_is_read_once(state: SharedState, engine: Engine) -> None:
-    await state.tasks.create(task_of("t", size=1_000_000))
-    record = await state.tasks.load("t")
-    assert record is not None
-    before = sent_bytes(engine)
-    for _ in range(100):  # some seconds of waiting
-        assert await state.tasks.load("t", record) is record
-        assert await state.tasks.claim("t", "two") is None
-    assert sent_bytes(engine) - before < 100_000
-    changed = record.next_version(status="cancelled")
-    assert await state.tasks.change(changed)
-    assert await state.tasks.load("t", record) == changed
-
-
 def sent_bytes(engine: Engine) -> int:
     """Bytes that the engine has sent."""
     lines = engine.ask("INFO", "stats").splitlines()

@@ -18,7 +18,6 @@ from kit.engine import Engine, run_engine
 from kit.rules import revisions_holding
 from kit.wire import (
     CHANGED,
-    INITIALIZED,
     SESSIONS,
     UPDATED,
     cancelled_notification,
@@ -310,17 +309,6 @@ async def eventually_serves(workers: Workers, revision: str, status: int) -> Non
             while (reply := await http.post(call(revision, "about"))).status == 503:
                 await anyio.lowlevel.checkpoint()
             assert reply.status == status
-
-
-@newest
-async def test_a_second_initialize_holds_at_each_worker(revision: str, workers: Workers) -> None:
-    for http in workers.each:
-        assert (await http.post(call(revision, "about"))).status == 200
-    assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
-    assert (await workers.each[0].post(INITIALIZED)).status == 202
-    for http in workers.each:
-        seen = json.loads(text_of(await http.post(call(revision, "about"))))
-        assert seen["capabilities"] == {"sampling": {}}
 
 
 @newest

@@ -18,7 +18,7 @@ from mcpgen_runtime import (
     SessionRecord,
     SharedState,
 )
-from package.server.shared.shared_servers import WORKERS, Workers, run_session, run_workers
+from package.server.shared.shared_servers import WORKERS, Workers, run_session
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -126,15 +126,3 @@ async def test_a_stream_elsewhere_hears_of_hidden_tools(revision: str) -> None:
                 tasks.start_soon(hide)
                 assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
                 assert await list_tool_names(workers.each[number % WORKERS], revision) == left
-
-
-@newest
-async def test_hidden_tools_stay_so_for_new_workers(revision: str) -> None:
-    state = SharedState(MemoryBus(), MemorySessionStore())
-    async with run_session(state, revision, Switching) as workers:
-        await call(workers.any, revision, "in_hide", names=TAGGED)
-        fields = dict(workers.any.fields)
-    async with run_workers(state, Switching) as workers:
-        for http in workers.each:
-            http.fields |= fields
-            assert await list_tool_names(http, revision) == {*TAGGED}

@@ -11,7 +11,7 @@ from kit.guarded import Guarded, protected_settings
 from kit.issuer import proof_key, proof_of, token_of
 from kit.wire import ALL, SESSIONS, initialize, request
 from mcpgen_runtime import DpopValidation, MemoryUsedIds, SharedState, UsedIds
-from package.server.shared.shared_servers import eventually, in_engine, run_workers
+from package.server.shared.shared_servers import in_engine, run_workers
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -99,12 +99,6 @@ async def test_without_the_engine_sealed_sessions_are_503() -> None:
                 message = request(SESSIONS[-1], "ping") if method == "POST" else None
                 reply = await workers.any.request(method, message)
                 assert (reply.status, reply.fields["retry-after"]) == (503, "1")
-
-
-@in_engine
-async def test_used_ids_of_a_server_expire_in_the_engine(store: UsedIds, engine: Engine) -> None:
-    await store.use(b"one", 0.05)
-    await eventually(lambda: engine.ask("KEYS", "*used*").startswith("*0"))
 
 
 async def test_memory_forgets_the_oldest_ids() -> None:

@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from kit.faults import ONE_OF_EACH
-from kit.http_script import Script, error, initialize_result, result, says
+from kit.http_script import Script, error, result, says
 from kit.http_server import Asked, Handler, Reply
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
@@ -265,22 +265,6 @@ def test_an_unlisted_tool_is_listed_before_it_is_called_again(
     assert len(script.times["tools/list"]) == 1
 
 
-@each
-def test_a_refusal_for_an_hour_keeps_no_other_request(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def call_twice(client: Any) -> float:
-        with pytest.raises(HttpStatusError):
-            await client.call_tool("adds")
-        before = anyio.current_time()
-        await client.call_tool("adds")
-        return anyio.current_time() - before
-
-    script = Times(revision)
-    script.once["tools/call"] = [not_begun("3600")]
-    assert use(script, monkeypatch, call_twice) == 0
-
-
 @pytest.mark.parametrize("revision", SESSIONS)
 @pytest.mark.parametrize("refusal", [not_begun("0"), *map(refuse, OUTAGES)])
 def test_a_session_is_confirmed_after_a_refusal(
@@ -338,20 +322,6 @@ def test_a_connection_is_opened_after_refusals(
         assert outcome.status == 503
     else:
         assert outcome == revision
-
-
-@pytest.mark.parametrize(
-    ("status", "pauses"),
-    [*((status, []) for status in (400, 404, 405, 500)), (502, [0.0, 0.5, 1.0, 2.0])],
-)
-def test_a_server_that_always_fails_the_probe_is_an_older_one(
-    status: int, pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = Times(SESSIONS[-1])
-    script.on["server/discover"] = refuse(status)
-    assert use(script, monkeypatch, agreed, lists=False, revision=None) == SESSIONS[-1]
-    assert script.pauses("server/discover") == pauses
-    assert script.times["initialize"] == script.times["server/discover"][-1:]
 
 
 class Limited(Times):
@@ -481,11 +451,7 @@ def test_the_result_of_a_task_survives_outages(
     revision, now = "2025-11-25", "2026-07-28T12:00:00Z"
     task = {"taskId": "t", "createdAt": now, "lastUpdatedAt": now, "ttl": None}
     script = Times(revision)
-
-    async def initialize(asked: Asked, reply: Reply) -> None:
-        members = initialize_result(revision)
-        members["capabilities"] = {**members["capabilities"], "tasks": {"list": {}}}
-        await reply.json(result(asked, **members), 200, **script.session_fields())
+    script.capabilities["tasks"] = {"list": {}}
 
     def answer(**members: Any) -> Handler:
         async def handler(asked: Asked, reply: Reply) -> None:
@@ -497,7 +463,6 @@ def test_the_result_of_a_task_survives_outages(
     script.once["tasks/get"] = [refuse(status), working, refuse(status), refuse(status)]
     script.once["tasks/result"] = [refuse(status, Retry_After="2"), refuse(status)]
     script.on |= {
-        "initialize": initialize,
         "tasks/get": answer(**task, status="completed"),
         "tasks/result": answer(content=[{"type": "text", "text": "done"}]),
     }

@@ -123,22 +123,6 @@ async def test_an_authentication_of_httpx2_is_asked_each_time(revision: str) -> 
     assert {asked.fields["x-signed"] for asked in server.asked} == {"yes"}
 
 
-async def test_an_authentication_that_reaches_nobody_says_whom() -> None:
-    class Refreshing(httpx2.Auth):
-        def auth_flow(
-            self, request: httpx2.Request
-        ) -> Generator[httpx2.Request, httpx2.Response, None]:
-            yield httpx2.Request("POST", url)
-            yield request
-
-    with unused_port() as port:
-        url = f"http://127.0.0.1:{port}/token"
-        async with HttpServer(Script(NEWEST)) as server:
-            failure = await connection_error(server.url, auth=Refreshing())
-    assert isinstance(failure, ConnectFailedError)
-    assert str(failure) == f"no connection to {url}: Connection refused"
-
-
 async def test_a_client_of_ones_own_makes_the_requests_and_stays_open(revision: str) -> None:
     async with httpx2.AsyncClient(headers={"X-Client": "mine"}, timeout=0.5) as own:
         async with connect_scripted(Script(revision), http_client=own) as (client, server):

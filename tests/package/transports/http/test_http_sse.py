@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
 
@@ -14,16 +13,15 @@ from kit.http_script import (
     Script,
     SseScript,
     connect_scripted,
-    error,
     fail_to_open,
     log_message,
     result,
     says,
 )
-from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
-from kit.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY, STREAMABLE
+from kit.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
@@ -172,18 +170,6 @@ def test_a_stream_that_names_no_address_is_a_readable_error(
     with pytest.raises(kind, match=text) as caught:
         simulate("asyncio", 0, main)
     assert type(caught.value) is kind
-
-
-async def test_a_refused_stream_is_no_answer_to_a_request() -> None:
-    async def get(asked: Asked, reply: Reply) -> None:
-        await reply.json(error(None, -32000, "no session"), status=400)
-
-    script = Script(STREAMABLE[0], "s")
-    script.on["GET"] = get
-    async with HttpServer(script) as server:
-        with pytest.raises(HttpStatusError, match=r"; expected a stream of events$") as caught:
-            await fail_to_open(server.url, transport="sse")
-    assert json.loads(caught.value.body)["error"]["message"] == "no session"
 
 
 @pytest.mark.requirement("sse.shutdown-by-close")

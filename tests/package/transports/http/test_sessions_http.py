@@ -162,16 +162,6 @@ async def test_a_lost_session_is_reopened_once_and_the_message_resent(revision: 
     assert server.of("DELETE")[0].fields["mcp-session-id"] == "s2"
 
 
-@pytest.mark.requirement("http.session-404-restart")
-async def test_a_session_lost_before_its_confirmation_is_reopened(revision: str) -> None:
-    script = Forgetful(revision)
-    script.forgotten.add("s")
-    async with connect_scripted(script) as (client, server):
-        await client.list_tools()
-    confirmed = server.of("notifications/initialized")
-    assert [asked.fields["mcp-session-id"] for asked in confirmed] == ["s", "s2"]
-
-
 @pytest.mark.parametrize("step", ["initialize", "notifications/initialized"])
 async def test_a_session_whose_opening_timed_out_is_opened_anew(revision: str, step: str) -> None:
     script = Forgetful(revision)

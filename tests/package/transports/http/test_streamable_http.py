@@ -311,21 +311,6 @@ async def test_a_stream_is_resumed_by_a_get_with_the_last_event_id(
     assert "text/event-stream" in get.fields["accept"]
 
 
-@pytest.mark.requirement("http.stream-any-disconnect")
-async def test_an_event_that_was_cut_is_dropped_and_does_not_count(revision: str) -> None:
-    async def call(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event(log_message("a"), id="1-0")
-        await reply.part(b'id: 1-9\ndata: {"jsonrpc": "2.0", "id": 1, "resu')
-        await reply.cut()
-
-    listener = Listener()
-    async with scripted(Calls(revision, call), handlers=listener) as (client, server):
-        assert (await client.call_tool("echo", {})).content[0].text == "done"
-    assert listener.heard == ["a"]
-    assert [asked.fields["last-event-id"] for asked in resumed(server)] == ["1-0"]
-
-
 @pytest.mark.requirement("http.get-accept", "http.get-optional", "http.multiple-streams")
 async def test_a_stream_for_messages_about_no_request_is_held_open(revision: str) -> None:
     async def get(asked: Asked, reply: Reply) -> None:
