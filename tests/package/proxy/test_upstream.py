@@ -10,6 +10,7 @@ import anyio
 import msgspec
 import pytest
 
+from kit.asgi_client import asgi, fields_of
 from kit.live import RawServer
 from kit.wire import (
     ALL,
@@ -17,6 +18,7 @@ from kit.wire import (
     PER_REQUEST,
     RawEnd,
     encode_message,
+    meta_of,
     request,
     speaking_to,
 )
@@ -348,3 +350,19 @@ async def test_a_custom_notification_of_a_client_reaches_the_server(near: str) -
         with anyio.fail_after(10):
             await behind.has_heard.wait()
         assert behind.heard[-1]["params"] == params
+
+
+@pytest.mark.parametrize("near", [SESSION, NEWEST])
+async def test_a_custom_notification_over_http_reaches_the_server(near: str) -> None:
+    behind = Raw()
+    params: dict[str, Any] = {"name": "Ann"}
+    if near == NEWEST:
+        params["_meta"] = meta_of(near)
+    message = {"jsonrpc": "2.0", "method": "com.example/hi", "params": params}
+    async with asgi(Server.proxy(behind, revision=SESSION)) as http:
+        if near == SESSION:
+            await http.initialize(near)
+        assert (await http.post(message, **fields_of(near, message))).status == 202
+        with anyio.fail_after(10):
+            await behind.has_heard.wait()
+    assert behind.heard[-1]["params"]["name"] == "Ann"

@@ -359,3 +359,13 @@ async def test_a_channel_is_used_once(tmp_path: Path) -> None:
             await until(lambda: not behind.open)
             with pytest.raises(RemoteError, match="does not answer: the connection is closed"):
                 await client.call_tool("number")
+
+
+async def test_a_refused_subscription_is_refused_each_time() -> None:
+    behind = Counted()
+    async with connected(Server.proxy(behind, revision=SESSION), revision=SESSION) as pair:
+        client: Any = pair.client
+        for _ in range(2):
+            with pytest.raises(RemoteError, match="memo://none"):
+                await client.request("resources/subscribe", {"uri": "memo://none"})
+        assert behind.methods.count("resources/subscribe") == 2

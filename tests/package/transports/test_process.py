@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -34,6 +35,7 @@ from kit.processes import (
 from mcpgen_runtime import ConnectionClosedError, ServerStartError
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel, FrameError
+from mcpgen_runtime.server.stdio_server import open_stdio
 from mcpgen_runtime.transports.process import (
     INHERITED,
     TAIL_LINES,
@@ -496,3 +498,25 @@ async def test_no_descriptor_is_left_open() -> None:
     with pytest.raises(ServerStartError):
         await open_process(["no-such-command"])
     assert set(Path("/proc/self/fd").iterdir()) == before
+
+
+async def test_a_start_without_threads_ends_the_process_and_closes_all() -> None:
+    before = open_descriptors()
+    size = threading.stack_size(1 << 46)
+    try:
+        with pytest.raises(ServerStartError, match="can't start new thread"):
+            await open_process(python("sys.stdin.read()"))
+    finally:
+        threading.stack_size(size)
+    assert open_descriptors() == before
+
+
+@pytest.mark.parametrize("left", range(3))
+async def test_standard_streams_that_cannot_be_taken_are_left_alone(
+    few_descriptors: Callable[[int], None], left: int
+) -> None:
+    few_descriptors(left)
+    before = open_descriptors()
+    with pytest.raises(OSError, match="Too many open files"):
+        open_stdio()
+    assert open_descriptors() == before

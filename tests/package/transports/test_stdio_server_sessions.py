@@ -13,7 +13,7 @@ import pytest
 from kit.live import text_of
 from kit.rules import revisions_holding
 from kit.stdio_process import PATHS, SCRIPT, SERVER, process, script
-from kit.wire import ALL, HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, facts, request
+from kit.wire import ALL, HANDSHAKE, INITIALIZED, PER_REQUEST, facts, request
 from mcpgen_runtime import ClientHandlers, RequestContext, RequestTimeoutError, connect
 from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, parse
 
@@ -47,29 +47,6 @@ async def test_a_client_starts_its_server_and_calls_it(revision: str, backend: s
         news: list[float] = []
         await client.call_tool("count", {"to": 3}, on_progress=lambda value, *_: news.append(value))
         assert news == [1, 2, 3]
-
-
-@pytest.mark.requirement(
-    "stdio.newline-delimited",
-    "stdio.stdout-only-messages",
-    "stdio.no-embedded-newline",
-    "stdio.streams",
-)
-@every
-def test_a_server_answers_each_line_with_a_line_and_no_more(revision: str, backend: str) -> None:
-    with process(revision, backend) as server:
-        calls = [
-            request(revision, "tools/call", {"name": "echo", "arguments": {"text": text}}, id=text)
-            for text in ("one\ntwo", "\r")
-        ]
-        server.say(*calls)
-        half = encode_message(request(revision, "tools/list", id="half"))
-        server.say(half[:20] + half[20:])
-        assert {server.hear()["id"] for _ in range(3)} == {"one\ntwo", "\r", "half"}
-        server.call("shout", {"text": "stray"}, id="loud")
-        assert server.hear()["id"] == "loud"
-        assert server.end() == 0
-        assert len(server.lines) == 4 + (revision in HANDSHAKE)
 
 
 @pytest.mark.requirement(

@@ -139,27 +139,6 @@ SECRET = "hunter2"
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "text"),
-    [
-        (("--shared", f"http://:{SECRET}@h/", "tools"), 2, "expected the URL of an engine"),
-        (("--shared", f"unix://:{SECRET}@/no.sock", "tools"), 2, "the engine of the shared state"),
-        (("--shared", "unix:///no.sock", "tool"), 2, "expected tools, prompts, resources or the"),
-    ],
-)
-def test_a_command_that_can_not_announce_says_why(
-    words: tuple[str, ...], code: int, text: str, tmp_path: Path
-) -> None:
-    (tmp_path / "web.py").write_text(
-        "from mcpgen_runtime import Server\nserver = Server('tester')\n"
-    )
-    done = announce(tmp_path, *words)
-    assert done.returncode == code
-    assert text in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert SECRET not in done.stderr
-
-
-@pytest.mark.parametrize(
     "url",
     [
         *("", "redis", "127.0.0.1:6379", f"http://:{SECRET}@h/", f"redis://:{SECRET}@h:port/0"),
@@ -178,3 +157,11 @@ def test_a_missing_library_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPat
     with pytest.raises(MissingExtraError, match="needs the package 'valkey'") as raised:
         Server("tester").asgi(shared="redis://127.0.0.1/0")
     assert "\n" not in str(raised.value)
+
+
+@per_request
+async def test_a_change_in_a_thread_reaches_other_workers(revision: str, workers: Workers) -> None:
+    async with listen_stream(workers, revision, 0) as stream:
+        server = workers.servers[1].server
+        await anyio.to_thread.run_sync(server.resource_updated, URI)
+        assert await next_method(stream) == UPDATED

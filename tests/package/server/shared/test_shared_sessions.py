@@ -18,6 +18,7 @@ from kit.engine import Engine, run_engine
 from kit.rules import revisions_holding
 from kit.wire import (
     CHANGED,
+    INITIALIZED,
     SESSIONS,
     UPDATED,
     cancelled_notification,
@@ -390,3 +391,15 @@ async def test_applications_share_a_state_in_memory_on_any_event_loop(revision: 
         assert statuses == [200, 200, 200, 503]
         assert (await one.delete()).status == 200
         assert (await three.ask(revision, "ping")).status == 404
+
+
+@newest
+async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: Engine) -> None:
+    async with run_session(engine.url, revision) as workers:
+        for http in workers.each:
+            assert (await http.post(call(revision, "about"))).status == 200
+        assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
+        assert (await workers.each[0].post(INITIALIZED)).status == 202
+        for http in workers.each:
+            seen = json.loads(text_of(await http.post(call(revision, "about"))))
+            assert seen["capabilities"] == {"sampling": {}}

@@ -219,3 +219,21 @@ async def test_a_lost_task_that_expired_is_forgotten(
     with anyio.fail_after(5):
         while engine.ask("EXISTS", "mcp:{tester}:leases") == ":1\r\n":
             assert (await store.page(None, None, 10)).records == ()
+
+
+async def test_of_many_that_claim_a_task_one_gets_it(store: TaskStore, short_leases: None) -> None:
+    got: list[TaskRecord] = []
+    await store.create(record_of())
+    async with anyio.create_task_group() as tasks:
+
+        async def claim(number: int) -> None:
+            with anyio.fail_after(5):
+                while not got:
+                    claimed = await store.claim("t", str(number))
+                    got.extend([claimed] if claimed else [])
+                    await anyio.lowlevel.checkpoint()
+
+        for number in range(20):
+            tasks.start_soon(claim, number)
+    [claimed] = got
+    assert claimed.fence == 2

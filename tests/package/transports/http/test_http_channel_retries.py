@@ -470,3 +470,24 @@ def test_the_result_of_a_task_survives_outages(
     assert outcome.content[0].text == "done"
     assert script.pauses("tasks/get") == [0.0, 1.0, 0.0, 0.5]
     assert script.pauses("tasks/result") == [2.0, 0.5]
+
+
+@each
+def test_calls_that_wait_for_a_place_end_with_the_connection(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Limited(revision, places=1, seconds=50)
+
+    async def call(client: Any) -> Counter[str]:
+        async def close() -> None:
+            await anyio.wait_all_tasks_blocked()
+            await client.close()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(close)
+            outcomes, _ = await call_all(client, 3)
+        return outcomes
+
+    outcomes = use(script, monkeypatch, call, limits=ClientLimits(open_requests=1))
+    assert sum(outcomes.values()) == 3
+    assert all("clos" in text for text in outcomes), outcomes

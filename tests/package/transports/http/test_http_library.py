@@ -23,6 +23,7 @@ from kit.wire import STREAMABLE
 from mcpgen_runtime import (
     ConnectFailedError,
     ConnectionClosedError,
+    LocalProtocolError,
     ResponseLostError,
     connect,
 )
@@ -392,6 +393,8 @@ async def test_a_client_of_ones_own_follows_no_redirect_and_asks_for_bounded_cod
         response = await library.send("POST", URL, {"X-Own": "1"}, b"{}")
         assert (response.status, response.reason, response.url) == (302, "Found", URL)
         assert await response.read(100, 1, 1) == b"body"
+        with pytest.raises(LocalProtocolError, match=r"^headers: "):
+            await library.send("POST", URL, {"X": "a\u4e16"}, b"{}")
     (request,) = asked
     names = ("x-own", "accept-encoding", "authorization")
     assert [request.headers[name] for name in names] == ["1", "gzip", "Basic dXNlcjpwQHNz"]

@@ -15,7 +15,6 @@ from kit.http_script import (
     Forgetful,
     Script,
     connect_scripted,
-    error,
     fail_to_open,
     initialize_result,
     result,
@@ -310,23 +309,6 @@ async def test_state_of_a_lost_session_is_restored_in_the_new_one(revision: str,
         ("logging/setLevel", {"level": "info"}),
         ("resources/subscribe", {"uri": "memo://b"}),
     ]
-
-
-async def test_state_that_cannot_be_restored_is_logged(
-    revision: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def gone(asked: Asked, reply: Reply) -> None:
-        await reply.json(error(asked, -32002, "no such resource"))
-
-    script = Forgetful(revision)
-    async with connect_scripted(script) as (client, server):
-        await client.subscribe("memo://a")
-        script.forgotten.add("s")
-        script.once["resources/subscribe"] = [gone]
-        await client.list_tools()
-        await client.list_tools()
-    assert len(restored(server)) == 1
-    assert "resources/subscribe memo://a: not restored" in caplog.text
 
 
 async def test_silence_about_what_was_kept_does_not_hold_up_a_call(revision: str) -> None:
