@@ -199,9 +199,9 @@ class Far(RawServer):
                 if each["method"] == PROGRESS:
                     sent["params"]["progressToken"] = token
                 await self.send(sent)
-            await self.send(self._answer(self._waiting))
+            await self.send(self.answer(self._waiting))
 
-    def _answer(self, identifier: Json) -> Wire:
+    def answer(self, identifier: Json) -> Wire:
         """The response, or the question before it."""
         question = self.script.question
         if question is None:

@@ -125,7 +125,7 @@ class Asking(Far):
 
     rounds = 0
 
-    def _answer(self, identifier: Any) -> dict[str, Any]:
+    def answer(self, identifier: Any) -> dict[str, Any]:
         count = int(self.params.get("requestState", "0"))
         if count == self.rounds:
             return {"id": identifier, "result": empty_result(ALL[-1])}
