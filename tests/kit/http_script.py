@@ -83,7 +83,8 @@ class Script:
 
     Attributes:
         on: What to do for a kind of request (see `Asked.what`), instead of what is usual.
-        order: Handlers for the next requests of a kind, each used once, before those of `on`.
+        once: Handlers for the next requests of a kind, each used once, before those of `on`.
+        capabilities: What it declares in the opening.
     """
 
     def __init__(self, revision: str, session: str | None = None) -> None:
@@ -92,6 +93,7 @@ class Script:
         self.sessions = 0
         self.on: dict[str, Handler] = {}
         self.once: dict[str, list[Handler]] = {}
+        self.capabilities = dict(CAPABILITIES)
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
         planned = self.once.get(asked.what)
@@ -105,9 +107,8 @@ class Script:
             await reply.json(result(asked))
 
     async def _initialize(self, asked: Asked, reply: Reply) -> None:
-        await reply.json(
-            result(asked, **initialize_result(self.revision)), 200, **self.session_fields()
-        )
+        opened = {**initialize_result(self.revision), "capabilities": self.capabilities}
+        await reply.json(result(asked, **opened), 200, **self.session_fields())
 
     def session_fields(self) -> dict[str, str]:
         """The header that names a new session."""

@@ -5,61 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpgen_runtime import LocalProtocolError
 from mcpgen_runtime.framing.header_values import (
-    SAFE_INTEGER,
     decode_value,
     encode_value,
     equals_body_value,
     value_text,
 )
-from mcpgen_runtime.framing.http_headers import is_visible_ascii, media_type
-from mcpgen_runtime.protocol.param_headers import is_token
 from requirements import EVERY_REVISION
-
-
-@pytest.mark.requirement(
-    "headers.value-base64",
-    "headers.value-encoding",
-    "headers.sentinel-collision",
-    "headers.sentinel-exact",
-    "headers.empty-string",
-    "headers.mcp-name-encoding",
-    revisions=EVERY_REVISION,
-)
-@pytest.mark.parametrize(
-    ("text", "encoded"),
-    [
-        ("us-west1", "us-west1"),
-        ("us west 1", "us west 1"),
-        ("a\tb", "a\tb"),
-        ("", ""),
-        ("Hello, \u4e16\u754c", "=?base64?SGVsbG8sIOS4lueVjA==?="),
-        (" padded ", "=?base64?IHBhZGRlZCA=?="),
-        ("\ttab", "=?base64?CXRhYg==?="),
-        ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
-        ("a\r\nX-Evil: 1", "=?base64?YQ0KWC1FdmlsOiAx?="),
-        ("\x00", "=?base64?AA==?="),
-        ("\x7f", "=?base64?fw==?="),
-        ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
-        ("=?base64?=", "=?base64?PT9iYXNlNjQ/PQ==?="),
-        ("=?BASE64?SGVsbG8=?=", "=?BASE64?SGVsbG8=?="),
-        ("=?base64?SGVsbG8=", "=?base64?SGVsbG8="),
-    ],
-)
-def test_a_value_is_encoded_only_where_it_must(text: str, encoded: str) -> None:
-    assert encode_value(text) == encoded
-    assert decode_value(encoded) == text
 
 
 def test_an_encoded_value_may_be_empty() -> None:
     assert decode_value("=?base64??=") == ""
+    assert encode_value("=?base64?SGVsbG8=") == "=?base64?SGVsbG8="  # with no end
 
 
+@pytest.mark.requirement(
+    "headers.value-base64", "headers.sentinel-collision", revisions=EVERY_REVISION
+)
 @given(st.text(st.characters(blacklist_categories=["Cs"])))
+@example("a\tb")
+@example("\ttab")
+@example("\x7f")
+@example("=?base64?=")
+@example("=?base64?literal?=")
 def test_every_text_comes_back_and_is_safe_in_a_header(text: str) -> None:
     encoded = encode_value(text)
     assert all(" " <= letter <= "~" or letter == "\t" for letter in encoded)
@@ -87,27 +59,6 @@ def test_a_value_that_cannot_be_read_is_refused(value: str) -> None:
 def test_half_a_surrogate_pair_has_no_header() -> None:
     with pytest.raises(LocalProtocolError, match="expected text"):
         encode_value("\ud800")
-
-
-@pytest.mark.requirement(
-    "headers.value-conversion", "headers.param-integer-range", revisions=EVERY_REVISION
-)
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("a b", "a b"),
-        (-7, "-7"),
-        (10**15, "1000000000000000"),
-        (SAFE_INTEGER, "9007199254740991"),
-        (-SAFE_INTEGER, "-9007199254740991"),
-        (42.0, "42"),
-        (True, "true"),
-        (False, "false"),
-    ],
-)
-def test_a_value_of_the_body_has_one_text(value: Any, text: str) -> None:
-    assert value_text(value) == text
-    assert equals_body_value(text, value)
 
 
 @pytest.mark.requirement("headers.param-integer-range", revisions=EVERY_REVISION)
@@ -142,36 +93,3 @@ def test_a_value_that_would_not_arrive_as_it_is_gets_no_header(value: Any) -> No
 )
 def test_a_header_says_what_the_body_says(header: str, body: Any, same: bool) -> None:
     assert equals_body_value(header, body) is same
-
-
-@pytest.mark.parametrize(
-    ("text", "token", "visible"),
-    [
-        ("Region", True, True),
-        ("a.b-c_d!", True, True),
-        ("", False, False),
-        ("a b", False, False),
-        ("a:b", False, True),
-        ("\u00e4", False, False),
-        ("a\n", False, False),
-        ("~", True, True),
-        ("\x7f", False, False),
-    ],
-)
-def test_tokens_and_visible_text_are_told_from_the_rest(
-    text: str, token: bool, visible: bool
-) -> None:
-    assert (is_token(text), is_visible_ascii(text)) == (token, visible)
-
-
-@pytest.mark.parametrize(
-    ("content_type", "expected"),
-    [
-        ("application/json", "application/json"),
-        ("Application/JSON; charset=utf-8", "application/json"),
-        (" text/event-stream ;a=b", "text/event-stream"),
-        ("", ""),
-    ],
-)
-def test_a_media_type_is_read_without_case_and_parameters(content_type: str, expected: str) -> None:
-    assert media_type(content_type) == expected

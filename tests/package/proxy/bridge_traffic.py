@@ -1,8 +1,4 @@
-"""Messages of every kind through a proxy between two revisions, and the places that they lose.
-
-The values are random ones of the published schemas. The server behind the proxy and its client are
-plain JSON on channels in memory; nothing here reads a type of the package, or the proxy's log.
-"""
+"""Messages of every kind through a proxy between two revisions, and the places that they lose."""
 
 from __future__ import annotations
 
@@ -15,18 +11,14 @@ from functools import cache
 from random import Random
 from typing import Any, TypeAlias, get_args
 
-import anyio
-
 from decoding.instances import Instances
 from kit.live import RawServer
 from kit.wire import (
     ACKNOWLEDGED,
-    CHANGED,
     HANDSHAKE,
     LISTEN,
     PER_REQUEST,
     RawEnd,
-    request,
     speaking_to,
 )
 from mcpgen import diff
@@ -88,13 +80,7 @@ def table(old: str, new: str) -> bridge.Bridge:
 
 @dataclass
 class Passage:
-    """The messages of one revision that were sent to a peer of another one.
-
-    Attributes:
-        count: The number of messages.
-        lost: The ids of the rows of all losses, each with one example.
-        refused: Messages that came back as an error of the proxy, each with one text.
-    """
+    """The messages of one revision that were sent to a peer of another one."""
 
     count: int = 0
     lost: dict[str, str] = field(default_factory=dict[str, str])
@@ -171,13 +157,7 @@ def differences(before: Json, after: Json, place: str) -> Iterator[str]:
 
 @dataclass
 class Script:
-    """The behaviour of the server behind the proxy in the next request.
-
-    Attributes:
-        outcome: Its result or its error, by the member of the response.
-        question: A request to the client, before the response.
-        notifications: Notifications before the response.
-    """
+    """The behaviour of the server behind the proxy in the next request."""
 
     outcome: Wire
     question: Wire | None = None
@@ -185,15 +165,7 @@ class Script:
 
 
 class Far(RawServer):
-    """The server behind the proxy.
-
-    Attributes:
-        script: Its behaviour in the next request.
-        params: The params of the last request.
-        reply: The client's response to the last question.
-        heard: The notifications of the client.
-        following: Set when the client follows a resource.
-    """
+    """The server behind the proxy."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(SERVER)
@@ -201,9 +173,7 @@ class Far(RawServer):
         self.params: Wire = {}
         self.reply: Json = None
         self.heard: list[Wire] = []
-        self.following = anyio.Event()
         self._waiting: Json = None
-        self._streams: list[tuple[Json, Wire]] = []
         self._revision = revision
 
     async def take(self, message: Wire) -> None:
@@ -215,10 +185,9 @@ class Far(RawServer):
         elif "id" not in message:
             self.heard.append(message)
         elif method == LISTEN:
-            await self._open_stream(message)
+            params = {**message["params"], "_meta": {SUBSCRIPTION: message["id"]}}
+            await self.send({"method": ACKNOWLEDGED, "params": params})
         elif method in ("logging/setLevel", "resources/subscribe", "resources/unsubscribe"):
-            if method == "resources/subscribe":
-                self.following.set()
             frame = {} if self._revision in HANDSHAKE else FRAME
             await self.send({"id": message["id"], "result": frame})
         else:
@@ -229,12 +198,10 @@ class Far(RawServer):
                 sent = copy.deepcopy(each)
                 if each["method"] == PROGRESS:
                     sent["params"]["progressToken"] = token
-                for stream in self._streams_of(each["method"]):
-                    sent["params"].setdefault("_meta", {})[SUBSCRIPTION] = stream
                 await self.send(sent)
-            await self.send(self._answer(self._waiting))
+            await self.send(self.answer(self._waiting))
 
-    def _answer(self, identifier: Json) -> Wire:
+    def answer(self, identifier: Json) -> Wire:
         """The response, or the question before it."""
         question = self.script.question
         if question is None:
@@ -247,35 +214,9 @@ class Far(RawServer):
         asked = {"resultType": "input_required", "inputRequests": {"q": question}}
         return {"id": identifier, "result": {**asked, "requestState": "s"}}
 
-    async def _open_stream(self, message: Wire) -> None:
-        stream, following = message["id"], message["params"]["notifications"]
-        self._streams.append((stream, following))
-        params = {"notifications": following, "_meta": {SUBSCRIPTION: stream}}
-        await self.send({"method": ACKNOWLEDGED, "params": params})
-        if "resourceSubscriptions" in following:
-            self.following.set()
-
-    def _streams_of(self, method: str) -> list[Json]:
-        """The streams of subscriptions that get a notification."""
-        wanted = [name for name, each in CHANGED.items() if each == method]
-        wanted += ["resourceSubscriptions"] if method == UPDATED else []
-        return [
-            stream for stream, following in self._streams for name in wanted if name in following
-        ]
-
 
 class Traffic:
-    """Random messages between a client of one revision and a server of another one.
-
-    Args:
-        near: The revision of the client.
-        far: The revision of the server behind the proxy.
-        seed: The seed of the values.
-
-    Attributes:
-        forth: What the client sends.
-        back: What the server sends.
-    """
+    """Random messages between a client of one revision and a server of another one."""
 
     def __init__(self, near: str, far: str, seed: int = 0) -> None:
         self.near, self.far = near, far
@@ -309,7 +250,7 @@ class Traffic:
         meta: Wire = {"progressToken": "own"}
         if self.near in PER_REQUEST:
             meta["io.modelcontextprotocol/logLevel"] = "debug"
-        result = _empty_result(self.far)
+        result = empty_result(self.far)
         async with speaking_to(proxy, self.near, CLIENT) as client:
             if self.near in HANDSHAKE:
                 await client.ask("logging/setLevel", {"level": "debug"})
@@ -334,7 +275,7 @@ class Traffic:
     async def run_absent(self) -> None:
         """Send the messages that the other revision lacks."""
         proxy = Server.proxy(self._server, name="bridge", revision=self.far)
-        result = _empty_result(self.far)
+        result = empty_result(self.far)
         async with speaking_to(proxy, self.near, CLIENT) as client:
             for method in self._absent(self._ours, self._theirs, "client"):
                 self._server.script = Script({"result": result})
@@ -362,14 +303,14 @@ class Traffic:
             link = {"mode": "url", "message": "?", "url": URL, "elicitationId": "e"}
             question = {"method": ELICIT, "params": link}
             self._server.script = Script({"result": result}, question)
-            await _call(client, {"action": "accept"})
+            await ask_tool(client, {"action": "accept"})
             params["elicitationId"] = "e"
         message = {"method": method.name, "params": params}
         is_request = method.kind == "request"
         asked, announced = (message, []) if is_request else (None, [message])
         self._server.script = Script({"result": result}, asked, announced)
         self._server.reply = None
-        got, response = await _call(client, {})
+        got, response = await ask_tool(client, {})
         assert got is None
         assert method.name not in [each["method"] for each in client.heard]
         assert is_request is ("error" in response or "error" in (self._server.reply or {}))
@@ -384,44 +325,6 @@ class Traffic:
             for name, method in side.messages(sender, kind).items()
             if name not in names and name not in other.messages(sender, kind)
         ]
-
-    async def run_changes(self) -> None:
-        """Announce changes of lists and of a resource to a client that follows them."""
-        proxy = Server.proxy(self._server, name="bridge", revision=self.far)
-        meta = {"com.example/own": 1}
-        changes: list[Wire] = [
-            {"method": method, "params": self._meta_of(method, meta)} for method in CHANGED.values()
-        ]
-        changes.append(
-            {"method": UPDATED, "params": {"uri": "x:y", **self._meta_of(UPDATED, meta)}}
-        )
-        wanted = {each["method"] for each in changes}
-        async with speaking_to(proxy, self.near, CLIENT) as client:
-            if self.near in HANDSHAKE:
-                await client.ask("resources/subscribe", {"uri": "x:y"})
-            else:
-                following = {**dict.fromkeys(CHANGED, True), "resourceSubscriptions": ["x:y"]}
-                await client.send(
-                    request(self.near, LISTEN, {"notifications": following}, id="stream")
-                )
-                await client.receive()
-            await self._server.following.wait()
-            result = _empty_result(self.far)
-            self._server.script = Script({"result": result}, None, changes)
-            await client.send(request(self.near, CALL, {"name": "t"}, capabilities=CLIENT))
-            heard: dict[str, Json] = {}
-            while not wanted <= heard.keys():
-                message = await client.receive()
-                if "method" in message:
-                    params = message.get("params", {})
-                    kept = {k: v for k, v in params.get("_meta", {}).items() if k in meta}
-                    heard[message["method"]] = (
-                        {**params, "_meta": kept}
-                        if kept
-                        else {k: v for k, v in params.items() if k != "_meta"}
-                    )
-        for each in changes:
-            self.back.compare(f"{each['method']}.params", each["params"], heard[each["method"]])
 
     async def run_errors(self) -> None:
         """Answer with an error of each code that the server's revision has."""
@@ -439,12 +342,6 @@ class Traffic:
                     self.back.lost[f"error.code={code}"] = json.dumps(got)
                 if got["data"] != error["data"]:
                     self.back.lost[f"error.code={code}.data"] = json.dumps(got)
-
-    def _meta_of(self, name: str, meta: Wire) -> Wire:
-        """The member `_meta`, if params of a notification of the server have it."""
-        method = self._theirs.messages("server", "notification")[name]
-        defined = bridge.params_of(self._theirs, method).fields
-        return {"_meta": meta} if "_meta" in defined else {}
 
     def _notification(self, name: str) -> Wire:
         """Params of a notification of the server."""
@@ -492,10 +389,10 @@ class Traffic:
         ours, theirs = pair
         params = self._params(self._theirs, theirs)
         reply = self._result(self._ours, ours)
-        result = _empty_result(self.far)
+        result = empty_result(self.far)
         self._server.script = Script({"result": result}, {"method": ours.name, "params": params})
         self._server.reply = None
-        got, response = await _call(client, reply)
+        got, response = await ask_tool(client, reply)
         if "error" in response or got is None:
             answer = response.get("error", self._server.reply)
             text = f"{answer}: {json.dumps(params)}: {json.dumps(reply)}"
@@ -550,7 +447,7 @@ class Traffic:
         return result
 
 
-def _empty_result(revision: str) -> Wire:
+def empty_result(revision: str) -> Wire:
     """A tool's result without content."""
     return {"content": [], **({} if revision in HANDSHAKE else FRAME)}
 
@@ -560,7 +457,7 @@ def _kinds(content: Json) -> list[str]:
     return [block["type"] for block in (content if is_array(content) else [content])]
 
 
-async def _call(client: RawEnd, reply: Wire) -> tuple[Json, Wire]:
+async def ask_tool(client: RawEnd, reply: Wire) -> tuple[Json, Wire]:
     """Call a tool that asks; gives the params of the question, and the response."""
     got: Json = None
     call: Wire = {"name": "t", "arguments": {}}

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import logging
+import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.asgi_client import asgi
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.live import text_of
+from kit.requestor import REVISION, Work
+from kit.stdio_process import PATHS
+from kit.wire import ALL, HANDSHAKE
 from mcpgen_runtime import (
-    Audio,
     ClientHandlers,
     Context,
     McpError,
@@ -23,7 +26,10 @@ from mcpgen_runtime import (
     Next,
     ProtocolError,
     RemoteError,
+    Restart,
     Server,
+    TransportError,
+    connect,
 )
 from mcpgen_runtime.testing import connected
 
@@ -55,12 +61,7 @@ class Person(ClientHandlers):
 
 
 def shop(runs: list[str] | None = None, **settings: Any) -> Server:
-    """A server.
-
-    Args:
-        runs: Gets a line for each run of `book`.
-        settings: Further settings.
-    """
+    """A server."""
     server = Server("shop", instructions="Order first.", **settings)
 
     @server.tool(title="Order", meta={"com.example/color": "red"})
@@ -102,9 +103,23 @@ def shop(runs: list[str] | None = None, **settings: Any) -> Server:
     return server
 
 
-def text_of(result: Any) -> str:
-    text: str = result.content[0].text
-    return text
+async def use_shop(client: Any, prefix: str = "", place: str = "shop://") -> None:
+    """Use all kinds of items of a shop, under a prefix of names and one of URIs."""
+    result = await client.call_tool(f"{prefix}order", {"item": "pear"})
+    assert '"ordered":"pear"' in text_of(result).replace(" ", "")
+    assert [each.uri for each in await client.list_resources()] == [f"{place}stock"]
+    templates = await client.list_resource_templates()
+    assert [each.uri_template for each in templates] == [place + "items/{item}"]
+    contents = (await client.read_resource(f"{place}items/fig")).contents[0]
+    assert (contents.uri, contents.text) == (f"{place}items/fig", "fig")
+    assert [each.name for each in await client.list_prompts()] == [f"{prefix}greet"]
+    greeting = await client.get_prompt(f"{prefix}greet", {"name": "Ann"})
+    assert greeting.messages[0].content.text == "greet Ann"
+    params = {
+        "ref": {"type": "ref/prompt", "name": f"{prefix}greet"},
+        "argument": {"name": "name", "value": "A"},
+    }
+    assert (await client.request("completion/complete", params)).completion.values == ["Ann"]
 
 
 @pytest.mark.parametrize(
@@ -118,63 +133,13 @@ async def test_everything_passes_between_any_two_revisions(near: str, far: str) 
         tools = await client.list_tools()
         assert [tool.name for tool in tools] == ["order", "book", "fail"]
         assert tools[0].input_schema["required"] == ["item"]
-        result = await client.call_tool("order", {"item": "pear"})
-        assert '"ordered":"pear"' in text_of(result).replace(" ", "")
-        assert [each.uri for each in await client.list_resources()] == ["shop://stock"]
-        templates = await client.list_resource_templates()
-        assert [each.uri_template for each in templates] == ["shop://items/{item}"]
-        assert (await client.read_resource("shop://items/fig")).contents[0].text == "fig"
-        assert [each.name for each in await client.list_prompts()] == ["greet"]
-        greeting = await client.get_prompt("greet", {"name": "Ann"})
-        assert greeting.messages[0].content.text == "greet Ann"
-        params = {
-            "ref": {"type": "ref/prompt", "name": "greet"},
-            "argument": {"name": "name", "value": "A"},
-        }
-        completed = await client.request("completion/complete", params)
-        assert completed.completion.values == ["Ann"]
+        await use_shop(client)
         with pytest.raises(RemoteError, match="out of order") as failed:
             await client.call_tool("fail")
         assert (failed.value.code, failed.value.data) == (1234, {"why": "rain"})
         with pytest.raises(RemoteError) as absent:
             await client.read_resource("shop://none")
         assert absent.value.resource_not_found
-
-
-async def test_a_class_of_its_own_sees_the_requests_of_a_proxy() -> None:
-    class Counting(Server):
-        methods: ClassVar[list[str]] = []
-
-        async def handle(self, context: Any) -> Any:
-            self.methods.append(context.method.name)
-            return await super().handle(context)
-
-    async with connected(Counting.proxy(shop())) as pair:
-        assert text_of(await pair.client.call_tool("order", {"item": "fig"}))
-    assert Counting.methods == ["tools/call"]
-
-
-@across
-async def test_progress_logs_and_metadata_pass(near: str, far: str) -> None:
-    proxy = Server.proxy(shop(), revision=far)
-    reports: list[tuple[float, float | None, str | None]] = []
-
-    def report(progress: float, total: float | None, message: str | None) -> None:
-        reports.append((progress, total, message))
-
-    async with connected(proxy, revision=near) as pair:
-        client: Any = pair.client
-        if near in PER_REQUEST:
-            client.ask_for_logs("info")
-        else:
-            await client.set_level("info")
-        result = await client.call_tool(
-            "order", {"item": "pear"}, on_progress=report, meta={"com.example/trace": "t1"}
-        )
-        assert "t1" in text_of(result)
-        assert reports == [(1, 2, "half")]
-        logs = [m for m in pair.received if m.get("method") == "notifications/message"]
-        assert [m["params"]["data"] for m in logs] == ["ordering"]
 
 
 @across
@@ -225,46 +190,6 @@ async def test_changes_of_lists_and_resources_are_announced(near: str, far: str)
                     await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
     assert kinds == {"ToolsChanged", "ResourceUpdated"}
-
-
-async def test_between_equal_revisions_json_passes_unchanged() -> None:
-    server = Server("odd")
-
-    @server.tool(input_schema={"type": "object", "x-unknown": [1], "properties": {}})
-    async def odd() -> str:
-        return "odd"
-
-    async with connected(Server.proxy(server, revision=NEWEST), revision=NEWEST) as pair:
-        await pair.client.list_tools()
-        listed = pair.received[-1]["result"]
-    async with connected(server, revision=NEWEST) as pair:
-        await pair.client.list_tools()
-        assert listed == pair.received[-1]["result"]
-
-
-async def test_members_absent_from_the_client_revision_are_logged_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    server = shop()
-
-    @server.tool()
-    async def play() -> Audio:
-        return Audio(data=b"\0", mime_type="audio/wav")
-
-    async with connected(
-        Server.proxy(server, name="front", revision=NEWEST), revision=OLDEST
-    ) as pair:
-        client: Any = pair.client
-        for _ in range(2):
-            await client.list_tools()
-            assert "audio" in text_of(await client.call_tool("play"))
-    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(lines) == len(set(lines))
-    for loss in (
-        "tools/list.result.tools[].title is lost",
-        "tools/call.result.content[].type=audio is degraded",
-    ):
-        assert any(line.startswith(f"proxy 'front': {loss}: ") for line in lines), lines
 
 
 def closing_shop() -> tuple[Any, anyio.Event]:
@@ -337,20 +262,8 @@ async def test_a_mounted_proxy_has_its_names_under_the_prefix(near: str, far: st
         tools = [tool.name for tool in await client.list_tools()]
         assert tools == ["ping", "a_b_order", "a_b_book", "a_b_fail"]
         assert text_of(await client.call_tool("ping")) == "pong"
-        assert "pear" in text_of(await client.call_tool("a_b_order", {"item": "pear"}))
         assert "rows 7 and 8" in text_of(await client.call_tool("a_b_book"))
-        assert [each.uri for each in await client.list_resources()] == ["shop://a/b/stock"]
-        contents = (await client.read_resource("shop://a/b/items/fig")).contents[0]
-        assert (contents.uri, contents.text) == ("shop://a/b/items/fig", "fig")
-        assert [each.name for each in await client.list_prompts()] == ["a_b_greet"]
-        greeting = await client.get_prompt("a_b_greet", {"name": "Ann"})
-        assert greeting.messages[0].content.text == "greet Ann"
-        params = {
-            "ref": {"type": "ref/prompt", "name": "a_b_greet"},
-            "argument": {"name": "name", "value": "A"},
-        }
-        completed = await client.request("completion/complete", params)
-        assert completed.completion.values == ["Ann"]
+        await use_shop(client, "a_b_", "shop://a/b/")
         with pytest.raises(RemoteError, match="unknown tool: 'order'"):
             await client.call_tool("order", {"item": "pear"})
 
@@ -393,26 +306,6 @@ async def test_a_proxied_server_that_is_gone_hides_no_other_tools(
         client.cache.clear()
         assert [tool.name for tool in await client.list_tools()] == ["ping"]
     assert "the server behind proxy 'front' does not answer" in caplog.text
-
-
-@pytest.mark.parametrize("far", [SESSION, NEWEST])
-async def test_over_http_clients_share_the_server_behind_the_proxy(far: str) -> None:
-    server = shop()
-    capabilities: dict[str, Any] = {"elicitation": {"form": {}}, "roots": {}}
-    call: dict[str, Any] = {"name": "book", "arguments": {}}
-    async with asgi(Server.proxy(server, revision=far)) as http:
-        order = {"name": "order", "arguments": {"item": "fig"}}
-        ordered = await http.ask(NEWEST, "tools/call", order)
-        assert ordered.result["structuredContent"]["ordered"] == "fig"
-        asked = await http.ask(NEWEST, "tools/call", call, capabilities=capabilities)
-        [key] = asked.result["inputRequests"]
-        reply = {key: {"action": "accept", "content": {"row": 7}}}
-        again = call | {"inputResponses": reply, "requestState": asked.result["requestState"]}
-        wrong = again | {"name": "order", "arguments": {"item": "fig"}}
-        refused = await http.ask(NEWEST, "tools/call", wrong, capabilities=capabilities)
-        assert "requestState" in refused.messages[-1]["error"]["message"]
-        second = await http.ask(NEWEST, "tools/call", again, capabilities=capabilities)
-        assert second.result["resultType"] == "input_required"
 
 
 async def test_an_unanswered_call_is_cancelled_by_the_leaving_client() -> None:
@@ -481,3 +374,141 @@ async def test_a_mounted_proxy_ends_a_list_whose_cursors_do_not(
     assert listed == [f"in_{name}" for name in names]
     assert len(names) == count
     assert [each for each in caplog.messages if warning in each]
+
+
+class Ada(ClientHandlers):
+    """Answers each question."""
+
+    async def elicit(self, params: Any, ctx: Any) -> Any:
+        return {"action": "accept", "content": {"name": "Ada"}}
+
+
+@pytest.mark.parametrize("near", ALL)
+async def test_a_tool_that_must_be_a_task_is_called_plainly(near: str) -> None:
+    work = Work()
+    work.go.set()
+    proxy = Server.proxy(work.server, revision=REVISION)
+    async with connect(proxy, revision=near) as client:
+        assert "tasks" not in client.server_capabilities
+        assert (await client.call_tool("needs_a_task")).content[0].text == "done"
+        assert (await client.call_tool("waits")).content[0].text == "done"
+        with pytest.raises(RemoteError, match="unknown tool"):
+            await client.call_tool("unknown")
+
+
+@pytest.mark.parametrize("near", [name for name in ALL if name >= "2025-06-18"])
+async def test_a_task_behind_a_proxy_asks_its_client(near: str) -> None:
+    proxy = Server.proxy(Work().server, revision=REVISION)
+    async with connect(proxy, revision=near, handlers=Ada()) as client:
+        assert "Ada" in (await client.call_tool("asks")).content[0].text
+
+
+BROKEN = [sys.executable, "-c", "raise SystemExit('no database')"]
+every = pytest.mark.parametrize("revision", ALL)
+
+
+def clock() -> Server:
+    server = Server("clock")
+    server.add_tool(lambda: "noon", name="time")
+    return server
+
+
+@every
+async def test_names_of_several_servers_have_configured_prefixes(
+    revision: str,
+) -> None:
+    proxy = Server.proxy({"mcpServers": {"shop": shop(), "clock": clock()}}, name="all")
+    async with connected(proxy, revision=revision) as pair:
+        client: Any = pair.client
+        assert client.server_info["name"] == "all"
+        names = [tool.name for tool in await client.list_tools()]
+        assert names == ["shop_order", "shop_book", "shop_fail", "clock_time"]
+        assert text_of(await client.call_tool("clock_time")) == "noon"
+        await use_shop(client, "shop_", "shop://shop/")
+
+
+@every
+async def test_one_server_alone_keeps_its_names_and_instructions(revision: str) -> None:
+    proxy = Server.proxy({"mcpServers": {"shop": shop(), "off": {"disabled": True}}})
+    async with connected(proxy, revision=revision) as pair:
+        client: Any = pair.client
+        assert client.instructions == "Order first."
+        assert [tool.name for tool in await client.list_tools()] == ["order", "book", "fail"]
+
+
+@every
+async def test_a_failing_server_is_reported_and_the_others_are_served(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    servers = {"clock": clock(), "broken": {"command": BROKEN[0], "args": BROKEN[1:]}, "odd": {}}
+    async with connected(Server.proxy({"mcpServers": servers}), revision=revision) as pair:
+        client: Any = pair.client
+        assert "server 'broken'" in caplog.text
+        assert "no database" in caplog.text
+        assert "mcpServers.odd: expected either command or url" in caplog.text
+        assert [tool.name for tool in await client.list_tools()] == ["clock_time"]
+        with pytest.raises(RemoteError, match="the server behind proxy 'broken' does not answer"):
+            await client.call_tool("broken_any")
+        with pytest.raises(RemoteError, match="unknown tool: 'odd_any'"):
+            await client.call_tool("odd_any")
+
+
+class Late:
+    """A shop that refuses its first clients."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals = refusals
+
+    async def serve(self, channel: Any) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            await channel.close()
+        else:
+            await shop().serve(channel)
+
+
+@every
+async def test_a_server_that_is_up_later_is_found_at_the_next_use(revision: str) -> None:
+    proxy = Server.proxy({"mcpServers": {"clock": clock(), "shop": Late(1)}})
+    async with connected(proxy, revision=revision) as pair:
+        client: Any = pair.client
+        assert "pear" in text_of(await client.call_tool("shop_order", {"item": "pear"}))
+        client.cache.clear()
+        names = [tool.name for tool in await client.list_tools()]
+        assert names == ["clock_time", "shop_order", "shop_book", "shop_fail"]
+
+
+async def test_a_configuration_without_any_usable_server_is_an_error() -> None:
+    proxy = Server.proxy({"mcpServers": {"one": BROKEN, "two": BROKEN}})
+    with pytest.raises(
+        TransportError, match=r"(?s)none of the servers could be opened: one: .*; two: "
+    ):
+        async with connected(proxy):
+            pass
+
+
+async def test_restart_is_for_the_commands_of_a_configuration() -> None:
+    servers = {"clock": clock(), "broken": {"command": BROKEN[0], "args": BROKEN[1:]}}
+    proxy = Server.proxy({"mcpServers": servers}, restart=Restart())
+    async with connected(proxy, revision=NEWEST) as pair:
+        client: Any = pair.client
+        assert text_of(await client.call_tool("clock_time")) == "noon"
+
+
+async def test_the_path_of_a_file_is_a_configuration_too(tmp_path: Path) -> None:
+    code = "from mcpgen_runtime import Server; s = Server('s'); s.add_tool(lambda: 'up', name='up')"
+    words = [sys.executable, "-c", f"{code}; s.run()"]
+    file = tmp_path / "servers.json"
+    servers: dict[str, Any] = {"one": {"command": words[0], "args": words[1:], "env": PATHS}}
+    file.write_text(json.dumps({"mcpServers": servers | {"two": {"url": "http://127.0.0.1:9/"}}}))
+    async with connect(Server.proxy(file)) as client:
+        assert text_of(await client.call_tool("one_up")) == "up"
+
+
+def test_an_unusable_configuration_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"none\.json"):
+        Server.proxy(tmp_path / "none.json")
+    with pytest.raises(ValueError, match=r"prefix: expected letters, digits.*got 'my shop'"):
+        Server.proxy({"mcpServers": {"my shop": shop(), "clock": clock()}})
+    with pytest.raises(ValueError, match=r"mcpServers\.shop: expected either command or url"):
+        Server.proxy({"mcpServers": {"shop": {}}})

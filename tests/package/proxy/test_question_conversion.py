@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
 import pytest
 
-from kit.live import RawServer
 from kit.wire import ALL, HANDSHAKE, speaking_to
 from mcpgen_runtime import REVISIONS, Server
 from mcpgen_runtime.facts import Method
-from mcpgen_runtime.server.toolkit.foreign_results import lost_members
+from package.proxy.bridge_traffic import CLIENT, Far, Script, ask_tool, empty_result
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
 
@@ -27,19 +25,10 @@ AS_ENUM = {
     "enum": ["r", "g"],
     "enumNames": ["Red", "Green"],
 }
-SEVERAL = {"type": "array", "items": {"anyOf": CHOICES}, "minItems": 1, "default": ["g"]}
-FILLED = {"type": "integer", "minimum": 1, "default": 3, "x-own": []}
 CONTENT = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
 AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
 AS_LINE = {"type": "text", "text": "[audio: audio/wav, 3 bytes]"}
-TOOL = {"name": "add", "inputSchema": {"type": "object"}}
 REPLY = {"role": "assistant", "model": "m", "content": CONTENT[0], "x-own": 1.0}
-
-EVERYTHING: Mapping[str, Any] = {
-    "elicitation": {"form": {}, "url": {}},
-    "sampling": {"tools": {}, "context": {}},
-    "roots": {},
-}
 
 
 def form(**properties: Any) -> dict[str, Any]:
@@ -69,85 +58,15 @@ def pairs(method: str, first: str, first_near: str = ALL[0]) -> list[Any]:
     ]
 
 
-_DONE = {"content": [], "resultType": "complete"}
-
-
-class Asking(RawServer):
-    """A server that asks one question when a tool is called, and keeps the answer.
-
-    Args:
-        method: The request that asks.
-        params: Its params.
-        rounds: How often a revision with requests inside results asks; the state counts.
-
-    Attributes:
-        reply: The client's response: its result, or its error under `error`.
-    """
-
-    def __init__(self, method: str, params: Mapping[str, Any], rounds: int = 1) -> None:
-        super().__init__({"tools": {}})
-        self._question = {"method": method, "params": params}
-        self._rounds = rounds
-        self._call: Any = None
-        self.reply: Any = None
-
-    async def take(self, message: dict[str, Any]) -> None:
-        answer: dict[str, Any] = {"id": message.get("id"), "result": dict(_DONE)}
-        match message:
-            case {"id": "q"}:
-                self.reply = message.get("result", message)
-                answer["id"] = self._call
-            case {"method": "tools/call", "params": {"_meta": {**meta}} as params} if (
-                "io.modelcontextprotocol/protocolVersion" in meta
-            ):
-                count = int(params.get("requestState", "0"))
-                if "inputResponses" in params:
-                    self.reply = params["inputResponses"]["q"]
-                if count < self._rounds:
-                    asked = {"inputRequests": {"q": self._question}}
-                    state = {"resultType": "input_required", "requestState": str(count + 1)}
-                    answer["result"] = {**asked, **state}
-            case {"method": "tools/call", "id": identifier}:
-                self._call = identifier
-                answer = {"id": "q", **self._question}
-            case {"id": identifier}:
-                answer = {"id": identifier, "error": {"code": -32601, "message": "no"}}
-            case _:
-                return
-        await self.send(answer)
-
-
 async def ask(
-    method: str,
-    params: Mapping[str, Any],
-    reply: Mapping[str, Any],
-    near: str,
-    far: str,
-    rounds: int = 1,
+    method: str, params: Mapping[str, Any], reply: Mapping[str, Any], near: str, far: str
 ) -> tuple[Any, Any, Any]:
     """The params that the client got, the answer that the server got, and the final response."""
-    server, got = Asking(method, params, rounds), None
-    proxy = Server.proxy(server, revision=far)
-    async with speaking_to(proxy, near, EVERYTHING) as client:
-        call: dict[str, Any] = {"name": "t", "arguments": {}}
-        if near not in HANDSHAKE:
-            response = await client.ask("tools/call", call, id=7, capabilities=EVERYTHING)
-            result = response.get("result", {})
-            if result.get("resultType") == "input_required":
-                [(key, question)] = result["inputRequests"].items()
-                got = question.get("params", {})
-                call |= {"inputResponses": {key: reply}}
-                if "requestState" in result:
-                    call["requestState"] = result["requestState"]
-                response = await client.ask("tools/call", call, id=8, capabilities=EVERYTHING)
-            return got, server.reply, response
-        call_message = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}
-        await client.send(call_message)
-        while (message := await client.receive()).get("id") != 7 or "method" in message:
-            if "method" in message:
-                got = message.get("params", {})
-                await client.send({"jsonrpc": "2.0", "id": message["id"], "result": reply})
-        return got, server.reply, message
+    server = Far(far)
+    server.script = Script({"result": empty_result(far)}, {"method": method, "params": params})
+    async with speaking_to(Server.proxy(server, revision=far), near, CLIENT) as client:
+        got, response = await ask_tool(client, dict(reply))
+    return got, server.reply, response
 
 
 ACCEPTED = {"action": "accept", "content": {"x": "r"}, "x-own": {}}
@@ -159,23 +78,6 @@ async def test_a_titled_choice_reaches_every_client_in_its_own_form(near: str, f
     assert "result" in response, response
     assert got == (form(x=TITLED) if near >= "2025-11-25" else form(x=AS_ENUM))
     assert reply == ACCEPTED
-
-
-@pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-11-25"))
-async def test_forms_without_a_translation_pass_unchanged(near: str, far: str) -> None:
-    asked = form(x=SEVERAL, y=FILLED)
-    answer = {"action": "accept", "content": {"x": ["r", "g"], "y": 4.0}}
-    got, reply, response = await ask(ELICIT, asked, answer, near, far)
-    assert "result" in response, response
-    assert (got, reply) == (asked, answer)
-    assert json.dumps(reply["content"]["y"]) == "4.0"
-
-
-@pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-06-18"))
-async def test_a_plain_form_passes_with_all_its_members(near: str, far: str) -> None:
-    field = {"type": "string", "enum": ["r"], "enumNames": ["Red"], "x-own": 1.0}
-    got, reply, _ = await ask(ELICIT, form(x=field), ACCEPTED, near, far)
-    assert (json.dumps(got), reply) == (json.dumps(form(x=field)), ACCEPTED)
 
 
 @pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-11-25"))
@@ -218,45 +120,27 @@ async def test_a_reply_of_several_blocks_suits_every_server(near: str, far: str)
     assert reply == (several if far >= "2025-11-25" else joined)
 
 
-@pytest.mark.parametrize(("near", "far"), pairs(SAMPLE, "2025-11-25"))
-async def test_tools_of_sampling_reach_clients_that_declare_them(near: str, far: str) -> None:
-    asked = {**messages(CONTENT[0]), "tools": [TOOL], "toolChoice": {"mode": "auto"}}
-    got, reply, response = await ask(SAMPLE, asked, REPLY, near, far)
-    assert "result" in response, response
-    assert (got, reply) == (asked, REPLY)
+class Asking(Far):
+    """A server that asks so many times; the state of a request counts."""
 
+    rounds = 0
 
-@pytest.mark.parametrize(("near", "far"), pairs(ROOTS, "2024-11-05"))
-async def test_roots_pass_with_all_their_members(near: str, far: str) -> None:
-    roots: dict[str, Any] = {
-        "roots": [{"uri": "file:///a", "x-own": {}, "name": "A"}],
-        "x-own": 1.0,
-    }
-    _, reply, response = await ask(ROOTS, {"x-own": []}, roots, near, far)
-    assert "result" in response, response
-    assert json.dumps(reply) == json.dumps(roots)
+    def answer(self, identifier: Any) -> dict[str, Any]:
+        count = int(self.params.get("requestState", "0"))
+        if count == self.rounds:
+            return {"id": identifier, "result": empty_result(ALL[-1])}
+        asked = {"inputRequests": {"q": {"method": ROOTS}}, "requestState": str(count + 1)}
+        return {"id": identifier, "result": {"resultType": "input_required", **asked}}
 
 
 @pytest.mark.parametrize("far", [each for each in ALL if each not in HANDSHAKE])
 @pytest.mark.parametrize("rounds", [0, 15, 16])
 async def test_a_server_asks_only_so_often_in_one_call(far: str, rounds: int) -> None:
-    _, reply, response = await ask(ROOTS, {}, {"roots": []}, HANDSHAKE[-1], far, rounds)
-    assert reply == (None if rounds == 0 else {"roots": []})
+    server = Asking(far)
+    server.rounds = rounds
+    async with speaking_to(Server.proxy(server, revision=far), HANDSHAKE[-1], CLIENT) as client:
+        _, response = await ask_tool(client, {"roots": []})
     if rounds < 16:
         assert response["result"]["content"] == []
     else:
         assert response["error"]["message"].endswith(" asked for input too often")
-
-
-@pytest.mark.parametrize(
-    ("new", "lost"),
-    [
-        ({"content": {"text": "a"}}, {}),
-        ({"content": [{"text": "a"}]}, {}),  # several blocks where there was one
-        ({"content": {}}, {"content.text": "lost"}),
-        ({"content": {"type": "text"}}, {"content.type=None": "degraded"}),
-        ({}, {"content": "lost"}),
-    ],
-)
-def test_a_member_of_another_shape_is_not_lost(new: dict[str, Any], lost: dict[str, str]) -> None:
-    assert lost_members({"content": {"text": "a"}}, new) == lost

@@ -6,8 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
+import msgspec
 import pytest
 
+from kit.asgi_client import asgi, fields_of
 from kit.live import RawServer
 from kit.wire import (
     ALL,
@@ -15,10 +18,12 @@ from kit.wire import (
     PER_REQUEST,
     RawEnd,
     encode_message,
+    meta_of,
     request,
     speaking_to,
 )
-from mcpgen_runtime import Server
+from mcpgen_runtime import Context, Server
+from package.proxy.test_proxy import NEWEST, SESSION, across
 
 every = pytest.mark.parametrize("revision", ALL)
 
@@ -60,15 +65,7 @@ def result_of(method: str, revision: str) -> bytes:
 
 
 class Scripted(RawServer):
-    """A server that answers with the JSON that it was given.
-
-    Args:
-        outcome: `result` or `error`, and its JSON.
-        before: Notifications before the answer, without envelope; `%s` is the progress token.
-
-    Attributes:
-        params: The params of the last request.
-    """
+    """A server that answers with the JSON that it was given."""
 
     def __init__(self, kind: str, outcome: bytes, *before: bytes) -> None:
         super().__init__()
@@ -199,3 +196,173 @@ async def test_notifications_keep_their_values(revision: str) -> None:
     assert json.dumps(logged, sort_keys=True) == json.dumps(said, sort_keys=True)
     assert progress == {"progressToken": "own", "progress": 1.0, "total": 2}
     assert json.dumps([progress["progress"], progress["total"]]) == "[1.0, 2]"
+
+
+CODE = -32002
+"""The code of an unknown resource in revisions with a handshake."""
+
+
+async def outcome(
+    kind: str, sent: bytes, method: str, params: dict[str, Any], near: str, far: str
+) -> tuple[dict[str, Any], Scripted]:
+    """The response that a client gets to a request, and the server that has answered it."""
+    server = Scripted(kind, sent)
+    async with speaking_to(Server.proxy(server, name="front", revision=far), near) as client:
+        line = await line_of(client, method, params)
+    response: dict[str, Any] = json.loads(line)
+    return response, server
+
+
+@pytest.mark.parametrize(("near", "far"), [(ALL[-1], ALL[0]), (ALL[0], ALL[-1])])
+async def test_an_unknown_resource_keeps_its_message_and_data(near: str, far: str) -> None:
+    codes = {name: CODE if name in HANDSHAKE else -32602 for name in ALL}
+    data = {"uri": "x:y", "own": [1.0]}
+    error = json.dumps({"code": codes[far], "message": "gone", "data": data}).encode()
+    response, _ = await outcome("error", error, "resources/read", {"uri": "x:y"}, near, far)
+    assert response["error"] == {"code": codes[near], "message": "gone", "data": data}
+
+
+@pytest.mark.parametrize(("near", "far"), [(ALL[0], ALL[-1]), (ALL[-1], ALL[0])])
+async def test_members_that_nobody_defines_are_one_warning(
+    near: str, far: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    frame = FRAME if far in PER_REQUEST else b""
+    own = {f"own\x1b[31m{number}": number for number in range(500)}
+    result = json.dumps({"tools": [], **own}).encode()[:-1] + frame + b"}"
+    await outcome("result", result, "tools/list", {}, near, far)
+    (line,) = [each for each in caplog.messages if " is lost: " in each]
+    assert line.startswith("proxy 'front': result.* is lost: ")
+    assert r"(tools/list.result.own\x1b[31m0)" in line
+
+
+class Pick(msgspec.Struct):
+    fruit: str
+    name: str = ""
+
+
+def orchard() -> Server:
+    server = Server("orchard")
+
+    @server.method("com.example/pick", params=Pick, result=dict)
+    async def pick(params: Pick, ctx: Context) -> dict[str, Any]:
+        await ctx.progress(1, 2)
+        return {"picked": params.fruit, "by": params.name, "trace": ctx.meta.get("trace")}
+
+    return server
+
+
+@across
+async def test_a_custom_request_passes_with_its_params_and_result(near: str, far: str) -> None:
+    async with speaking_to(Server.proxy(orchard(), revision=far), near) as client:
+        meta = {"trace": "t1", "progressToken": 7}
+        answer = await client.ask(
+            "com.example/pick", {"fruit": "fig", "name": "Ann"}, meta=meta, id=3
+        )
+        assert "result" in answer, answer
+        result = answer["result"]
+        assert (result["picked"], result["by"], result["trace"]) == ("fig", "Ann", "t1")
+        assert near == NEWEST or "resultType" not in result
+        assert [each["method"] for each in client.heard] == ["notifications/progress"]
+        absent = await client.ask("com.example/none", {}, id=4)
+        assert absent["error"]["code"] == -32601
+        reserved = await client.ask("rpc.discover", {}, id=5)
+        assert reserved["error"]["code"] == -32601
+
+
+async def test_a_method_of_another_revision_is_no_custom_one() -> None:
+    async with speaking_to(Server.proxy(orchard(), revision=SESSION), NEWEST) as client:
+        answer = await client.ask("logging/setLevel", {"level": "info"})
+        assert answer["error"]["code"] == -32601
+
+
+async def test_custom_methods_do_not_pass_a_mounted_proxy() -> None:
+    main = Server("main")
+    main.mount(Server.proxy(orchard()), prefix="x")
+    async with speaking_to(main, NEWEST) as client:
+        answer = await client.ask("com.example/pick", {"fruit": "fig"})
+        assert answer["error"]["code"] == -32601
+
+
+class Raw(RawServer):
+    """A server that asks `com.example/who` of its client when it is asked `com.example/hello`."""
+
+    def __init__(self) -> None:
+        super().__init__({"logging": {}})
+        self.heard: list[dict[str, Any]] = []
+        self.has_heard = anyio.Event()
+
+    async def take(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"method": "com.example/log"}:
+                await self.send({"method": "notifications/message", "params": message["params"]})
+            case {"method": "com.example/hello", "id": identifier}:
+                self.asked = identifier
+                await self.send({"method": "com.example/news", "params": {"name": "rain"}})
+                question = {"method": "com.example/who", "params": {"name": "?"}}
+                await self.send({"id": "who", **question})
+            case {"id": "who"}:
+                who = message.get("result", "unknown")
+                await self.send({"id": self.asked, "result": {"who": who}})
+            case {"method": str(), "id": identifier}:
+                await self.send({"id": identifier, "error": {"code": -32601, "message": "no"}})
+            case {"method": method} if method.startswith("com.example/"):
+                self.heard.append(message)
+                self.has_heard.set()
+
+
+@pytest.mark.parametrize("near", [HANDSHAKE[0], SESSION])
+async def test_custom_messages_of_the_server_reach_the_client(near: str) -> None:
+    async with speaking_to(Server.proxy(Raw(), revision=SESSION), near) as client:
+        await client.send({"jsonrpc": "2.0", "id": 9, "method": "com.example/hello"})
+        news, question = [await client.receive() for _ in range(2)]
+        assert (news["method"], news["params"]) == ("com.example/news", {"name": "rain"})
+        assert (question["method"], question["params"]) == ("com.example/who", {"name": "?"})
+        answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"name": "Ann"}}
+        await client.send(answer)
+        assert (await client.receive())["result"] == {"who": {"name": "Ann"}}
+
+
+async def test_a_log_message_about_no_call_reaches_the_only_client() -> None:
+    async with speaking_to(Server.proxy(Raw(), revision=SESSION), SESSION) as client:
+        said = {"level": "error", "data": "rain"}
+        await client.send({"jsonrpc": "2.0", "method": "com.example/log", "params": said})
+        message = await client.receive()
+        assert (message["method"], message["params"]) == ("notifications/message", said)
+
+
+async def test_messages_without_a_form_for_the_client_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    proxy = Server.proxy(Raw(), name="front", revision=SESSION)
+    async with speaking_to(proxy, NEWEST) as client:
+        answer = await client.ask("com.example/hello", {})
+        assert answer["result"]["who"] == "unknown"
+    for name in ("com.example/news", "com.example/who"):
+        assert f"proxy 'front': {name} is lost" in caplog.text
+
+
+@pytest.mark.parametrize("near", [SESSION, NEWEST])
+async def test_a_custom_notification_of_a_client_reaches_the_server(near: str) -> None:
+    behind = Raw()
+    async with speaking_to(Server.proxy(behind, revision=SESSION), near) as client:
+        params = {"name": "Ann", "uri": "x:y"}
+        await client.send({"jsonrpc": "2.0", "method": "com.example/hi", "params": params})
+        with anyio.fail_after(10):
+            await behind.has_heard.wait()
+        assert behind.heard[-1]["params"] == params
+
+
+@pytest.mark.parametrize("near", [SESSION, NEWEST])
+async def test_a_custom_notification_over_http_reaches_the_server(near: str) -> None:
+    behind = Raw()
+    params: dict[str, Any] = {"name": "Ann"}
+    if near == NEWEST:
+        params["_meta"] = meta_of(near)
+    message = {"jsonrpc": "2.0", "method": "com.example/hi", "params": params}
+    async with asgi(Server.proxy(behind, revision=SESSION)) as http:
+        if near == SESSION:
+            await http.initialize(near)
+        assert (await http.post(message, **fields_of(near, message))).status == 202
+        with anyio.fail_after(10):
+            await behind.has_heard.wait()
+    assert behind.heard[-1]["params"]["name"] == "Ann"

@@ -47,14 +47,7 @@ class Heard:
 
 
 class Counted:
-    """A server that numbers its sessions, from 1 on, and can end them.
-
-    Attributes:
-        opened: How many there were.
-        open: The numbers of those that are open.
-        server: The server.
-        methods: The methods of the messages that it got, over all sessions.
-    """
+    """A server that numbers its sessions, from 1 on, and can end them."""
 
     def __init__(self) -> None:
         self.methods: list[str] = []
@@ -134,15 +127,6 @@ async def test_each_http_session_has_its_own_session_with_the_server(near: str, 
         await until(lambda: behind.open == {1, 3})
         assert await number(other, near) == 3
     assert behind.open == set()
-
-
-@pytest.mark.parametrize("near", STREAMABLE)
-async def test_a_session_that_only_opens_opens_no_second_one_behind(near: str) -> None:
-    behind = Counted()
-    async with asgi(Server.proxy(behind)) as http:
-        await http.initialize(near)
-        await http.delete()
-    assert behind.opened == 1
 
 
 async def test_a_server_without_sessions_shares_one_behind_the_proxy() -> None:
@@ -268,16 +252,6 @@ async def test_subscriptions_go_on_in_the_next_session(far: str, tool: str) -> N
     assert kinds == {"ResourceUpdated", "ToolsChanged"}
 
 
-async def test_a_refused_subscription_is_refused_each_time() -> None:
-    behind = Counted()
-    async with connected(Server.proxy(behind, revision=SESSION), revision=SESSION) as pair:
-        client: Any = pair.client
-        for _ in range(2):
-            with pytest.raises(RemoteError, match="memo://none"):
-                await client.request("resources/subscribe", {"uri": "memo://none"})
-        assert behind.methods.count("resources/subscribe") == 2
-
-
 async def test_the_last_of_several_subscribers_ends_the_updates() -> None:
     behind = Counted()
     uri = {"uri": "memo://one"}
@@ -373,24 +347,6 @@ async def test_a_proxy_ends_while_the_server_behind_is_silent() -> None:
             raise AssertionError
 
 
-async def test_a_proxy_has_the_instructions_of_the_newest_session() -> None:
-    behind = [Counted(), Counted()]
-    behind[1].server = Server("counted", instructions="Count on.")
-    places = iter(behind)
-
-    class Changing:
-        async def serve(self, channel: Any) -> None:
-            await next(places).serve(channel)
-
-    async with asgi(Server.proxy(Changing())) as http:
-        assert "instructions" not in (await http.ask(NEWEST, "server/discover")).result
-        behind[0].end()
-        await until(lambda: not behind[0].open)
-        await http.ask(NEWEST, "tools/list")
-        discovered = (await http.ask(NEWEST, "server/discover")).result
-    assert discovered["instructions"] == "Count on."
-
-
 async def test_a_channel_is_used_once(tmp_path: Path) -> None:
     behind = Counted()
     near, far = memory_pair()
@@ -403,3 +359,13 @@ async def test_a_channel_is_used_once(tmp_path: Path) -> None:
             await until(lambda: not behind.open)
             with pytest.raises(RemoteError, match="does not answer: the connection is closed"):
                 await client.call_tool("number")
+
+
+async def test_a_refused_subscription_is_refused_each_time() -> None:
+    behind = Counted()
+    async with connected(Server.proxy(behind, revision=SESSION), revision=SESSION) as pair:
+        client: Any = pair.client
+        for _ in range(2):
+            with pytest.raises(RemoteError, match="memo://none"):
+                await client.request("resources/subscribe", {"uri": "memo://none"})
+        assert behind.methods.count("resources/subscribe") == 2

@@ -27,12 +27,7 @@ class Seat:
 
 
 def theatre(*questions: str, ended: Callable[[], object] = lambda: None) -> Server:
-    """A server whose tool asks questions at once.
-
-    Args:
-        questions: The questions.
-        ended: Called when a call has ended.
-    """
+    """A server whose tool asks questions at once."""
     server = Server("theatre")
 
     @server.tool()

@@ -1,7 +1,4 @@
-"""Transports of one's own: anything with `receive`, `send` and `close` carries the same protocol.
-
-Source: basic/transports (custom transports).
-"""
+"""Transports of one's own: what has `receive`, `send` and `close` carries the same protocol."""
 
 from __future__ import annotations
 
@@ -13,15 +10,13 @@ import anyio
 import anyio.abc
 import pytest
 
-from kit.live import App, FakeServer, text_of
-from kit.samples import PARAMS, RESULTS
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd, facts
+from kit.live import text_of
+from kit.wire import ALL, facts
 from mcpgen_runtime import (
     Channel,
     ClientHandlers,
     ConnectionClosedError,
     Context,
-    LocalProtocolError,
     RemoteError,
     RequestContext,
     RequestTimeoutError,
@@ -30,20 +25,13 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import EndOfChannel
-from mcpgen_runtime.protocol.events import Ignored
-from mcpgen_runtime.transports.memory import memory_pair
-from package.transports.streams import joined
+from package.transports.test_line_channel import socket_pair
 
 every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 class Queues(Channel):
-    """A transport as a user would write one: two streams of objects, one for each direction.
-
-    Attributes:
-        sent: Each message sent, by its method or as answer, with the request it belongs to.
-    """
+    """A transport as a user would write one: two streams of objects, one for each direction."""
 
     def __init__(self, sending: Any, receiving: Any) -> None:
         self._sending = sending
@@ -83,22 +71,13 @@ async def over_queues() -> AsyncIterator[tuple[Channel, Channel]]:
 
 
 @asynccontextmanager
-async def in_memory() -> AsyncIterator[tuple[Channel, Channel]]:
-    """Ends over the memory transport."""
-    yield memory_pair()
-
-
-@asynccontextmanager
-async def over_tcp() -> AsyncIterator[tuple[Channel, Channel]]:
-    """Ends over a TCP connection, framed as on stdio."""
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    port = listener.extra(anyio.abc.SocketAttribute.local_port)
-    async with joined(listener, lambda: anyio.connect_tcp("127.0.0.1", port)) as both:
-        yield both
+async def over_socket() -> AsyncIterator[tuple[Channel, Channel]]:
+    """Ends over a socket, framed as on stdio."""
+    yield socket_pair()
 
 
 Binding = Callable[[], AbstractAsyncContextManager[tuple[Channel, Channel]]]
-bindings = pytest.mark.parametrize("binding", [over_queues, in_memory, over_tcp])
+bindings = pytest.mark.parametrize("binding", [over_queues, over_socket])
 
 
 @asynccontextmanager
@@ -179,29 +158,6 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
             await client.call_tool("wait", timeout=0.01)
 
 
-@pytest.mark.requirement("custom-transport.same-semantics")
-@every
-@bindings
-async def test_the_end_of_a_binding_is_the_end_of_the_session(
-    binding: Binding, revision: str
-) -> None:
-    async with connect_binding(binding, full_server(anyio.Event(), anyio.Event()), revision) as (
-        client,
-        far,
-    ):
-        async with anyio.create_task_group() as tasks:
-
-            async def call() -> None:
-                with pytest.raises(ConnectionClosedError):
-                    await client.call_tool("wait")
-
-            tasks.start_soon(call)
-            await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(far.close)
-        with pytest.raises(ConnectionClosedError):
-            await client.list_tools()
-
-
 @every
 async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: str) -> None:
     server = full_server(anyio.Event(), anyio.Event())
@@ -226,83 +182,3 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
     assert told[3][0] == "notifications/tools/list_changed"
     assert (told[3][1] is None) is (facts(revision).behaviour.listen is None)
     assert {about for _, about in near.sent} == {None}
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_server_requests_during_a_call_relate_to_that_call(revision: str) -> None:
-    async def ask(ctx: RequestContext) -> Any:
-        await ctx.request("roots/list")
-        return RESULTS["tools/call"]
-
-    class Roots(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
-            return {"roots": []}
-
-    near, far = queue_pair()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(App(ask).serve, far)
-        async with connect(near, revision=revision, handlers=Roots()) as client:
-            await client.call_tool("any")
-    (asked,) = [about for method, about in far.sent if method == "roots/list"]
-    assert far.sent[-1] == ("answer", asked)
-    assert near.sent[-1][1] is not None
-
-
-@pytest.mark.requirement("custom-transport.directions", "stdio.client-sends-no-responses")
-@modern
-@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "ping", "tools/list"])
-@pytest.mark.parametrize("id", [1, 99, "x"])
-async def test_a_request_from_a_server_is_neither_served_nor_answered(
-    revision: str, method: str, id: RequestId
-) -> None:
-    called: list[str] = []
-
-    class Eager(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
-            called.append("roots")
-            return {"roots": []}
-
-    message = {"jsonrpc": "2.0", "id": id, "method": method, "params": PARAMS.get(method, {})}
-    end = ClientEnd(revision)
-    assert end.say(message) == []
-    assert [type(event) for event in end.events] == [Ignored]
-    server = FakeServer(revision)
-    async with connect(server, revision=revision, handlers=Eager()):
-        await server.say(message)
-        await anyio.wait_all_tasks_blocked()
-    assert (server.heard, called) == ([], [])
-
-
-@pytest.mark.requirement("custom-transport.directions")
-@modern
-@pytest.mark.parametrize(
-    "answer", [{"result": {}}, {"error": {"code": 1, "message": "no"}}, {"result": 1}], ids=repr
-)
-def test_an_answer_from_a_client_is_not_taken_for_one(revision: str, answer: Any) -> None:
-    server = ServerEnd(revision)
-    server.ask("tools/list", id=1)
-    server.events.clear()
-    assert server.say({"jsonrpc": "2.0", "id": 1, **answer}) == []
-    assert [type(event) for event in server.events] == [Ignored]
-    assert tuple(server.connection.state.inbound) == (1,)
-
-
-@pytest.mark.requirement("custom-transport.directions", "stdio.server-sends-no-requests")
-@modern
-async def test_a_server_can_send_no_request(revision: str) -> None:
-    refused: list[str] = []
-
-    async def ask(ctx: RequestContext) -> Any:
-        for method in ("roots/list", "sampling/createMessage", "ping", "tools/list"):
-            with pytest.raises(LocalProtocolError, match="a server sends no requests"):
-                await ctx.request(method, PARAMS.get(method))
-            refused.append(method)
-        return RESULTS["tools/call"]
-
-    near, far = queue_pair()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(App(ask).serve, far)
-        async with connect(near, revision=revision) as client:
-            await client.call_tool("any")
-    assert len(refused) == 4
-    assert {method for method, _ in far.sent} == {"answer"}

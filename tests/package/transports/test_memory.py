@@ -11,17 +11,6 @@ from mcpgen_runtime import ConnectionClosedError
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel, FrameError
 from mcpgen_runtime.transports.memory import BUFFERED_BYTES, MessageQueue, memory_pair
-from requirements import EVERY_REVISION
-
-
-@pytest.mark.requirement("custom-transport.allowed", revisions=EVERY_REVISION)
-async def test_messages_are_received_in_the_order_of_sending() -> None:
-    a, b = memory_pair()
-    for message in (b"1", b"2", b"3"):
-        await a.send(OutgoingMessage(message))
-    assert [await b.receive() for _ in range(3)] == [b"1", b"2", b"3"]
-    await b.send(OutgoingMessage(b"back", related_request_id=1))
-    assert await a.receive() == b"back"
 
 
 async def test_sending_waits_while_the_other_end_has_too_much_unread() -> None:

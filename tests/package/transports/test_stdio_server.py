@@ -1,18 +1,25 @@
-"""The server's side of stdio, in real processes with real pipes, files and terminals."""
+"""The server's side of stdio in real processes: pipes, files, terminals, and how servers end."""
 
 from __future__ import annotations
 
+import json
 import os
 import pty
+import signal
 import socket
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import anyio
 import pytest
 
+from kit.live import text_of
 from kit.processes import PACKAGE_ROOT
+from kit.stdio_process import PATHS, SERVER, process, script
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request
+from mcpgen_runtime import ConnectionClosedError, ServerStartError, ToolsChanged, connect
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes
@@ -21,7 +28,7 @@ ECHO = """
     import sys, os, subprocess, atexit, ctypes
     import anyio
     from mcpgen_runtime.channel import OutgoingMessage
-    from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel, FrameError
+    from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel
     from mcpgen_runtime.server.stdio_server import open_stdio
 
     async def main():
@@ -29,11 +36,7 @@ ECHO = """
         channel = open_stdio(limit=1_000_000)
         try:
             while True:
-                try:
-                    message = await channel.receive()
-                except FrameError as error:
-                    await channel.send(OutgoingMessage(b'"too long"'))
-                    continue
+                message = await channel.receive()
                 {during}
                 await channel.send(OutgoingMessage(message))
         except EndOfChannel:
@@ -63,41 +66,39 @@ def run(command: list[str], wire: bytes, **env: str) -> subprocess.CompletedProc
     )
 
 
+TEXT = '"\u00e9\u4e16\U0001f600"\n'.encode()
+READS = """print(repr(sys.stdin.read()), repr(os.read(0, 9)),
+                   repr(subprocess.run(["cat"], capture_output=True).stdout))"""
+EARLY = {"before": "print('early'); atexit.register(print, 'exit')", "after": "print('late')"}
+RUNS: dict[str, tuple[dict[str, str], bytes, bytes, bytes]] = {
+    "until the input ends": ({}, b'{"a":1}\r\n\n[2]\n"last"', b'{"a":1}\n[2]\n"last"\n', b""),
+    "UTF-8 in any locale": ({"during": "print('\\u4e16')"}, TEXT, TEXT, b"\\u4e16\n"),
+    "prints before and after": (EARLY, b"1\n", b"1\n", b"early\nlate\nexit\n"),
+    "nobody reads the input away": ({"during": READS}, b"1\n2\n", b"1\n2\n", b"'' b'' b''\n" * 2),
+    "the name of the channel": (
+        {"during": "print(channel.transport)"},
+        b"1\n",
+        b"1\n",
+        b"stdio\n",
+    ),
+}
+
+
 @pytest.mark.requirement(
     "stdio.streams",
     "stdio.newline-delimited",
     "stdio.shutdown-server-on-eof",
+    "stdio.utf8",
+    "stdio.stdout-only-messages",
     revisions=EVERY_REVISION,
 )
-def test_lines_in_are_lines_out_until_the_input_ends(backend: str) -> None:
-    done = run(argv(backend), b'{"a":1}\r\n\n[2]\n"last, without newline"')
-    assert done.stdout == b'{"a":1}\n[2]\n"last, without newline"\n'
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
-@pytest.mark.requirement("stdio.newline-delimited", revisions=EVERY_REVISION)
-def test_a_message_in_two_writes_is_one_message(backend: str) -> None:
-    with subprocess.Popen(
-        argv(backend), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), bufsize=0
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(b'"ready"\n')
-        assert server.stdout.readline() == b'"ready"\n'
-        server.stdin.write(b'{"half"')
-        server.stdin.write(b":1}\n")
-        assert server.stdout.readline() == b'{"half":1}\n'
-        server.stdin.close()
-        assert server.stdout.read() == b""
-
-
-@pytest.mark.requirement("stdio.utf8", revisions=EVERY_REVISION)
-def test_messages_are_utf8_whatever_the_locale(backend: str) -> None:
-    text = '"\u00e9\u4e16\U0001f600"\n'.encode()
+@pytest.mark.parametrize(("code", "wire", "output", "errors"), RUNS.values(), ids=RUNS.keys())
+def test_lines_in_are_lines_out(
+    backend: str, code: dict[str, str], wire: bytes, output: bytes, errors: bytes
+) -> None:
     env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = run(argv(backend, during="print('\\u4e16')"), text, **env)
-    assert done.stdout == text
-    assert done.stderr == b"\\u4e16\n"
+    done = run(argv(backend, **code), wire, **env)
+    assert (done.stdout, done.stderr, done.returncode) == (output, errors, 0)
 
 
 @pytest.mark.requirement(
@@ -121,35 +122,6 @@ def test_nothing_printed_reaches_the_client(stray: str) -> None:
     assert done.stdout == b"1\n2\n"
     assert done.stderr.decode().split() == ["stray", "stray"]
     assert done.returncode == 0
-
-
-@pytest.mark.requirement("stdio.stdout-only-messages", revisions=EVERY_REVISION)
-def test_printed_text_before_and_after_goes_to_standard_error(backend: str) -> None:
-    done = run(
-        argv(
-            backend,
-            before="print('early'); atexit.register(print, 'exit')",
-            after="print('late')",
-        ),
-        b"1\n",
-    )
-    assert done.stdout == b"1\n"
-    assert done.stderr.decode().split() == ["early", "late", "exit"]
-
-
-def test_neither_code_nor_children_can_read_the_input_away(backend: str) -> None:
-    during = (
-        "print(repr(sys.stdin.read()), repr(os.read(0, 9)),"
-        " repr(subprocess.run(['cat'], capture_output=True).stdout))"
-    )
-    done = run(argv(backend, during=during), b"1\n2\n")
-    assert done.stdout == b"1\n2\n"
-    assert done.stderr == b"'' b'' b''\n" * 2
-
-
-def test_large_messages_pass_whole_through_a_full_pipe(backend: str) -> None:
-    wire = b"".join(bytes([letter]) * 900_000 + b"\n" for letter in b"abcdef")
-    assert run(argv(backend), wire).stdout == wire
 
 
 @pytest.mark.requirement("stdio.shutdown-server-on-eof", revisions=EVERY_REVISION)
@@ -200,21 +172,6 @@ def test_sockets_serve_as_streams_even_shared_with_stderr(backend: str) -> None:
     assert got == b"1\n" + b"x" * 900_000 + b"\n"
 
 
-def test_the_open_files_of_others_stay_blocking(backend: str) -> None:
-    read_end, write_end = os.pipe()
-    with subprocess.Popen(
-        argv(backend), stdin=subprocess.PIPE, stdout=write_end, env=environment()
-    ) as server:
-        assert server.stdin is not None
-        server.stdin.write(b"1\n")
-        server.stdin.flush()
-        assert os.read(read_end, 10) == b"1\n"
-        assert os.get_blocking(write_end)
-        server.stdin.close()
-    os.close(read_end)
-    os.close(write_end)
-
-
 def test_a_person_at_a_terminal_can_speak_to_a_server(backend: str) -> None:
     ours, theirs = pty.openpty()
     server = subprocess.Popen(
@@ -232,11 +189,6 @@ def test_a_person_at_a_terminal_can_speak_to_a_server(backend: str) -> None:
     assert (server.returncode, stderr) == (0, b"")
 
 
-def test_a_channel_over_standard_streams_is_named_stdio(backend: str) -> None:
-    done = run(argv(backend, during="print(channel.transport)"), b"1\n")
-    assert (done.stdout, done.stderr) == (b"1\n", b"stdio\n")
-
-
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_a_process_without_a_standard_stream_says_so(backend: str, closed: str) -> None:
     done = run(["sh", "-c", f'exec "$@" {closed}', "sh", *argv(backend)], b"")
@@ -247,3 +199,129 @@ def test_prints_vanish_where_there_is_no_standard_error(backend: str) -> None:
     command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *argv(backend, during="os.write(1, b'stray')")]
     done = run(command, b"1\n")
     assert (done.stdout, done.returncode) == (b"1\n", 0)
+
+
+every = pytest.mark.parametrize("revision", ALL)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+some = pytest.mark.parametrize("revision", [HANDSHAKE[0], HANDSHAKE[-1], *PER_REQUEST])
+
+
+@pytest.mark.requirement("stdio.shutdown-server-on-eof")
+@some
+@pytest.mark.parametrize("tool", ["wait", "block"])
+def test_a_server_ends_with_its_input_though_a_tool_is_running(
+    revision: str, backend: str, tool: str
+) -> None:
+    with process(revision, backend) as server:
+        server.call(tool, {}, id=1)
+        server.hear_error(b"waiting" if tool == "wait" else b"blocking")
+        assert server.end() == 0  # within seconds, or it is an error
+
+
+@some
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_server_in_order(revision: str, backend: str, number: int) -> None:
+    with process(revision, backend) as server:
+        listen = facts(revision).behaviour.listen
+        if listen is not None:
+            server.say(request(revision, listen, {"notifications": {}}, id="s"))
+            assert server.hear()["method"] == "notifications/subscriptions/acknowledged"
+        server.call("wait", {}, id=1)
+        server.hear_error(b"waiting")
+        assert server.end(number) == 0
+        assert b"stopped" in server.errors
+        assert b"Traceback" not in server.errors
+    ended = [json.loads(line) for line in server.lines]
+    assert ("s" in [message.get("id") for message in ended]) is (listen is not None)
+
+
+@pytest.mark.requirement("stdio.shutdown-by-server", "stdio.retry-lost-requests")
+@every
+async def test_a_server_that_dies_in_a_call_is_one_readable_error(
+    revision: str, backend: str
+) -> None:
+    async with connect([*SERVER, backend], revision=revision, env=PATHS) as client:
+        errors: list[str] = []
+
+        async def call(tool: str) -> None:
+            with pytest.raises(ConnectionClosedError) as died:
+                await client.call_tool(tool, {"code": 7} if tool == "die" else {})
+            errors.append(str(died.value))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call, "wait")
+            tasks.start_soon(call, "die")
+        await call("add")
+    for error in errors:
+        assert "ended with exit code 7" in error
+        assert error.endswith("about to die\n  last words")
+        assert "stdio_server.py" in error
+    assert len(errors) == 3
+
+
+LIFESPAN = """
+from contextlib import asynccontextmanager
+from mcpgen_runtime import Server
+
+@asynccontextmanager
+async def lifespan(server):
+    raise LookupError("no database")
+    yield
+
+Server("any", lifespan=lifespan).run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "text"),
+    [
+        ("import sys; sys.exit('no config found')", 1, "no config found"),
+        ("import no_such_module", 1, "No module named 'no_such_module'"),
+        ("print('usage: server [options]'); raise SystemExit(2)", 2, ""),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -9, ""),
+        (LIFESPAN, 1, "LookupError: no database"),
+    ],
+)
+@pytest.mark.parametrize("revision", [None, HANDSHAKE[-1]])
+async def test_a_server_that_fails_to_start_shows_exit_code_and_output(
+    revision: str | None, code: str, exit_code: int, text: str
+) -> None:
+    with anyio.fail_after(20), pytest.raises(ServerStartError) as failed:
+        async with connect(script(code), revision=revision, env=PATHS):
+            pytest.fail("it never started")
+    assert failed.value.exit_code == exit_code
+    assert text in str(failed.value)
+    assert f"exit code {exit_code}" in str(failed.value)
+
+
+@pytest.mark.parametrize("failure", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])
+async def test_an_error_of_the_body_passes_and_the_server_ends(
+    failure: BaseException,
+) -> None:
+    with pytest.raises(type(failure)) as caught:
+        async with connect(SERVER, env=PATHS) as client:
+            pid = int(text_of(await client.call_tool("pids")).split()[0])
+            raise failure
+    assert caught.value is failure
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.requirement(
+    "stdio.resubscribe-after-restart",
+    "subscriptions.relisten-after-reconnect",
+    "subscriptions.no-server-memory",
+)
+@modern
+async def test_after_a_crash_a_listener_subscribes_at_the_next_process(revision: str) -> None:
+    for name in ("first", "second"):
+        async with (
+            connect(SERVER, revision=revision, env=PATHS) as client,
+            client.listen(tools=True) as changes,
+        ):
+            await client.call_tool("grow", {"name": name})
+            assert await anext(changes) == ToolsChanged()
+            with pytest.raises(ConnectionClosedError):
+                await client.call_tool("die", {"code": 1})
+            with pytest.raises(ConnectionClosedError):
+                await anext(changes)

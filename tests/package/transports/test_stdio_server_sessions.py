@@ -1,7 +1,4 @@
-"""Whole servers in processes of their own, and what passes through the pipes.
-
-Source: basic/transports (stdio); 2026-07-28: basic/transports/stdio.
-"""
+"""Whole servers in processes of their own, and what passes through the pipes."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ import pytest
 from kit.live import text_of
 from kit.rules import revisions_holding
 from kit.stdio_process import PATHS, SCRIPT, SERVER, process, script
-from kit.wire import ALL, HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, facts, request
+from kit.wire import ALL, HANDSHAKE, INITIALIZED, PER_REQUEST, facts, request
 from mcpgen_runtime import ClientHandlers, RequestContext, RequestTimeoutError, connect
 from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, parse
 
@@ -50,52 +47,6 @@ async def test_a_client_starts_its_server_and_calls_it(revision: str, backend: s
         news: list[float] = []
         await client.call_tool("count", {"to": 3}, on_progress=lambda value, *_: news.append(value))
         assert news == [1, 2, 3]
-
-
-async def test_client_and_server_of_all_revisions_agree_on_the_newest() -> None:
-    async with connect(SERVER, env=PATHS) as client:
-        assert client.revision == ALL[-1]
-
-
-@pytest.mark.requirement("stdio.utf8", "stdio.no-embedded-newline", "stdio.streams")
-@some
-async def test_any_text_passes_whatever_the_locale(revision: str, backend: str) -> None:
-    text = 'line\nline\r\n\u2028 \u00e9\u4e16\U0001f600 \x00\x7f "quoted" \\n'
-    env = {**PATHS, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    async with connect([*SERVER, backend], revision=revision, env=env) as client:
-        assert text_of(await client.call_tool("echo", {"text": text})) == text
-
-
-@pytest.mark.requirement("stdio.stdout-only-messages", "stdio.stderr-any-logging")
-@some
-async def test_output_printed_by_a_tool_does_not_break_the_session(revision: str) -> None:
-    async with connect(SERVER, revision=revision, env=PATHS) as client:
-        for _ in range(2):
-            assert text_of(await client.call_tool("shout", {"text": "hello"})) == "shouted"
-        assert text_of(await client.call_tool("add", {"a": 1, "b": 2})) == "3"
-
-
-@pytest.mark.requirement(
-    "stdio.newline-delimited",
-    "stdio.stdout-only-messages",
-    "stdio.no-embedded-newline",
-    "stdio.streams",
-)
-@every
-def test_a_server_answers_each_line_with_a_line_and_no_more(revision: str, backend: str) -> None:
-    with process(revision, backend) as server:
-        calls = [
-            request(revision, "tools/call", {"name": "echo", "arguments": {"text": text}}, id=text)
-            for text in ("one\ntwo", "\r")
-        ]
-        server.say(*calls)
-        half = encode_message(request(revision, "tools/list", id="half"))
-        server.say(half[:20] + half[20:])
-        assert {server.hear()["id"] for _ in range(3)} == {"one\ntwo", "\r", "half"}
-        server.call("shout", {"text": "stray"}, id="loud")
-        assert server.hear()["id"] == "loud"
-        assert server.end() == 0
-        assert len(server.lines) == 4 + (revision in HANDSHAKE)
 
 
 @pytest.mark.requirement(

@@ -8,11 +8,9 @@ import pytest
 
 from kit.engine import Engine, run_engine
 from mcpgen_runtime import MemoryBus, MemorySessionStore, MemoryTaskStore, SharedState
-from mcpgen_runtime.runtime import task_store
 from mcpgen_runtime.server.features.shared_task_server import with_tasks
-from mcpgen_runtime.server.shared import redis_tasks
 from mcpgen_runtime.server.shared.state import state_of
-from mcpgen_runtime.server.toolkit import tasks
+from package.server.shared.shared_servers import Waiting, Workers, run_session
 
 
 @pytest.fixture(scope="session")
@@ -43,30 +41,19 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def shared(kind: str, engine: Engine) -> str | SharedState:
-    """A value of the option `shared`."""
-    if kind == "redis":
-        return engine.url
-    return SharedState(MemoryBus(), MemorySessionStore(), tasks=MemoryTaskStore())
-
-
-@pytest.fixture
-async def state(shared: str | SharedState) -> AsyncIterator[SharedState]:
+async def state(kind: str, engine: Engine) -> AsyncIterator[SharedState]:
     """The open state of a server named `tester`."""
-    state = with_tasks(state_of("tester", shared))
+    in_memory = SharedState(MemoryBus(), MemorySessionStore(), tasks=MemoryTaskStore())
+    state = with_tasks(state_of("tester", engine.url if kind == "redis" else in_memory))
     async with state.opened():
         yield state
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leases of tasks that run out soon, and are renewed and looked for often."""
-    # No setting: all processes of a server have to use the same times.
-    for module, name, value in (
-        (tasks, "_RENEW_SECONDS", 0.05),
-        (tasks, "POLL_SECONDS", 0.02),
-        (tasks, "_FIND_SECONDS", 0.05),
-        (redis_tasks, "_LEASE_MS", 500),
-        (task_store, "LEASE_SECONDS", 0.5),
-    ):
-        monkeypatch.setattr(module, name, value)
+async def workers(
+    revision: str, engine: Engine, request: pytest.FixtureRequest
+) -> AsyncIterator[Workers]:
+    """Workers whose clients use one session; the file's `MAKE` makes their servers, if any."""
+    make = getattr(request.module, "MAKE", Waiting)
+    async with run_session(engine.url, revision, make) as workers:
+        yield workers

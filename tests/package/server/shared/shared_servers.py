@@ -31,13 +31,7 @@ class Name:
 
 
 class Waiting:
-    """A server with a tool that waits; each worker has one.
-
-    Attributes:
-        server: The server.
-        began: Set once the tool waits.
-        cancelled: Set once it was cancelled.
-    """
+    """A server with a tool that waits; each worker has one."""
 
     def __init__(self, name: str = "tester") -> None:
         self.server = Server(name, state_key=b"k" * 32, subscribe=True)
@@ -100,13 +94,7 @@ class Waiting:
 
 
 class Workers:
-    """The workers of one server.
-
-    Attributes:
-        any: A client each of whose requests reaches a random one.
-        each: A client of each.
-        servers: The servers.
-    """
+    """The workers of one server."""
 
     def __init__(self, any: Http, each: list[Http], servers: list[Any]) -> None:
         self.any = any
@@ -134,13 +122,7 @@ class Workers:
 async def run_workers(
     shared: str | SharedState, make: Callable[[], Any] = Waiting, **options: Any
 ) -> AsyncIterator[Workers]:
-    """Workers that share a state.
-
-    Args:
-        shared: The state.
-        make: Makes a server of each, in the attribute `server` of something.
-        options: More for `Server.asgi`.
-    """
+    """Workers that share a state."""
     choose = random.Random(7).choice
     servers = [make() for _ in range(WORKERS)]
     async with AsyncExitStack() as stack:

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from kit.asgi_stream import Stream
-from kit.engine import Engine, run_engine
+from kit.engine import Engine
 from kit.processes import PACKAGE_ROOT
 from kit.wire import (
     ACKNOWLEDGED,
@@ -51,15 +51,21 @@ async def listen_stream(workers: Workers, revision: str, at: int) -> AsyncIterat
         yield stream
 
 
+@pytest.fixture
+async def workers(engine: Engine) -> AsyncIterator[Workers]:
+    """Workers without a session."""
+    async with run_workers(engine.url) as workers:
+        yield workers
+
+
 async def next_method(stream: Stream) -> str:
     method: str = (await stream.message())["method"]
     return method
 
 
 @each_revision
-async def test_a_change_reaches_the_clients_of_all_workers(revision: str, engine: Engine) -> None:
+async def test_a_change_reaches_the_clients_of_all_workers(revision: str, workers: Workers) -> None:
     async with (
-        run_workers(engine.url) as workers,
         listen_stream(workers, revision, 0) as one,
         listen_stream(workers, revision, 1) as two,
         listen_stream(workers, revision, 2) as three,
@@ -71,9 +77,10 @@ async def test_a_change_reaches_the_clients_of_all_workers(revision: str, engine
 
 
 @each_revision
-async def test_a_process_that_does_not_serve_announces(revision: str, engine: Engine) -> None:
+async def test_a_process_that_does_not_serve_announces(
+    revision: str, engine: Engine, workers: Workers
+) -> None:
     async with (
-        run_workers(engine.url) as workers,
         listen_stream(workers, revision, 0) as stream,
         Server("tester").announcer(engine.url) as announcer,
     ):
@@ -85,36 +92,14 @@ async def test_a_process_that_does_not_serve_announces(revision: str, engine: En
         assert (await stream.message())["params"]["uri"] == URI
 
 
-@per_request
-async def test_a_change_in_a_thread_reaches_other_workers(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:
-        server = workers.servers[1].server
-        await anyio.to_thread.run_sync(server.resource_updated, URI)
-        assert await next_method(stream) == UPDATED
-
-
 @each_revision
-async def test_after_a_gap_everything_has_changed(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:
+async def test_after_a_gap_everything_has_changed(
+    revision: str, engine: Engine, workers: Workers
+) -> None:
+    async with listen_stream(workers, revision, 0) as stream:
         engine.ask("DEL", "mcp:{tester}:changes")
         expected = {*CHANGED.values(), UPDATED}
         assert {await next_method(stream) for _ in range(4)} == expected
-
-
-@per_request
-async def test_a_change_without_the_engine_is_announced_later(revision: str) -> None:
-    with run_engine() as engine:
-        async with (
-            run_workers(engine.url) as workers,
-            listen_stream(workers, revision, 0) as stream,
-        ):
-            engine.stop()
-            workers.servers[1].server.resource_updated(URI)
-            workers.servers[0].server.resource_updated(URI)
-            assert await next_method(stream) == UPDATED  # of its own worker, at once
-            engine.start()
-            methods = [await next_method(stream) for _ in range(4)]
-            assert UPDATED in methods
 
 
 async def test_an_announcer_names_its_mistakes(engine: Engine) -> None:
@@ -154,27 +139,6 @@ SECRET = "hunter2"
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "text"),
-    [
-        (("--shared", f"http://:{SECRET}@h/", "tools"), 2, "expected the URL of an engine"),
-        (("--shared", f"unix://:{SECRET}@/no.sock", "tools"), 2, "the engine of the shared state"),
-        (("--shared", "unix:///no.sock", "tool"), 2, "expected tools, prompts, resources or the"),
-    ],
-)
-def test_a_command_that_can_not_announce_says_why(
-    words: tuple[str, ...], code: int, text: str, tmp_path: Path
-) -> None:
-    (tmp_path / "web.py").write_text(
-        "from mcpgen_runtime import Server\nserver = Server('tester')\n"
-    )
-    done = announce(tmp_path, *words)
-    assert done.returncode == code
-    assert text in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert SECRET not in done.stderr
-
-
-@pytest.mark.parametrize(
     "url",
     [
         *("", "redis", "127.0.0.1:6379", f"http://:{SECRET}@h/", f"redis://:{SECRET}@h:port/0"),
@@ -195,14 +159,9 @@ def test_a_missing_library_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPat
     assert "\n" not in str(raised.value)
 
 
-async def test_a_password_opens_the_engine_and_is_in_no_error() -> None:
-    with run_engine("--requirepass", SECRET) as engine:
-        for password in (SECRET, f"wrong-{SECRET}", ""):
-            url = engine.url.replace("unix://", f"unix://:{password}@")
-            async with Server("tester").announcer(url) as announcer:
-                if password == SECRET:
-                    await announcer.list_changed("tools")
-                    continue
-                with pytest.raises(SharedStateError) as raised:
-                    await announcer.list_changed("tools")
-                assert SECRET not in f"{raised.value!r} {raised.value.__cause__!r}"
+@per_request
+async def test_a_change_in_a_thread_reaches_other_workers(revision: str, workers: Workers) -> None:
+    async with listen_stream(workers, revision, 0) as stream:
+        server = workers.servers[1].server
+        await anyio.to_thread.run_sync(server.resource_updated, URI)
+        assert await next_method(stream) == UPDATED

@@ -8,7 +8,6 @@ import pytest
 from kit.engine import Engine
 from kit.limits import SetLimit
 from mcpgen_runtime import EventStore, SharedState
-from mcpgen_runtime.server.asgi import event_store
 from package.server.shared.shared_servers import in_engine
 from requirements import EVERY_REVISION
 
@@ -85,18 +84,6 @@ async def test_waiting_gives_each_event_once(store: EventStore) -> None:
                 if stored.over:
                     break
     assert got == [b"%d" % number for number in range(0, 20, 2)] + [b"end"]
-
-
-async def test_waiting_for_nothing_returns(
-    store: EventStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # No setting: an engine, and so its time, is real.
-    monkeypatch.setattr(event_store, "WAIT_SECONDS", 0.05)
-    event = str(await store.add("s", "a", b"one"))
-    with anyio.fail_after(5):
-        stored = await store.wait("s", event)
-    assert stored is not None
-    assert (list(stored.events), stored.over, stored.cursor) == ([], False, event)
 
 
 async def test_discarded_events_are_unknown(store: EventStore) -> None:

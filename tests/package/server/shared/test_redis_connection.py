@@ -1,108 +1,279 @@
-"""One connection to the engine for commands of many tasks: what these share, and what not."""
+"""The connection to the engine without an engine: bytes, repeated commands and deadlines."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Callable
+from typing import Any
 
-import anyio
 import pytest
 
-from kit.engine import Engine, run_engine
-from mcpgen_runtime import SharedStateError
-from mcpgen_runtime.server.shared.redis_engine import RedisEngine
+from kit.limits import SetLimit
+from kit.simulation import ASYNCIO
+from mcpgen_runtime.server.shared.redis_connection import RedisConnection
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-
-@asynccontextmanager
-async def connect_engine(url: str) -> AsyncIterator[RedisEngine]:
-    """A connection that was used already."""
-    redis = RedisEngine(url, "tester")
-    async with redis.opened():
-        await redis.call("PING")
-        yield redis
+SECONDS = 5.0
 
 
-def reads(engine: Engine) -> int:
-    """How often the engine has read from a connection."""
-    match = re.search(r"total_reads_processed:(\d+)", engine.ask("INFO", "stats"))
-    assert match is not None
-    return int(match[1])
+@pytest.fixture
+def anyio_backend() -> Any:
+    """An event loop that skips the time for which it has nothing to do."""
+    return ASYNCIO
 
 
-async def test_commands_of_one_turn_are_read_at_once(engine: Engine) -> None:
-    async with connect_engine(engine.url) as redis:
-        before = reads(engine)
-        replies = await asyncio.gather(*(redis.call("ECHO", number) for number in range(100)))
-        assert replies == [b"%d" % number for number in range(100)]
-        assert reads(engine) - before < 10  # some of them are for the number itself
+class Link:
+    """A connection of the library, and its transport."""
+
+    def __init__(self, connect: Callable[[], Any] | None) -> None:
+        self._connect = connect
+        self.written: list[bytes] = []
+        self.closed = False
+        self._writer = self
+        self.transport = self
+        self.protocol: Any = None
+
+    async def connect(self) -> None:
+        if self._connect is not None:
+            await self._connect()
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def _close(self) -> None:
+        self.closed = True
 
 
-async def test_commands_before_a_connection_wait_for_it(engine: Engine) -> None:
-    redis = RedisEngine(engine.url, "tester")
-    async with redis.opened():
-        replies = await redis.call_all(("ECHO", "a"), ("ECHO", "b"))
-        assert replies == [b"a", b"b"]
+class Links:
+    """The connections that are made, the newest last; `connect` of each is in the list, if any."""
+
+    def __init__(self, *connects: Callable[[], Any]) -> None:
+        self.made: list[Link] = []
+        self._connects = [*connects]
+        failures = (OSError, TimeoutError)
+        self.connection = RedisConnection(self._make, failures, ValueError, SECONDS)
+
+    def _make(self) -> Link:
+        self.made.append(Link(self._connects.pop(0) if self._connects else None))
+        return self.made[-1]
+
+    async def connected(self) -> Link:
+        """The newest connection, with a first command that has its reply."""
+        first = self.connection.call(("PING",))
+        await settle()
+        self.connection.data_received(b"+PONG\r\n")
+        assert await first == b"PONG"
+        return self.made[-1]
 
 
-async def test_a_cancelled_caller_leaves_replies_in_order(engine: Engine) -> None:
-    async with connect_engine(engine.url) as redis:
-        given_up = asyncio.ensure_future(redis.call("ECHO", "a"))
-        kept = asyncio.ensure_future(redis.call("ECHO", "b"))
-        await anyio.lowlevel.checkpoint()
-        given_up.cancel()
-        assert await kept == b"b"
-        assert given_up.cancelled()
+async def settle() -> None:
+    """Let everything run that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
-async def test_a_refused_command_fails_its_caller_alone(engine: Engine) -> None:
-    async with connect_engine(engine.url) as redis:
-        commands = (("ECHO", "a"), ("LPUSH", "list"), ("ECHO", "b"))
-        first, refused, last = await asyncio.gather(
-            *(redis.call(*words) for words in commands), return_exceptions=True
-        )
-        assert (first, last) == (b"a", b"b")
-        assert isinstance(refused, SharedStateError)
+PING = b"*1\r\n$4\r\nPING\r\n"
 
 
-async def test_long_and_nested_replies_come_whole(engine: Engine) -> None:
-    value = b"\r\n$5" * 500_000
-    async with connect_engine(engine.url) as redis:
-        await redis.call("SET", "value", value)
-        await redis.call("XADD", "stream", "0-1", "d", "e")
-        read, none, entries = await redis.call_all(
-            ("GET", "value"), ("GET", "none"), ("XRANGE", "stream", "-", "+")
-        )
-        assert read == value
-        assert none is None
-        assert entries == [[b"0-1", [b"d", b"e"]]]
+async def test_commands_before_a_connection_are_one_write() -> None:
+    links = Links()
+    for words in (("PING",), ("SET", b"\r\n", 17), ("ECHO", "\xe9")):
+        links.connection.call(words)
+    await settle()
+    [link] = links.made
+    assert link.protocol is links.connection
+    assert link.written == [
+        PING
+        + b"*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$2\r\n17\r\n"
+        + b"*2\r\n$4\r\nECHO\r\n$2\r\n\xc3\xa9\r\n"
+    ]
+    links.connection.call(("PING",))
+    links.connection.call(("PING",))
+    assert len(link.written) == 1
+    await settle()
+    assert link.written[1:] == [PING + PING]
+    assert len(links.made) == 1
 
 
-async def test_a_connection_that_was_closed_is_made_anew(engine: Engine) -> None:
-    async with connect_engine(engine.url) as redis:
-        engine.ask("CLIENT", "KILL", "TYPE", "normal")
-        assert await redis.call("ECHO", "a") == b"a"
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b"+OK\r\n", b"OK"),
+        (b"$3\r\n\r\nx\r\n", b"\r\nx"),
+        (b"$0\r\n\r\n", b""),
+        (b"*-1\r\n", None),
+        (b"*0\r\n", []),
+        (b"*3\r\n:-7\r\n*1\r\n$1\r\na\r\n$-1\r\n", [-7, [b"a"], None]),
+    ],
+)
+async def test_a_reply_may_come_in_any_pieces(data: bytes, value: object) -> None:
+    links = Links()
+    await links.connected()
+    for cut in range(len(data) + 1):
+        one, two = links.connection.call(("GET", "a")), links.connection.call(("GET", "b"))
+        links.connection.data_received(data[:cut])
+        assert one.done() is (cut == len(data))
+        links.connection.data_received(data[cut:] + b":1")
+        assert await one == value
+        assert not two.done()
+        links.connection.data_received(b"\r\n")
+        assert await two == 1
 
 
-async def test_a_closed_connection_leaves_no_caller_waiting(engine: Engine) -> None:
-    redis = RedisEngine(engine.url, "tester")
-    async with redis.opened():
-        await redis.call("PING")
-        engine.ask("CLIENT", "PAUSE", "300")
-        waiting = asyncio.ensure_future(redis.call("ECHO", "a"))
-        await anyio.lowlevel.checkpoint()
-    with pytest.raises(SharedStateError):
-        await waiting
-    with pytest.raises(SharedStateError, match="closed"):
-        await redis.call("PING")
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"%1\r\n", "expected a reply of RESP2, got b'%'"),
+        (b"$x\r\n", "invalid literal"),
+        (b"$1001\r\n", "expected a reply of at most 1000 bytes, got more"),
+        (b"*126\r\n", "expected a reply of at most 1000 bytes, got more"),
+        (b"*2\r\n$600\r\n" + bytes(600) + b"\r\n$600\r\n", "at most 1000 bytes"),
+        (b"+" + bytes(1000), "at most 1000 bytes"),
+    ],
+)
+async def test_a_wrong_or_long_reply_fails_its_command_alone(
+    data: bytes, text: str, set_limit: SetLimit
+) -> None:
+    set_limit("pkg.server.shared.redis_connection.REPLY_BYTES", 1000)
+    links = Links()
+    first = await links.connected()
+    wrong, later = links.connection.call(("A",)), links.connection.call(("B",))
+    links.connection.data_received(data)
+    with pytest.raises(ConnectionError, match=text):
+        await wrong
+    await settle()
+    links.connection.data_received(b"+b\r\n")
+    assert await later == b"b"
+    assert (first.closed, len(links.made)) == (True, 2)
 
 
-async def test_password_and_database_of_the_url_are_used() -> None:
-    with run_engine("--requirepass", "secret") as engine:
-        url = engine.url.replace("unix://", "unix://:secret@")
-        async with connect_engine(f"{url}?db=3") as redis:
-            clients = await redis.call("CLIENT", "LIST")
-            assert b"db=3" in clients
+async def test_a_reply_to_no_command_closes_the_connection() -> None:
+    links = Links()
+    first = await links.connected()
+    links.connection.data_received(b"+OK\r\n")
+    assert first.closed
+
+
+async def test_a_long_reply_in_many_pieces_is_parsed_in_linear_time() -> None:
+    links = Links()
+    await links.connected()
+    command = links.connection.call(("MGET", *range(16)))
+    data = b"*16\r\n" + (b"$%d\r\n%b\r\n" % (2**20, bytes(2**20))) * 16
+    begun = time.process_time()
+    for begin in range(0, len(data), 2**14):
+        links.connection.data_received(data[begin : begin + 2**14])
+    assert await command == [bytes(2**20)] * 16
+    assert time.process_time() - begun < 2  # each piece anew would take 20 s
+
+
+async def test_commands_without_replies_are_sent_once_more() -> None:
+    links = Links()
+    first = await links.connected()
+    given_up, kept = links.connection.call(("A",)), links.connection.call(("PING",))
+    await settle()
+    given_up.cancel()
+    links.connection.data_received(b"+half of a re")
+    links.connection.connection_lost(None)
+    links.connection.connection_lost(None)  # of a connection that is not in use any more
+    await settle()
+    assert first.closed
+    assert [link.written for link in links.made[1:]] == [[PING]]
+    late = links.connection.call(("PING",))
+    await settle()
+    links.connection.connection_lost(OSError("reset"))
+    with pytest.raises(OSError, match="reset"):
+        await kept
+    await settle()
+    assert [link.written for link in links.made[2:]] == [[PING]]
+    links.connection.connection_lost(None)
+    with pytest.raises(ConnectionError, match="closed by the engine"):
+        await late
+    await settle()
+    assert len(links.made) == 3
+
+
+async def test_unsent_commands_are_sent_by_the_next_connection() -> None:
+    links = Links()
+    first = await links.connected()
+    links.connection.call(("PING",))
+    links.connection.connection_lost(None)
+    await settle()
+    assert first.written == [PING]
+    assert links.made[1].written == [PING]
+
+
+async def test_the_oldest_command_has_a_deadline() -> None:
+    links, loop = Links(), asyncio.get_running_loop()
+    link = await links.connected()
+    begun = loop.time()
+    one, later = links.connection.call(("A",)), list[asyncio.Future[Any]]()
+
+    def go_on() -> None:
+        later.append(links.connection.call(("B",)))
+        links.connection.data_received(b"+a\r\n")
+
+    loop.call_later(3, go_on)
+    assert await one == b"a"
+    assert loop.time() - begun == 3
+    with pytest.raises(TimeoutError, match="no reply in time"):
+        await later[0]
+    assert loop.time() - begun == 3 + SECONDS
+    assert link.closed
+    again = links.connection.call(("C",))
+    with pytest.raises(TimeoutError):
+        await again
+    assert loop.time() - begun == 3 + 2 * SECONDS
+    assert len(links.made) == 2
+
+
+async def test_a_late_reply_fails_later_commands_too() -> None:
+    links, loop = Links(), asyncio.get_running_loop()
+    await links.connected()
+    links.connection.call(("A",)).cancel()
+    two = links.connection.call(("B",))
+    begun = loop.time()
+    with pytest.raises(TimeoutError):
+        await two
+    assert loop.time() - begun <= SECONDS
+
+
+async def test_a_failed_connection_fails_its_commands_alone() -> None:
+    async def fail() -> None:
+        raise OSError("refused")
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    links, loop = Links(fail, hang), asyncio.get_running_loop()
+    with pytest.raises(OSError, match="refused"):
+        await links.connection.call(("A",))
+    begun = loop.time()
+    with pytest.raises(TimeoutError):
+        await links.connection.call(("B",))
+    assert loop.time() - begun == SECONDS
+    await settle()
+    await links.connected()
+    assert len(links.made) == 3
+
+
+@pytest.mark.parametrize("connecting", [False, True])
+async def test_a_closed_connection_leaves_no_command(connecting: bool) -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    links, loop = Links(*([hang] if connecting else [])), asyncio.get_running_loop()
+    if not connecting:
+        await links.connected()
+    command = links.connection.call(("A",))
+    await settle()
+    begun = loop.time()
+    await links.connection.close()
+    with pytest.raises(ConnectionError, match="closed"):
+        await command
+    assert (loop.time(), links.made[-1].closed) == (begun, not connecting)
+    assert len(links.made) == 1

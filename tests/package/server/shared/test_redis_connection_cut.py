@@ -17,7 +17,7 @@ from kit.asgi_stream import Reply
 from kit.engine import Engine
 from kit.requestor import REVISION, Work
 from kit.wire import request
-from package.server.shared.shared_servers import Workers, eventually, run_workers
+from package.server.shared.shared_servers import Workers, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -32,40 +32,21 @@ CUT = 0.3
 
 
 class Relay:
-    """Carries connections to an engine, and breaks them.
-
-    Args:
-        path: The socket of the engine.
-        random: Decides which connections break, and where.
-
-    Attributes:
-        is_cutting: Whether some break, after a part of a command or of a reply has passed.
-        is_down: Whether new ones are refused.
-        cuts: How many were broken.
-    """
+    """Carries connections to an engine, and breaks them."""
 
     def __init__(self, path: str, random: Random) -> None:
         self.is_cutting = False
-        self.is_down = False
         self.cuts = 0
         self._path = path
         self._random = random
-        self._open: set[asyncio.StreamWriter] = set()
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection until an end closes it, or it is broken."""
-        if self.is_down:
-            writer.transport.abort()
-            return
         far_reader, far_writer = await asyncio.open_unix_connection(self._path)
         both = {writer, far_writer}
-        self._open |= both
-        try:
-            await asyncio.gather(
-                self._copy(reader, far_writer, both), self._copy(far_reader, writer, both)
-            )
-        finally:
-            self._open -= both
+        await asyncio.gather(
+            self._copy(reader, far_writer, both), self._copy(far_reader, writer, both)
+        )
 
     async def _copy(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, both: set[Any]
@@ -83,12 +64,6 @@ class Relay:
         for each in both:
             each.close()
 
-    def go_down(self) -> None:
-        """Break all connections, and refuse new ones."""
-        self.is_down = True
-        for each in self._open:
-            each.transport.abort()
-
 
 @asynccontextmanager
 async def run_relayed_workers(engine: Engine, seed: int) -> AsyncIterator[tuple[Relay, Workers]]:
@@ -101,7 +76,7 @@ async def run_relayed_workers(engine: Engine, seed: int) -> AsyncIterator[tuple[
             await workers.any.initialize(REVISION)
             workers.use_session()
             yield relay, workers
-            relay.is_cutting = relay.is_down = False
+            relay.is_cutting = False
     finally:
         server.close()
 
@@ -171,17 +146,3 @@ async def test_cut_connections_lose_no_completion(seed: int, engine: Engine) -> 
         for task_id in ended:
             task = await result(workers, "tasks/get", {"taskId": task_id})
             assert task["status"] == "completed"
-
-
-async def test_an_end_is_stored_once_the_engine_is_reached(engine: Engine) -> None:
-    async with run_relayed_workers(engine, 1) as (relay, workers):
-        call = {"name": "waits", "arguments": {}, "task": {}}
-        task_id = (await result(workers, "tools/call", call))["task"]["taskId"]
-        relay.go_down()
-        for work in workers.servers:
-            work.go.set()
-        await eventually(lambda: any(work.ended.is_set() for work in workers.servers))
-        assert (await ask(workers, "tasks/get", {"taskId": task_id})).status == 503
-        relay.is_down = False
-        end = await result(workers, "tasks/result", {"taskId": task_id})
-        assert end["content"][0]["text"] == "done"

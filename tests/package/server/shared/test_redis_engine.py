@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import datetime
+import ipaddress
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
-from kit.engine import Engine
+from kit.engine import Engine, run_engine
+from kit.wire import SESSIONS
 from mcpgen_runtime import SessionRecord, SharedState, SharedStateError, TaskRecord
+from mcpgen_runtime.server.shared.redis_engine import RedisEngine
 from mcpgen_runtime.server.shared.state import state_of
+from package.server.shared.shared_servers import run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 DAY = 86_400_000
-PAGE = 10
 
 
 @pytest.fixture
@@ -39,6 +54,37 @@ def task_record(task_id: str = "t", **members: Any) -> TaskRecord:
     return TaskRecord(task_id=task_id, updated=1000.0, poll_interval_ms=1, **members)
 
 
+async def test_one_connection_gives_each_command_its_own_reply(engine: Engine) -> None:
+    value = b"\r\n$5" * 500_000
+    redis = RedisEngine(engine.url, "tester")
+    async with redis.opened():
+        assert await redis.call_all(("ECHO", "a"), ("SET", "value", value)) == [b"a", b"OK"]
+        refused = asyncio.ensure_future(redis.call("LPUSH", "value"))
+        given_up = asyncio.ensure_future(redis.call("ECHO", "b"))
+        kept = asyncio.ensure_future(redis.call("GET", "value"))
+        await anyio.lowlevel.checkpoint()
+        given_up.cancel()
+        assert await kept == value
+        with pytest.raises(SharedStateError):
+            await refused
+        engine.ask("CLIENT", "KILL", "TYPE", "normal")
+        assert await redis.call("ECHO", "a") == b"a"  # by another connection
+
+
+async def test_password_and_database_of_the_url_are_used_and_in_no_error() -> None:
+    with run_engine("--requirepass", "hunter2") as engine:
+        for password in ("hunter2", "wrong-hunter2", ""):
+            url = engine.url.replace("unix://", f"unix://:{password}@")
+            redis = RedisEngine(f"{url}?db=3", "tester")
+            async with redis.opened():
+                if password == "hunter2":
+                    assert b"db=3" in await redis.call("CLIENT", "LIST")
+                    continue
+                with pytest.raises(SharedStateError) as raised:
+                    await redis.call("CLIENT", "LIST")
+                assert "hunter2" not in f"{raised.value!r} {raised.value.__cause__!r}"
+
+
 @pytest.mark.parametrize(
     ("ttl_ms", "lasts"),
     [(1000, 30 * DAY), (30 * DAY, 30 * DAY), (30 * DAY + 1, -1), (None, -1)],
@@ -54,20 +100,6 @@ async def test_the_tasks_of_an_owner_are_listed_for_30_days_or_more(
     assert is_about(milliseconds_left(engine, "leases"), 30 * DAY)
     left = milliseconds_left(engine, "task:t")
     assert left == -1 if ttl_ms is None else is_about(left, ttl_ms)
-
-
-async def test_a_new_task_removes_the_two_oldest_that_expired(
-    state: SharedState, engine: Engine
-) -> None:
-    for number in range(4):
-        await state.tasks.create(task_record(f"t{number}", created=1000.0 + number))
-    engine.ask("DEL", *(f"mcp:{{tester}}:task:t{number}" for number in range(3)))
-    await state.tasks.create(task_record("new", created=2000.0))
-    [key] = [each for each in engine.ask("KEYS", "*tasks:*").split() if "tasks:" in each]
-    assert engine.ask("ZCARD", key) == ":3\r\n"
-    page = await state.tasks.page("ada", None, PAGE)
-    assert [record.task_id for record in page.records] == ["t3", "new"]
-    assert engine.ask("ZCARD", key) == ":2\r\n"
 
 
 async def test_a_task_without_an_owner_is_in_no_list(state: SharedState, engine: Engine) -> None:
@@ -94,38 +126,16 @@ async def test_a_lease_lasts_as_long_as_its_worker_renews_it(
     assert whole - 1000 < milliseconds_left(engine, "lease:t") <= whole + 1000
 
 
-async def test_the_events_of_a_session_are_kept_for_an_hour(
+async def test_events_and_messages_among_workers_are_kept_for_a_while(
     state: SharedState, engine: Engine
 ) -> None:
     await state.events.add("s", "a", b"one")
-    for key in ("events:s", "streams:s"):
-        assert is_about(milliseconds_left(engine, key), 3_600_000)
-
-
-async def test_messages_among_workers_are_kept_for_a_day(
-    state: SharedState, engine: Engine
-) -> None:
     await state.bus.publish(b"change")
     await state.bus.beat("one")
     await state.bus.send("one", b"letter")
-    for key in ("changes", "inbox:one"):
-        assert is_about(milliseconds_left(engine, key), DAY)
+    kept = {"events:s": 3_600_000, "streams:s": 3_600_000, "changes": DAY, "inbox:one": DAY}
+    assert [key for key in kept if not is_about(milliseconds_left(engine, key), kept[key])] == []
     assert 0 < milliseconds_left(engine, "alive:one") <= 3000
-
-
-async def test_messages_are_read_500_at_a_time(state: SharedState, engine: Engine) -> None:
-    cursor = (await state.bus.changes(None)).cursor
-    await state.bus.beat("one")
-    sent = [b"%d" % number for number in range(501)]
-    for message in sent:
-        await state.bus.publish(message)
-        assert await state.bus.send("one", message)
-    news = await state.bus.changes(cursor)
-    assert (news.changes, news.gap) == (sent[:500], False)
-    assert (await state.bus.changes(news.cursor)).changes == sent[500:]
-    assert await state.bus.receive("one") == sent[:500]
-    assert await state.bus.receive("one") == sent[500:]
-    assert engine.ask("XLEN", "mcp:{tester}:inbox:one") == ":0\r\n"
 
 
 async def test_an_empty_change_is_not_for_readers(state: SharedState) -> None:
@@ -164,14 +174,6 @@ async def test_a_session_in_the_engine_expires_after_its_last_use(
     assert await state.sessions.load("a", seconds) is None
 
 
-async def test_a_session_without_a_time_is_stored_for_a_millisecond(
-    state: SharedState, engine: Engine
-) -> None:
-    for seconds in (0.0, 0.0001):
-        await state.sessions.create("a", SESSION, seconds)
-        assert milliseconds_left(engine, "session:a") <= 1
-
-
 async def test_a_state_is_of_use_while_it_is_open(engine: Engine) -> None:
     state = state_of("tester", engine.url)
     for _ in range(2):
@@ -184,3 +186,69 @@ async def test_a_state_is_of_use_while_it_is_open(engine: Engine) -> None:
             await state.sessions.load("a", None)
         async with state.opened():
             assert await state.sessions.load("a", None) is None
+
+
+def make_certificate(folder: Path, address: str) -> Path:
+    """A certificate of an address that it signs itself, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "engine")])
+    now = datetime.datetime.now(datetime.UTC)
+    alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(alternative, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    plain = serialization.NoEncryption()
+    path = folder / "engine.pem"
+    path.write_bytes(
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
+        + certificate.public_bytes(pem)
+    )
+    return path
+
+
+@asynccontextmanager
+async def behind_tls(engine: Engine, certificate: Path) -> AsyncIterator[int]:
+    """The port at which the engine is reached by TLS."""
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = engine.url.removeprefix("unix://")
+        from_engine, to_engine = await asyncio.open_unix_connection(path)
+        await asyncio.gather(copy(reader, to_engine), copy(from_engine, writer))
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server = await asyncio.start_server(relay, "127.0.0.1", 0, ssl=context)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+async def test_workers_share_an_engine_behind_tls(engine: Engine, tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path, "127.0.0.1")
+    async with behind_tls(engine, certificate) as port:
+        url = f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={certificate}"
+        async with run_workers(url) as workers:
+            await workers.any.initialize(SESSIONS[-1])
+            workers.use_session()
+            for http in workers.each:
+                assert (await http.ask(SESSIONS[-1], "ping")).status == 200

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import pytest
 
 from kit.asgi_client import asgi
@@ -42,11 +41,7 @@ class WithTasks(Waiting):
 
 
 class Recorded(MemoryBus):
-    """A bus that records what goes over it.
-
-    Attributes:
-        sent: The changes, and the letters.
-    """
+    """A bus that records what goes over it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,50 +143,10 @@ async def test_a_long_record_of_a_session_is_read_once(revision: str, engine: En
         assert (await two.ask(revision, "ping")).status == 404
 
 
-@in_engine
-async def test_a_task_that_is_waited_for_is_read_once(state: SharedState, engine: Engine) -> None:
-    await state.tasks.create(task_of("t", size=1_000_000))
-    record = await state.tasks.load("t")
-    assert record is not None
-    before = sent_bytes(engine)
-    for _ in range(100):  # some seconds of waiting
-        assert await state.tasks.load("t", record) is record
-        assert await state.tasks.claim("t", "two") is None
-    assert sent_bytes(engine) - before < 100_000
-    changed = record.next_version(status="cancelled")
-    assert await state.tasks.change(changed)
-    assert await state.tasks.load("t", record) == changed
-
-
 def sent_bytes(engine: Engine) -> int:
     """Bytes that the engine has sent."""
     lines = engine.ask("INFO", "stats").splitlines()
     return int(next(each for each in lines if "net_output_bytes:" in each).split(":")[1])
-
-
-@in_engine
-async def test_streams_that_are_waited_for_share_a_connection(
-    state: SharedState, engine: Engine
-) -> None:
-    async with anyio.create_task_group() as tasks:
-        cursors = [str(await state.events.add(f"s{at}", "a", b"first")) for at in range(50)]
-        got: dict[int, bytes] = {}
-
-        async def wait(at: int) -> None:
-            with anyio.fail_after(5):
-                while at not in got:
-                    stored = await state.events.wait(f"s{at}", cursors[at])
-                    assert stored is not None
-                    if stored.events:
-                        got[at] = stored.events[0].message
-
-        for at in range(50):
-            tasks.start_soon(wait, at)
-        for at in range(50):
-            await state.events.add(f"s{at}", "a", b"%d" % at)
-        await eventually(lambda: len(got) == 50)
-        assert got == {at: b"%d" % at for at in range(50)}
-        assert engine.ask("CLIENT", "LIST").count("addr=") < 8
 
 
 PREFIX = "mcp:{tester}:"

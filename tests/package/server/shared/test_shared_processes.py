@@ -19,7 +19,7 @@ import pytest
 from kit.asgi_client import BOTH
 from kit.engine import Engine
 from kit.raw_http import SECONDS
-from kit.web_process import SERVE, Started, run, start_server
+from kit.web_process import SERVE, Started, start_server
 from kit.wire import INITIALIZED, SESSIONS, initialize, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly, pytest.mark.workers]
@@ -30,7 +30,7 @@ WEB = """
     import os, sys
     from dataclasses import dataclass
     import anyio
-    from mcpgen_runtime import Context, Server
+    from mcpgen_runtime import Context, Server, Tasks
 
     @dataclass
     class Name:
@@ -53,11 +53,13 @@ WEB = """
         await anyio.sleep(600)
         return "done"
 
-    @server.tool()
-    async def hang() -> str:
-        print(os.getpid(), file=sys.stderr, flush=True)
-        await anyio.sleep(600)
-        return "done"
+    @server.tool(runner=Tasks(server).runner(restart="again"))
+    async def job() -> str:
+        if not os.path.exists("begun"):
+            open("begun", "w").close()
+            print(os.getpid(), file=sys.stderr, flush=True)
+            await anyio.sleep(600)
+        return str(os.getpid())
 """
 
 
@@ -70,13 +72,7 @@ def server(engine: Engine, tmp_path: Path) -> Iterator[Started]:
 
 
 class Client:
-    """A client with a session, whose requests have a connection each.
-
-    Attributes:
-        port: The port of the server.
-        fields: Header fields of each request.
-        timeout: Seconds that it waits for something to come.
-    """
+    """A client with a session, whose requests have a connection each."""
 
     timeout: float = SECONDS
 
@@ -146,18 +142,18 @@ def test_answers_find_the_process_that_asks(server: Started, revision: str) -> N
 
 
 @newest
-def test_a_session_lives_when_a_process_is_killed_in_a_call(server: Started, revision: str) -> None:
+def test_a_task_of_a_killed_process_runs_again_at_another(server: Started, revision: str) -> None:
     client = Client(server.port, revision)
-    calling = server.ask(raw_post(client, client.message("hang")))
+    message = client.message("job")
+    message["params"]["task"] = {}
+    task = json.loads(client.post(message)[2])["result"]["task"]
     assert server.process.stderr is not None
-    hanging = int(server.process.stderr.readline())
-    os.kill(hanging, signal.SIGKILL)
-    with contextlib.suppress(ConnectionResetError):
-        assert calling.recv(1 << 16) in (b"", b"HTTP/1.1 200 OK")
-    for _ in range(6):
-        status, pid = client.call("pid")
-        assert status == 200
-        assert int(pid) != hanging
+    working = int(server.process.stderr.readline())
+    os.kill(working, signal.SIGKILL)
+    asked = {"method": "tasks/result", "params": {"taskId": task["taskId"]}}
+    _, _, body = client.post({**client.message("job"), **asked})
+    assert json.loads(body.splitlines()[-1].removeprefix(b"data: "))["result"]["content"]
+    assert str(working).encode() not in body
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -196,32 +192,3 @@ def read_elsewhere(client: Client, last: str) -> bytes:
         ):
             assert response.status == 200
             return response.read()
-
-
-def raw_post(client: Client, message: Any) -> bytes:
-    """A POST of a client, as bytes."""
-    body = json.dumps(message).encode()
-    fields = {"Host": f"127.0.0.1:{client.port}", "Content-Length": str(len(body)), **client.fields}
-    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    return f"POST /mcp HTTP/1.1\r\n{head}\r\n".encode() + body
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--shared", "redis://h/0"), "options of HTTP need --http"),
-        (("--http", ":0", "--shared", "h:1"), "error: shared: expected the URL of an engine"),
-        (
-            ("--http", ":0", "--workers", "2", "--shared", "h:1"),
-            "error: shared: expected the URL of an engine",
-        ),
-    ],
-)
-def test_invalid_options_for_sharing_are_one_line(
-    words: tuple[str, ...], complaint: str, tmp_path: Path
-) -> None:
-    (tmp_path / "web.py").write_text(textwrap.dedent(WEB))
-    done = run(tmp_path, "-m", "mcpgen_runtime", "serve", "web", *words)
-    assert done.returncode == 2
-    assert complaint in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr

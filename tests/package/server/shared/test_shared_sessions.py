@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
-from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -19,7 +17,6 @@ from kit.asgi_stream import Reply, Stream
 from kit.engine import Engine, run_engine
 from kit.rules import revisions_holding
 from kit.wire import (
-    ALL,
     CHANGED,
     INITIALIZED,
     SESSIONS,
@@ -58,36 +55,8 @@ def text_of(reply: Any) -> str:
     return text
 
 
-AT_REST = frozenset({"xread", "xrange", "set", "info"})
-"""Commands of workers that nobody asks anything, and of the question how many there were."""
-
-
-def commands_of(engine: Engine) -> Counter[str]:
-    """How many commands the engine has had of each kind, but for those at rest."""
-    counts = re.findall(r"cmdstat_(\w+):calls=(\d+)", engine.ask("INFO", "commandstats"))
-    return Counter({name: int(count) for name, count in counts if name not in AT_REST})
-
-
-@newest
-async def test_calls_without_events_take_few_commands(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        before = commands_of(engine)
-        for number in range(5):
-            assert (await workers.any.post(call(revision, "about", number))).status == 200
-        assert commands_of(engine) - before == Counter(getex=5)
-        stranger = workers.any.another()
-        before = commands_of(engine)
-        for _ in range(5):
-            assert (await stranger.ask(ALL[-1], "tools/list")).status == 200
-        assert commands_of(engine) - before == Counter()
-
-
 class Refusing(MemorySessionStore):
-    """A store that takes no change while it refuses.
-
-    Attributes:
-        refuses: Whether it does.
-    """
+    """A store that takes no change while it refuses."""
 
     refuses = False
 
@@ -133,31 +102,18 @@ async def test_a_session_outlives_all_of_its_workers(revision: str, engine: Engi
         assert (await after.any.post(call(revision, "about"))).status == 200
 
 
-@sessions
-async def test_the_log_level_holds_at_each_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        for setting, sent in (("error", ["loud"]), ("debug", ["quiet", "loud"])):
-            level = request(revision, "logging/setLevel", {"level": setting})
-            assert (await workers.any.post(level)).status == 200
-            for http in workers.each:
-                reply = await http.post(call(revision, "logs"))
-                data = [each["params"]["data"] for each in reply.messages if "params" in each]
-                assert data == sent
-
-
 @pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
 @sessions
-async def test_delete_ends_a_session_at_each_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
+async def test_delete_ends_a_session_at_each_worker(revision: str, workers: Workers) -> None:
+    for http in workers.each:
+        assert (await http.post(call(revision, "about"))).status == 200
+    async with workers.each[0].stream("GET") as stream:
+        assert (await workers.each[1].delete()).status == 200
         for http in workers.each:
-            assert (await http.post(call(revision, "about"))).status == 200
-        async with workers.each[0].stream("GET") as stream:
-            assert (await workers.each[1].delete()).status == 200
-            for http in workers.each:
-                for method in ("POST", "GET", "DELETE"):
-                    message = call(revision, "about") if method == "POST" else None
-                    assert (await http.request(method, message)).status == 404
-            await stream.end()
+            for method in ("POST", "GET", "DELETE"):
+                message = call(revision, "about") if method == "POST" else None
+                assert (await http.request(method, message)).status == 404
+        await stream.end()
 
 
 @sessions
@@ -207,12 +163,9 @@ async def test_an_owner_s_session_is_unknown_to_another(revision: str, engine: E
 
 @sessions
 async def test_an_update_reaches_the_stream_at_another_worker(
-    revision: str, engine: Engine
+    revision: str, workers: Workers
 ) -> None:
-    async with (
-        run_session(engine.url, revision) as workers,
-        workers.each[0].stream("GET") as stream,
-    ):
+    async with workers.each[0].stream("GET") as stream:
         subscribe = request(revision, "resources/subscribe", {"uri": URI})
         assert (await workers.each[1].post(subscribe)).status == 200
         workers.servers[2].server.resource_updated(URI)
@@ -224,35 +177,11 @@ async def test_an_update_reaches_the_stream_at_another_worker(
         assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
 
 
-@sessions
-async def test_unrelated_messages_are_sent_on_the_open_stream(
-    revision: str, engine: Engine
-) -> None:
-    async with run_session(engine.url, revision) as workers:
-        assert (await workers.each[1].post(call(revision, "about"))).status == 200
-        async with workers.each[0].stream("GET") as stream:
-            assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
-            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
-
-
-@newest
-async def test_waiting_messages_go_to_the_worker_that_has_the_stream(
-    revision: str, engine: Engine
-) -> None:
-    async with run_session(engine.url, revision) as workers:
-        assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
-        async with workers.each[0].stream("GET") as stream:
-            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
-
-
 @newest
 async def test_of_two_streams_at_two_workers_one_gets_a_change(
-    revision: str, engine: Engine
+    revision: str, workers: Workers
 ) -> None:
-    async with (
-        run_session(engine.url, revision) as workers,
-        workers.each[0].stream("GET") as older,
-    ):
+    async with workers.each[0].stream("GET") as older:
         async with workers.each[1].stream("GET") as newer:
             workers.servers[2].server.tool("added")(lambda: "added")
             assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
@@ -281,12 +210,9 @@ async def test_a_batch_that_cancels_its_own_request_is_served_here(
 
 @newest
 async def test_a_malformed_answer_fails_the_call_at_another_worker(
-    revision: str, engine: Engine
+    revision: str, workers: Workers
 ) -> None:
-    async with (
-        run_session(engine.url, revision) as workers,
-        workers.each[0].stream("POST", call(revision, "greet")) as stream,
-    ):
+    async with workers.each[0].stream("POST", call(revision, "greet")) as stream:
         question = await stream.message()
         while "id" not in question:
             question = await stream.message()
@@ -298,32 +224,19 @@ async def test_a_malformed_answer_fails_the_call_at_another_worker(
 @pytest.mark.parametrize(
     "revision", [name for name in revisions_holding(ELICITS) if name in SESSIONS]
 )
-async def test_an_answer_reaches_the_call_at_another_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        for at, asked in enumerate(workers.each):
-            async with asked.stream("POST", call(revision, "greet")) as stream:
-                question = await stream.message()
-                while "id" not in question:
-                    question = await stream.message()
-                answer = {"action": "accept", "content": {"name": "Ada"}}
-                message = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
-                assert (await workers.each[at - 1].post(message)).status == 202
-                reply = (await stream.messages())[-1]
-                assert reply["result"]["content"][0]["text"] == "Hello, Ada"
-
-
-@sessions
-async def test_a_cancellation_reaches_the_call_at_another_worker(
-    revision: str, engine: Engine
+async def test_an_answer_reaches_the_call_at_another_worker(
+    revision: str, workers: Workers
 ) -> None:
-    async with (
-        run_session(engine.url, revision) as workers,
-        workers.each[0].stream("POST", call(revision, "wait", 7), begun=False),
-    ):
-        await eventually(workers.servers[0].began.is_set)
-        assert (await workers.each[1].post(cancelled_notification(7))).status == 202
-        with anyio.fail_after(5):
-            await workers.servers[0].cancelled.wait()
+    for at, asked in enumerate(workers.each):
+        async with asked.stream("POST", call(revision, "greet")) as stream:
+            question = await stream.message()
+            while "id" not in question:
+                question = await stream.message()
+            answer = {"action": "accept", "content": {"name": "Ada"}}
+            message = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+            assert (await workers.each[at - 1].post(message)).status == 202
+            reply = (await stream.messages())[-1]
+            assert reply["result"]["content"][0]["text"] == "Hello, Ada"
 
 
 @pytest.mark.parametrize("at", [0, 1])
@@ -348,19 +261,18 @@ async def test_a_call_that_waits_the_plain_way_is_reached(
 
 @newest
 async def test_two_workers_that_change_a_session_lose_nothing(
-    revision: str, engine: Engine
+    revision: str, workers: Workers
 ) -> None:
-    async with run_session(engine.url, revision) as workers:
-        async with anyio.create_task_group() as tasks:
-            for number in range(30):
-                params = {"uri": f"note://{number}"}
-                subscribe = request(revision, "resources/subscribe", params, id=number + 10)
-                tasks.start_soon(workers.each[number % 3].post, subscribe)
-        async with workers.each[0].stream("GET") as stream:
-            for number in range(30):
-                workers.servers[1].server.resource_updated(f"note://{number}")
-            uris = {(await stream.message())["params"]["uri"] for _ in range(30)}
-            assert uris == {f"note://{number}" for number in range(30)}
+    async with anyio.create_task_group() as tasks:
+        for number in range(30):
+            params = {"uri": f"note://{number}"}
+            subscribe = request(revision, "resources/subscribe", params, id=number + 10)
+            tasks.start_soon(workers.each[number % 3].post, subscribe)
+    async with workers.each[0].stream("GET") as stream:
+        for number in range(30):
+            workers.servers[1].server.resource_updated(f"note://{number}")
+        uris = {(await stream.message())["params"]["uri"] for _ in range(30)}
+        assert uris == {f"note://{number}" for number in range(30)}
 
 
 @sessions
@@ -401,32 +313,16 @@ async def eventually_serves(workers: Workers, revision: str, status: int) -> Non
 
 
 @newest
-async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        for http in workers.each:
-            assert (await http.post(call(revision, "about"))).status == 200
-        assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
-        assert (await workers.each[0].post(INITIALIZED)).status == 202
-        for http in workers.each:
-            seen = json.loads(text_of(await http.post(call(revision, "about"))))
-            assert seen["capabilities"] == {"sampling": {}}
-
-
-@newest
-async def test_values_of_a_session_are_those_of_each_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision) as workers:
-        for http in workers.each:
-            for count in ("1", "2"):
-                assert text_of(await http.post(call(revision, "count"))) == count
+async def test_values_of_a_session_are_those_of_each_worker(
+    revision: str, workers: Workers
+) -> None:
+    for http in workers.each:
+        for count in ("1", "2"):
+            assert text_of(await http.post(call(revision, "count"))) == count
 
 
 class Stale(MemorySessionStore):
-    """A store whose replies that there is no record are late.
-
-    Attributes:
-        late: Ends their delay.
-        look: Called before a record is stored; it waits for a reply.
-    """
+    """A store whose replies that there is no record are late."""
 
     def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
         super().__init__()
@@ -470,3 +366,40 @@ async def reply_of(stream: Stream) -> Any:
     """The messages of the answer to a request."""
     await stream.end()
     return Reply(stream).messages
+
+
+@newest
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_applications_share_a_state_in_memory_on_any_event_loop(revision: str) -> None:
+    state = SharedState(MemoryBus(), MemorySessionStore())
+    async with run_session(state, revision, limits=Limits(session_bytes=20_000)) as workers:
+        one, two, three = workers.each
+        async with one.stream("POST", call(revision, "greet")) as stream:
+            question = await stream.message()
+            answer = {"action": "accept", "content": {"name": "Ada"}}
+            message = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+            assert (await two.post(message)).status == 202
+            assert "Hello, Ada" in str(await stream.messages())
+        async with three.stream("GET") as stream:
+            workers.servers[0].server.tool("added")(lambda: "added")
+            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
+        uris = ["note://" + "x" * 5000 + str(number) for number in range(4)]
+        statuses = [
+            (await http.ask(revision, "resources/subscribe", {"uri": uri})).status
+            for http, uri in zip([one, two, three, one], uris, strict=True)
+        ]
+        assert statuses == [200, 200, 200, 503]
+        assert (await one.delete()).status == 200
+        assert (await three.ask(revision, "ping")).status == 404
+
+
+@newest
+async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: Engine) -> None:
+    async with run_session(engine.url, revision) as workers:
+        for http in workers.each:
+            assert (await http.post(call(revision, "about"))).status == 200
+        assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
+        assert (await workers.each[0].post(INITIALIZED)).status == 202
+        for http in workers.each:
+            seen = json.loads(text_of(await http.post(call(revision, "about"))))
+            assert seen["capabilities"] == {"sampling": {}}

@@ -9,7 +9,6 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import Http
-from kit.engine import Engine
 from kit.wire import CHANGED, SESSIONS, request
 from mcpgen_runtime import (
     Context,
@@ -19,7 +18,7 @@ from mcpgen_runtime import (
     SessionRecord,
     SharedState,
 )
-from package.server.shared.shared_servers import WORKERS, run_session, run_workers
+from package.server.shared.shared_servers import WORKERS, Workers, run_session
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -58,6 +57,9 @@ class Switching:
         self.server.mount(switching_server(Server("inner")), prefix="in")
 
 
+MAKE = Switching
+
+
 async def call(http: Http, revision: str, tool: str, id: int = 1, **arguments: Any) -> Any:
     """The reply to a call."""
     params = {"name": tool, "arguments": arguments}
@@ -75,54 +77,26 @@ ALL = INNER | {*TAGGED}
 
 
 @newest
-async def test_each_worker_hides_what_one_has_hidden(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Switching) as workers:
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == ALL
-        await call(workers.each[0], revision, "hide", names=TAGGED[:2])
-        await call(workers.each[1], revision, "in_hide", names=TAGGED[1:])
-        left = {*TAGGED[2:], f"in_{TAGGED[0]}"}
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == left
-            assert "error" in (await call(http, revision, TAGGED[0])).messages[-1]
-            assert (await call(http, revision, TAGGED[2])).result["content"][0]["text"] == "called"
-        # Of two rules for one tool, the last decides, whichever worker made it.
-        await call(workers.each[2], revision, "show", tags=TAGGED[:1])
-        await call(workers.each[1], revision, "hide", names=[TAGGED[0], "show"])
-        await call(workers.each[0], revision, "hide", names=TAGGED[:2])
-        await call(workers.each[1], revision, "show", tags=TAGGED[1:2])
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == left
-        await call(workers.each[2], revision, "reset")
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == {*TAGGED, f"in_{TAGGED[0]}"}
-
-
-@newest
-async def test_another_session_shows_what_one_hides(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Switching) as workers:
-        other = workers.any.another()
-        await other.initialize(revision)
-        await call(workers.any, revision, "hide", names=TAGGED)
-        for _ in range(2 * WORKERS):
-            assert await list_tool_names(other, revision) == ALL
-            assert await list_tool_names(workers.any, revision) == INNER
-
-
-@newest
-async def test_workers_that_hide_at_once_lose_nothing(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Switching) as workers:
-        async with anyio.create_task_group() as tasks:
-            for number, name in enumerate(TAGGED):
-                http = workers.each[number % WORKERS]
-                tool = ("hide", "in_hide")[number % 2]
-
-                async def hide(http: Http = http, tool: str = tool, name: str = name) -> None:
-                    await call(http, revision, tool, id=TAGGED.index(name) + 2, names=[name])
-
-                tasks.start_soon(hide)
-        for http in workers.each:
-            assert await list_tool_names(http, revision) == {*TAGGED[1::2], *sorted(INNER)[::2]}
+async def test_each_worker_hides_what_one_has_hidden(revision: str, workers: Workers) -> None:
+    for http in workers.each:
+        assert await list_tool_names(http, revision) == ALL
+    await call(workers.each[0], revision, "hide", names=TAGGED[:2])
+    await call(workers.each[1], revision, "in_hide", names=TAGGED[1:])
+    left = {*TAGGED[2:], f"in_{TAGGED[0]}"}
+    for http in workers.each:
+        assert await list_tool_names(http, revision) == left
+        assert "error" in (await call(http, revision, TAGGED[0])).messages[-1]
+        assert (await call(http, revision, TAGGED[2])).result["content"][0]["text"] == "called"
+    # Of two rules for one tool, the last decides, whichever worker made it.
+    await call(workers.each[2], revision, "show", tags=TAGGED[:1])
+    await call(workers.each[1], revision, "hide", names=[TAGGED[0], "show"])
+    await call(workers.each[0], revision, "hide", names=TAGGED[:2])
+    await call(workers.each[1], revision, "show", tags=TAGGED[1:2])
+    for http in workers.each:
+        assert await list_tool_names(http, revision) == left
+    await call(workers.each[2], revision, "reset")
+    for http in workers.each:
+        assert await list_tool_names(http, revision) == {*TAGGED, f"in_{TAGGED[0]}"}
 
 
 class Late(MemorySessionStore):
@@ -152,15 +126,3 @@ async def test_a_stream_elsewhere_hears_of_hidden_tools(revision: str) -> None:
                 tasks.start_soon(hide)
                 assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
                 assert await list_tool_names(workers.each[number % WORKERS], revision) == left
-
-
-@newest
-async def test_hidden_tools_stay_so_for_new_workers(revision: str) -> None:
-    state = SharedState(MemoryBus(), MemorySessionStore())
-    async with run_session(state, revision, Switching) as workers:
-        await call(workers.any, revision, "in_hide", names=TAGGED)
-        fields = dict(workers.any.fields)
-    async with run_workers(state, Switching) as workers:
-        for http in workers.each:
-            http.fields |= fields
-            assert await list_tool_names(http, revision) == {*TAGGED}

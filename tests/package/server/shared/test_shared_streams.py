@@ -10,16 +10,16 @@ import pytest
 
 from kit.asgi_client import Http
 from kit.engine import Engine
-from kit.rules import revisions_holding
 from kit.steps import LAST, Steps, call, leave, read_texts
 from kit.wire import CHANGED, SESSIONS, cancelled_notification
 from mcpgen_runtime import MemoryEventStore
-from package.server.shared.shared_servers import eventually, run_session
+from package.server.shared.shared_servers import Workers, eventually, run_session
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
+MAKE = Steps
 TOOLS = CHANGED["toolsListChanged"]
 
 
@@ -34,116 +34,88 @@ async def call_and_leave(http: Http, steps: Steps, revision: str) -> str:
 
 @pytest.mark.requirement("http.replay", "http.resume-after-break", "http.loss-mitigation")
 @sessions
-async def test_a_call_s_stream_is_resumed_at_another_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps) as workers:
-        steps = workers.servers[0]
-        last = await call_and_leave(workers.each[0], steps, revision)
-        await steps.say(3)
-        async with workers.each[1].stream("GET", fields={LAST: last}) as again:
-            assert [(await again.message())["params"]["data"] for _ in range(3)] == [2, 3, 4]
-            await steps.say(1)
-            steps.end()
-            assert await read_texts(again) == [5, "over"]
-        for http in workers.each:  # until the client has it
-            async with http.stream("GET", fields={LAST: last}) as again:
-                assert await read_texts(again) == [2, 3, 4, 5, "over"]
+async def test_a_call_s_stream_is_resumed_at_another_worker(
+    revision: str, workers: Workers
+) -> None:
+    steps = workers.servers[0]
+    last = await call_and_leave(workers.each[0], steps, revision)
+    await steps.say(3)
+    async with workers.each[1].stream("GET", fields={LAST: last}) as again:
+        assert [(await again.message())["params"]["data"] for _ in range(3)] == [2, 3, 4]
+        await steps.say(1)
+        steps.end()
+        assert await read_texts(again) == [5, "over"]
+    for http in workers.each:  # until the client has it
+        async with http.stream("GET", fields={LAST: last}) as again:
+            assert await read_texts(again) == [2, 3, 4, 5, "over"]
 
 
 @pytest.mark.requirement("http.no-broadcast")
 @newest
-async def test_the_last_connection_of_a_stream_has_it(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps) as workers:
-        steps = workers.servers[0]
-        async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
-            tasks.start_soon(steps.say)
-            before = await stack.enter_async_context(workers.each[0].stream("POST", call(revision)))
-            await before.message()
-            for number in (1, 2, 0, 1):
-                last = {LAST: before.decoder.last_id}
-                stream = await stack.enter_async_context(
-                    workers.each[number].stream("GET", fields=last)
-                )
-                await before.end()
-                await steps.say()
-                await stream.message()
-                before = stream
-            steps.end()
-            assert await read_texts(before) == ["over"]
+async def test_the_last_connection_of_a_stream_has_it(revision: str, workers: Workers) -> None:
+    steps = workers.servers[0]
+    async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
+        tasks.start_soon(steps.say)
+        before = await stack.enter_async_context(workers.each[0].stream("POST", call(revision)))
+        await before.message()
+        for number in (1, 2, 0, 1):
+            last = {LAST: before.decoder.last_id}
+            stream = await stack.enter_async_context(
+                workers.each[number].stream("GET", fields=last)
+            )
+            await before.end()
+            await steps.say()
+            await stream.message()
+            before = stream
+        steps.end()
+        assert await read_texts(before) == ["over"]
 
 
 @pytest.mark.requirement("http.replay-no-other-stream")
 @newest
-async def test_no_worker_gives_a_stream_to_another_session(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps) as workers:
-        last = (await workers.each[0].post(call(revision, "plain"))).events[0].id
-        strangers = [http.another() for http in workers.each]
-        await strangers[0].initialize(revision)
-        for http in strangers:
-            http.fields |= strangers[0].fields
-            assert (await http.get(**{LAST: last})).status == 400
-        for http in workers.each:
-            assert (await http.get(**{LAST: last})).status == 200
+async def test_no_worker_gives_a_stream_to_another_session(revision: str, workers: Workers) -> None:
+    last = (await workers.each[0].post(call(revision, "plain"))).events[0].id
+    strangers = [http.another() for http in workers.each]
+    await strangers[0].initialize(revision)
+    for http in strangers:
+        http.fields |= strangers[0].fields
+        assert (await http.get(**{LAST: last})).status == 400
+    for http in workers.each:
+        assert (await http.get(**{LAST: last})).status == 200
 
 
 @sessions
-async def test_a_stream_of_a_get_moves_to_another_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps) as workers:
-        async with workers.each[0].stream("GET") as stream:
-            workers.servers[2].server.remove_tool("plain")
-            last = await leave(stream)
-            await stream.finished.wait()
-        workers.servers[2].server.remove_tool("polled")
-        for number in (1, 2, 0):
-            async with workers.each[number].stream("GET", fields={LAST: last}) as again:
-                workers.servers[number].server.tool(f"new{number}")(lambda: "new")
-                assert (await again.message())["method"] == TOOLS
-
-
-@newest
-async def test_a_resumed_call_leaves_announcements_alone(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps) as workers:
-        last = await call_and_leave(workers.each[0], workers.servers[0], revision)
-        async with (
-            workers.each[1].stream("GET") as listening,
-            workers.each[2].stream("GET", fields={LAST: last}) as again,
-        ):
-            workers.servers[0].server.remove_tool("plain")
-            assert (await listening.message())["method"] == TOOLS
-            workers.servers[0].end()
-            assert await read_texts(again) == ["over"]
+async def test_a_stream_of_a_get_moves_to_another_worker(workers: Workers) -> None:
+    async with workers.each[0].stream("GET") as stream:
+        workers.servers[2].server.remove_tool("plain")
+        last = await leave(stream)
+        await stream.finished.wait()
+    workers.servers[2].server.remove_tool("polled")
+    for number in (1, 2, 0):
+        async with workers.each[number].stream("GET", fields={LAST: last}) as again:
+            workers.servers[number].server.tool(f"new{number}")(lambda: "new")
+            assert (await again.message())["method"] == TOOLS
 
 
 @sessions
-async def test_cancelling_a_call_ends_its_stream_elsewhere(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps) as workers:
-        last = await call_and_leave(workers.each[0], workers.servers[0], revision)
-        async with workers.each[1].stream("GET", fields={LAST: last}) as again:
-            assert (await workers.each[2].post(cancelled_notification(1))).status == 202
-            assert await read_texts(again) == []
-        assert (await workers.each[1].get(**{LAST: last})).status == 400
-
-
-@pytest.mark.parametrize("revision", revisions_holding("http.prime-event"))
-async def test_polling_clients_come_back_to_any_worker(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps, retry=0.2) as workers:
-        async with workers.each[0].stream("POST", call(revision, "polled")) as stream:
-            await stream.end()
-            last = stream.decoder.last_id
-        async with workers.each[1].stream("GET", fields={LAST: last}) as again:
-            workers.servers[0].end()
-            assert (await again.message())["result"]["content"][0]["text"] == "polled"
-            await again.end()
+async def test_cancelling_a_call_ends_its_stream_elsewhere(revision: str, workers: Workers) -> None:
+    last = await call_and_leave(workers.each[0], workers.servers[0], revision)
+    async with workers.each[1].stream("GET", fields={LAST: last}) as again:
+        assert (await workers.each[2].post(cancelled_notification(1))).status == 202
+        assert await read_texts(again) == []
+    assert (await workers.each[1].get(**{LAST: last})).status == 400
 
 
 @newest
-async def test_a_session_that_ends_leaves_no_events(revision: str, engine: Engine) -> None:
-    async with run_session(engine.url, revision, Steps) as workers:
-        last = await call_and_leave(workers.each[0], workers.servers[0], revision)
-        async with workers.each[1].stream("GET", fields={LAST: last}) as again:
-            assert (await workers.each[2].delete()).status == 200
-            await again.end()
-        await eventually(lambda: engine.ask("KEYS", "*events*").startswith("*0"))
-        await eventually(lambda: engine.ask("KEYS", "*streams*").startswith("*0"))
+async def test_a_session_that_ends_leaves_no_events(
+    revision: str, engine: Engine, workers: Workers
+) -> None:
+    last = await call_and_leave(workers.each[0], workers.servers[0], revision)
+    async with workers.each[1].stream("GET", fields={LAST: last}) as again:
+        assert (await workers.each[2].delete()).status == 200
+        await again.end()
+    await eventually(lambda: engine.ask("KEYS", "*events*").startswith("*0"))
+    await eventually(lambda: engine.ask("KEYS", "*streams*").startswith("*0"))
 
 
 class OwnEvents:

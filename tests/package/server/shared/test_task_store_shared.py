@@ -77,21 +77,6 @@ async def test_a_record_that_has_not_changed_is_the_one_before(store: TaskStore)
     assert await store.load("never", first) is None
 
 
-async def test_of_writers_at_once_one_ends_a_task(store: TaskStore) -> None:
-    ended: list[bool] = []
-    record = record_of()
-    await store.create(record)
-    async with anyio.create_task_group() as tasks:
-
-        async def end(number: int) -> None:
-            changed = record.next_version(status="completed", result={"number": number})
-            ended.append(await store.change(changed))
-
-        for number in range(20):
-            tasks.start_soon(end, number)
-    assert sorted(ended) == [False] * 19 + [True]
-
-
 async def test_a_task_is_claimed_once_its_lease_ran_out(
     store: TaskStore, short_leases: None
 ) -> None:
@@ -113,24 +98,6 @@ async def test_a_task_is_claimed_once_its_lease_ran_out(
     assert not await store.change(stale)
     assert await store.renew(claimed) == 2
     assert await store.change(claimed.next_version(status="failed"))
-
-
-async def test_of_many_that_claim_a_task_one_gets_it(store: TaskStore, short_leases: None) -> None:
-    got: list[TaskRecord] = []
-    await store.create(record_of())
-    async with anyio.create_task_group() as tasks:
-
-        async def claim(number: int) -> None:
-            with anyio.fail_after(5):
-                while not got:
-                    claimed = await store.claim("t", str(number))
-                    got.extend([claimed] if claimed else [])
-                    await anyio.lowlevel.checkpoint()
-
-        for number in range(20):
-            tasks.start_soon(claim, number)
-    [claimed] = got
-    assert claimed.fence == 2
 
 
 @in_engine
@@ -252,3 +219,21 @@ async def test_a_lost_task_that_expired_is_forgotten(
     with anyio.fail_after(5):
         while engine.ask("EXISTS", "mcp:{tester}:leases") == ":1\r\n":
             assert (await store.page(None, None, 10)).records == ()
+
+
+async def test_of_many_that_claim_a_task_one_gets_it(store: TaskStore, short_leases: None) -> None:
+    got: list[TaskRecord] = []
+    await store.create(record_of())
+    async with anyio.create_task_group() as tasks:
+
+        async def claim(number: int) -> None:
+            with anyio.fail_after(5):
+                while not got:
+                    claimed = await store.claim("t", str(number))
+                    got.extend([claimed] if claimed else [])
+                    await anyio.lowlevel.checkpoint()
+
+        for number in range(20):
+            tasks.start_soon(claim, number)
+    [claimed] = got
+    assert claimed.fence == 2

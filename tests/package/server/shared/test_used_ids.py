@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import anyio
 import anyio.lowlevel
 import pytest
@@ -13,8 +11,7 @@ from kit.guarded import Guarded, protected_settings
 from kit.issuer import proof_key, proof_of, token_of
 from kit.wire import ALL, SESSIONS, initialize, request
 from mcpgen_runtime import DpopValidation, MemoryUsedIds, SharedState, UsedIds
-from mcpgen_runtime.server.asgi import used_ids
-from package.server.shared.shared_servers import eventually, in_engine, run_workers
+from package.server.shared.shared_servers import in_engine, run_workers
 from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -42,18 +39,6 @@ async def test_an_id_counts_once_while_it_is_kept(store: UsedIds) -> None:
         while await store.is_used(b"two"):
             await anyio.lowlevel.checkpoint()
     assert await store.use(b"two", 60.0)
-
-
-async def test_of_many_at_once_one_uses_an_id(store: UsedIds) -> None:
-    used: list[bool] = []
-    async with anyio.create_task_group() as tasks:
-
-        async def use() -> None:
-            used.append(await store.use(b"one", 60.0))
-
-        for _ in range(20):
-            tasks.start_soon(use)
-    assert sorted(used) == [False] * 19 + [True]
 
 
 @in_engine
@@ -116,31 +101,8 @@ async def test_without_the_engine_sealed_sessions_are_503() -> None:
                 assert (reply.status, reply.fields["retry-after"]) == (503, "1")
 
 
-@in_engine
-async def test_used_ids_of_a_server_expire_in_the_engine(store: UsedIds, engine: Engine) -> None:
-    await store.use(b"one", 0.05)
-    await eventually(lambda: engine.ask("KEYS", "*used*").startswith("*0"))
-
-
 async def test_memory_forgets_the_oldest_ids() -> None:
     store = MemoryUsedIds(2)
     assert [await store.use(each, 60.0) for each in (b"1", b"2", b"3")] == [True] * 3
     assert [await store.is_used(each) for each in (b"1", b"2", b"3")] == [False, True, True]
     assert [await store.use(each, 60.0) for each in (b"2", b"3", b"2")] == [False] * 3
-
-
-async def test_a_used_id_is_kept_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    # The store has no clock argument.
-    monkeypatch.setattr(used_ids, "time", SimpleNamespace(time=lambda: now))
-    store = MemoryUsedIds(2)
-    assert [await store.use(b"a", 10.0) for _ in range(2)] == [True, False]
-    now = 110.0
-    assert await store.use(b"b", 50.0)
-    assert [await store.is_used(each) for each in (b"a", b"b", b"c")] == [True, True, False]
-    now = 110.1
-    assert not await store.is_used(b"a")
-    assert await store.use(b"a", 50.0)  # no other has to go for it
-    assert [await store.is_used(each) for each in (b"a", b"b")] == [True, True]
-    assert await store.use(b"c", 50.0)
-    assert [await store.is_used(each) for each in (b"a", b"b", b"c")] == [True, False, True]

@@ -1,10 +1,4 @@
-"""Workers that share a state under many schedules, on a virtual clock.
-
-A schedule decides how long each operation on the state takes, which of them fail, when workers are
-paused and for how long, when clients leave, and which worker each request reaches. A worker that is
-paused for more than its lease counts as dead, wakes, and goes on. So all that a worker does after
-it was taken for dead is part of a schedule.
-"""
+"""Workers that share a state under many schedules, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -36,6 +30,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.server.toolkit.task_calls import LOST as LOST_TASK
 from mcpgen_runtime.server.toolkit.task_calls import RUNS
+from package.server.shared.shared_servers import Name
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -48,14 +43,7 @@ FOUND_SECONDS = 1.0 + 3 * max(DELAYS)
 
 
 class Worker:
-    """One of the workers: how slow it is, and whether it is paused.
-
-    Args:
-        random: Decides how long operations take.
-
-    Attributes:
-        longest: Seconds of its longest pause; after more than one it may count as dead.
-    """
+    """One of the workers: how slow it is, and whether it is paused."""
 
     def __init__(self, random: Random) -> None:
         self.longest = 0.0
@@ -79,13 +67,7 @@ class Worker:
 
 
 class Slow:
-    """A part of a state as one worker reaches it: each operation is slow, there and back.
-
-    Args:
-        part: The part.
-        worker: The worker.
-        fails: Whether an operation fails, before it is done or after.
-    """
+    """A part of a state as one worker reaches it: each operation is slow, there and back."""
 
     def __init__(self, part: Any, worker: Any, fails: Callable[[], bool]) -> None:
         self._part = part
@@ -111,13 +93,7 @@ class Slow:
 
 
 class Recorded(MemoryTaskStore):
-    """A store of tasks that records all versions.
-
-    Attributes:
-        written: The versions, in the order in which they were stored.
-        renewed: The fences of records whose lease was renewed, each with that of the stored one.
-        lost: Seconds from the end of a lease to the claim of its task.
-    """
+    """A store of tasks that records all versions."""
 
     def __init__(self) -> None:
         super().__init__(clock=anyio.current_time)
@@ -153,11 +129,7 @@ class Recorded(MemoryTaskStore):
 
 
 class World:
-    """Three workers, and clients of one session, by a schedule.
-
-    Args:
-        seed: The schedule.
-    """
+    """Three workers, and clients of one session, by a schedule."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -193,6 +165,11 @@ class World:
                 await ctx.info(number)
             return "over"
 
+        @server.tool
+        async def greet(ctx: Context) -> str:
+            answer = await ctx.elicit("Who?", Name)
+            return f"Hello, {answer.content.name}" if answer.content else "Hello"
+
         @server.tool(runner=tasks.runner(restart="again" if self.restarts else "fail"))
         async def work(ctx: Context) -> str:
             run = tasks._worker
@@ -223,7 +200,7 @@ class World:
                 }
                 app = self.server().asgi(shared=SharedState(**slow))
                 self.each.append(await stack.enter_async_context(asgi(paused_app(app, worker))))
-            await self.each[0].initialize(REVISION)
+            await self.each[0].initialize(REVISION, {"elicitation": {"form": {}}})
             for http in self.each:
                 http.fields |= self.each[0].fields
             self.failing = 0.03 if self.fails_at_times else 0.0
@@ -246,12 +223,19 @@ class World:
     async def call(self) -> None:
         """Call a tool, come back to its stream until there is a response, and read it once more."""
         most = self.random.choice((0, 1, 3))
-        arguments = {"name": "count", "arguments": {"most": most}}
+        is_asked = self.random.random() < 0.3
+        arguments: Any = {"name": "count", "arguments": {"most": most}}
+        if is_asked:
+            arguments = {"name": "greet", "arguments": {}}
         fields = {"accept": "text/event-stream"}
         first = last = ""
         got: list[Any] = []
         message: Any = request(REVISION, "tools/call", arguments, id=next(self.ids))
         while not got or "method" in got[-1]:
+            if got and "id" in got[-1]:  # a question: answered until its worker has the answer
+                accepted = {"action": "accept", "content": {"name": "Ada"}}
+                reply = {"jsonrpc": "2.0", "id": got[-1]["id"], "result": accepted}
+                await self.answer("POST", reply, {})
             http = self.random.choice(self.each)
             method, body = ("GET", None) if last else ("POST", message)
             own = {**fields, LAST: last} if last else fields
@@ -266,14 +250,19 @@ class World:
                         first = first or last
                         if event.data:
                             got.append(json.loads(event.data))
+                            if "id" in got[-1]:
+                                break
             except (TimeoutError, EOFError, ConnectionResetError):
                 if not last:
                     return  # nobody knows what became of it
-        *logged, response = got
+        *before, response = got
+        logged = [each for each in before if "id" not in each]
         assert [each["params"]["data"] for each in logged] == list(range(len(logged)))
         if "error" in response:
             assert LOST in response["error"]["message"]
             assert self.fails_at_times or self.loses_leases
+        elif is_asked:
+            assert response["result"]["content"][0]["text"] == "Hello, Ada"
         else:
             assert len(logged) == most
         again = None
@@ -347,16 +336,12 @@ class World:
             reply = await chosen.request(method, message, **fields)
         except (TimeoutError, ConnectionResetError):
             return None
-        assert reply.status in (200, 503), (reply.status, reply.body)
+        assert reply.status in (200, 202, 503), (reply.status, reply.body)
         return None if reply.status == 503 else reply
 
 
 def paused_app(app: Any, worker: Any) -> Any:
-    """An application whose writes wait while its worker is paused.
-
-    It may give up a write, as to a client that does not read. Its connection then breaks, as
-    servers have it.
-    """
+    """An application whose writes wait while its worker is paused."""
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
         is_given_up = False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+from functools import partial
 from typing import Any
 
 import anyio
@@ -17,21 +19,42 @@ from kit.http_script import (
     log_message,
     result,
     says,
+    stay_silent,
 )
 from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture, revisions_holding
-from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE
+from kit.wire import (
+    ACKNOWLEDGED,
+    CHANGED,
+    HANDSHAKE,
+    LISTEN,
+    PER_REQUEST,
+    SESSIONS,
+    STREAMABLE,
+    UPDATED,
+    facts,
+    stream_message,
+)
 from mcpgen_runtime import (
     ClientHandlers,
     HttpStatusError,
+    ListeningAgain,
     McpError,
     RemoteError,
     RemoteProtocolError,
+    RequestTimeoutError,
+    ResourceUpdated,
+    ResponseLostError,
+    Timeouts,
+    ToolsChanged,
+    TransportError,
 )
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 
 pytestmark = pytest.mark.processes
 
 revision = revision_fixture(STREAMABLE)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 @pytest.mark.requirement(
@@ -107,49 +130,24 @@ EXPECTED = "expected the answer to tools/call"
 NO = b'{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no"}}'
 
 
-@pytest.mark.parametrize(
-    ("handler", "kind", "text"),
-    [
-        pytest.param(
-            says(b"<html>", kind="text/html"), RemoteProtocolError, "text/html", id="a page"
-        ),
-        pytest.param(says(b"{}", kind=""), RemoteProtocolError, "no content type", id="no type"),
-        pytest.param(says(b"", 202, ""), RemoteProtocolError, "HTTP 202", id="accepted"),
-        pytest.param(says(b"{"), RemoteProtocolError, EXPECTED, id="no JSON"),
-        pytest.param(says(b""), RemoteProtocolError, EXPECTED, id="nothing"),
-        pytest.param(says(b'{"\xff"}'), RemoteProtocolError, EXPECTED, id="not UTF-8"),
-        pytest.param(
-            says(b'{"jsonrpc":"2.0","id":"other","result":{}}'),
-            RemoteProtocolError,
-            EXPECTED,
-            id="another id",
-        ),
-        pytest.param(
-            says(b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"why"}}'),
-            RemoteError,
-            "why",
-            id="an error without id",
-        ),
-        pytest.param(
-            says(b"over \n loaded", 503, "text/plain"),
-            HttpStatusError,
-            "over loaded",
-            id="overloaded",
-        ),
-        pytest.param(
-            says(NO.replace(b'"id":%s,', b""), 503),
-            HttpStatusError,
-            "HTTP 503",
-            id="an error without id in an outage",
-        ),
-        pytest.param(says(NO % b"null", 400), RemoteError, "no", id="refused with null as id"),
-        pytest.param(
-            says(NO % b'"x"', 400), HttpStatusError, "HTTP 400", id="refused with another id"
-        ),
-        pytest.param(says(NO % b"null", 401), HttpStatusError, "HTTP 401", id="no credentials"),
-        pytest.param(says(b"", 302), HttpStatusError, "HTTP 302", id="a redirect"),
-    ],
-)
+WITHOUT_ID = b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"why"}}'
+BAD: dict[str, tuple[Handler, type[McpError], str]] = {
+    "a page": (says(b"<html>", kind="text/html"), RemoteProtocolError, "text/html"),
+    "no type": (says(b"{}", kind=""), RemoteProtocolError, "no content type"),
+    "accepted": (says(b"", 202, ""), RemoteProtocolError, "HTTP 202"),
+    "nothing": (says(b""), RemoteProtocolError, EXPECTED),
+    "not UTF-8": (says(b'{"\xff"}'), RemoteProtocolError, EXPECTED),
+    "an error without id": (says(WITHOUT_ID), RemoteError, "why"),
+    "overloaded": (says(b"over \n loaded", 503, "text/plain"), HttpStatusError, "over loaded"),
+    "an error without id in an outage": (says(WITHOUT_ID, 503), HttpStatusError, "HTTP 503"),
+    "refused with null as id": (says(NO % b"null", 400), RemoteError, "no"),
+    "refused with another id": (says(NO % b'"x"', 400), HttpStatusError, "HTTP 400"),
+    "no credentials": (says(NO % b"null", 401), HttpStatusError, "HTTP 401"),
+    "a redirect": (says(b"", 302), HttpStatusError, "HTTP 302"),
+}
+
+
+@pytest.mark.parametrize(("handler", "kind", "text"), BAD.values(), ids=BAD.keys())
 async def test_a_bad_answer_fails_its_call_and_no_other(
     revision: str, handler: Handler, kind: type[McpError], text: str
 ) -> None:
@@ -161,30 +159,6 @@ async def test_a_bad_answer_fails_its_call_and_no_other(
         assert (await client.call_tool("echo", {})).content[0].text == "done"
     assert type(caught.value) is kind
     assert server.of("notifications/cancelled") == []
-
-
-async def test_a_refusal_that_is_a_json_rpc_error_is_the_answer(revision: str) -> None:
-    async def handler(asked: Asked, reply: Reply) -> None:
-        await reply.json(error(asked, -32602, "bad", why="so"), status=400)
-
-    script = Script(revision)
-    script.on["tools/call"] = handler
-    async with connect_scripted(script) as (client, _):
-        with pytest.raises(RemoteError) as caught:
-            await client.call_tool("echo", {})
-    assert (caught.value.code, caught.value.data) == (-32602, {"why": "so"})
-
-
-async def test_a_refusal_says_where_and_how_without_what_is_secret() -> None:
-    script = Script(SESSIONS[-1])
-    script.on["tools/call"] = says(b"down", status=503, kind="text/plain")
-    headers = {"Authorization": "Bearer verysecret"}
-    async with connect_scripted(script, headers=headers) as (client, server):
-        with pytest.raises(HttpStatusError) as caught:
-            await client.call_tool("echo", {})
-    assert (caught.value.status, caught.value.body) == (503, b"down")
-    doubt = "the server may or may not have worked on tools/call"
-    assert str(caught.value) == f"POST {server.url} answered HTTP 503 Test: down; {doubt}"
 
 
 async def answer_in_array(asked: Asked, reply: Reply) -> None:
@@ -222,57 +196,387 @@ async def test_an_array_is_no_answer_where_there_are_no_batches(revision: str) -
             await client.call_tool("echo", {})
 
 
-@pytest.mark.parametrize("revision", SESSIONS)
-async def test_requests_of_a_server_on_a_stream_are_answered_by_a_post(revision: str) -> None:
-    class Handlers(ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": [{"uri": "file:///here"}]}
+async def cut(asked: Asked, reply: Reply) -> None:
+    """Break a stream off before the answer."""
+    await reply.stream()
+    await reply.part(b'id: 1\ndata: {"jsonrpc":')
+    await reply.cut()
 
-    answered = anyio.Event()
 
+async def vanish(asked: Asked, reply: Reply) -> None:
+    """Close the connection without a word."""
+    await reply.cut()
+
+
+async def half(asked: Asked, reply: Reply) -> None:
+    """Break off within the body."""
+    await reply.head(200, {"Content-Type": "application/json", "Content-Length": "100"})
+    await reply.raw(b'{"jsonrpc":')
+    await reply.cut()
+
+
+async def end_stream(asked: Asked, reply: Reply) -> None:
+    """End a stream properly, without the answer."""
+    await reply.stream()
+    await reply.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
+    await reply.end()
+
+
+@pytest.mark.requirement("http.no-sessions", "http.no-resumability")
+@modern
+async def test_a_session_id_is_ignored_and_nothing_is_opened_or_ended(revision: str) -> None:
+    async def listing(asked: Asked, reply: Reply) -> None:
+        await reply.json(result(asked), Mcp_Session_Id="abc")
+
+    script = Script(revision)
+    script.on["tools/list"] = listing
+    async with connect_scripted(script) as (client, server):
+        await client.list_tools()
+        await client.call_tool("echo", {})
+    assert server.order() == ["server/discover", "tools/list", "tools/call"]
+    assert all("mcp-session-id" not in asked.fields for asked in server.asked)
+
+
+@pytest.mark.requirement("http.unknown-method-404-client")
+@modern
+async def test_a_404_with_a_body_is_a_method_that_is_not_known(revision: str) -> None:
+    async def missing(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked, -32601, "Method not found"), status=404)
+
+    script = Script(revision)
+    script.on["prompts/list"] = missing
+    async with connect_scripted(script) as (client, server):
+        with pytest.raises(RemoteError) as caught:
+            await client.list_prompts()
+        await client.list_tools()
+    assert caught.value.code == -32601
+    assert server.order() == ["server/discover", "prompts/list", "tools/list"]
+
+
+@pytest.mark.requirement("http.broken-stream-reissue", "http.no-resumability")
+@pytest.mark.requirement("jsonrpc.reissue-with-new-id")
+@pytest.mark.parametrize("loss", [cut, vanish, half, end_stream])
+@modern
+async def test_safe_requests_alone_are_retried_with_a_new_id(revision: str, loss: Handler) -> None:
+    script = Script(revision)
+    script.once = {"tools/list": [loss, loss], "tools/call": [loss]}
+    async with connect_scripted(script) as (client, server):
+        assert [tool.name for tool in await client.list_tools()] == ["echo"]
+        with pytest.raises(ResponseLostError, match="before the answer"):
+            await client.call_tool("echo", {})
+        assert len(server.of("tools/call")) == 1
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+    lists, calls = server.of("tools/list"), server.of("tools/call")
+    assert [len({each.id for each in asked}) for asked in (lists, calls)] == [3, 2]
+    assert {each.verb for each in server.asked} == {"POST"}
+    assert all("last-event-id" not in each.fields for each in server.asked)
+
+
+@pytest.mark.requirement("http.client-cancels-by-closing", "custom-transport.cancellation-defined")
+@pytest.mark.requirement("http.timeout-closes-stream")
+@pytest.mark.parametrize("begun", [False, True], ids=["no head", "stream"])
+@modern
+async def test_giving_up_a_call_closes_its_connection_and_says_nothing(
+    revision: str, begun: bool
+) -> None:
+    async def call(asked: Asked, reply: Reply) -> None:
+        if begun:
+            await reply.stream()
+            await reply.part(b":\n\n")
+        there.set()
+        await reply.gone()
+
+    there = anyio.Event()
+    script = Script(revision)
+    script.on["tools/call"] = call
+    async with connect_scripted(script) as (client, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "echo", {})
+            await there.wait()
+            tasks.cancel_scope.cancel()
+        await server.until_left(1)
+        with pytest.raises(RequestTimeoutError):
+            await client.call_tool("echo", {}, timeout=0.2)
+        await server.until_left(2)
+        await client.list_tools()
+    assert server.order() == ["server/discover", "tools/call", "tools/call", "tools/list"]
+
+
+class Roots(ClientHandlers):
+    """Says where its roots are."""
+
+    asked = 0
+
+    async def list_roots(self, params: Any, ctx: Any) -> Any:
+        self.asked += 1
+        return {"roots": [{"uri": "file:///here"}]}
+
+
+@pytest.mark.requirement("http.client-sends-no-responses", "custom-transport.directions")
+@modern
+async def test_requests_of_a_server_on_a_stream_are_not_answered(revision: str) -> None:
     async def call(asked: Asked, reply: Reply) -> None:
         await reply.stream()
-        await reply.event({"jsonrpc": "2.0", "id": "s1", "method": "roots/list"})
-        await answered.wait()
+        await reply.event({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
+        await reply.event({"jsonrpc": "2.0", "id": 2, "method": "ping"})
         await reply.event(result(asked))
         await reply.end()
 
-    async def response(asked: Asked, reply: Reply) -> None:
-        await reply.whole(202)
-        answered.set()
-
-    script = Script(revision, session="abc")
-    script.on = {"tools/call": call, "response": response}
-    async with connect_scripted(script, handlers=Handlers()) as (client, server):
-        await client.call_tool("echo", {})
-    (post,) = server.of("response")
-    assert post.message["id"] == "s1"
-    assert post.message["result"]["roots"] == [{"uri": "file:///here"}]
-    assert post.fields["mcp-session-id"] == "abc"
+    script, roots = Script(revision), Roots()
+    script.on["tools/call"] = call
+    async with connect_scripted(script, handlers=roots) as (client, server):
+        assert (await client.call_tool("echo", {})).content[0].text == "done"
+        await client.list_tools()
+    assert server.order() == ["server/discover", "tools/call", "tools/list"]
+    assert roots.asked == 0
 
 
-@pytest.mark.requirement("http.multiple-streams")
-async def test_calls_are_under_way_at_the_same_time(revision: str) -> None:
-    waiting: list[Asked] = []
-    all_there = anyio.Event()
+RELATED = {"io.modelcontextprotocol/related-task": {"taskId": "t1"}}
+FORM = {"type": "object", "properties": {"city": {"type": "string"}}}
+PARAMS = {"message": "Which city?", "requestedSchema": FORM, "_meta": RELATED}
+QUESTION = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": PARAMS}
+NOW = "2025-11-25T00:00:00Z"
+TASK = {"taskId": "t1", "createdAt": NOW, "lastUpdatedAt": NOW, "ttl": 60000}
 
-    async def call(asked: Asked, reply: Reply) -> None:
-        waiting.append(asked)
-        if len(waiting) == 20:
-            all_there.set()
+
+@pytest.mark.requirement("http.tasks-any-stream")
+@pytest.mark.parametrize("revision", revisions_holding("http.tasks-any-stream"))
+@pytest.mark.parametrize("stream", ["GET", "tasks/get"])
+async def test_a_question_of_a_task_is_answered_on_any_stream(revision: str, stream: str) -> None:
+    questions: list[Any] = []
+    is_made, is_answered = anyio.Event(), anyio.Event()
+
+    class User(ClientHandlers):
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            questions.append((params.message, dict(ctx.meta)))
+            return {"action": "accept", "content": {"city": "Oslo"}}
+
+    async def make_task(asked: Asked, reply: Reply) -> None:
+        made = {"task": {**TASK, "status": "working"}}
+        await reply.json({"jsonrpc": "2.0", "id": asked.id, "result": made})
+        is_made.set()
+
+    async def ask(asked: Asked, reply: Reply) -> None:
         await reply.stream()
-        await all_there.wait()
-        await reply.event(result(asked, content=[{"type": "text", "text": str(asked.id)}]))
+        await is_made.wait()
+        await reply.event(QUESTION)
+        await is_answered.wait()
+        if stream != "GET":
+            await reply.event(result(asked, **TASK, status="completed"))
         await reply.end()
 
-    script = Script(revision)
-    script.on["tools/call"] = call
-    texts: set[str] = set()
-    async with connect_scripted(script) as (client, _), anyio.create_task_group() as tasks:
+    async def take(asked: Asked, reply: Reply) -> None:
+        await reply.whole(202)
+        is_answered.set()
 
-        async def one() -> None:
-            texts.add((await client.call_tool("echo", {})).content[0].text)
+    script = Script(revision, "abc")
+    script.capabilities["tasks"] = {"requests": {"tools": {"call": {}}}}
+    script.on = {"tools/call": make_task, "response": take, stream: ask}
+    async with connect_scripted(script, handlers=User()) as (client, server):
+        call = {"name": "plan", "arguments": {}, "task": {"ttl": 60000}}
+        made = await client.request("tools/call", call)
+        assert made.task.task_id == "t1"
+        if stream != "GET":
+            assert (await client.request("tasks/get", {"taskId": "t1"})).status == "completed"
+        (answer,) = await server.until("response")
+    assert questions == [("Which city?", RELATED)]
+    content = {"action": "accept", "content": {"city": "Oslo"}}
+    assert answer.message == {"jsonrpc": "2.0", "id": "q", "result": content}
+    assert answer.fields["mcp-session-id"] == "abc"
 
-        for _ in range(20):
-            tasks.start_soon(one)
-    assert len(texts) == 20
+
+TOOLS_CHANGED = CHANGED["toolsListChanged"]
+AT_ONCE = (0.0, 0.0, 0.0)
+FOR_A_WHILE = (0.05,) * 100
+IDLE = 0.1
+
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+
+SOON = Timeouts(http=HttpTimeouts(first_pause=0.01, longest_pause=0.01))
+scripted = partial(connect_scripted, timeouts=SOON)
+
+
+class Listened(Script):
+    """A server that holds streams open: one of each session, and those of subscriptions."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(revision, "s" if revision in SESSIONS else None)
+        self.streams: list[tuple[Asked, Reply]] = []
+        self.until_cut = anyio.Event()
+        self.kind = "GET" if revision in SESSIONS else LISTEN
+        self.on[self.kind] = self.keep_open
+
+    async def keep_open(self, asked: Asked, reply: Reply) -> None:
+        """Begin a stream, and keep it open until the client goes."""
+        await self.begin(asked, reply)
+        await reply.gone()
+
+    async def break_later(self, asked: Asked, reply: Reply) -> None:
+        """Begin a stream that will break."""
+        await self.begin(asked, reply)
+        await self.until_cut.wait()
+        await reply.cut()
+
+    async def begin(self, asked: Asked, reply: Reply) -> None:
+        """Begin a stream; agree to all that a subscription wants."""
+        self.streams.append((asked, reply))
+        await reply.stream()
+        if asked.what == LISTEN:
+            wanted = asked.message["params"]["notifications"]
+            await self.tell(ACKNOWLEDGED, notifications=wanted)
+
+    async def tell(self, method: str = TOOLS_CHANGED, **params: Any) -> None:
+        """Tell the last stream something; that the tools have changed by default."""
+        asked, reply = self.streams[-1]
+        if self.revision in SESSIONS:
+            await reply.event({"jsonrpc": "2.0", "method": method})
+        else:
+            await reply.event(stream_message(self.revision, method, asked.id, **params))
+
+
+@pytest.mark.requirement("subscriptions.cancel-http", "subscriptions.client-demultiplexes")
+@modern
+async def test_a_subscription_is_a_stream_that_closing_alone_ends(revision: str) -> None:
+    script = Listened(revision)
+    async with scripted(script) as (client, server):
+        async with client.listen(tools=True) as first:
+            async with client.listen(uris=["memo://one"]) as second:
+                await script.tell(UPDATED, uri="memo://one")
+                assert await anext(second) == ResourceUpdated("memo://one")
+            await server.until_left(1)
+            script.streams.pop()
+            await script.tell()
+            assert await anext(first) == ToolsChanged()
+        await server.until_left(2)
+        await client.list_tools()
+    assert server.order() == ["server/discover", LISTEN, LISTEN, "tools/list"]
+    for asked in server.of(LISTEN):
+        assert asked.fields[str(facts(revision).headers.method).lower()] == LISTEN
+
+
+@pytest.mark.requirement("subscriptions.unexpected-end")
+@pytest.mark.parametrize("end", [Reply.cut, Reply.end], ids=["cut", "ended without a result"])
+@modern
+async def test_a_stream_that_breaks_is_asked_for_again_under_a_new_id(
+    revision: str, end: Any
+) -> None:
+    async def listen(asked: Asked, reply: Reply) -> None:
+        await script.begin(asked, reply)
+        await end(reply)
+
+    script = Listened(revision)
+    script.once[LISTEN] = [listen, listen]
+    async with scripted(script) as (client, server):
+        async with client.listen(tools=True, retry_seconds=AT_ONCE) as changes:
+            assert await anext(changes) == ListeningAgain()
+            assert await anext(changes) == ListeningAgain()
+            await script.tell()
+            assert await anext(changes) == ToolsChanged()
+        asked = server.of(LISTEN)
+    assert len({each.id for each in asked}) == 3
+    assert [each.message["params"]["notifications"] for each in asked] == [
+        {"toolsListChanged": True}
+    ] * 3
+
+
+@pytest.mark.requirement("subscriptions.pattern-mandatory")
+@modern
+async def test_a_server_without_subscriptions_is_asked_once(revision: str) -> None:
+    async def unknown(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked, -32601), 404)
+
+    script = Listened(revision)
+    script.once[LISTEN] = [unknown, says(b"", 403)]
+    async with scripted(script) as (client, server):
+        for refusal in (RemoteError, HttpStatusError):
+            with pytest.raises(refusal):
+                async with client.listen(tools=True):
+                    pytest.fail("it was refused")
+        assert len(server.of(LISTEN)) == 2
+
+
+async def test_a_server_that_stays_away_is_an_error_of_the_iteration(revision: str) -> None:
+    script = Listened(revision)
+    async with scripted(script) as (client, server):
+        async with client.listen(tools=True, retry_seconds=AT_ONCE) as changes:
+            await server.until(script.kind)
+            server.kill()
+            with anyio.fail_after(10), pytest.raises(TransportError):
+                await anext(changes)
+        await server.start()
+        await client.list_tools()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("comes_back", [False, True])
+async def test_a_line_that_falls_silent_is_listened_on_again_or_an_error(
+    revision: str, comes_back: bool
+) -> None:
+    async def fall_silent(asked: Asked, reply: Reply) -> None:
+        if comes_back:
+            script.on.pop(asked.what, None)
+            script.on[script.kind] = script.keep_open
+        await stay_silent(asked, reply)
+
+    script = Listened(revision)
+    retries = FOR_A_WHILE if comes_back else FOR_A_WHILE[:4]
+    async with (
+        scripted(script) as (client, server),
+        client.listen(tools=True, idle_seconds=IDLE, retry_seconds=retries) as changes,
+    ):
+        await server.until(script.kind)
+        script.on[sign_of_life(revision)] = script.on[script.kind] = fall_silent
+        with anyio.fail_after(10):
+            if not comes_back:
+                with pytest.raises((TransportError, RequestTimeoutError)):
+                    await anext(changes)
+                return
+            assert await anext(changes) == ListeningAgain()
+            await script.tell()
+            assert await anext(changes) == ToolsChanged()
+
+
+@sessions
+@pytest.mark.parametrize("status", [503, 409])
+async def test_a_session_stream_that_is_reopened_is_listened_to_again(
+    revision: str, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    script = Listened(revision)
+    script.once["GET"] = [script.break_later, *[says(b"", status)] * 3]
+    async with scripted(script) as (client, server):
+        await server.until("GET")
+        async with client.listen(tools=True, retry_seconds=FOR_A_WHILE) as changes:
+            script.until_cut.set()
+            with anyio.fail_after(10):
+                assert await anext(changes) == ListeningAgain()
+                await script.tell()
+                assert await anext(changes) == ToolsChanged()
+    assert caplog.text.count("the stream of events is gone") == 3
+
+
+@sessions
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(503, HttpStatusError), (405, HttpStatusError), (409, ResponseLostError)],
+)
+async def test_a_session_stream_that_is_not_reopened_ends_listening(
+    revision: str, status: int, kind: type[TransportError]
+) -> None:
+    script = Listened(revision)
+    script.once["GET"] = [script.break_later]
+    script.on["GET"] = says(b"", status)
+    async with scripted(script) as (client, server):
+        await server.until("GET")
+        async with client.listen(tools=True, retry_seconds=FOR_A_WHILE[:4]) as changes:
+            script.until_cut.set()
+            with anyio.fail_after(10), pytest.raises(kind, match=f"HTTP {status}"):
+                await anext(changes)
+        with pytest.raises(kind):
+            async with client.listen(tools=True):
+                pytest.fail("nothing can be heard")
+        await client.list_tools()
+
+
+def sign_of_life(revision: str) -> str:
+    return "ping" if revision in HANDSHAKE else "server/discover"

@@ -1,7 +1,4 @@
-"""Servers and proxies that refuse for a while: what is sent again, when, and what fails how.
-
-All runs are on a virtual clock, against servers in memory.
-"""
+"""Servers and proxies that refuse for a while: what is sent again, when, and what fails how."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ import anyio
 import pytest
 
 from kit.faults import ONE_OF_EACH
-from kit.http_script import Script, error, initialize_result, result, says
+from kit.http_script import Script, error, result, says
 from kit.http_server import Asked, Handler, Reply
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
@@ -90,11 +87,7 @@ async def break_off(asked: Asked, reply: Reply) -> None:
 
 
 class Times(Script):
-    """A server with some tools that records when requests come.
-
-    Attributes:
-        times: The times of the requests of each kind.
-    """
+    """A server with some tools that records when requests of each kind come."""
 
     def __init__(self, revision: str) -> None:
         super().__init__(revision, "s")
@@ -151,88 +144,57 @@ SENT = SAFE | UNSAFE
 DONE = None
 
 
+IN_DOUBT = f"the server is ending; {DOUBT} tools/call"
+NOT_IN_DOUBT = "^(?!.*may or may not).* answered HTTP 503"
+RETRY_AFTER = {
+    "7": [7.0],
+    "0": [0.1],
+    "60": [60.0],
+    "soon": [0.0],
+    "-3": [0.0],
+    "61": list[float](),
+}
+REFUSED: dict[str, tuple[str, list[Handler], list[float], str | None]] = {
+    **{f"{name} after an outage": (name, [refuse(502)] * 2, [0.0, 0.5], DONE) for name in SAFE},
+    **{
+        f"{name} fails": (name, [refuse(502)], [], f"HTTP 502.*; {DOUBT} {method}$")
+        for name, (_, method) in UNSAFE.items()
+    },
+    **{f"{name} after broken lines": (name, [break_off] * 2, [0.0, 0.5], DONE) for name in SAFE},
+    "adds fails with its line": ("adds", [break_off], [], "was killed"),
+    "broken for long": ("reads", [break_off] * 9, [0.0, 0.5, 1.0, 2.0], "was killed"),
+    **{f"HTTP {status} passes": ("reads", [refuse(status)], [0.0], DONE) for status in OUTAGES},
+    **{
+        f"HTTP {status} is final": ("reads", [refuse(status)], [], f"HTTP {status}[^;]*$")
+        for status in (400, 403, 409, 500, 501, 505)
+    },
+    **{
+        f"Retry-After {value} of HTTP {status}": (
+            "reads",
+            [refuse(status, Retry_After=value)],
+            pauses,
+            DONE if pauses else f"HTTP {status}",
+        )
+        for status in (429, 503)
+        for value, pauses in RETRY_AFTER.items()
+    },
+    **{
+        f"{name} not begun, {id=}": (name, [not_begun("2", id=id)] * 7, [2.0] * 7, DONE)
+        for name in SENT
+        for id in (False, True)
+    },
+    "never begun for a minute": ("adds", [not_begun("25")] * 9, [25.0, 25.0], NOT_IN_DOUBT),
+    "not begun for longer": ("adds", [not_begun("61", id=True)], [], "too much"),
+    **{f"ending by {each}, safe": ("reads", [in_outage(each)], [0.0], DONE) for each in (502, 503)},
+    **{f"ending by {each}": ("adds", [in_outage(each)], [], IN_DOUBT) for each in (502, 503)},
+    "given up, safe": ("reads", [given_up(True)], [0.0], DONE),
+    "given up, not safe": ("adds", [given_up(True)], [], "it ended"),
+    "failed, safe": ("reads", [given_up(None)], [], "it ended"),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "answers", "pauses", "outcome"),
-    [
-        *(
-            pytest.param(name, [refuse(502)] * 2, [0.0, 0.5], DONE, id=f"{name} survives an outage")
-            for name in SAFE
-        ),
-        *(
-            pytest.param(
-                name, [refuse(502)], [], f"HTTP 502.*; {DOUBT} {SENT[name][1]}$", id=f"{name} fails"
-            )
-            for name in UNSAFE
-        ),
-        *(
-            pytest.param(name, [break_off] * 2, [0.0, 0.5], DONE, id=f"{name} after broken lines")
-            for name in SAFE
-        ),
-        pytest.param("adds", [break_off], [], "was killed", id="adds fails with its line"),
-        pytest.param(
-            "reads", [break_off] * 9, [0.0, 0.5, 1.0, 2.0], "was killed", id="broken for long"
-        ),
-        *(
-            pytest.param("reads", [refuse(status)], [0.0], DONE, id=f"HTTP {status} passes")
-            for status in OUTAGES
-        ),
-        *(
-            pytest.param(
-                "reads", [refuse(status)], [], f"HTTP {status}[^;]*$", id=f"HTTP {status} is final"
-            )
-            for status in (400, 403, 409, 500, 501, 505)
-        ),
-        *(
-            pytest.param(
-                "reads",
-                [refuse(status, Retry_After=value)],
-                pauses,
-                DONE if pauses else f"HTTP {status}",
-                id=f"Retry-After {value} of HTTP {status}",
-            )
-            for status in (429, 503)
-            for value, pauses in [
-                ("7", [7.0]),
-                ("0", [0.1]),
-                ("60", [60.0]),
-                ("soon", [0.0]),
-                ("-3", [0.0]),
-                ("61", list[float]()),
-            ]
-        ),
-        *(
-            pytest.param(
-                name, [not_begun("2", id=id)] * 7, [2.0] * 7, DONE, id=f"{name} not begun, {id=}"
-            )
-            for name in SENT
-            for id in (False, True)
-        ),
-        pytest.param(
-            "adds",
-            [not_begun("25")] * 9,
-            [25.0, 25.0],
-            "^(?!.*may or may not).* answered HTTP 503",
-            id="never begun for a minute",
-        ),
-        pytest.param("adds", [not_begun("61", id=True)], [], "too much", id="not begun for longer"),
-        *(
-            pytest.param("reads", [in_outage(status)], [0.0], DONE, id=f"ending by {status}, safe")
-            for status in (502, 503)
-        ),
-        *(
-            pytest.param(
-                "adds",
-                [in_outage(status)],
-                [],
-                f"the server is ending; {DOUBT} tools/call",
-                id=f"ending by {status}, not safe",
-            )
-            for status in (502, 503)
-        ),
-        pytest.param("reads", [given_up(True)], [0.0], DONE, id="given up, safe"),
-        pytest.param("adds", [given_up(True)], [], "it ended", id="given up, not safe"),
-        pytest.param("reads", [given_up(None)], [], "it ended", id="failed, safe"),
-    ],
+    ("name", "answers", "pauses", "outcome"), REFUSED.values(), ids=REFUSED.keys()
 )
 @each
 def test_a_request_is_sent_again_after_refusals_where_that_is_safe(
@@ -303,42 +265,15 @@ def test_an_unlisted_tool_is_listed_before_it_is_called_again(
     assert len(script.times["tools/list"]) == 1
 
 
-@each
-def test_a_refusal_for_an_hour_keeps_no_other_request(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def call_twice(client: Any) -> float:
-        with pytest.raises(HttpStatusError):
-            await client.call_tool("adds")
-        before = anyio.current_time()
-        await client.call_tool("adds")
-        return anyio.current_time() - before
-
-    script = Times(revision)
-    script.once["tools/call"] = [not_begun("3600")]
-    assert use(script, monkeypatch, call_twice) == 0
-
-
 @pytest.mark.parametrize("revision", SESSIONS)
-@pytest.mark.parametrize(
-    ("method", "refusals", "pauses"),
-    [
-        ("initialize", [not_begun()] * 3, [1.0] * 3),
-        ("notifications/initialized", [not_begun()] * 3, [1.0] * 3),
-        *(("notifications/initialized", [refuse(status)], [0.0]) for status in OUTAGES),
-    ],
-)
-def test_a_session_is_opened_after_refusals(
-    revision: str,
-    method: str,
-    refusals: list[Handler],
-    pauses: list[float],
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("refusal", [not_begun("0"), *map(refuse, OUTAGES)])
+def test_a_session_is_confirmed_after_a_refusal(
+    revision: str, refusal: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Times(revision)
-    script.once[method] = list(refusals)
+    script.once["notifications/initialized"] = [refusal]
     assert not isinstance(use(script, monkeypatch, tool("adds")), Exception)
-    assert script.pauses(method) == pauses
+    assert len(script.pauses("notifications/initialized")) == 1
 
 
 async def agreed(client: Any) -> str:
@@ -346,26 +281,25 @@ async def agreed(client: Any) -> str:
     return str(client.revision)
 
 
-@pytest.mark.parametrize(
-    ("refusals", "pauses", "opening"),
-    [
-        pytest.param([break_off] * 2, [0.0, 0.5], 60, id="broken connections"),
-        *(
-            pytest.param(
-                [kind(status), kind(status, Retry_After="7"), kind(status)],
-                [0.0, 7.0, 1.0],
-                60,
-                id=f"HTTP {status} of {of}",
-            )
-            for status in OUTAGES
-            for kind, of in ((refuse, "a proxy"), (in_outage, "a server that ends"))
-        ),
-        pytest.param([not_begun("8")] * 3, [8.0] * 3, 60, id="a full server is no silence"),
-        pytest.param([refuse(503, Retry_After="61")] * 99, [], 60, id="too long a pause"),
-        pytest.param([refuse(503, Retry_After="20")] * 99, [20.0], 30, id="no time is left"),
-        pytest.param([refuse(503, Retry_After="7")] * 99, [7.0] * 4, 60, id="it lasts"),
-    ],
-)
+AT_FIRST: dict[str, tuple[list[Handler], list[float], float]] = {
+    "broken connections": ([break_off] * 2, [0.0, 0.5], 60),
+    **{
+        f"HTTP {status} by {kind.__name__}": (
+            [kind(status), kind(status, Retry_After="7"), kind(status)],
+            [0.0, 7.0, 1.0],
+            60,
+        )
+        for status in OUTAGES
+        for kind in (refuse, in_outage)
+    },
+    "a full server is no silence": ([not_begun("8")] * 3, [8.0] * 3, 60),
+    "too long a pause": ([refuse(503, Retry_After="61")] * 99, [], 60),
+    "no time is left": ([refuse(503, Retry_After="20")] * 99, [20.0], 30),
+    "it lasts": ([refuse(503, Retry_After="7")] * 99, [7.0] * 4, 60),
+}
+
+
+@pytest.mark.parametrize(("refusals", "pauses", "opening"), AT_FIRST.values(), ids=AT_FIRST.keys())
 @pytest.mark.parametrize("both", [False, True])
 @each
 def test_a_connection_is_opened_after_refusals(
@@ -390,27 +324,8 @@ def test_a_connection_is_opened_after_refusals(
         assert outcome == revision
 
 
-@pytest.mark.parametrize(
-    ("status", "pauses"),
-    [*((status, []) for status in (400, 404, 405, 500)), (502, [0.0, 0.5, 1.0, 2.0])],
-)
-def test_a_server_that_always_fails_the_probe_is_an_older_one(
-    status: int, pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = Times(SESSIONS[-1])
-    script.on["server/discover"] = refuse(status)
-    assert use(script, monkeypatch, agreed, lists=False, revision=None) == SESSIONS[-1]
-    assert script.pauses("server/discover") == pauses
-    assert script.times["initialize"] == script.times["server/discover"][-1:]
-
-
 class Limited(Times):
-    """A server that has so many calls open at a time, each for a while, and refuses more.
-
-    Attributes:
-        most: The most open calls at a time.
-        refused: How many calls were refused.
-    """
+    """A server that has so many calls open at a time, each for a while, and refuses more."""
 
     def __init__(self, revision: str, places: int, seconds: float) -> None:
         super().__init__(revision)
@@ -474,26 +389,6 @@ def test_a_limit_bounds_what_is_open(revision: str, monkeypatch: pytest.MonkeyPa
 
 
 @each
-def test_a_full_server_is_used_as_soon_as_it_has_room(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = Limited(revision, places=0, seconds=0.01)
-
-    async def call_while_full(client: Any) -> None:
-        async def empty() -> None:
-            await anyio.sleep(9.5)
-            script.places = 100
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(empty)
-            outcomes, seconds = await call_all(client, 300)
-        assert outcomes == {"done": 300}
-        assert 9.5 < seconds < 12
-
-    assert use(script, monkeypatch, call_while_full) is None  # no error either
-
-
-@each
 def test_a_call_that_waits_can_time_out_or_be_cancelled(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -513,44 +408,6 @@ def test_a_call_that_waits_can_time_out_or_be_cancelled(
         return script.most, anyio.current_time() - before
 
     assert use(script, monkeypatch, call, limits=ClientLimits(open_requests=1)) == (1, 5)
-
-
-@each
-def test_calls_that_wait_for_a_place_end_with_the_connection(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = Limited(revision, places=1, seconds=50)
-
-    async def call(client: Any) -> Counter[str]:
-        async def close() -> None:
-            await anyio.wait_all_tasks_blocked()
-            await client.close()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(close)
-            outcomes, _ = await call_all(client, 3)
-        return outcomes
-
-    outcomes = use(script, monkeypatch, call, limits=ClientLimits(open_requests=1))
-    assert sum(outcomes.values()) == 3
-    assert all("clos" in text for text in outcomes), outcomes
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-@pytest.mark.parametrize("status", OUTAGES)
-def test_a_subscription_is_opened_after_an_outage(
-    revision: str, status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = Times(revision)
-    script.on["subscriptions/listen"] = refuse(status, Retry_After="3")
-
-    async def listen(client: Any) -> None:
-        async with client.listen(tools=True, retry_seconds=(0.5, 0.5)):
-            raise AssertionError("it was opened")
-
-    outcome = use(script, monkeypatch, listen)
-    assert isinstance(outcome, HttpStatusError)
-    assert script.pauses("subscriptions/listen") == [3.0, 3.0]
 
 
 def subscription(failure: Exception | None = None) -> Handler:
@@ -594,11 +451,7 @@ def test_the_result_of_a_task_survives_outages(
     revision, now = "2025-11-25", "2026-07-28T12:00:00Z"
     task = {"taskId": "t", "createdAt": now, "lastUpdatedAt": now, "ttl": None}
     script = Times(revision)
-
-    async def initialize(asked: Asked, reply: Reply) -> None:
-        members = initialize_result(revision)
-        members["capabilities"] = {**members["capabilities"], "tasks": {"list": {}}}
-        await reply.json(result(asked, **members), 200, **script.session_fields())
+    script.capabilities["tasks"] = {"list": {}}
 
     def answer(**members: Any) -> Handler:
         async def handler(asked: Asked, reply: Reply) -> None:
@@ -610,7 +463,6 @@ def test_the_result_of_a_task_survives_outages(
     script.once["tasks/get"] = [refuse(status), working, refuse(status), refuse(status)]
     script.once["tasks/result"] = [refuse(status, Retry_After="2"), refuse(status)]
     script.on |= {
-        "initialize": initialize,
         "tasks/get": answer(**task, status="completed"),
         "tasks/result": answer(content=[{"type": "text", "text": "done"}]),
     }
@@ -618,3 +470,24 @@ def test_the_result_of_a_task_survives_outages(
     assert outcome.content[0].text == "done"
     assert script.pauses("tasks/get") == [0.0, 1.0, 0.0, 0.5]
     assert script.pauses("tasks/result") == [2.0, 0.5]
+
+
+@each
+def test_calls_that_wait_for_a_place_end_with_the_connection(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Limited(revision, places=1, seconds=50)
+
+    async def call(client: Any) -> Counter[str]:
+        async def close() -> None:
+            await anyio.wait_all_tasks_blocked()
+            await client.close()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(close)
+            outcomes, _ = await call_all(client, 3)
+        return outcomes
+
+    outcomes = use(script, monkeypatch, call, limits=ClientLimits(open_requests=1))
+    assert sum(outcomes.values()) == 3
+    assert all("clos" in text for text in outcomes), outcomes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
 
@@ -14,19 +13,17 @@ from kit.http_script import (
     Script,
     SseScript,
     connect_scripted,
-    error,
     fail_to_open,
     log_message,
     result,
     says,
 )
-from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
+from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
-from kit.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY, STREAMABLE
+from kit.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY
 from mcpgen_runtime import (
     ClientHandlers,
-    ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,
     McpError,
@@ -105,84 +102,62 @@ def endpoint(url: str) -> Handler:
 
 ONLY = rf" \(over HTTP, {SSE_ONLY[0]} is spoken by HTTP\+SSE alone\)"
 EXPECTED = "expected an event 'endpoint'"
+FIRST = f"{EXPECTED} first"
 NO_ADDRESS = rf"{URL}: expected an address of the same origin to post to, came "
 
 
-@pytest.mark.parametrize(
-    ("get", "kind", "text"),
-    [
-        pytest.param(
-            says(b"<html>", kind="text/html"),
-            RemoteProtocolError,
-            f"expected a stream of events{ONLY}, came HTTP 200, text/html",
-            id="a page",
-        ),
-        *(
-            pytest.param(
-                says(b"", status),
-                HttpStatusError,
-                f"GET {URL} answered HTTP {status}; expected a stream of events{ONLY}",
-                id=f"HTTP {status} of a server without the transport",
-            )
-            for status in (300, 399, 404, 405, 499)
-        ),
-        *(
-            pytest.param(
-                says(b"", status), HttpStatusError, f"HTTP {status}($|; auth)", id=f"HTTP {status}"
-            )
-            for status in (199, 401, 500)
-        ),
-        pytest.param(
-            stream(b": a comment\n\n", silent=True),
-            RemoteProtocolError,
-            f"{EXPECTED} within 5 s{ONLY}, came nothing",
-            id="silence",
-        ),
-        pytest.param(
-            stream(b": none\n\n"),
-            RemoteProtocolError,
-            f"{EXPECTED} first, but the server closed the stream of events",
-            id="the end",
-        ),
-        pytest.param(
-            stream(b"event: endpoint\ndata: /mess", ResponseLostError("cut")),
-            RemoteProtocolError,
-            f"{EXPECTED} first, but the stream of events broke: cut",
-            id="a broken stream",
-        ),
-        pytest.param(
-            stream(b": none\n\n", ValueError("odd")),
-            RemoteProtocolError,
-            f"{EXPECTED} first, but the stream of events failed: odd",
-            id="another failure",
-        ),
-        pytest.param(
-            stream(b"event: message\ndata: x\n\n"),
-            RemoteProtocolError,
-            f"{EXPECTED} first, came 'message'",
-            id="a message first",
-        ),
-        *(
-            pytest.param(
-                endpoint(url), RemoteProtocolError, NO_ADDRESS, id=f"the address {url} elsewhere"
-            )
-            for url in (
-                "http://mcp.example/messages",
-                "https://mcp.example:1/messages",
-                "//elsewhere.invalid/messages",
-                "http://[broken",
-                "//[",
-                "data:text/plain,x",
-            )
-        ),
-        pytest.param(
-            endpoint("https://other.example/b?secret"),
-            RemoteProtocolError,
-            f"{NO_ADDRESS}'https://other.example/b'$",
-            id="an address elsewhere with a secret",
-        ),
-    ],
+NO_STREAM = f"expected a stream of events{ONLY}"
+CUT = stream(b"event: endpoint\ndata: /mess", ResponseLostError("cut"))
+ELSEWHERE = (
+    *("http://mcp.example/messages", "https://mcp.example:1/messages", "//elsewhere.invalid/"),
+    *("http://[broken", "//[", "data:text/plain,x"),
 )
+WITH_SECRET = "https://other.example/b?secret"
+NAMELESS: dict[str, tuple[Handler, type[McpError], str]] = {
+    "a page": (
+        says(b"<html>", kind="text/html"),
+        RemoteProtocolError,
+        f"{NO_STREAM}, came HTTP 200, text/html",
+    ),
+    **{
+        f"HTTP {status} of a server without the transport": (
+            says(b"", status),
+            HttpStatusError,
+            f"GET {URL} answered HTTP {status}; {NO_STREAM}",
+        )
+        for status in (300, 399, 404, 405, 499)
+    },
+    **{
+        f"HTTP {status}": (says(b"", status), HttpStatusError, f"HTTP {status}($|; auth)")
+        for status in (199, 401, 500)
+    },
+    "silence": (
+        stream(b": a comment\n\n", silent=True),
+        RemoteProtocolError,
+        f"{EXPECTED} within 5 s{ONLY}, came nothing",
+    ),
+    "the end": (stream(b": none\n\n"), RemoteProtocolError, f"{FIRST}, but the server closed"),
+    "a broken stream": (CUT, RemoteProtocolError, f"{FIRST}, but the stream of events broke: cut"),
+    "another failure": (
+        stream(b": none\n\n", ValueError("odd")),
+        RemoteProtocolError,
+        f"{FIRST}, but the stream of events failed: odd",
+    ),
+    "a message first": (
+        stream(b"event: message\ndata: x\n\n"),
+        RemoteProtocolError,
+        f"{FIRST}, came 'message'",
+    ),
+    **{f"elsewhere: {url}": (endpoint(url), RemoteProtocolError, NO_ADDRESS) for url in ELSEWHERE},
+    "a secret": (
+        endpoint(WITH_SECRET),
+        RemoteProtocolError,
+        f"{NO_ADDRESS}'https://other.example/b'$",
+    ),
+}
+
+
+@pytest.mark.parametrize(("get", "kind", "text"), NAMELESS.values(), ids=NAMELESS.keys())
 def test_a_stream_that_names_no_address_is_a_readable_error(
     revision: str, get: Handler, kind: type[McpError], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,18 +170,6 @@ def test_a_stream_that_names_no_address_is_a_readable_error(
     with pytest.raises(kind, match=text) as caught:
         simulate("asyncio", 0, main)
     assert type(caught.value) is kind
-
-
-async def test_a_refused_stream_is_no_answer_to_a_request() -> None:
-    async def get(asked: Asked, reply: Reply) -> None:
-        await reply.json(error(None, -32000, "no session"), status=400)
-
-    script = Script(STREAMABLE[0], "s")
-    script.on["GET"] = get
-    async with HttpServer(script) as server:
-        with pytest.raises(HttpStatusError, match=r"; expected a stream of events$") as caught:
-            await fail_to_open(server.url, transport="sse")
-    assert json.loads(caught.value.body)["error"]["message"] == "no session"
 
 
 @pytest.mark.requirement("sse.shutdown-by-close")
@@ -293,13 +256,6 @@ async def test_any_revision_with_a_handshake_may_be_agreed_on(agreed: str) -> No
 async def test_a_revision_without_handshake_cannot_be_asked_for(revision: str) -> None:
     with pytest.raises(RevisionError, match="a handshake"):
         await fail_to_open("http://127.0.0.1/sse", revision=revision, transport="sse")
-
-
-async def test_nobody_listening_is_a_readable_error(revision: str) -> None:
-    with unused_port() as port:
-        url = f"http://127.0.0.1:{port}/sse"
-        with pytest.raises(ConnectFailedError, match=f"no connection to {url}"):
-            await fail_to_open(url, revision=revision)
 
 
 async def test_cancelling_says_so(revision: str) -> None:

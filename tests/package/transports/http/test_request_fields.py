@@ -1,7 +1,4 @@
-"""The header fields by which a client over HTTP repeats what its requests are about.
-
-Source: basic/transports/streamable-http#custom-headers-from-tool-parameters (2026-07-28).
-"""
+"""The header fields by which a client over HTTP repeats what its requests are about."""
 
 from __future__ import annotations
 
@@ -145,45 +142,32 @@ async def test_texts_are_encoded_where_they_must_be(revision: str, text: str, fi
     assert "x-evil" not in call.fields | prompt.fields
 
 
-absent = pytest.mark.requirement("headers.param-absent-omitted", "headers.param-null-omitted")
+ALL = {"region": "us-west1", "flag": True, "count": -7, "plain": "x"}
+MARKED_ARGUMENTS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "each once": (ALL, {"Region": "us-west1", "Flag": "true", "Count": "-7"}),
+    "that at the very path": ({"a": {"b": "x"}, "b": "y"}, {"Deep": "x"}),
+    "the greatest integer": ({"count": 2**53 - 1}, {"Count": "9007199254740991"}),
+    "none": ({}, {}),
+    "null": ({"region": None}, {}),
+    "an empty object": ({"a": {}}, {}),
+    "null in place of an object": ({"a": None}, {}),
+    "a number in place of an object": ({"a": 1}, {}),
+}
 
 
-WITHOUT: list[Any] = [{}, {"region": None}, {"a": {}}, {"a": None}, {"a": 1}]
-
-
+@pytest.mark.requirement(
+    "headers.param-client-support",
+    "headers.param-mirrored",
+    "headers.client-construction",
+    "headers.value-conversion",
+    "headers.param-extraction-path",
+    "headers.param-integer-range",
+    "tools.x-mcp-header-safe-integers",
+    "headers.param-absent-omitted",
+    "headers.param-null-omitted",
+)
 @pytest.mark.parametrize(
-    ("arguments", "fields"),
-    [
-        pytest.param(
-            {"region": "us-west1", "flag": True, "count": -7, "plain": "x"},
-            {"Region": "us-west1", "Flag": "true", "Count": "-7"},
-            id="each marked argument once",
-            marks=pytest.mark.requirement(
-                "headers.param-client-support",
-                "headers.param-mirrored",
-                "headers.client-construction",
-                "headers.value-conversion",
-            ),
-        ),
-        pytest.param(
-            {"a": {"b": "x"}, "b": "y"},
-            {"Deep": "x"},
-            id="the argument at the very path",
-            marks=pytest.mark.requirement("headers.param-extraction-path"),
-        ),
-        pytest.param(
-            {"count": 2**53 - 1},
-            {"Count": "9007199254740991"},
-            id="the greatest integer",
-            marks=pytest.mark.requirement(
-                "headers.param-integer-range", "tools.x-mcp-header-safe-integers"
-            ),
-        ),
-        *(
-            pytest.param(arguments, {}, id=f"nothing of {arguments}", marks=absent)
-            for arguments in WITHOUT
-        ),
-    ],
+    ("arguments", "fields"), MARKED_ARGUMENTS.values(), ids=MARKED_ARGUMENTS.keys()
 )
 async def test_marked_arguments_leave_as_fields(
     revision: str, arguments: Mapping[str, Any], fields: Mapping[str, str]
@@ -214,37 +198,27 @@ def param_header(name: str, kind: str = "string") -> dict[str, Any]:
     return {"type": kind, "x-mcp-header": name}
 
 
-not_empty = pytest.mark.requirement("tools.x-mcp-header-not-empty")
-token = pytest.mark.requirement("tools.x-mcp-header-token")
-no_controls = pytest.mark.requirement("tools.x-mcp-header-no-controls")
-unique = pytest.mark.requirement("tools.x-mcp-header-unique")
-primitive = pytest.mark.requirement("tools.x-mcp-header-primitive-types")
-reachable = pytest.mark.requirement("tools.x-mcp-header-reachable")
 TOKEN = "a: x-mcp-header: expected an HTTP token"
 TYPE = "a: x-mcp-header: expected type integer, string or boolean"
 PLACE = "expected on a property reached through `properties` alone"
-BAD = [
-    pytest.param({"a": param_header("")}, TOKEN, marks=not_empty),
-    *(
-        pytest.param({"a": param_header(name)}, TOKEN, marks=token)
-        for name in ("a b", "a:b", "a(b", "\u00e9")
-    ),
-    *(
-        pytest.param({"a": param_header(name)}, TOKEN, marks=no_controls)
-        for name in ("a\r\nX", "a\x00", "\t", "a\x7f")
-    ),
-    pytest.param(
-        {"a": param_header("A"), "b": param_header("a")}, "'a' is also on a", marks=unique
-    ),
-    *(
-        pytest.param({"a": param_header("A", kind)}, TYPE, marks=primitive)
-        for kind in ("number", "object", "array")
-    ),
-    pytest.param({"a": {"oneOf": [param_header("A")]}}, PLACE, marks=reachable),
-    pytest.param({"a": {"type": "array", "items": param_header("A")}}, PLACE, marks=reachable),
+NAMES = ["", "a b", "a:b", "a(b", "\u00e9", "a\r\nX", "a\x00", "\t", "a\x7f"]
+BAD: list[tuple[dict[str, Any], str]] = [
+    *(({"a": param_header(name)}, TOKEN) for name in NAMES),
+    ({"a": param_header("A"), "b": param_header("a")}, "'a' is also on a"),
+    *(({"a": param_header("A", kind)}, TYPE) for kind in ("number", "object", "array")),
+    ({"a": {"oneOf": [param_header("A")]}}, PLACE),
+    ({"a": {"type": "array", "items": param_header("A")}}, PLACE),
 ]
 
 
+@pytest.mark.requirement(
+    "tools.x-mcp-header-not-empty",
+    "tools.x-mcp-header-token",
+    "tools.x-mcp-header-no-controls",
+    "tools.x-mcp-header-unique",
+    "tools.x-mcp-header-primitive-types",
+    "tools.x-mcp-header-reachable",
+)
 @pytest.mark.requirement(
     "headers.invalid-tool-excluded",
     "headers.invalid-tool-warning",

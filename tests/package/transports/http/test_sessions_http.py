@@ -1,7 +1,4 @@
-"""Sessions over Streamable HTTP: their id, the version header, losing, restoring, ending them.
-
-Source: basic/transports (session management), server/resources#subscriptions.
-"""
+"""Sessions over Streamable HTTP: their id, the version header, losing, restoring, ending them."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from kit.http_script import (
     Forgetful,
     Script,
     connect_scripted,
-    error,
     fail_to_open,
     initialize_result,
     result,
@@ -30,14 +26,12 @@ from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, reach, simulate
 from kit.wire import SESSIONS, SSE_ONLY
 from mcpgen_runtime import (
-    Caching,
     ConnectionClosedError,
     HttpStatusError,
     ListeningAgain,
     McpError,
     RemoteProtocolError,
     RequestTimeoutError,
-    ResponseLostError,
     RevisionError,
     SessionLostError,
     Timeouts,
@@ -167,16 +161,6 @@ async def test_a_lost_session_is_reopened_once_and_the_message_resent(revision: 
     assert server.of("DELETE")[0].fields["mcp-session-id"] == "s2"
 
 
-@pytest.mark.requirement("http.session-404-restart")
-async def test_a_session_lost_before_its_confirmation_is_reopened(revision: str) -> None:
-    script = Forgetful(revision)
-    script.forgotten.add("s")
-    async with connect_scripted(script) as (client, server):
-        await client.list_tools()
-    confirmed = server.of("notifications/initialized")
-    assert [asked.fields["mcp-session-id"] for asked in confirmed] == ["s", "s2"]
-
-
 @pytest.mark.parametrize("step", ["initialize", "notifications/initialized"])
 async def test_a_session_whose_opening_timed_out_is_opened_anew(revision: str, step: str) -> None:
     script = Forgetful(revision)
@@ -198,39 +182,24 @@ async def agree_on_another(asked: Asked, reply: Reply) -> None:
     await reply.json(result(asked, **initialize_result(other)), Mcp_Session_Id="t")
 
 
+PAGE = "expected application/json or text/event-stream, came HTTP 200, text/html"
+LATE = "opened no other one within 30 s"
+NO_OTHER: dict[str, tuple[str, Handler, type[McpError], str]] = {
+    "it is silent": ("initialize", sleep_forever, SessionLostError, LATE),
+    "no confirmation": ("notifications/initialized", sleep_forever, SessionLostError, LATE),
+    "it refuses": ("initialize", says(b"", 500), HttpStatusError, "HTTP 500"),
+    "a page": ("initialize", says(b"<p>Hi</p>", kind="text/html"), RemoteProtocolError, PAGE),
+    "it returns with another revision": (
+        "initialize",
+        agree_on_another,
+        SessionLostError,
+        "no other one in {revision}",
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("method", "handler", "kind", "text"),
-    [
-        pytest.param(
-            "initialize",
-            sleep_forever,
-            SessionLostError,
-            "opened no other one within 30 s",
-            id="it is silent",
-        ),
-        pytest.param(
-            "notifications/initialized",
-            sleep_forever,
-            SessionLostError,
-            "opened no other one within 30 s",
-            id="it accepts no confirmation",
-        ),
-        pytest.param("initialize", says(b"", 500), HttpStatusError, "HTTP 500", id="it refuses"),
-        pytest.param(
-            "initialize",
-            says(b"<p>Log in</p>", kind="text/html"),
-            RemoteProtocolError,
-            "expected application/json or text/event-stream, came HTTP 200, text/html",
-            id="it shows a page",
-        ),
-        pytest.param(
-            "initialize",
-            agree_on_another,
-            SessionLostError,
-            "no other one in {revision}",
-            id="it returns with another revision",
-        ),
-    ],
+    ("method", "handler", "kind", "text"), NO_OTHER.values(), ids=NO_OTHER.keys()
 )
 def test_a_server_that_opens_no_other_session_fails_the_call(
     revision: str,
@@ -253,15 +222,6 @@ def test_a_server_that_opens_no_other_session_fails_the_call(
     simulate("asyncio", 0, main)
 
 
-async def test_sessions_may_be_lost_one_after_another(revision: str) -> None:
-    script = Forgetful(revision)
-    async with connect_scripted(script) as (client, server):
-        for lost in ("s", "s2", "s3"):
-            script.forgotten.add(lost)
-            await client.call_tool("echo", {})
-    assert len(server.of("initialize")) == 4
-
-
 async def test_two_lost_in_a_row_fail_the_call(revision: str) -> None:
     script = Forgetful(revision)
     async with connect_scripted(script) as (client, server):
@@ -280,26 +240,6 @@ async def test_calls_that_lose_a_session_together_open_one_again(revision: str) 
             for _ in range(10):
                 tasks.start_soon(client.call_tool, "echo", {})
     assert len(server.of("initialize")) == 2
-
-
-async def test_safe_requests_are_repeated_when_stream_and_session_die(revision: str) -> None:
-    async def dying(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event(id="1-0")
-        script.forgotten.add(asked.fields["mcp-session-id"])
-        await reply.cut()
-
-    script = Forgetful(revision)
-    script.once["tools/list"] = [dying]
-    async with connect_scripted(script, timeouts=SOON) as (client, server):
-        assert [tool.name for tool in await client.list_tools()] == ["echo"]
-        first, second = server.of("tools/list")
-        assert first.id != second.id
-        assert second.fields["mcp-session-id"] == "s2"
-        script.once["tools/call"] = [dying]
-        with pytest.raises(ResponseLostError):
-            await client.call_tool("echo", {})
-        assert len(server.of("tools/call")) == 1
 
 
 async def test_a_lost_session_shows_when_its_open_stream_is_resumed(revision: str) -> None:
@@ -371,23 +311,6 @@ async def test_state_of_a_lost_session_is_restored_in_the_new_one(revision: str,
     ]
 
 
-async def test_state_that_cannot_be_restored_is_logged(
-    revision: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def gone(asked: Asked, reply: Reply) -> None:
-        await reply.json(error(asked, -32002, "no such resource"))
-
-    script = Forgetful(revision)
-    async with connect_scripted(script) as (client, server):
-        await client.subscribe("memo://a")
-        script.forgotten.add("s")
-        script.once["resources/subscribe"] = [gone]
-        await client.list_tools()
-        await client.list_tools()
-    assert len(restored(server)) == 1
-    assert "resources/subscribe memo://a: not restored" in caplog.text
-
-
 async def test_silence_about_what_was_kept_does_not_hold_up_a_call(revision: str) -> None:
     script = Forgetful(revision)
     async with connect_scripted(script, timeouts=Timeouts(restore=0.1)) as (client, _):
@@ -425,12 +348,3 @@ async def test_a_listener_is_subscribed_anew_and_reads_again(revision: str) -> N
             ("resources/subscribe", subscription),
             ("resources/unsubscribe", subscription),
         ]
-
-
-async def test_nothing_is_asked_for_again_where_nothing_was_kept(revision: str) -> None:
-    script = Forgetful(revision)
-    async with connect_scripted(script, cache=Caching()) as (client, server):
-        script.forgotten.add("s")
-        await client.list_tools()
-        await client.list_tools()
-        assert not set(server.order()) & set(KEPT)

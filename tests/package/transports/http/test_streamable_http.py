@@ -35,17 +35,7 @@ Answer: TypeAlias = bytes | int | Exception | StreamResponse | tuple[str, bytes]
 
 
 class Connections(Script):
-    """Answers a call and the GETs of its stream, or those of the standalone stream, in turn.
-
-    Args:
-        answers: For each connection the events, a status, another content type and its body, or
-            the error of the library; the last one is repeated.
-        standalone: Whether they are for the standalone stream.
-
-    Attributes:
-        ids: The last event ids of the GETs.
-        times: When the connections were made.
-    """
+    """Answers a call and the GETs of its stream, or those of the standalone stream, in turn."""
 
     def __init__(self, revision: str, *answers: Answer, standalone: bool = False) -> None:
         super().__init__(revision)
@@ -103,95 +93,63 @@ def polls(event: bytes) -> list[Answer]:
     return [b"id: 1\nretry: 0\n\n", *(b"id: %d\n%b\n" % (n, event) for n in range(2, 9)), 404]
 
 
-@pytest.mark.parametrize(
-    ("answers", "pauses", "outcome"),
-    [
-        pytest.param(
-            [b"id: 1-0\n\n", RESULT], [0.5], DONE, id="a stream is resumed after half a second"
-        ),
-        pytest.param(
-            [b"id: 1\nretry: 300\n\n", RESULT],
-            [0.3],
+NO_EVENTS = f"{URL}: expected text/event-stream, came HTTP 200, application/json"
+RETRIES = {b"0": 0.1, b"99": 0.1, b"101": 0.101, b"3600000": 3600, b"3600001": 3600}
+BREAKS = [StreamResponse(b"id: 7\n\n", BROKEN), b"id\n\n"]
+STREAMS: dict[str, tuple[list[Any], list[float], str]] = {
+    "a stream is resumed after half a second": ([b"id: 1-0\n\n", RESULT], [0.5], DONE),
+    "the pause is that of the server": ([b"id: 1\nretry: 300\n\n", RESULT], [0.3], DONE),
+    "a server may close the connection again and again": (
+        [b"id: 1\nretry: 200\n\n", b"id: 2\n\n", b"id: 3\n\n", RESULT],
+        [0.2, 0.2, 0.4],
+        DONE,
+    ),
+    **{
+        f"retry {retry!r} is a pause within bounds": (
+            [b"retry: %b\nid: 1\n\n" % retry, RESULT],
+            [pause],
             DONE,
-            id="the pause is that of the server",
-            marks=pytest.mark.requirement("http.retry-respected"),
-        ),
-        pytest.param(
-            [b"id: 1\nretry: 200\n\n", b"id: 2\n\n", b"id: 3\n\n", RESULT],
-            [0.2, 0.2, 0.4],
-            DONE,
-            id="a server may close the connection again and again",
-            marks=pytest.mark.requirement("http.client-polls"),
-        ),
-        *(
-            pytest.param(
-                [b"retry: %b\nid: 1\n\n" % retry, RESULT],
-                [pause],
-                DONE,
-                id=f"retry {retry.decode()} is a pause within bounds",
-            )
-            for retry, pause in [
-                (b"0", 0.1),
-                (b"99", 0.1),
-                (b"101", 0.101),
-                (b"3600000", 3600),
-                (b"3600001", 3600),
-            ]
-        ),
-        pytest.param([b"id: 7\n\n", 503], FAILING, ATTEMPTS, id="a server that refuses for long"),
-        pytest.param([b"id: 7\n\n", UNREACHABLE], FAILING, ATTEMPTS, id="no connection"),
-        pytest.param([b"id: 7\n\n", BROKEN], FAILING, ATTEMPTS, id="broken connections"),
-        *(
-            pytest.param(
-                [b"id: 7\n\n", status],
-                [0.5],
-                f"{ENDED}, and can't be taken up again: GET {URL} answered HTTP {status}",
-                id=f"HTTP {status} is final",
-            )
-            for status in (400, 404, 405, 409, 410)
-        ),
-        pytest.param(
-            [StreamResponse(LOG, BROKEN)],
-            [],
-            f"{ENDED}: the line broke",
-            id="a stream without ids cannot be resumed",
-        ),
-        pytest.param(
-            [StreamResponse(b"id: 7\n\n", BROKEN), b"id\n\n"],
+        )
+        for retry, pause in RETRIES.items()
+    },
+    "a server that refuses for long": ([b"id: 7\n\n", 503], FAILING, ATTEMPTS),
+    "no connection": ([b"id: 7\n\n", UNREACHABLE], FAILING, ATTEMPTS),
+    "broken connections": ([b"id: 7\n\n", BROKEN], FAILING, ATTEMPTS),
+    **{
+        f"HTTP {status} is final": (
+            [b"id: 7\n\n", status],
             [0.5],
-            f"{ENDED}; the server may",
-            id="the reason is that of the last connection",
-        ),
-        pytest.param(
-            [b"id: 7\n\n", ("application/json", b"{}")],
-            [0.5],
-            f"taken up again: {URL}: expected text/event-stream, came HTTP 200, application/json",
-            id="a stream goes on with events only",
-        ),
-        *(
-            pytest.param(polls(event), POLLED, "HTTP 404", id=f"polls with {event!r} grow rarer")
-            for event in (b"", b"data\n", b"event: other\ndata: x\n")
-        ),
-        pytest.param(
-            [b"id: 1\nretry: 0\n\n", b"", LOG, b"", b"", 404],
-            [0.1, 0.2, 0.1, 0.1, 1],
-            "HTTP 404",
-            id="a message ends the growth of pauses",
-        ),
-        pytest.param(
-            [b"retry: 200\nid: 1\n\n", 503, 503, 404],
-            [0.2, 0.2, 1],
-            "HTTP 404",
-            id="the pause of the server holds until a second failure",
-        ),
-        pytest.param(
-            [b"id: 7\n\n", 503, 503, 503, LOG, 503, 404],
-            [0.5, 0.5, 1, 2, 0.5, 0.5],
-            "HTTP 404",
-            id="a message resets the attempts",
-        ),
-    ],
-)
+            f"{ENDED}, and can't be taken up again: GET {URL} answered HTTP {status}",
+        )
+        for status in (400, 404, 405, 409, 410)
+    },
+    "without ids nothing is resumed": ([StreamResponse(LOG, BROKEN)], [], f"{ENDED}: the line b"),
+    "the reason is that of the last connection": (BREAKS, [0.5], f"{ENDED}; the server may"),
+    "events only": ([b"id: 7\n\n", ("application/json", b"{}")], [0.5], NO_EVENTS),
+    **{
+        f"polls with {event!r} grow rarer": (polls(event), POLLED, "HTTP 404")
+        for event in (b"", b"data\n", b"event: other\ndata: x\n")
+    },
+    "a message ends the growth of pauses": (
+        [b"id: 1\nretry: 0\n\n", b"", LOG, b"", b"", 404],
+        [0.1, 0.2, 0.1, 0.1, 1],
+        "HTTP 404",
+    ),
+    "the pause of the server holds until a second failure": (
+        [b"retry: 200\nid: 1\n\n", 503, 503, 404],
+        [0.2, 0.2, 1],
+        "HTTP 404",
+    ),
+    "a message resets the attempts": (
+        [b"id: 7\n\n", 503, 503, 503, LOG, 503, 404],
+        [0.5, 0.5, 1, 2, 0.5, 0.5],
+        "HTTP 404",
+    ),
+}
+
+
+@pytest.mark.requirement("http.retry-respected", "http.client-polls")
+@pytest.mark.parametrize(("answers", "pauses", "outcome"), STREAMS.values(), ids=STREAMS.keys())
 def test_the_stream_of_a_call_is_resumed_after_pauses(
     revision: str,
     answers: list[Answer],
@@ -229,23 +187,21 @@ def use_standalone_stream(
     simulate("asyncio", 0, main)
 
 
-@pytest.mark.parametrize(
-    ("answers", "pauses", "ids"),
-    [
-        pytest.param(
-            [UNREACHABLE, b"id: 1\n" + LOG, 503, 409, b"", 405],
-            [0.5, 0.5, 0.5, 1, 2],
-            [None, None, "1", "1", "1", "1"],
-            id="it is resumed until it is refused for good",
-        ),
-        pytest.param(
-            [LOG, *[503] * 8, 405],
-            [0.5, 0.5, 1, 2, 4, 8, 16, 30, 30],
-            [None] * 10,
-            id="it is tried ever less, each half minute at last",
-        ),
-    ],
-)
+STANDALONE: dict[str, tuple[list[Answer], list[float], list[str | None]]] = {
+    "resumed until it is refused for good": (
+        [UNREACHABLE, b"id: 1\n" + LOG, 503, 409, b"", 405],
+        [0.5, 0.5, 0.5, 1, 2],
+        [None, None, "1", "1", "1", "1"],
+    ),
+    "tried ever less, each half minute at last": (
+        [LOG, *[503] * 8, 405],
+        [0.5, 0.5, 1, 2, 4, 8, 16, 30, 30],
+        [None] * 10,
+    ),
+}
+
+
+@pytest.mark.parametrize(("answers", "pauses", "ids"), STANDALONE.values(), ids=STANDALONE.keys())
 def test_the_standalone_stream_is_reopened_after_pauses(
     revision: str,
     answers: list[Answer],
@@ -299,11 +255,7 @@ class Listener(ClientHandlers):
 
 
 class Calls(Script):
-    """A server whose tool call begins a stream, which a GET resumes.
-
-    Attributes:
-        calls: The calls.
-    """
+    """A server whose tool call begins a stream, which a GET resumes."""
 
     def __init__(self, revision: str, call: Handler, **on: Handler) -> None:
         super().__init__(revision, "abc")
@@ -357,21 +309,6 @@ async def test_a_stream_is_resumed_by_a_get_with_the_last_event_id(
     assert get.fields["last-event-id"] == "1-0"
     assert get.fields["mcp-session-id"] == "abc"
     assert "text/event-stream" in get.fields["accept"]
-
-
-@pytest.mark.requirement("http.stream-any-disconnect")
-async def test_an_event_that_was_cut_is_dropped_and_does_not_count(revision: str) -> None:
-    async def call(asked: Asked, reply: Reply) -> None:
-        await reply.stream()
-        await reply.event(log_message("a"), id="1-0")
-        await reply.part(b'id: 1-9\ndata: {"jsonrpc": "2.0", "id": 1, "resu')
-        await reply.cut()
-
-    listener = Listener()
-    async with scripted(Calls(revision, call), handlers=listener) as (client, server):
-        assert (await client.call_tool("echo", {})).content[0].text == "done"
-    assert listener.heard == ["a"]
-    assert [asked.fields["last-event-id"] for asked in resumed(server)] == ["1-0"]
 
 
 @pytest.mark.requirement("http.get-accept", "http.get-optional", "http.multiple-streams")

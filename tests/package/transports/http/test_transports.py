@@ -20,7 +20,7 @@ from kit.http_script import (
 )
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revisions_holding
-from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
+from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, facts
 from mcpgen_runtime import HttpStatusError, McpError, RemoteError, RevisionError, Timeouts
 from requirements import EVERY_REVISION
 
@@ -261,18 +261,6 @@ async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(
     assert server.order() == ["server/discover", "initialize"]
 
 
-@pytest.mark.requirement("http-compat.fallback-400-404-405-body", revisions=(MODERN,))
-@pytest.mark.parametrize("status", [400, 404, 405])
-@pytest.mark.parametrize("body", [b"", b"<html>", b'{"detail": "Not Found"}'])
-async def test_a_refusal_without_such_an_error_is_a_hint(status: int, body: bytes) -> None:
-    async with connect_scripted(older(says(body, status, "text/html")), revision=None) as (
-        client,
-        server,
-    ):
-        assert client.revision == SSE_ONLY[-1]
-    assert server.order()[:4] == ["server/discover", "initialize", "GET", "initialize"]
-
-
 async def send_message_first(asked: Asked, reply: Reply) -> None:
     await reply.stream()
     await reply.event({"jsonrpc": "2.0", "method": "notifications/message"})
@@ -340,14 +328,6 @@ async def test_a_client_of_a_modern_revision_reports_an_older_server(revision: s
     for script in (Script(NEWEST), SseScript(SSE_ONLY[-1])):
         with pytest.raises(McpError, match=r"HTTP 40\d"):
             await fail_to_open(script, revision=revision)
-
-
-@pytest.mark.parametrize("revision", [None, *STREAMABLE])
-async def test_nobody_gets_further_without_credentials(revision: str | None) -> None:
-    async with HttpServer(says(b"who are you", 401, "text/html")) as server:
-        with pytest.raises(HttpStatusError, match="HTTP 401 Test: who are you"):
-            await fail_to_open(server.url, revision=revision)
-    assert len(server.asked) == 1
 
 
 @pytest.mark.requirement("http-compat.handle-removals")
