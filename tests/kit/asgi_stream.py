@@ -25,16 +25,7 @@ def text_in(message: Any) -> str:
 
 
 class Stream:
-    """One request, and its answer as it comes.
-
-    Attributes:
-        status: Status of the answer.
-        fields: Its header fields, names in lower case.
-        decoder: Has the last id and the `retry` of a stream of events.
-        raw: All that came of the body.
-        finished: Set once the application returned.
-        failure: What the application raised.
-    """
+    """One request, and its answer as it comes."""
 
     def __init__(self, parts: Sequence[bytes], unfinished: bool) -> None:
         self.status = 0
@@ -90,11 +81,7 @@ class Stream:
                 await self._wait()
 
     async def event(self) -> ServerSentEvent:
-        """The next event; an event without data that sets an id is one.
-
-        Raises:
-            EOFError: The stream has ended.
-        """
+        """The next event; an event without data that sets an id is one."""
         with anyio.fail_after(SECONDS):
             while not self._events:
                 if self._complete or self._gone.is_set():
@@ -103,11 +90,7 @@ class Stream:
         return self._events.popleft()
 
     async def message(self) -> Any:
-        """The JSON of the next event that has data.
-
-        Raises:
-            EOFError: The stream has ended.
-        """
+        """The JSON of the next event that has data."""
         while True:
             event = await self.event()
             if event.data:
@@ -199,13 +182,7 @@ class Stream:
 
 
 class Reply:
-    """One whole answer.
-
-    Attributes:
-        status: Its status.
-        fields: Its header fields, names in lower case.
-        body: Its body.
-    """
+    """One whole answer."""
 
     def __init__(self, stream: Stream) -> None:
         self.status = stream.status

@@ -1,8 +1,6 @@
-"""The HTTP server that fault tests start as a process: `python http_process_server.py ADDRESS HOW`.
+"""The server of fault tests, as a process: `python http_process_server.py ADDRESS HOW`, a JSON.
 
-HOW is JSON: members of `Limits` under `limits`, whether uvicorn has to do without httptools under
-`h11`; the rest are options of `Server.run`. What happens to its tools is told on standard error, a
-line each. DRAIN in the environment is its `drain`.
+HOW has members of `Limits` under `limits`, perhaps `h11`, and options of `Server.run`.
 """
 
 from __future__ import annotations

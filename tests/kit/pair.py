@@ -30,21 +30,7 @@ Kind = TypeVar("Kind")
 
 
 class Pair:
-    """Two connected ends that have agreed on a revision.
-
-    Args:
-        revision: The client's only revision; the server speaks all.
-        server: What the server declares.
-        client: What the client declares.
-
-    Attributes:
-        client: The client's connection.
-        server: The server's.
-        ends: Both by role.
-        wire: Every message sent, with its sender, in order.
-        messages: The same messages as they were handed out.
-        events: What each end's application was told, in order.
-    """
+    """Two connected ends that have agreed on a revision."""
 
     def __init__(
         self,

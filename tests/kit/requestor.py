@@ -13,7 +13,7 @@ import anyio.lowlevel
 
 from kit.asgi_client import Http, asgi
 from kit.asgi_stream import SECONDS, Stream
-from kit.wire import INITIALIZED, encode_message, initialize
+from kit.wire import INITIALIZED, encode_message, initialize, opening_result
 from mcpgen_runtime import (
     Context,
     InvalidParamsError,
@@ -100,12 +100,7 @@ class Work:
 
 
 class Requestor:
-    """A client or a server on the wire.
-
-    Attributes:
-        capabilities: What the peer declares.
-        inbox: The messages of the peer that were not taken yet.
-    """
+    """A client or a server on the wire."""
 
     def __init__(self, post: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
         self.capabilities: dict[str, Any] = {}
@@ -203,15 +198,7 @@ async def requestor(
     revision: str = REVISION,
     capabilities: Mapping[str, Any] = FORMS,
 ) -> AsyncIterator[Requestor]:
-    """A session with a server.
-
-    Args:
-        transport: `memory`, or `http` with a stream that the client holds open by GET.
-        server: The server.
-        subject: The principal; `None` for an anonymous client.
-        revision: The revision.
-        capabilities: What the client declares.
-    """
+    """A session with a server."""
     opened = _over_http if transport == "http" else _in_memory
     async with opened(server, subject, revision, capabilities) as client:
         yield client
@@ -295,13 +282,7 @@ async def _data(stream: Stream) -> bytes:
 async def asking_server(
     handlers: Any, revision: str = REVISION, **options: Any
 ) -> AsyncIterator[Requestor]:
-    """A server on the wire, in a session with a client in memory.
-
-    Args:
-        handlers: The handlers of the client.
-        revision: The revision.
-        options: More for `connect`.
-    """
+    """A server on the wire, in a session with a client in memory."""
     near, far = memory_pair()
 
     async def post(message: Any) -> None:
@@ -310,8 +291,7 @@ async def asking_server(
     async def read() -> None:
         opening = json.loads(await far.receive())
         server.capabilities = opening["params"]["capabilities"]
-        info = {"name": "asking", "version": "1"}
-        result = {"protocolVersion": revision, "serverInfo": info, "capabilities": {}}
+        result = opening_result(revision, {})
         await post({"jsonrpc": "2.0", "id": opening["id"], "result": result})
         with suppress(EndOfChannel):
             while True:

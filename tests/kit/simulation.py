@@ -1,8 +1,4 @@
-"""A simulation in one process: a virtual clock, and an HTTP library that reaches servers in memory.
-
-Time passes only when nothing else is left to do, so a run takes milliseconds whatever it waits for,
-and the same seed gives the same run. Where nothing is left to do for ever, the run is a deadlock.
-"""
+"""A virtual clock, and an HTTP library that reaches servers in memory, in one process."""
 
 from __future__ import annotations
 
@@ -79,11 +75,7 @@ on_virtual_clocks = pytest.mark.parametrize(
 
 
 def simulate(backend: str, seed: int, main: Callable[[], Awaitable[Result]]) -> Result:
-    """Run a coroutine on a virtual clock.
-
-    Raises:
-        TimeoutError: Nothing is left to do, and the run has not ended.
-    """
+    """Run a coroutine on a virtual clock."""
     options: dict[str, Any] = {"loop_factory": VirtualClockLoop}
     if backend == "trio":
         run: Any = import_module("trio._core._run")  # its order of tasks has no other seed
@@ -98,19 +90,7 @@ def simulate(backend: str, seed: int, main: Callable[[], Awaitable[Result]]) -> 
 
 
 class Network:
-    """Carries requests to servers in memory, with delays; records when nothing is under way.
-
-    Args:
-        random: Decides about delays.
-        servers: The servers, by origin.
-        delay: Gives the seconds before a server reads a request, and before the client has its
-            response.
-
-    Attributes:
-        idle: Seconds without a request under way, while `watched` is positive.
-        watched: Tasks that wait for something which only a request can bring.
-        lost: The chance that a connection breaks.
-    """
+    """Carries requests to servers in memory, with delays; records when nothing is under way."""
 
     codings = "identity"
 
@@ -221,13 +201,7 @@ class MemoryReply(Reply):
 
 
 class StreamResponse(SimulatedResponse):
-    """A response with a stream of events, which may break at its end.
-
-    Args:
-        body: The events.
-        failure: The error at the end.
-        silent: Whether nothing more comes, not even the end.
-    """
+    """A response with a stream of events, which may break at its end."""
 
     def __init__(
         self, body: bytes = b"", failure: Exception | None = None, *, silent: bool = False

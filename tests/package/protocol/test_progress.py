@@ -1,7 +1,4 @@
-"""Progress: asked for by a token, told in order, and over when the request is.
-
-Source: basic/utilities/progress; 2026-07-28: basic/patterns/progress.
-"""
+"""Progress: asked for by a token, told in order, and over when the request is."""
 
 from __future__ import annotations
 
@@ -12,11 +9,10 @@ import anyio
 import pytest
 
 from kit.ends import ASKED, answering_ends, ask, asking_ends, begin_request, end_of
-from kit.faults import ONE_OF_EACH
 from kit.live import TEXT, FakeServer, live, text_of
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
-from kit.wire import ALL, PER_REQUEST, ClientEnd, ServerEnd, request, sent_request, speaking_to
+from kit.wire import ALL, PER_REQUEST, ClientEnd, ServerEnd, sent_request
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -261,7 +257,17 @@ async def test_an_error_in_the_callback_cancels_the_request(revision: str) -> No
 
 @pytest.mark.requirement("progress.rate-limited")
 @every
-async def test_a_flood_of_reports_is_bounded_and_ends_with_the_last(revision: str) -> None:
+@pytest.mark.parametrize(
+    ("characters", "count", "expected"),
+    [
+        (0, 3 * NOTIFICATIONS, [1, *range(2 * NOTIFICATIONS, 3 * NOTIFICATIONS)]),
+        (NOTIFICATION_BYTES // 3, 10, [1, 7, 8, 9]),
+    ],
+    ids=["in number", "in bytes"],
+)
+async def test_a_flood_of_reports_is_bounded_and_ends_with_the_last(
+    revision: str, characters: int, count: int, expected: list[int]
+) -> None:
     heard: list[float] = []
     first, go_on = anyio.Event(), anyio.Event()
 
@@ -275,39 +281,13 @@ async def test_a_flood_of_reports_is_bounded_and_ends_with_the_last(revision: st
         tasks.start_soon(lambda: client.call_tool("flood", on_progress=slow))
         asked = await server.next()
         token = asked["params"]["_meta"]["progressToken"]
-        await server.say(report(token, 1))
-        await first.wait()
-        for value in range(2, 3 * NOTIFICATIONS):
-            await server.say(report(token, value))
-        await server.answer(asked, TEXT)
-        await anyio.wait_all_tasks_blocked()
-        go_on.set()
-    assert len(heard) == 1 + NOTIFICATIONS
-    assert heard[-1] == 3 * NOTIFICATIONS - 1
-
-
-@pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_reports_for_a_slow_function_are_bounded_in_bytes(revision: str) -> None:
-    heard: list[float] = []
-    first, go_on = anyio.Event(), anyio.Event()
-
-    async def slow(value: float, *rest: Any) -> None:
-        heard.append(value)
-        first.set()
-        await go_on.wait()
-
-    server, third = FakeServer(revision), "x" * (NOTIFICATION_BYTES // 3)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: client.call_tool("flood", on_progress=slow))
-        asked = await server.next()
-        token = asked["params"]["_meta"]["progressToken"]
-        for value in range(1, 10):
-            await server.say(report(token, value, message=third))
+        for value in range(1, count):
+            await server.say(report(token, value, message="x" * characters))
             await first.wait()
         await server.answer(asked, TEXT)
         await anyio.wait_all_tasks_blocked()
         go_on.set()
-    assert heard == [1, 7, 8, 9]
+    assert heard == expected
 
 
 @pytest.mark.requirement("progress.either-side")
@@ -333,23 +313,3 @@ async def test_a_client_reports_on_what_a_server_asked(revision: str) -> None:
     async with live(server, revision, handlers=Model()) as (client, _):
         assert text_of(await client.call_tool("think")) == "thought"
     assert [(value, total) for value, total, _ in heard] == [(1, 2)]
-
-
-@pytest.mark.requirement("progress.stops-at-completion", "progress.active-token-only")
-@every
-async def test_a_task_that_outlives_its_tool_reports_to_nobody(revision: str) -> None:
-    server = Server("late")
-    late: list[Context] = []
-
-    @server.tool()
-    async def hand_out(ctx: Context) -> str:
-        await ctx.progress(1)
-        late.append(ctx)
-        return "done"
-
-    async with speaking_to(server, revision) as end:
-        await end.ask("tools/call", {"name": "hand_out"}, meta={"progressToken": "t"})
-        assert [message["params"]["progress"] for message in end.heard] == [1]
-        await late[0].progress(2)
-        await end.send(request(revision, "tools/list", id="next"))
-        assert (await end.receive())["id"] == "next"

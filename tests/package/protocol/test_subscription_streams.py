@@ -19,7 +19,6 @@ from kit.wire import (
     UPDATED,
     ClientEnd,
     ServerEnd,
-    cancelled_notification,
     describe_as,
     encode_message,
     request,
@@ -30,7 +29,6 @@ from kit.wire import (
 from mcpgen_runtime import REVISIONS, InvalidParamsError, MissingCapabilityError
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.protocol.events import (
-    CancelReceived,
     CancelRequest,
     CloseStreams,
     Send,
@@ -146,14 +144,6 @@ def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
     assert (message is None) is (revision in PER_REQUEST)
     assert len(connection.state.outbound) == 0
     assert sole(connection.send(CancelRequest(id, stream_closed=True))) is None
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_a_server_takes_notifications_that_name_a_subscription(revision: str) -> None:
-    server = ServerEnd(revision)
-    server.ask("tools/list", id=1)
-    message = cancelled_notification(1, reason="enough", _meta={tag(revision): "7"})
-    assert server.connection.receive(encode_message(message)) == [CancelReceived(1, "enough")]
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)

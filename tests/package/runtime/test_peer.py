@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import gc
-import json
 import logging
 import threading
 from collections.abc import Callable
@@ -14,20 +13,18 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from kit.live import TEXT, App, FakeServer, live, names_back, text_of
+from kit.live import App, FakeServer, live, names_back, text_of
 from kit.rules import revisions_holding
 from kit.samples import CALL, PARAMS
-from kit.wire import ALL, HANDSHAKE, facts, request, speaking_to
+from kit.wire import ALL, HANDSHAKE, request, speaking_to
 from mcpgen_runtime import (
     REVISIONS,
     ClientHandlers,
     ConnectionClosedError,
-    InvalidParamsError,
     MethodNotFoundError,
     ProtocolError,
     RemoteError,
     RequestContext,
-    ResourceNotFoundError,
     ToolError,
     connect,
 )
@@ -142,36 +139,20 @@ async def test_the_messages_of_a_batch_are_served_side_by_side(revision: str) ->
         assert (await end.ask("ping"))["result"] == {}
 
 
-@every
-async def test_a_raw_result_keeps_what_no_type_knows(revision: str) -> None:
-    server = FakeServer(revision)
-    unknown = {**TEXT, "future": {"a": [1.0, None]}, "_meta": {"x": 1}}
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(server.answer_next, unknown)
-        raw = await client.request_raw("tools/call", {"name": "any", "arguments": {"b": 1.0}})
-    assert json.loads(bytes(raw)).items() >= unknown.items()
-    assert server.heard[0]["params"]["arguments"] == {"b": 1.0}
-
-
 class Strange(BaseException):
     """Nothing that anybody expects."""
 
 
 FAILURES: list[tuple[Callable[[], BaseException], int, str]] = [
     (lambda: ValueError("secret"), -32603, "internal error"),
-    (lambda: KeyError(), -32603, "internal error"),
-    (lambda: RecursionError("secret"), -32603, "internal error"),
     (lambda: StopIteration("secret"), -32603, "internal error"),
     (lambda: StopAsyncIteration("secret"), -32603, "internal error"),
     (lambda: SystemExit(3), -32603, "internal error"),
     (lambda: Strange("secret"), -32603, "internal error"),
-    (lambda: ExceptionGroup("secret", [ValueError("secret")]), -32603, "internal error"),
     (lambda: BaseExceptionGroup("secret", [Strange("secret")]), -32603, "internal error"),
     (lambda: ToolError("secret"), -32603, "internal error"),
-    (lambda: ConnectionClosedError("secret"), -32603, "internal error"),
     (lambda: RemoteError(7, "secret"), -32603, "internal error"),
     (lambda: ProtocolError("told", code=17), 17, "told"),
-    (lambda: InvalidParamsError("told"), -32602, "told"),
     (lambda: MethodNotFoundError("x"), -32601, "method not found: x"),
     (lambda: ProtocolError("told", data=object()), -32603, "internal error"),
     (lambda: ProtocolError("\ud800"), -32603, "internal error"),
@@ -223,17 +204,6 @@ async def test_a_failing_handler_answers_requests_and_no_notifications(
 
 
 @every
-async def test_the_session_knows_the_code_for_a_missing_resource(revision: str) -> None:
-    async def missing(ctx: RequestContext) -> Any:
-        raise ResourceNotFoundError(ctx.params.uri)
-
-    async with speaking_to(App(missing), revision) as end:
-        answer = await end.ask("resources/read", {"uri": "memo://x"})
-        assert answer["error"]["code"] == facts(revision).errors.resource_not_found
-        assert answer["error"]["data"] == {"uri": "memo://x"}
-
-
-@every
 @pytest.mark.parametrize(
     "result", [5, "text", [], object(), {"content": 5}, {"content": [object()]}]
 )
@@ -262,26 +232,6 @@ async def test_context_variables_of_a_handler_do_not_reach_the_next(revision: st
         assert text_of(await client.call_tool("a")) == "clean"
         assert text_of(await client.call_tool("waits")) == "clean used"
         assert text_of(await client.call_tool("b")) == "clean"
-
-
-@every
-async def test_a_handler_runs_in_one_task_from_start_to_end(revision: str) -> None:
-    async def scopes(ctx: RequestContext) -> Any:
-        before = anyio.get_current_task().id
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(anyio.lowlevel.checkpoint)
-        with anyio.move_on_after(0) as scope:
-            await anyio.sleep_forever()
-        with anyio.fail_after(10):
-            await anyio.lowlevel.checkpoint()
-        async with anyio.Lock():
-            await anyio.lowlevel.checkpoint()
-        same = anyio.get_current_task().id == before
-        return {"content": [{"type": "text", "text": f"{same} {scope.cancelled_caught}"}]}
-
-    async with live(App(scopes), revision) as (client, _):
-        for _ in range(3):
-            assert text_of(await client.call_tool("a")) == "True True"
 
 
 @every

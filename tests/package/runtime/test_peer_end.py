@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.live import TEXT, App, FakeServer, Recorded, names_back, text_of
+from kit.live import TEXT, App, FakeServer, names_back, text_of
 from kit.samples import CALL
-from kit.wire import ALL, HANDSHAKE, INITIALIZED, RawEnd, encode_message, initialize, request
+from kit.wire import ALL, HANDSHAKE, INITIALIZED, encode_message, initialize, request
 from mcpgen_runtime import (
     Channel,
     ConnectionClosedError,
@@ -20,8 +20,7 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
-from mcpgen_runtime.errors import EndOfChannel, FrameError
-from mcpgen_runtime.transports.memory import memory_pair
+from mcpgen_runtime.errors import EndOfChannel
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
@@ -169,19 +168,6 @@ async def test_a_server_that_hangs_up_fails_current_and_later_calls(revision: st
     assert len(server.heard) == 2
 
 
-@every
-async def test_an_answer_that_came_before_the_end_is_not_lost(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-
-        async def answer_and_leave() -> None:
-            await server.answer(await server.next(), TEXT)
-            await server.hang_up()
-
-        tasks.start_soon(answer_and_leave)
-        assert text_of(await client.call_tool("last")) == "done"
-
-
 class Broken(FakeServer):
     """A channel whose transport fails in ways of its own, and records closed request streams."""
 
@@ -255,27 +241,3 @@ async def test_the_stream_of_a_failed_request_is_closed(
         asked = await server.next()
         await server.say({"jsonrpc": "2.0", "id": asked["id"], **answer})
     assert server.ended == [asked["id"]]
-
-
-@every
-async def test_an_unreadable_frame_is_answered_and_the_next_is_served(revision: str) -> None:
-    near, far = memory_pair()
-
-    class Torn(Recorded):
-        async def receive(self) -> bytes:
-            message = await far.receive()
-            if message == b"torn":
-                raise FrameError("half a frame", -32600)
-            return message
-
-    end = RawEnd(near, revision)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(App(names_back, drain=0).serve, Torn(far))
-        if revision in HANDSHAKE:
-            await end.send(initialize(revision))
-            await end.receive()
-            await end.send(INITIALIZED)
-        await end.send(b"torn")
-        assert (await end.receive())["error"]["code"] == -32600
-        assert "result" in await end.ask("tools/call", CALL)
-        await near.close()

@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.simulation import simulate
-from mcpgen_runtime.runtime.task_scope import TaskScope, keep_running
+from mcpgen_runtime.runtime.task_scope import TaskScope
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -133,26 +133,6 @@ async def test_a_failing_task_is_logged_and_others_go_on(
     assert {record.exc_info is not None for record in caplog.records} == {True}
 
 
-async def test_functions_of_one_task_do_not_wait_for_each_other(scope: TaskScope) -> None:
-    go, ended = anyio.Event(), anyio.Event()
-    ran: list[int] = []
-
-    async def run(number: int) -> None:
-        if number == 3:
-            await go.wait()
-        ran.append(number)
-        if number == 69:
-            ended.set()
-
-    for number in range(70):
-        scope.start_together(partial(run, number))
-    with anyio.fail_after(5):
-        await ended.wait()
-    go.set()
-    await anyio.wait_all_tasks_blocked()
-    assert ran == [*range(3), *range(4, 70), 3]
-
-
 async def test_work_that_outlives_its_caller_is_finished(scope: TaskScope) -> None:
     steps: list[str] = []
     go, ended = anyio.Event(), anyio.Event()
@@ -210,13 +190,3 @@ def test_a_background_task_that_fails_begins_again(
     assert [round(time - times[0], 3) for time in times] == [0, 1, 2, 3]
     assert len([each for each in caplog.records if each.exc_info]) == 3
     assert caplog.text.count("watch failed; it begins again in 1 s") == 3
-
-
-def test_a_background_task_that_has_nothing_to_do_ends() -> None:
-    calls: list[int] = []
-
-    async def watch() -> None:
-        calls.append(1)
-
-    simulate("asyncio", 0, partial(keep_running, watch))
-    assert calls == [1]

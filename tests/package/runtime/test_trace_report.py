@@ -44,19 +44,6 @@ def test_invalid_records_are_named_and_the_others_are_shown(
     assert last == "4 messages, 2 errors, 2 requests without answer"
 
 
-def test_a_second_answer_to_a_request_has_no_method(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    head = '{"time": "2026-01-01T00:00:00+00:00", "pid": 1, "channel": "client", "direction": '
-    asked = head + '"sent", "message": {"method": "ping", "id": 1}}'
-    answered = head + '"received", "message": {"result": {}, "id": 1}}'
-    path = tmp_path / "trace.jsonl"
-    path.write_text(f"{asked}\n{answered}\n{answered}")
-    *lines, last = report_lines(capsys, str(path))
-    assert ["ping" in line for line in lines] == [True, True, False]
-    assert last.endswith("0 requests without answer")
-
-
 START = "2026-01-01T10:00:00"
 
 
@@ -144,6 +131,16 @@ def test_the_end_that_a_client_makes_is_no_error(
     *_, shown, last = report_lines(capsys, str(path))
     assert shown == f"10:00:00 c <- {'! ' * errors}end  it was closed"
     assert f"{len(rows) + 1} messages, {errors} errors" in last
+
+
+def test_a_second_answer_to_a_request_has_no_method(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trace.jsonl"
+    path.write_text("\n".join([row("", "sent", CALL), *[row("", "received", ANSWER)] * 2]))
+    *lines, last = report_lines(capsys, str(path))
+    assert ["ping" in line for line in lines] == [True, True, False]
+    assert last.endswith("0 requests without answer")
 
 
 @pytest.mark.parametrize(
