@@ -12,7 +12,7 @@ import pytest
 from msgspec import Raw
 
 from kit.live import App, live, names_back
-from kit.wire import ALL, HANDSHAKE, ServerEnd, speaking_to
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, speaking_to
 from mcpgen_runtime import (
     Context,
     EncodingError,
@@ -216,3 +216,14 @@ def test_progress_that_is_no_number_is_refused(progress: Any) -> None:
     server.ask("tools/list", {}, meta={"progressToken": 1}, id=1)
     with pytest.raises(LocalProtocolError):
         server.send(ReportProgress(1, progress))
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+async def test_a_result_that_is_fresh_beyond_all_numbers_is_taken(revision: str) -> None:
+    async def answer(ctx: Any) -> Any:
+        return {"tools": [], "ttlMs": 10**400, "cacheScope": "public"}
+
+    async with live(App(answer), revision) as (client, record):
+        for _ in range(2):
+            assert (await client.list_tools_page()).tools == []
+        assert [sent["method"] for sent in record.sent].count("tools/list") == 1

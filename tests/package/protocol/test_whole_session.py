@@ -147,6 +147,7 @@ def test_every_message_is_valid_by_the_official_schema(spec: Path, revision: str
 
 
 @pytest.mark.requirement("jsonrpc.schema-is-authority", "jsonrpc.notification-no-response")
+@pytest.mark.requirement("versioning.deprecated-still-works")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_everything_that_the_revision_has_is_said_and_heard(revision: str) -> None:
     pair, known = whole_session(revision), REVISIONS[revision]

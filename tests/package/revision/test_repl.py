@@ -28,12 +28,10 @@ async def test_a_client_shows_what_it_is_connected_to(revision: str) -> None:
     async with connect(server, revision=revision) as client:
         assert repr(client) == f"<Client of weather 1.2, {revision} over memory>"
         assert repr(server) == "<Server weather 1.2, 1 client>"
+        if revision == ALL[-1]:
+            with connect_sync(server) as blocking:
+                assert repr(blocking).startswith("<SyncClient on <Client of weather 1.2, ")
     assert repr(server) == "<Server weather 1.2, 0 clients>"
-
-
-def test_a_client_without_event_loop_shows_the_same() -> None:
-    with connect_sync(Server("weather", "1.2"), revision="2025-06-18") as client:
-        assert repr(client) == "<SyncClient on <Client of weather 1.2, 2025-06-18 over memory>>"
 
 
 async def test_a_servers_name_is_shown_as_text_and_in_short() -> None:

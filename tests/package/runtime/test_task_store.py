@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
+from kit.cached import Clock
 from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.runtime.task_store import Shares
 
 pytestmark = pytest.mark.on_asyncio
 NOW = 1_000_000.0
-
-
-class Clock:
-    """A clock that stands still."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def record(task_id: str = "t", **members: Any) -> TaskRecord:
@@ -170,28 +160,6 @@ async def test_leases_run_out_in_the_order_of_their_renewal() -> None:
     assert [each.task_id for each in (await store.page(None, None, 5)).records] == ["b", "a"]
 
 
-async def test_tasks_without_a_lease_are_listed_up_to_a_limit() -> None:
-    clock = Clock()
-    store = MemoryTaskStore(clock=clock)
-    for number in range(4):
-        await store.create(record(str(number)))
-    assert await store.change(record("1").next_version(status="failed"))
-    clock.now += 3
-    page = await store.page(None, None, 2)
-    assert ([each.task_id for each in page.records], page.next_cursor) == (["0", "2"], None)
-
-
-async def test_pages_of_an_owner_follow_each_other() -> None:
-    store = MemoryTaskStore(clock=Clock())
-    for number in range(5):
-        await store.create(record(str(number), owner="you" if number == 2 else "me"))
-    first = await store.page("me", None, 2)
-    assert ([each.task_id for each in first.records], first.next_cursor) == (["0", "1"], "4")
-    last = await store.page("me", first.next_cursor, 2)
-    assert ([each.task_id for each in last.records], last.next_cursor) == (["3", "4"], None)
-    assert (await store.page("nobody", None, 2)).records == ()
-
-
 @pytest.mark.parametrize(
     ("cursor", "valid"),
     [
@@ -208,32 +176,3 @@ async def test_a_cursor_is_the_number_of_a_record(cursor: str, valid: bool) -> N
     else:
         with pytest.raises(InvalidParamsError, match=r"^cursor: expected the nextCursor of a page"):
             await store.page("me", cursor, 5)
-
-
-async def test_an_expired_record_is_gone_with_its_lease_and_its_share() -> None:
-    clock = Clock()
-    store = MemoryTaskStore(2, clock)
-    await store.create(record(ttl_ms=1000))
-    with pytest.raises(InternalError):
-        await store.create(record("u"))
-    clock.now += 0.999
-    assert await store.load("t") == record(ttl_ms=1000)
-    clock.now += 0.001
-    assert await store.load("t") is None
-    assert len(store) == 0
-    assert not await store.change(record(ttl_ms=1000).next_version())
-    await store.create(record("u", ttl_ms=None))
-    clock.now += 3
-    assert [each.task_id for each in (await store.page(None, None, 5)).records] == ["u"]
-
-
-async def test_only_the_next_version_of_the_holder_is_stored() -> None:
-    store = MemoryTaskStore(clock=Clock())
-    first = record()
-    await store.create(first)
-    for version, fence, stored in ((1, 1, False), (3, 1, False), (2, 2, False), (2, 1, True)):
-        made = msgspec.structs.replace(first, version=version, fence=fence)
-        assert await store.change(made) is stored
-    assert await store.change(made.next_version(status="cancelled"))
-    assert not await store.change(made.next_version().next_version())
-    assert not await store.change(record("none", version=2))

@@ -1,7 +1,4 @@
-"""`additionalProperties` in schemas of our own: left out, since some clients fail to read it.
-
-Unknown arguments are refused either way.
-"""
+"""`additionalProperties` in schemas of our own: left out, since some clients fail to read it."""
 
 from __future__ import annotations
 

@@ -87,8 +87,3 @@ def whichever(revision: str) -> None:
     with connect_sync("http://127.0.0.1:8000/mcp", revision="handshake") as client:
         assert_type(client, SyncClient)
     assert_type(connect_sync("http://127.0.0.1:8000/mcp", revision=revision), Any)
-
-
-async def plain_functions_for_an_event_loop() -> None:
-    async with connect(["python", "weather.py"], handlers=Handlers()) as client:
-        assert_type(client, Client)
