@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kit.pair import Pair
+from kit.ends import Pair
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, URI
 from kit.wire import (
@@ -28,7 +28,6 @@ from kit.wire import (
 from mcpgen_runtime import REVISIONS, MissingCapabilityError, RequestContext, Server
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
-from mcpgen_runtime.facts import Revision
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     OpenSession,
@@ -39,7 +38,7 @@ from mcpgen_runtime.protocol.events import (
     SendNotification,
     SendResponse,
 )
-from mcpgen_runtime.protocol.lifecycle import Description, is_declared, missing_capability
+from mcpgen_runtime.protocol.lifecycle import is_declared, missing_capability
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from requirements import EVERY_REVISION
 
@@ -131,18 +130,6 @@ def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, hand
     assert capabilities["experimental"] == {"x": {"y": 1}}
 
 
-@pytest.mark.requirement("capabilities.client-set-2024", "capabilities.client-set-2025-06")
-@pytest.mark.requirement("capabilities.client-set-2026", "meta.request-client-capabilities")
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_client_declares_what_it_has_handlers_for(revision: str) -> None:
-    assert client_declares(revision, None, {}) == {}
-    capabilities = client_declares(revision, WILLING, {})
-    rows = {**REVISIONS[revision].server_requests, **REVISIONS[revision].input_requests}
-    assert all(is_declared(capabilities, row.capability) for row in rows.values())
-    assert ("elicitation" in capabilities) is ("elicitation/create" in rows)
-    assert set(capabilities) == {row.capability[0] for row in rows.values() if row.capability}
-
-
 @pytest.mark.requirement("capabilities.server-set-2024", "capabilities.server-set-2025")
 @pytest.mark.requirement("capabilities.server-set-2025-11", "capabilities.server-set-2026")
 @pytest.mark.requirement("capabilities.server-features-advertised")
@@ -203,25 +190,6 @@ def test_a_capability_exists_by_its_key_and_a_flag_by_its_truth(
     capabilities: dict[str, Any], path: tuple[str, ...], there: bool
 ) -> None:
     assert is_declared(capabilities, path) is there
-
-
-@pytest.mark.requirement("capabilities.presence-is-support", "capabilities.respected-session")
-@pytest.mark.parametrize("revision", revisions_holding("capabilities.respected-session"))
-def test_a_session_keeps_what_was_declared_when_it_began(revision: str) -> None:
-    now: dict[str, Any] = {"prompts": {}}
-
-    def describe(_: Revision) -> Description:
-        return Description({"name": "s", "version": "1"}, dict(now))
-
-    server = ServerEnd(None)
-    server.connection = ServerConnection(REVISIONS, describe)
-    server.say(initialize(revision))
-    now["tools"] = {"listChanged": True}
-    del now["prompts"]
-    (answer,) = server.say(request(revision, "tools/list"))
-    assert answer["error"]["code"] == -32601
-    assert server.send(SendNotification("notifications/tools/list_changed")) == []
-    assert server.say(request(revision, "prompts/list")) == []
 
 
 @pytest.mark.requirement("capabilities.subflags-default-false")

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.ends import ASKED, answering_ends, ask, end_of
-from kit.pair import Pair
+from kit.ends import ASKED, Pair, answering_ends, ask, end_of
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.wire import (
@@ -15,7 +14,6 @@ from kit.wire import (
     ClientEnd,
     ServerEnd,
     describe_as,
-    facts,
     initialize,
     request,
 )
@@ -195,35 +193,6 @@ def test_a_missing_resource_has_the_code_of_the_revision() -> None:
         shown = failed_with(revision, ResourceNotFoundError("memo://none"))
         assert shown["code"] == (-32602 if revision in later else -32002)
         assert shown["data"] == {"uri": "memo://none"}
-
-
-@pytest.mark.requirement("jsonrpc.mandatory-parts-legacy")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.mandatory-parts-legacy"))
-def test_two_ends_without_features_still_shake_hands(revision: str) -> None:
-    pair = Pair(revision, server={}, client={})
-    methods = [message.get("method") for _, message in pair.wire]
-    assert methods == ["initialize", None, "notifications/initialized"]
-    pair.ask("client", "ping")
-    assert pair.told("client", ResponseReceived)
-
-
-@pytest.mark.requirement("jsonrpc.mandatory-parts-modern")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.mandatory-parts-modern"))
-def test_ends_without_features_have_discovery_versions_and_input_requests(revision: str) -> None:
-    server = ServerEnd(revision, {}, speaks=revision)
-    (known,) = server.ask("server/discover")
-    assert known["result"]["supportedVersions"] == [revision]
-    key = facts(revision).meta.protocol_version or ""
-    (unknown,) = server.ask("server/discover", meta={key: "1900-01-01"})
-    (bare,) = server.say({"jsonrpc": "2.0", "id": 1, "method": "server/discover"})
-    assert [unknown["error"]["code"], bare["error"]["code"]] == [-32022, -32602]
-    client = ClientEnd(revision)
-    wanted = {"where": {"method": "elicitation/create", "params": PARAMS["elicitation/create"]}}
-    result = {"resultType": "input_required", "inputRequests": wanted, "requestState": "s"}
-    answer = client.respond(client.ask("tools/call", PARAMS["tools/call"]), result=result)
-    assert isinstance(answer, ResponseReceived)
-    assert answer.result.result_type == "input_required"
-    assert answer.result.input_requests["where"].params.message == "Which city?"
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
 
-from kit.ends import ASKED, answering_ends, both, end_of
-from kit.pair import Pair
-from kit.rules import revisions_holding
-from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS
+from kit.ends import Pair, answering_ends, both, end_of
+from kit.rules import revisions_holding, with_another
+from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
 from kit.wire import (
     ALL,
     HANDSHAKE,
     INITIALIZED,
+    PER_REQUEST,
     UPDATED,
     ClientEnd,
     ServerEnd,
@@ -37,7 +36,7 @@ from mcpgen_runtime import (
     RemoteError,
 )
 from mcpgen_runtime.errors import FrameError
-from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.facts import Lifecycle, Revision, Revisions, Role
 from mcpgen_runtime.protocol.events import (
     CloseStreams,
     Ignored,
@@ -52,8 +51,8 @@ from mcpgen_runtime.protocol.events import (
     SendResponse,
 )
 from mcpgen_runtime.protocol.handshake import handshake_connection
-from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, Session, State, Trigger
-from requirements import EVERY_REVISION
+from mcpgen_runtime.protocol.lifecycle import Description, Session
+from mcpgen_runtime.protocol.server_connection import ServerConnection
 
 
 def without(message: dict[str, Any], name: str) -> dict[str, Any]:
@@ -107,39 +106,6 @@ def test_the_server_answers_with_revision_capabilities_and_name(revision: str) -
         "serverInfo": {"name": "server", "version": "1"},
         "instructions": "be kind",
     }
-
-
-@pytest.mark.requirement(
-    "lifecycle.initialize-first", "lifecycle.initialized-notification", revisions=EVERY_REVISION
-)
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("trigger", Trigger)
-def test_the_server_serves_in_each_state_what_the_table_has(state: State, trigger: Trigger) -> None:
-    revision = revisions_holding("lifecycle.initialize-first")[-1]
-    server = ServerEnd(None, speaks=revision)
-    steps = {State.NEW: 0, State.ANSWERED: 1, State.READY: 2}[state]
-    opening = initialize(revision, {"roots": {}})
-    for message in itertools.islice((opening, INITIALIZED), steps):
-        server.say(message)
-    server.events.clear()
-    messages: dict[Trigger, Any] = {
-        Trigger.INITIALIZE: opening,
-        Trigger.INITIALIZED: INITIALIZED,
-        Trigger.PING: request(revision, "ping"),
-        Trigger.REQUEST: request(revision, "tools/list"),
-        Trigger.NOTIFICATION: {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
-    }
-    refused = any("error" in answer for answer in server.say(messages[trigger]))
-    told = any(isinstance(event, NotificationReceived) for event in server.events)
-    reached = told or any(server.requests())
-    served = not refused and (reached or trigger in (Trigger.INITIALIZE, Trigger.PING))
-    twice = (state, trigger) == (State.READY, Trigger.INITIALIZED)
-    assert served is ((state, trigger) in SERVER_MOVES and not twice)
-    if SERVER_MOVES.get((state, trigger), state) is State.READY:
-        server.send(SendRequest("roots/list"))
-    else:
-        with pytest.raises(LocalProtocolError, match=r"not confirmed|nothing was agreed"):
-            server.send(SendRequest("roots/list"))
 
 
 @pytest.mark.requirement("lifecycle.respect-capabilities-must", "capabilities.respected-session")
@@ -319,18 +285,6 @@ def test_a_frame_that_is_unreadable_is_answered_by_servers_alone(revision: str) 
     assert client.receive(FrameError("too long")) == [Ignored("too long")]
 
 
-@pytest.mark.requirement("ping.no-params", "ping.answered")
-@pytest.mark.parametrize(("revision", "role"), both("ping.no-params"))
-def test_ping_has_no_params_but_meta_and_waits_for_no_request(revision: str, role: Role) -> None:
-    pair = Pair(revision)
-    pair.ask(other(role), ASKED[role])
-    pair.ask(role, "ping")
-    assert "params" not in pair.sent(role)[-1]
-    pair.ask(role, "ping", meta={"com.example/x": 1}, progress=False)
-    assert pair.sent(role)[-1]["params"] == {"_meta": {"com.example/x": 1}}
-    assert len(pair.told(role, ResponseReceived)) == 2
-
-
 @pytest.mark.requirement("seed-compat.missing-ping")
 @pytest.mark.parametrize("revision", revisions_holding("seed-compat.missing-ping"))
 def test_a_server_without_ping_fails_the_ping_and_nothing_else(revision: str) -> None:
@@ -340,3 +294,166 @@ def test_a_server_without_ping_fails_the_ping_and_nothing_else(revision: str) ->
     assert isinstance(failed, RequestFailed)
     assert isinstance(failed.error, RemoteError)
     assert isinstance(client.respond(call, result={"content": []}), ResponseReceived)
+
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+
+
+def uninitialized_server(revisions: Revisions) -> ServerEnd:
+    """A server of some revisions that nobody has spoken to yet."""
+    server = ServerEnd(None)
+    server.connection = ServerConnection(revisions, describe_as(EVERY_SERVER_CAPABILITY, "s"))
+    return server
+
+
+def asking_for(revision: str, version: Any, method: str = "tools/list") -> dict[str, Any]:
+    """A request whose `_meta` names any version, or none if `...`."""
+    meta = {**meta_of(revision), VERSION: version}
+    message = request(revision, method, PARAMS[method], id="q")
+    kept = {key: value for key, value in meta.items() if value is not ...}
+    return {**message, "params": {**message["params"], "_meta": kept}}
+
+
+@pytest.mark.requirement(
+    "versioning.server-counter-offer",
+    "versioning.identifier",
+    "versioning.no-modern-in-initialize",
+    revisions=HANDSHAKE,
+)
+@pytest.mark.parametrize(
+    "asked", ["1900-01-01", "2099-01-01", "2025-6-18", "2025-06-18 ", "", "x", *PER_REQUEST]
+)
+def test_a_server_offers_its_newest_for_one_that_it_cannot_speak(asked: str) -> None:
+    for revisions in (REVISIONS, *(REVISIONS.only(name) for name in HANDSHAKE)):
+        server = uninitialized_server(revisions)
+        (answer,) = server.say(initialize(asked))
+        newest = revisions.of(Lifecycle.HANDSHAKE).newest().name
+        assert answer["result"]["protocolVersion"] == newest == server.connection.revision.name
+
+
+@pytest.mark.requirement("versioning.per-request-decision")
+@pytest.mark.parametrize("revision", revisions_holding("versioning.per-request-decision"))
+def test_each_request_is_served_by_the_revision_it_names(revision: str) -> None:
+    server = uninitialized_server(with_another("2999-01-01"))
+    for id, version in enumerate(("2999-01-01", revision, "2999-01-01")):
+        server.say({**asking_for(revision, version), "id": id})
+    served = [event.revision.name for event in server.requests()]
+    assert served == ["2999-01-01", revision, "2999-01-01"]
+    (known,) = server.say(asking_for(revision, revision, "server/discover"))
+    assert known["result"]["supportedVersions"] == ["2999-01-01", *reversed(PER_REQUEST)]
+
+
+@pytest.mark.requirement("versioning.unsupported-error", "versioning.unsupported-error-discover")
+@pytest.mark.requirement("versioning.identifier", "jsonrpc.code-defined-meanings")
+@pytest.mark.requirement("discover.meta-required")
+@pytest.mark.parametrize("method", ["tools/list", "server/discover", "no/such"])
+@pytest.mark.parametrize("version", ["1900-01-01", "2026-07-28 ", HANDSHAKE[-1]])
+@pytest.mark.parametrize("revision", revisions_holding("versioning.unsupported-error"))
+def test_an_unserved_version_is_refused_with_the_served_ones(
+    revision: str, version: str, method: str
+) -> None:
+    message = {**asking_for(revision, version), "method": method}
+    for revisions in (REVISIONS, REVISIONS.only(revision)):
+        server = uninitialized_server(revisions)
+        (answer,) = server.say(message)
+        assert (answer["id"], answer["error"]["code"]) == ("q", -32022)
+        (known,) = server.say(asking_for(revision, revision, "server/discover"))
+        supported = known["result"]["supportedVersions"]
+        assert answer["error"]["data"] == {"supported": supported, "requested": version}
+        assert revision in supported
+        assert list(server.requests()) == []
+
+
+@pytest.mark.requirement("meta.missing-required-rejected", "discover.meta-required")
+@pytest.mark.requirement("capabilities.empty-object", "seed-compat.empty-params-modern")
+@pytest.mark.parametrize(
+    "params",
+    [
+        ...,
+        {},
+        {"_meta": {VERSION: PER_REQUEST[-1]}},
+        {"_meta": {"io.modelcontextprotocol/clientCapabilities": {}}},
+        {"_meta": {**meta_of(PER_REQUEST[-1]), VERSION: 5}},
+        {"_meta": {VERSION: PER_REQUEST[-1], "io.modelcontextprotocol/clientCapabilities": []}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["server/discover", "tools/list"])
+@pytest.mark.parametrize("revision", revisions_holding("meta.missing-required-rejected"))
+def test_a_request_without_what_its_meta_must_have_is_refused(
+    revision: str, method: str, params: Any
+) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    if params is ...:
+        del message["params"]
+    for revisions in (REVISIONS, REVISIONS.only(revision)):
+        server = uninitialized_server(revisions)
+        (answer,) = server.say(message)
+        assert (answer["id"], answer["error"]["code"]) == (1, -32602)
+        assert list(server.requests()) == []
+
+
+@pytest.mark.requirement("versioning.dual-era-server-dispatch", "seed-compat.empty-params-modern")
+@pytest.mark.parametrize("revision", revisions_holding("versioning.dual-era-server-dispatch"))
+@pytest.mark.parametrize("session", HANDSHAKE)
+def test_one_connection_serves_a_session_and_stateless_requests(
+    session: str, revision: str
+) -> None:
+    server = uninitialized_server(REVISIONS)
+    (known,) = server.say(request(revision, "server/discover"))
+    assert known["result"]["supportedVersions"] == list(PER_REQUEST)
+    (agreed,) = server.say(initialize(session))
+    assert agreed["result"]["protocolVersion"] == session
+    server.say(INITIALIZED)
+    server.say({"jsonrpc": "2.0", "id": "old", "method": "tools/list", "params": {}})
+    server.say(request(revision, "tools/list", id="new"))
+    served = {event.id: event.revision.name for event in server.requests()}
+    assert served == {"old": session, "new": revision}
+    for id, marked in (("old", False), ("new", True)):
+        (message,) = server.send(SendResponse(id, RESULTS["tools/list"]))
+        assert ("resultType" in message["result"]) is marked
+
+
+@pytest.mark.requirement("versioning.modern-only-rejects-initialize", "lifecycle.no-handshake")
+@pytest.mark.parametrize("asked", [*HANDSHAKE, *PER_REQUEST, "2099-01-01"])
+@pytest.mark.parametrize("revision", revisions_holding("versioning.modern-only-rejects-initialize"))
+def test_a_server_without_handshake_refuses_initialize_with_help(revision: str, asked: str) -> None:
+    server = uninitialized_server(REVISIONS.only(revision))
+    (answer,) = server.say(initialize(asked, id="i"))
+    assert (answer["id"], answer["error"]["code"]) == ("i", -32602)
+    assert revision in answer["error"]["message"]
+    assert server.say(INITIALIZED) == []
+    assert server.connection.session is None
+
+
+@pytest.mark.requirement("discover.implemented", "discover.result-shape", "discover.cache-hints")
+@pytest.mark.requirement("discover.no-input-required", "jsonrpc.mandatory-parts-modern")
+@pytest.mark.parametrize("speaks", [None, *PER_REQUEST])
+@pytest.mark.parametrize("revision", revisions_holding("discover.implemented"))
+def test_every_server_tells_what_it_speaks_and_who_it_is(revision: str, speaks: str | None) -> None:
+    (answer,) = ServerEnd(revision, {}, speaks=speaks).ask("server/discover", id="d")
+    assert answer == {
+        "jsonrpc": "2.0",
+        "id": "d",
+        "result": {
+            "resultType": "complete",
+            "supportedVersions": list(PER_REQUEST),
+            "capabilities": {},
+            "instructions": "be kind",
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "server", "version": "1"}},
+        },
+    }
+
+
+@pytest.mark.requirement("discover.result-shape")
+@pytest.mark.parametrize("revision", revisions_holding("discover.result-shape"))
+def test_instructions_are_left_out_if_there_are_none(revision: str) -> None:
+    def describe(_: Revision) -> Description:
+        return Description({"name": "server", "version": "1"}, {})
+
+    server = ServerEnd(None)
+    server.connection = ServerConnection(REVISIONS, describe)
+    (answer,) = server.say(request(revision, "server/discover"))
+    assert "instructions" not in answer["result"]

@@ -11,14 +11,11 @@ from kit.live import FakeServer, live
 from kit.rules import revisions_holding
 from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
 from kit.wire import ALL, INITIALIZED, PER_REQUEST, ClientEnd, ServerEnd, facts, initialize
-from mcpgen_runtime import ClientHandlers, Context, LocalProtocolError, Server, connect
+from mcpgen_runtime import ClientHandlers, Context, Server, connect
 from mcpgen_runtime.protocol.events import (
     Ignored,
     NotificationReceived,
-    ReportProgress,
-    SendError,
     SendLog,
-    SendNotification,
 )
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
 
@@ -61,19 +58,6 @@ def test_a_server_without_the_capability_sends_no_log_message(revision: str) -> 
     silent = serving_request(revision, SILENT)
     assert levels_sent(silent) == []
     assert silent.send(SendLog(None, "emergency", "text")) == []
-
-
-@pytest.mark.requirement("logging.message-shape")
-@every
-@pytest.mark.parametrize("data", [{"a": [1, None]}, 0, None], ids=repr)
-@pytest.mark.parametrize("logger", [None, "db"])
-def test_a_log_message_has_level_and_data_and_any_logger(
-    revision: str, data: Any, logger: str | None
-) -> None:
-    (message,) = serving_request(revision).send(SendLog("x", "notice", data, logger))
-    named = {} if logger is None else {"logger": logger}
-    params = {"level": "notice", "data": data, **named}
-    assert message == {"jsonrpc": "2.0", "method": MESSAGE, "params": params}
 
 
 @pytest.mark.requirement("logging.set-level-request", "logging.set-level-threshold")
@@ -120,34 +104,6 @@ def test_a_request_gets_messages_of_the_level_it_asks_for(revision: str, level: 
     server.ask("tools/call", PARAMS["tools/call"], id="y")
     assert levels_sent(server) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
     assert levels_sent(server, "y") == []
-
-
-@pytest.mark.requirement(
-    "logging.per-request-level",
-    "logging.request-scoped-only",
-    "subscriptions.no-request-scoped",
-)
-@modern
-def test_no_message_is_sent_beside_a_request_that_asks_for_it(revision: str) -> None:
-    server = serving_request(revision)
-    meta = {level_key(revision): "debug", "progressToken": "t"}
-    server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="s", meta=meta)
-    params = {"level": "emergency", "data": "text"}
-    assert server.send(SendLog(None, "emergency", "text")) == []
-    assert server.send(SendNotification(MESSAGE, params)) == []
-    assert levels_sent(server, "s") == []
-    assert server.send(ReportProgress("s", 1)) == []
-    (send,) = server.connection.send(SendNotification(MESSAGE, params, "x"))
-    assert send.related_request_id == "x"
-    assert send.params == params
-
-
-@pytest.mark.requirement("logging.per-request-level")
-@every
-def test_a_request_that_is_over_gets_no_messages(revision: str) -> None:
-    server = serving_request(revision)
-    server.send(SendError("x", LocalProtocolError("over")))
-    assert levels_sent(server) == []
 
 
 @pytest.mark.requirement("logging.invalid-level-error-2026", "logging.levels")

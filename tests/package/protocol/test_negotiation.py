@@ -182,16 +182,6 @@ def test_a_revision_that_the_client_lacks_ends_the_opening(revision: str) -> Non
         assert client.methods == ["initialize"]
 
 
-@pytest.mark.requirement("versioning.no-modern-in-initialize", revisions=EVERY_REVISION)
-@pytest.mark.parametrize("chosen", PER_REQUEST)
-def test_a_handshake_cannot_end_in_a_revision_without_one(chosen: str) -> None:
-    client = Newcomer()
-    client.hear(error=error(-32601))
-    client.hear(result=initialize_result(chosen))
-    assert isinstance(client.refused(), RevisionError)
-    assert client.methods == ["server/discover", "initialize"]
-
-
 @pytest.mark.requirement("versioning.client-rejects-unknown", "versioning.single-per-session")
 @pytest.mark.requirement("seed-compat.fixed-server-version")
 @pytest.mark.parametrize("chosen", revisions_holding("seed-compat.fixed-server-version"))

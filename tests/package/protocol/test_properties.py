@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kit.ends import ask, end_of
+from kit.ends import Pair, ask, end_of
 from kit.live import App, live, text_of
-from kit.pair import Pair
 from kit.rules import module_of
 from kit.strategies import anything, describe_revision
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, sent_request, sole

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from kit.pair import Pair
+from kit.ends import Pair
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS, URI
 from kit.wire import ALL_LISTS, CANCELLED, LISTEN, PER_REQUEST, facts, sole

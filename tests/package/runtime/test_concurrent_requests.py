@@ -21,13 +21,11 @@ from kit.wire import (
     RawEnd,
     cancelled_notification,
     describe_as,
-    encode_message,
     initialize,
     request,
     speaking_to,
 )
 from mcpgen_runtime import REVISIONS, ClientHandlers, Context, Server, connect, connect_sync
-from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.runtime.peer import HELD_BYTES, Peer
 from mcpgen_runtime.transports.memory import memory_pair
@@ -161,30 +159,6 @@ async def test_requests_are_refused_while_handlers_wait_for_the_peer() -> None:
             assert "result" in await end.receive()
         again = await end.ask("tools/call", {"name": "wait", "arguments": {}}, id="again")
         assert text_in(again) == "through"
-
-
-async def test_an_answer_that_nobody_reads_keeps_its_place() -> None:
-    served = 0
-    server = Server("talkative", version="1", max_concurrent_requests=LIMIT, drain=0)
-
-    @server.tool()
-    async def talk() -> str:
-        nonlocal served
-        served += 1
-        return "x"
-
-    near, far = memory_pair(limit=2)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.serve, far)
-        sent = 0
-        with anyio.move_on_after(0.2):
-            while True:
-                await near.send(OutgoingMessage(encode_message(call(ALL[-1], "talk", sent))))
-                sent += 1
-        assert served <= LIMIT + 2
-        for _ in range(sent):
-            await near.receive()
-        tasks.cancel_scope.cancel()
 
 
 LONG = HELD_BYTES // 4

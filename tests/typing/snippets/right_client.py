@@ -7,7 +7,6 @@ from typing import Any, assert_never, assert_type
 
 from mcpgen_runtime import (
     Caching,
-    Change,
     Client,
     ListeningAgain,
     NotificationFilter,

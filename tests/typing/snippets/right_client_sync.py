@@ -8,14 +8,12 @@ from typing import Any, assert_type
 from mcpgen_runtime import (
     Caching,
     Change,
-    Client,
     NotificationFilter,
     RemoteError,
     RequestContext,
     ResourceUpdated,
     SyncClient,
     SyncClientHandlers,
-    connect,
     connect_sync,
     models,
 )
