@@ -14,6 +14,8 @@ import resource
 import signal
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,17 @@ class MallInfo(ctypes.Structure):
 
 def say(*words: object) -> None:
     print(*words, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def telling(key: str) -> Iterator[None]:
+    """Say that something is at work, and if it is cancelled."""
+    say("working", key)
+    try:
+        yield
+    except BaseException:
+        say("cancelled", key)
+        raise
 
 
 @server.tool(annotations=SAFE)
@@ -82,12 +95,8 @@ async def marks() -> str:
 async def work(ctx: Context, key: str) -> str:
     """Begin, and go on once `release` is called."""
     await ctx.progress(1)
-    say("working", key)
-    try:
+    with telling(key):
         await gates[key].wait()
-    except BaseException:
-        say("cancelled", key)
-        raise
     await ctx.progress(2)
     say("done", key)
     return key
@@ -96,12 +105,8 @@ async def work(ctx: Context, key: str) -> str:
 @server.tool(annotations=SAFE)
 async def look(key: str) -> str:
     """Wait at a gate; send nothing before the answer; safe to repeat."""
-    say("working", key)
-    try:
+    with telling(key):
         await gates[key].wait()
-    except BaseException:
-        say("cancelled", key)
-        raise
     say("done", key)
     return key
 
@@ -119,15 +124,9 @@ async def signalled(key: str) -> str:
 @server.tool()
 async def ask(ctx: Context, key: str) -> str:
     """Ask the client's user."""
-    say("working", key)
-    try:
-        answer = await ctx.elicit(
-            "Well?", {"type": "object", "properties": {"a": {"type": "string"}}}
-        )
-    except BaseException:
-        say("cancelled", key)
-        raise
-    return str(answer)
+    form = {"type": "object", "properties": {"a": {"type": "string"}}}
+    with telling(key):
+        return str(await ctx.elicit("Well?", form))
 
 
 @server.tool()
@@ -140,13 +139,9 @@ async def release(key: str) -> str:
 @server.tool()
 async def flood(ctx: Context, key: str, times: int, width: int) -> str:
     """Say much."""
-    say("working", key)
-    try:
+    with telling(key):
         for value in range(1, times + 1):
             await ctx.progress(value, times, "n" * width)
-    except BaseException:
-        say("cancelled", key)
-        raise
     say("done", key)
     return key
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import anyio
 
-from kit.samples import EVERY_SERVER_CAPABILITY
+from kit.samples import EVERY_SERVER_CAPABILITY, URI
 from kit.wire import PER_REQUEST, describe_as, encode_message, opening_result
-from mcpgen_runtime import REVISIONS, Channel, RequestContext, connect
+from mcpgen_runtime import REVISIONS, Channel, RequestContext, Server, connect
 from mcpgen_runtime.channel import OutgoingMessage, TooLong
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.facts import Revisions
@@ -219,3 +219,26 @@ class App:
 
     async def serve(self, channel: Channel) -> None:
         await serve(self.service, channel)
+
+
+def sample_server(**options: Any) -> Server:
+    """A server with one of everything, which serves the params of `kit.samples`."""
+    server = Server("samples", "1", **options)
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @server.resource(URI)
+    def one() -> str:
+        return "one"
+
+    @server.prompt()
+    def greeting(who: str = "you", how: str = "well") -> str:
+        return f"{who}, {how}"
+
+    @server.completion(prompt="greeting", argument="who")
+    def names(text: str) -> list[str]:
+        return ["Oslo"]
+
+    return server

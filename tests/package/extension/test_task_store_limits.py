@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-import httpx2
-import msgspec
 import pytest
 
-from kit.asgi_client import BOTH
+from kit.asgi_client import asgi
 from package.extension.task_work import DECLARED, PACKAGE, SPOKEN, Work, create_task, got
 
 pytestmark = pytest.mark.anyio
@@ -33,16 +29,6 @@ class Echo:
 
     def client(self, pkg: Any) -> Any:
         return pkg.root.connect(self.server, capabilities=DECLARED)
-
-
-@asynccontextmanager
-async def serve_app(app: Any) -> AsyncIterator[None]:
-    """The lifespan of an application."""
-    await app.start()
-    try:
-        yield
-    finally:
-        await app.end()
 
 
 async def create_echo_task(client: Any, size: int) -> str:
@@ -127,31 +113,14 @@ async def test_bytes_and_numbers_are_free_again_when_records_expire(pkg: Any) ->
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_clients_over_http_are_known_by_network_or_principal(pkg: Any) -> None:
     work = Work(pkg, limit=4)
-    app = work.server.asgi()
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": SPOKEN[0],
-        "io.modelcontextprotocol/clientCapabilities": DECLARED,
-    }
-    params = {"name": "waits", "arguments": {}, "_meta": meta}
-    body = msgspec.json.encode(
-        {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    )
-    fields = {
-        "Accept": BOTH,
-        "Content-Type": "application/json",
-        "MCP-Protocol-Version": SPOKEN[0],
-        "Mcp-Method": "tools/call",
-        "Mcp-Name": "waits",
-    }
+    params = {"name": "waits", "arguments": {}}
+    async with asgi(work.server) as http:
 
-    async def call(address: str) -> dict[str, Any]:
-        transport = httpx2.ASGITransport(app=app, client=(address, 5))
-        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
-            response = await http.post("/mcp", content=body, headers=fields)
-            answer: dict[str, Any] = response.json()
-            return answer
+        async def call(address: str) -> Any:
+            http.scope["client"] = (address, 5)
+            reply = await http.ask(SPOKEN[0], "tools/call", params, capabilities=DECLARED)
+            return reply.messages[-1]
 
-    async with serve_app(app):
         for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
             assert (await call(address))["result"]["resultType"] == "task"
         assert "no more of one client" in (await call("192.0.2.1"))["error"]["message"]

@@ -12,6 +12,7 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
+from kit.wire import encode_message, request
 from package.extension.task_work import (
     CORE,
     DECLARED,
@@ -317,14 +318,9 @@ class Watcher:
     async def send(
         self, number: int, method: str, params: dict[str, Any], capabilities: Any = DECLARED
     ) -> None:
-        meta = {
-            "io.modelcontextprotocol/protocolVersion": SPOKEN[0],
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        }
-        message = {"jsonrpc": "2.0", "id": number, "method": method}
-        data = msgspec.json.encode({**message, "params": {**params, "_meta": meta}})
+        message = request(SPOKEN[0], method, params, id=number, capabilities=capabilities)
         channel = importlib.import_module(f"{PACKAGE}.channel")
-        await self.near.send(channel.OutgoingMessage(data, "request", number, method))
+        await self.near.send(channel.OutgoingMessage(encode_message(message)))
 
     async def receive(self) -> dict[str, Any]:
         with anyio.fail_after(10):

@@ -9,9 +9,8 @@ import anyio
 import pytest
 
 from kit.ends import ASKED, End, answering_ends, ask, asking_ends, begin_request, both, end_of
-from kit.live import FakeServer, live
+from kit.live import live
 from kit.respondent import text_in
-from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.wire import (
     ALL,
@@ -20,20 +19,16 @@ from kit.wire import (
     PER_REQUEST,
     ClientEnd,
     cancelled_notification,
-    describe_as,
     request,
-    sent_request,
     speaking_to,
 )
-from mcpgen_runtime import REVISIONS, Context, RemoteError, RequestCancelledError, Server, connect
+from mcpgen_runtime import Context, RemoteError, RequestCancelledError, Server
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     CancelReceived,
     CancelRequest,
     Ignored,
-    OpenSession,
     RequestFailed,
     SendError,
     SendResponse,
@@ -82,21 +77,6 @@ async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision:
         with pytest.raises(Exception, match="giving up the request itself"):
             await client.notify(CANCELLED, {"requestId": 1})
     assert record.sent_as(CANCELLED) == []
-
-
-@pytest.mark.requirement("cancellation.not-initialize")
-@pytest.mark.parametrize("revision", revisions_holding("cancellation.not-initialize"))
-async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
-    client = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
-    identifier, _ = sent_request(client.send(OpenSession()))
-    assert not client.send(CancelRequest(identifier))
-    silent = FakeServer(None)
-    with anyio.move_on_after(0.05) as scope:
-        async with connect(silent, revision=revision):
-            pytest.fail("nobody answered")
-    assert scope.cancelled_caught
-    assert silent.closed
-    assert ([said["method"] for said in silent.opening], silent.heard) == (["initialize"], [])
 
 
 @pytest.mark.requirement("cancellation.same-direction")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kit.ends import Pair
+from kit.live import sample_server
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, URI
 from kit.wire import (
@@ -74,30 +75,6 @@ def client_declares(revision: str, handlers: Any, more: Mapping[str, Any]) -> An
 TASKS: dict[str, Any] = {"tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
 
 
-def full_server() -> Server:
-    """A server with one of everything."""
-    more = {"experimental": {"x": {}}, "future": {}, **TASKS}
-    server = Server("full", subscribe=True, capabilities=more)
-
-    @server.tool()
-    def echo(text: str) -> str:
-        return text
-
-    @server.resource(URI)
-    def one() -> str:
-        return "one"
-
-    @server.prompt()
-    def greeting(who: str) -> str:
-        return who
-
-    @server.completion(prompt="greeting", argument="who")
-    def who(value: str) -> list[str]:
-        return [value]
-
-    return server
-
-
 def server_declares(revision: str, server: Server) -> Any:
     """The capabilities that a server's answer to the opening has."""
     end = ServerEnd(None)
@@ -146,7 +123,9 @@ def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> N
         features["completions"] = {}
     if "tasks/list" in REVISIONS[revision].client_requests:
         features |= TASKS
-    assert server_declares(revision, full_server()) == features
+    more = {"experimental": {"x": {}}, "future": {}, **TASKS}
+    server = sample_server(subscribe=True, capabilities=more)
+    assert server_declares(revision, server) == features
     assert server_declares(revision, Server("bare", logging=False)) == {}
 
 
@@ -162,7 +141,7 @@ def test_completion_needs_no_capability_where_there_is_none(revision: str) -> No
 @pytest.mark.requirement("capabilities.server-features-advertised", "discover.capabilities-true")
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_server_answers_advertised_methods_and_no_others(revision: str) -> None:
-    for server in (full_server(), Server("bare", logging=False)):
+    for server in (sample_server(), Server("bare", logging=False)):
         capabilities = server_declares(revision, server)
         async with speaking_to(server, revision) as end:
             for capability, method in LISTS.items():

@@ -20,7 +20,6 @@ from kit.wire import (
     HANDSHAKE,
     ClientEnd,
     ServerEnd,
-    describe_as,
     facts,
     meta_of,
     request,
@@ -28,12 +27,9 @@ from kit.wire import (
 )
 from mcpgen_runtime import REVISIONS, ProtocolError, RemoteError, Server, ToolError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     CancelRequest,
     Ignored,
-    OpenFailed,
-    OpenSession,
     ReportProgress,
     RequestReceived,
     Send,
@@ -174,34 +170,6 @@ def test_an_answer_of_maximal_depth_fails_its_call_alone(revision: str) -> None:
                 if isinstance(event, UnmatchedResponse):  # nobody can tell which answer it was
                     client.send(CancelRequest(asked["id"]))
                 assert len(client.connection.state.outbound) == 0
-
-
-@pytest.mark.parametrize("revision", [NEWEST, SESSION])
-def test_an_opening_answered_at_maximal_depth_ends_cleanly(revision: str) -> None:
-    result = {
-        "protocolVersion": revision,
-        "supportedVersions": [revision],
-        "capabilities": {"experimental": {"x": {"y": "DEEP"}}},
-        "serverInfo": {"name": "s", "version": "1", "icons": "DEEP"},
-        "resultType": "complete",
-        "ttlMs": 0,
-        "cacheScope": "private",
-    }
-    shallow = {**result, "serverInfo": {"name": "s", "version": "1"}}
-    kinds: set[str] = set()
-    for message in (result, shallow):
-        for depth in depths():
-            for deep in nested_texts(depth):
-                client = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
-                asked = json.loads(sole(client.send(OpenSession())).data)
-                answer = {"jsonrpc": "2.0", "id": asked["id"], "result": message}
-                for event in client.receive(with_deep(answer, deep)):
-                    kinds.add(type(event).__name__)
-                    if isinstance(event, OpenFailed):
-                        assert len(str(event.error)) < SHOWN
-    assert "Opened" in kinds
-    # From Python 3.12 on, all that is decoded can be checked.
-    assert kinds & {"OpenFailed", "UnmatchedResponse"}
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from typing import Any
 
@@ -32,7 +31,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.batch_parsing import parse_array, parse_batch
+from mcpgen_runtime.protocol.batch_parsing import parse_array
 from mcpgen_runtime.protocol.events import (
     CancelRequest,
     Ignored,
@@ -45,7 +44,6 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.protocol.jsonrpc import Failure, ParsedMessage
 
 BROKEN_METHODS: list[dict[str, Any]] = [{"method": method} for method in (..., 5, None, ["ping"])]
 OTHER_VERSIONS: list[dict[str, Any]] = [
@@ -323,10 +321,13 @@ def test_a_result_that_is_no_json_object_is_never_sent(
 
 @pytest.mark.requirement("jsonrpc.notification-no-response")
 @pytest.mark.requirement("seed-compat.request-without-id", "seed-compat.placeholder-method-names")
+@pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
 @pytest.mark.parametrize(
     "message",
     [
         {"method": "notification", "params": {}},
+        {"method": "$/cancelRequest", "params": {"requestId": 3}},
+        {"method": "$/progress", "params": {"progressToken": 3, "progress": 1}},
         {"method": "method-name", "params": []},
         {"method": "tools/list"},
         {"method": "initialize", "params": {}},
@@ -343,9 +344,12 @@ def test_nothing_that_looks_like_a_notification_is_answered(
     revision: str, role: Role, message: dict[str, Any]
 ) -> None:
     end = end_of(revision, role)
+    if role == "server":
+        ask(end, ASKED[role], id=3)
     assert end.say({"jsonrpc": "2.0", **message}) == []
     if role == "server":
-        assert answer_request(end, 3)["id"] == 3
+        (answer,) = end.send(SendResponse(3, RESULTS[ASKED[role]]))
+        assert answer["id"] == 3
 
 
 @pytest.mark.requirement("jsonrpc.interaction-starts-at-client")
@@ -486,22 +490,3 @@ def test_an_array_of_a_million_parts_takes_no_memory(revision: str) -> None:
     finally:
         tracemalloc.stop()
     assert refused["error"]["code"] == -32600
-
-
-def test_a_parsed_batch_gives_the_results_by_request() -> None:
-    messages: list[dict[str, Any]] = [
-        {"id": 1, "result": {"a": 1}},
-        {"id": "2", "error": {"code": 1, "message": "x"}},
-        {"id": 3, "result": []},
-        {"error": {"code": 1, "message": "of the connection"}},
-        {"id": 5, "method": "m"},
-        {"id": 6},
-    ]
-    data = b" \n" + json.dumps([{"jsonrpc": "2.0", **each} for each in messages]).encode()
-    parsed = ParsedMessage.of(data, parse_batch)
-    assert parsed.is_batch
-    assert parsed.results() == {1: b'{"a": 1}', "2": None, 3: None, 6: None}
-    assert parsed.error_response() is None
-    alone = ParsedMessage.of(b'{"jsonrpc":"2.0","error":{"code":1,"message":"x"}}', parse_batch)
-    assert alone.error_response() == Failure(None, 1, "x", None)
-    assert not ParsedMessage.of(data).is_batch

@@ -22,7 +22,6 @@ from mcpgen_runtime import (
     ProtocolError,
     RemoteError,
     ResourceNotFoundError,
-    Server,
 )
 from mcpgen_runtime.errors import NO_DATA
 from mcpgen_runtime.facts import Role, other
@@ -112,17 +111,6 @@ def test_params_that_do_not_fit_are_refused_and_not_handled(
     assert list(server.requests()) == []
 
 
-@pytest.mark.requirement("jsonrpc.code-invalid-params")
-@pytest.mark.parametrize("revision", HANDSHAKE)
-def test_params_that_are_missing_are_called_so(revision: str) -> None:
-    missing: list[dict[str, Any]] = [{}, {"params": None}]
-    for params in missing:
-        message = {"jsonrpc": "2.0", "id": "a", "method": "tools/call", **params}
-        (answer,) = ServerEnd(revision).say(message)
-        text = "tools/call: expected params, got nothing"
-        assert answer == {"jsonrpc": "2.0", "id": "a", "error": {"code": -32602, "message": text}}
-
-
 @pytest.mark.requirement("jsonrpc.error-fields", "jsonrpc.error-data")
 @pytest.mark.parametrize(
     "data",
@@ -203,15 +191,3 @@ def test_a_server_that_cannot_describe_itself_is_internal_error(revision: str) -
     opening = initialize(revision) if shakes_hands else request(revision, "server/discover")
     (answer,) = server.say(opening)
     assert (answer["id"], answer["error"]["code"]) == (opening["id"], -32603)
-
-
-@pytest.mark.requirement("jsonrpc.rpc-prefix", revisions=EVERY_REVISION)
-def test_a_method_of_ones_own_has_a_name_that_is_free() -> None:
-    for name in ("rpc.test", "rpc.", "", "tools/list"):
-        with pytest.raises(ValueError, match="method"):
-            Server("own").method(name)(lambda: None)
-    assert not any(
-        name.startswith("rpc.")
-        for known in REVISIONS.values()
-        for name in (*known.client_requests, *known.server_requests)
-    )

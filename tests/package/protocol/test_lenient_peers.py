@@ -13,12 +13,12 @@ from kit.ends import (
     SENT,
     Pair,
     answering_ends,
-    ask,
     asking_ends,
     begin_request,
     both,
     end_of,
 )
+from kit.live import sample_server
 from kit.rules import revisions_holding
 from kit.samples import CALL, EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS, URI
 from kit.scripted import connect_scripted
@@ -38,14 +38,13 @@ from kit.wire import (
     sent_request,
     speaking_to,
 )
-from mcpgen_runtime import REVISIONS, MissingCapabilityError, RemoteError, Server
+from mcpgen_runtime import REVISIONS, MissingCapabilityError, RemoteError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     Ignored,
     NotificationReceived,
     OpenSession,
-    ProgressReceived,
     RequestFailed,
     ResponseReceived,
     SendNotification,
@@ -62,34 +61,6 @@ def still_works(end: ClientEnd | ServerEnd) -> bool:
         return isinstance(event, ResponseReceived)
     end.events.clear()
     return end.ask("tools/list", id="works?") == [] and len(list(end.requests())) == 1
-
-
-@pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("$/cancelRequest", {"requestId": 3}),
-        ("$/progress", {"progressToken": 3, "progress": 1}),
-    ],
-)
-@pytest.mark.parametrize(("revision", "role"), both("seed-compat.dollar-cancel-request"))
-def test_dollar_notifications_are_ignored(
-    revision: str, role: Role, method: str, params: dict[str, Any]
-) -> None:
-    end = end_of(revision, role)
-    if role == "server":
-        ask(end, "tools/call", params=PARAMS["tools/call"], id=3, meta={"progressToken": 3})
-    else:
-        calls = [end.ask("tools/call", PARAMS["tools/call"], progress=True) for _ in range(3)]
-        assert 3 in [call["id"] for call in calls]
-    served, open_requests = tuple(end.connection.state.inbound), len(end.connection.state.outbound)
-    assert end.say({"jsonrpc": "2.0", "method": method, "params": params}) == []
-    assert not any(isinstance(event, ProgressReceived) for event in end.events)
-    assert (tuple(end.connection.state.inbound), len(end.connection.state.outbound)) == (
-        served,
-        open_requests,
-    )
-    assert still_works(end)
 
 
 @pytest.mark.requirement("seed-compat.skipped-initialized")
@@ -318,7 +289,7 @@ async def test_a_server_takes_null_in_the_handshake(revision: str) -> None:
     opening = initialize(revision, {"roots": None, "sampling": None, "experimental": None})
     opening["params"]["_meta"] = None
     opening["params"]["clientInfo"]["title"] = None
-    async with asgi(every_feature()) as http:
+    async with asgi(sample_server()) as http:
         plain = await http.post(initialize(revision))
         nulls = await http.post(opening)
         assert (nulls.status, nulls.messages) == (200, plain.messages)
@@ -335,7 +306,6 @@ NULLS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("prompts/get", {"name": "greeting", "arguments": {}}, {"arguments": {"how": None}}),
     ("resources/read", {"uri": URI}, {"inputResponses": None, "requestState": None}),
     ("tools/call", {**CALL}, {"inputResponses": None, "requestState": None, "task": None}),
-    ("tools/call", {"name": "now"}, {"arguments": None}),
     ("tools/list", {}, {"cursor": None}),
 )
 """A client's requests: method, params, and what a client with null adds; `_meta` comes with all."""
@@ -345,7 +315,7 @@ NULLS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
 async def test_a_server_answers_null_over_http_as_absence_in_memory(revision: str) -> None:
     methods = REVISIONS[revision].client_requests
     assert methods.keys() & {name for name, *_ in NULLS}
-    server = every_feature()
+    server = sample_server()
     async with asgi(server) as http, speaking_to(server, revision) as end:
         if revision in HANDSHAKE:
             await http.initialize(revision)
@@ -361,30 +331,3 @@ async def test_a_server_answers_null_over_http_as_absence_in_memory(revision: st
             for sent in (plain, message):
                 reply = await http.post(sent, **fields_of(revision, sent))
                 assert (reply.status, reply.messages) == (200, [expected]), name
-
-
-def every_feature() -> Server:
-    """A server with tools, a resource, a prompt and completions that the examples name."""
-    server = Server("all", "1")
-
-    @server.tool()
-    def echo(text: str) -> str:
-        return text
-
-    @server.tool()
-    def now() -> str:
-        return "noon"
-
-    @server.resource("memo://one")
-    def memo() -> str:
-        return "one"
-
-    @server.prompt()
-    def greeting(who: str = "you", how: str = "well") -> str:
-        return f"{who}, {how}"
-
-    @server.completion(prompt="greeting", argument="who")
-    def names(text: str) -> list[str]:
-        return ["Oslo"]
-
-    return server

@@ -31,7 +31,6 @@ from mcpgen_runtime import (
     REVISIONS,
     LocalProtocolError,
     McpError,
-    MethodNotFoundError,
     MissingCapabilityError,
     RemoteError,
 )
@@ -110,7 +109,7 @@ def test_the_server_answers_with_revision_capabilities_and_name(revision: str) -
 
 @pytest.mark.requirement("lifecycle.respect-capabilities-must", "capabilities.respected-session")
 @pytest.mark.requirement("capabilities.sampling-needs-declaration")
-@pytest.mark.parametrize(("revision", "role"), both("lifecycle.respect-capabilities-must"))
+@pytest.mark.parametrize(("revision", "role"), both("capabilities.respected-session"))
 def test_a_request_whose_capability_the_peer_lacks_is_not_sent(revision: str, role: Role) -> None:
     pair = Pair(revision, server={}, client={})
     rows = REVISIONS[revision].requests_from(role).values()
@@ -122,20 +121,6 @@ def test_a_request_whose_capability_the_peer_lacks_is_not_sent(revision: str, ro
             pair.ask(role, row.name, PARAMS[row.name])
         assert refused.value.path == row.capability
     assert len(pair.wire) == before
-
-
-@pytest.mark.requirement("lifecycle.respect-version-must", "versioning.single-per-session")
-@pytest.mark.parametrize(("revision", "role"), both("versioning.single-per-session"))
-def test_a_session_has_the_methods_of_its_revision_and_no_other(revision: str, role: Role) -> None:
-    pair = Pair(revision)
-    own = REVISIONS[revision].requests_from(role)
-    for method in {name for known in REVISIONS.values() for name in known.requests_from(role)}:
-        if method not in own:
-            with pytest.raises(MethodNotFoundError):
-                pair.ask(role, method, PARAMS[method])
-        elif method != "initialize":
-            pair.ask(role, method, PARAMS[method])
-            assert pair.sent(role)[-1]["method"] == method
 
 
 @pytest.mark.requirement("lifecycle.shutdown-by-transport")

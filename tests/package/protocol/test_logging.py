@@ -23,7 +23,6 @@ MESSAGE = "notifications/message"
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 by_session = pytest.mark.parametrize("revision", revisions_holding("logging.set-level-request"))
-SILENT = {name: value for name, value in EVERY_SERVER_CAPABILITY.items() if name != "logging"}
 
 
 def level_key(revision: str) -> str:
@@ -47,17 +46,6 @@ def serving_request(
 def levels_sent(server: ServerEnd, id: str = "x") -> list[str]:
     """The levels of which a message on behalf of a request goes out."""
     return [level for level in LOG_LEVELS if server.send(SendLog(id, level, "text"))]
-
-
-@pytest.mark.requirement(
-    "logging.declare-capability-initialize", "logging.declare-capability-discover"
-)
-@every
-def test_a_server_without_the_capability_sends_no_log_message(revision: str) -> None:
-    assert levels_sent(serving_request(revision)) == list(LOG_LEVELS)
-    silent = serving_request(revision, SILENT)
-    assert levels_sent(silent) == []
-    assert silent.send(SendLog(None, "emergency", "text")) == []
 
 
 @pytest.mark.requirement("logging.set-level-request", "logging.set-level-threshold")

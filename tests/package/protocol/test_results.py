@@ -111,18 +111,6 @@ async def test_an_error_outside_the_items_stays_an_error(revision: str, wrong: A
             await client.list_tools()
 
 
-async def test_a_warning_escapes_what_acts_on_terminals_and_logs(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    name = "\x1b[2Jgone\n" + "x" * 5000
-    async with connect_scripted(ALL[-1], {"tools": [{**BAD_TOOL, "name": name}]}) as (client, _):
-        assert await client.list_tools() == []
-    [warning] = warnings_of(caplog)
-    assert warning.isprintable()
-    assert "\\x1b[2Jgone\\n" in warning
-    assert len(warning) < 600
-
-
 async def test_a_page_names_its_first_bad_items_and_counts_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

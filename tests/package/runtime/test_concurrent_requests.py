@@ -277,20 +277,6 @@ class Waiting(ClientHandlers):
         await self.gate.pass_through()
 
 
-async def test_a_client_serves_only_so_many_requests_at_once() -> None:
-    server, handlers = FakeServer(SESSION), Waiting()
-    async with connect(server, revision=SESSION, handlers=handlers, max_concurrent_requests=LIMIT):
-        for id in range(10 * LIMIT):
-            await server.say(request(SESSION, "roots/list", id=id))
-        await handlers.gate.reach(waiting=LIMIT)
-        await anyio.wait_all_tasks_blocked()
-        assert handlers.gate.most == LIMIT
-        handlers.gate.open()
-        answers = [await server.next() for _ in range(10 * LIMIT)]
-        assert all("result" in answer for answer in answers)
-        assert handlers.gate.most == LIMIT
-
-
 async def test_a_client_waiting_for_an_answer_refuses_excess_requests(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -330,19 +316,6 @@ async def test_a_client_waiting_for_an_answer_refuses_excess_requests(
     assert len(dropped) == 1
 
 
-async def test_notifications_with_slow_handlers_are_bounded_too() -> None:
-    server, handlers = FakeServer(SESSION), Waiting()
-    async with connect(server, revision=SESSION, handlers=handlers, max_concurrent_requests=LIMIT):
-        for _ in range(10 * LIMIT):
-            await server.notify("notifications/tools/list_changed", {})
-        await handlers.gate.reach(waiting=LIMIT)
-        await anyio.wait_all_tasks_blocked()
-        assert handlers.gate.most == LIMIT
-        handlers.gate.open()
-        await handlers.gate.reach(done=10 * LIMIT)
-        assert handlers.gate.most == LIMIT
-
-
 async def test_a_client_closes_while_its_handlers_and_requests_wait() -> None:
     server, handlers = FakeServer(SESSION), Waiting()
     with anyio.fail_after(10):
@@ -359,3 +332,17 @@ async def test_a_limit_that_lets_nothing_be_served_is_refused() -> None:
         Server("x", max_concurrent_requests=0)
     with pytest.raises(ValueError, match="max_concurrent_requests"):
         connect_sync(Server("x"), max_concurrent_requests=0)
+
+
+async def test_a_client_serves_only_so_many_requests_and_notifications_at_once() -> None:
+    server, handlers = FakeServer(SESSION), Waiting()
+    async with connect(server, revision=SESSION, handlers=handlers, max_concurrent_requests=LIMIT):
+        for id in range(5 * LIMIT):
+            await server.say(request(SESSION, "roots/list", id=id))
+            await server.notify("notifications/tools/list_changed", {})
+        await handlers.gate.reach(waiting=LIMIT)
+        await anyio.wait_all_tasks_blocked()
+        handlers.gate.open()
+        await handlers.gate.reach(done=10 * LIMIT)
+        assert handlers.gate.most == LIMIT
+        assert all(["result" in await server.next() for _ in range(5 * LIMIT)])

@@ -52,20 +52,6 @@ async def test_a_coroutine_keeps_its_first_task_and_context() -> None:
 
 
 @on_asyncio
-@pytest.mark.parametrize("waits", [False, True])
-async def test_an_exception_is_that_of_the_task(waits: bool) -> None:
-    async def fail() -> None:
-        if waits:
-            await asyncio.sleep(0)
-        raise ValueError("no")
-
-    task = begin_task(fail())
-    assert task.done() is not waits
-    with pytest.raises(ValueError, match="no"):
-        await task
-
-
-@on_asyncio
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 async def test_an_end_of_the_program_reaches_the_starter(error: type[BaseException]) -> None:
     async def work() -> None:
@@ -95,25 +81,6 @@ async def test_a_task_is_cancelled_where_it_waits(turns: int) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == ["cleaned up"]
-
-
-@on_asyncio
-async def test_time_limits_and_scopes_hold_from_the_first_step_on() -> None:
-    async def by_asyncio() -> str:
-        try:
-            async with asyncio.timeout(0):
-                await asyncio.Event().wait()
-        except TimeoutError:
-            return "in time"
-        return "late"
-
-    async def by_anyio() -> str:
-        with anyio.move_on_after(0):
-            await anyio.sleep_forever()
-            return "late"
-        return "in time"
-
-    assert [await begin_task(by_asyncio()), await begin_task(by_anyio())] == ["in time"] * 2
 
 
 class Waiting:
@@ -182,21 +149,6 @@ async def test_a_cancelled_task_ends_whatever_its_handler_raises() -> None:
         scope.cancel()
         await check_own_failure(ValueError("no"))
     assert scope.cancelled_caught
-
-
-@on_asyncio
-async def test_a_cancellation_by_asyncio_is_the_end_of_the_task() -> None:
-    async def work() -> None:
-        try:
-            await anyio.sleep_forever()
-        except asyncio.CancelledError as error:
-            await check_own_failure(error)
-
-    task = asyncio.create_task(work())
-    await anyio.lowlevel.checkpoint()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 async def test_an_earlier_cancellation_is_a_failure_of_the_handler() -> None:

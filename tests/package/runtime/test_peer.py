@@ -13,7 +13,6 @@ import anyio.to_thread
 import pytest
 
 from kit.live import TEXT, App, FakeServer, live, names_back, text_of
-from kit.rules import revisions_holding
 from kit.samples import CALL, PARAMS
 from kit.wire import ALL, HANDSHAKE, INITIALIZED, encode_message, initialize, request, speaking_to
 from mcpgen_runtime import (
@@ -33,26 +32,6 @@ from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import EndOfChannel
 
 every = pytest.mark.parametrize("revision", ALL)
-
-
-@pytest.mark.requirement("stdio.shared-channel-correlation")
-@every
-async def test_answers_find_their_callers_in_whatever_order_they_come(revision: str) -> None:
-    server = FakeServer(revision)
-    got: dict[str, str] = {}
-
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-
-        async def call(name: str) -> None:
-            got[name] = text_of(await client.call_tool(name))
-
-        for number in range(50):
-            tasks.start_soon(call, f"tool{number}")
-        asked = [await server.next() for _ in range(50)]
-        for message in reversed(asked):
-            text = message["params"]["name"]
-            await server.answer(message, {"content": [{"type": "text", "text": text}]})
-    assert got == {f"tool{number}": f"tool{number}" for number in range(50)}
 
 
 @pytest.mark.slow
@@ -87,31 +66,6 @@ async def test_nothing_grows_with_the_number_of_calls(
         await calls(20)
         before = await calls(20)
         assert await calls(200) - before < 200
-
-
-@pytest.mark.requirement("jsonrpc.batch-receive", "stdio.batch-line")
-@pytest.mark.parametrize("revision", revisions_holding("stdio.batch-line"))
-async def test_the_messages_of_a_batch_are_served_side_by_side(revision: str) -> None:
-    finish = anyio.Event()
-
-    async def work(ctx: RequestContext) -> Any:
-        if ctx.params.name == "slow":
-            await finish.wait()
-        return await names_back(ctx)
-
-    async with speaking_to(App(work), revision) as end:
-        calls = [
-            request(revision, "tools/call", {**CALL, "name": name}, id=name)
-            for name in ("slow", "quick", "slow2")
-        ]
-        calls[2]["params"]["name"] = "slow"
-        stop = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
-        ping = request(revision, "ping", id="ping")
-        await end.send([*calls, {**stop, "params": {"requestId": "slow2"}}, ping])
-        assert [(await end.receive())["id"] for _ in range(2)] == ["quick", "ping"]
-        finish.set()
-        assert (await end.receive())["id"] == "slow"
-        assert (await end.ask("ping"))["result"] == {}
 
 
 class Strange(BaseException):
@@ -179,19 +133,6 @@ async def test_a_failing_handler_answers_requests_and_no_notifications(
 
 
 @every
-@pytest.mark.parametrize(
-    "result", [5, "text", [], object(), {"content": 5}, {"content": [object()]}]
-)
-async def test_a_result_that_does_not_fit_is_an_internal_error(revision: str, result: Any) -> None:
-    async def misfit(ctx: RequestContext) -> Any:
-        return result
-
-    async with speaking_to(App(misfit), revision) as end:
-        assert (await end.ask("tools/call", CALL))["error"]["code"] == -32603
-        assert "result" in await end.ask("ping" if revision in HANDSHAKE else "server/discover")
-
-
-@every
 async def test_a_handler_may_close_the_connection_it_is_called_on(revision: str) -> None:
     class Closes(ClientHandlers):
         async def logging_message(self, params: Any, ctx: RequestContext) -> None:
@@ -241,48 +182,6 @@ class HalfClosed(Channel):
         self._theirs.close()
 
 
-@every
-async def test_inbound_requests_finish_after_the_client_has_closed(revision: str) -> None:
-    finish, started = anyio.Event(), anyio.Event()
-
-    async def work(ctx: RequestContext) -> Any:
-        started.set()
-        await finish.wait()
-        return await names_back(ctx)
-
-    channel = HalfClosed(revision)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(App(work, drain=10).serve, channel)
-        await started.wait()
-        channel.end()
-        await anyio.wait_all_tasks_blocked()
-        finish.set()
-    assert channel.sent[-1]["id"] == "last"
-    assert "result" in channel.sent[-1]
-    assert channel.closed
-
-
-@every
-async def test_handlers_that_outlast_the_drain_time_are_cancelled(revision: str) -> None:
-    started, cut = anyio.Event(), anyio.Event()
-
-    async def work(ctx: RequestContext) -> Any:
-        started.set()
-        try:
-            await anyio.sleep_forever()
-        finally:
-            cut.set()
-
-    channel = HalfClosed(revision)
-    with anyio.fail_after(10):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(App(work, drain=0.01).serve, channel)
-            await started.wait()
-            channel.end()
-    assert cut.is_set()
-    assert "last" not in [message.get("id") for message in channel.sent]
-
-
 @legacy
 async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: str) -> None:
     outcome: list[str] = []
@@ -306,24 +205,6 @@ async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: s
             channel.end()
     assert len(outcome) == 2
     assert channel.sent[-1]["id"] == "last"
-
-
-@every
-async def test_a_server_that_hangs_up_fails_current_and_later_calls(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-
-        async def answer_one_and_hang_up() -> None:
-            await server.answer(await server.next(), TEXT)
-            await server.next()
-            await server.hang_up()
-
-        tasks.start_soon(answer_one_and_hang_up)
-        assert text_of(await client.call_tool("first")) == "done"
-        for _ in range(2):
-            with pytest.raises(ConnectionClosedError, match="the other end closed the channel"):
-                await client.call_tool("never")
-    assert len(server.heard) == 2
 
 
 class Broken(FakeServer):

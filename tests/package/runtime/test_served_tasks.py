@@ -95,18 +95,6 @@ async def test_a_client_declares_the_requests_that_may_be_tasks() -> None:
 
 
 @pytest.mark.parametrize("method", [ELICIT, SAMPLE])
-@requirement("tasks.undeclared-process-normally", "tasks.cancel-gated", "tasks.list-gated")
-async def test_a_client_without_tasks_ignores_the_wish_for_one(method: str) -> None:
-    person = Person()
-    person.go.set()
-    async with asking_server(person) as server:
-        assert "tasks" not in server.capabilities
-        assert await server.result(method, {**PARAMS[method], "task": {}}) == RESULTS[method]
-        for about in (*ABOUT, "tasks/list"):
-            assert await server.code(about, {"taskId": "x"}) == -32601
-
-
-@pytest.mark.parametrize("method", [ELICIT, SAMPLE])
 @requirement("tasks.create-result-shape", "tasks.task-shape", "tasks.status-values")
 @requirement("tasks.get-request", "tasks.id-string", "tasks.id-by-receiver", "tasks.begin-working")
 @requirement("tasks.created-at", "tasks.last-updated-at", "tasks.ttl-actual")
@@ -140,20 +128,6 @@ async def test_a_client_answers_by_a_task_at_once_and_has_its_result(method: str
         assert result == RESULTS[method]
 
 
-@pytest.mark.parametrize(
-    ("own", "asked", "actual"),
-    [(60, {}, 60_000), (60, {"ttl": 1000}, 1000), (1, {"ttl": 60_000}, 1000), (None, {}, None)],
-)
-@requirement("tasks.request-ttl", "tasks.ttl-override", "tasks.ttl-actual", "tasks.limit-ttl")
-async def test_a_server_may_ask_for_less_time_to_live(
-    own: float | None, asked: dict[str, Any], actual: int | None
-) -> None:
-    async with asking_server(Person(), tasks=ClientTasks(ttl=own)) as server:
-        task = await begin(server, task=asked)
-        assert task["ttl"] == actual
-        assert (await server.result("tasks/get", {"taskId": task["taskId"]}))["ttl"] == actual
-
-
 @requirement("tasks.ttl-expiry-delete", "tasks.cleanup")
 async def test_the_end_of_its_time_stops_a_task_of_a_client() -> None:
     person = Person()
@@ -165,16 +139,6 @@ async def test_the_end_of_its_time_stops_a_task_of_a_client() -> None:
         for about in ABOUT:
             assert await server.code(about, {"taskId": task["taskId"]}) == -32602
         assert await server.result("tasks/list", {}) == {"tasks": []}
-
-
-@requirement("tasks.id-unique", "tasks.secure-ids")
-async def test_ids_of_tasks_of_clients_cannot_be_guessed() -> None:
-    person = Person()
-    person.go.set()
-    async with asking_server(person, tasks=True) as server:
-        ids = {(await begin(server))["taskId"] for _ in range(200)}
-    assert len(ids) == 200
-    assert {len(each) for each in ids} == {32}  # of 64 characters: 192 bits
 
 
 @requirement("tasks.result-blocks", "tasks.result-terminal", "tasks.cancel-not-by-notification")
@@ -257,11 +221,13 @@ async def test_requests_about_unknown_tasks_of_a_client_are_refused() -> None:
 
 @requirement("tasks.list-pagination", "tasks.list-next-cursor", "tasks.list-complete")
 @requirement("tasks.list-result-shape", "tasks.no-related-task-in-results")
+@requirement("tasks.id-unique", "tasks.secure-ids")
 async def test_a_long_list_of_tasks_of_a_client_has_pages() -> None:
     person = Person()
     person.go.set()
     async with asking_server(person, tasks=True) as server:
         ids = [(await begin(server))["taskId"] for _ in range(60)]
+        assert (len({*ids}), {*map(len, ids)}) == (60, {32})  # of 64 characters: 192 bits
         first = await server.result("tasks/list", {})
         decoder(ListTasksResult)(encode_message(first))
         rest = await server.result("tasks/list", {"cursor": first["nextCursor"]})
@@ -295,28 +261,6 @@ async def test_a_task_of_a_client_refuses_progress_without_json() -> None:
         task_id = (await begin(server, progressToken="p"))["taskId"]
         await server.reaches(task_id, "failed")
         assert "notifications/progress" not in [each.get("method") for each in server.inbox]
-
-
-@requirement("tasks.progress-stops", "tasks.cancel-stays")
-async def test_a_cancelled_handler_that_goes_on_reports_nothing() -> None:
-    class Stubborn(Person):
-        async def _answer(self, method: str, ctx: Any) -> Any:
-            with anyio.CancelScope(shield=True):
-                await self.go.wait()
-                await ctx.progress(1)
-                self.stopped.set()
-            return ACCEPTED
-
-    person = Stubborn()
-    async with asking_server(person, tasks=True) as server:
-        task_id = (await begin(server, progressToken="p"))["taskId"]
-        await server.result("tasks/cancel", {"taskId": task_id})
-        assert await server.code("tasks/result", {"taskId": task_id}) == -32602
-        person.go.set()
-        await person.stopped.wait()
-        assert (await server.result("tasks/get", {"taskId": task_id}))["status"] == "cancelled"
-        methods = [each.get("method") for each in server.inbox]
-        assert methods == ["notifications/tasks/status"]
 
 
 @requirement("tasks.limit-concurrent")

@@ -157,14 +157,6 @@ async def test_work_that_outlives_its_caller_is_finished(scope: TaskScope) -> No
     assert steps == ["begun", "done"]
 
 
-async def test_the_failure_of_what_outlives_its_caller_is_raised(scope: TaskScope) -> None:
-    async def fail(_: anyio.CancelScope) -> None:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"), anyio.CancelScope() as caller:
-        await scope.outlive(caller, fail)
-
-
 @both
 def test_a_background_task_that_fails_begins_again(
     backend: str, caplog: pytest.LogCaptureFixture

@@ -9,7 +9,6 @@ import pytest
 
 from mcpgen_runtime.runtime.time_limits import (
     PausableLimit,
-    TimeLimit,
     pausable,
     pause_limits,
 )
@@ -36,22 +35,6 @@ def set_time(now: float) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SetClockLoop)
     loop.now = now
-
-
-async def test_a_limit_restarts_with_each_activity_up_to_an_end() -> None:
-    limit = TimeLimit(5, 12)
-    assert (limit.deadline, limit.left(), limit.seconds) == (105, 5, 5)
-    set_time(104)
-    assert limit.left() == 1
-    limit.begin_anew()
-    assert (limit.deadline, limit.left(), limit.seconds) == (109, 5, 9)
-    set_time(108)
-    limit.begin_anew()
-    assert (limit.deadline, limit.left(), limit.seconds) == (112, 4, 12)
-    set_time(113)
-    assert limit.left() == 0
-    limit.begin_anew()
-    assert limit.deadline == 112
 
 
 async def test_a_paused_limit_keeps_the_time_that_was_left() -> None:

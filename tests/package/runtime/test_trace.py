@@ -17,7 +17,7 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr
 
 from kit.live import Recorded
-from mcpgen_runtime import REVISIONS, Server, TransportError, connect
+from mcpgen_runtime import REVISIONS, Server, ToolFailedError, TransportError, connect
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel, FrameError
 from mcpgen_runtime.runtime.masking import MASK
@@ -272,3 +272,10 @@ def test_declared_secrets_are_masked_in_each_call(message: Any, masked: Any) -> 
     trace.record_sent(json.dumps(message).encode())
     (record,) = records
     assert record["message"] == (message if masked is None else masked)
+
+
+async def test_an_error_about_a_secret_argument_does_not_show_it() -> None:
+    async with connect(vault(), revision="2025-11-25") as client:
+        with pytest.raises(ToolFailedError, match="'answer'") as info:
+            await client.call_tool("unlock", {"door": "green", "answer": "fish"}, returns=str)
+    assert "fish" not in str(info.value)

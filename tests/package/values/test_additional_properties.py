@@ -89,21 +89,6 @@ async def test_output_schemas_forbid_nothing() -> None:
     assert stated_values(values) == []
 
 
-async def test_a_schema_of_the_user_is_listed_as_it_is() -> None:
-    server = Server("s")
-    schema = {"type": "object", "properties": {"to": {}}, "required": ["to"]}
-    for additional in (False, True):
-        server.add_tool(
-            count,
-            name=f"count_{additional}",
-            input_schema={**schema, "additionalProperties": additional},
-            output_schema=None,
-        )
-    async with connect(server) as client:
-        schemas = [to_builtins(tool)["inputSchema"] for tool in await client.list_tools()]
-    assert [each["additionalProperties"] for each in schemas] == [False, True]
-
-
 @every
 @either
 @pytest.mark.parametrize("make", [of_signature, of_document])
