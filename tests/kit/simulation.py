@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from random import Random
 from typing import Any, TypeVar
@@ -126,9 +127,14 @@ class Network:
                 raise ResponseLostError("the connection broke")
         return reply.response
 
-    def working(self) -> _Working:
+    @contextmanager
+    def working(self) -> Iterator[None]:
         """A context in which something is under way."""
-        return _Working(self)
+        self.change(under_way=1)
+        try:
+            yield
+        finally:
+            self.change(under_way=-1)
 
     async def close(self) -> None:
         """See `Library.close`."""
@@ -141,17 +147,6 @@ class Network:
         self._since = now
         self._under_way += under_way
         self.watched += watched
-
-
-class _Working:
-    def __init__(self, network: Network) -> None:
-        self._network = network
-
-    def __enter__(self) -> None:
-        self._network.change(under_way=1)
-
-    def __exit__(self, *_: object) -> None:
-        self._network.change(under_way=-1)
 
 
 def use_network(monkeypatch: pytest.MonkeyPatch, network: Network) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -154,3 +155,10 @@ async def got(client: Any, task_id: str, status: str) -> Any:
 def text_of(result: Any) -> str:
     text: str = result.content[0].text
     return text
+
+
+async def refusal(client: Any, method: str, params: dict[str, Any]) -> Any:
+    """The error by which a request is refused."""
+    with pytest.raises(importlib.import_module(PACKAGE).RemoteError) as refused:
+        await client.request(method, params)
+    return refused.value

@@ -266,14 +266,6 @@ async def test_input_requests_of_a_task_reach_the_client(pkg: Any, near: str, to
 
 
 @every
-async def test_questions_before_the_task_begins_reach_the_client(pkg: Any, near: str) -> None:
-    handlers = person(pkg)
-    proxy = pkg.root.Server.proxy(Work(pkg).server)
-    async with pkg.root.connect(proxy, revision=near, handlers=handlers) as client:
-        assert text_of(await client.call_tool("asks_first")) == "Hello, name 1"
-
-
-@every
 async def test_a_client_that_gives_up_cancels_the_task(pkg: Any, near: str) -> None:
     work = Work(pkg)
     proxy = pkg.root.Server.proxy(work.server)

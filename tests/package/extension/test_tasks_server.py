@@ -24,6 +24,7 @@ from package.extension.task_work import (
     create_task,
     got,
     person,
+    refusal,
     requirement,
     text_of,
 )
@@ -89,9 +90,8 @@ async def test_without_the_declaration_a_call_is_served_or_refused(
             ("tasks/update", {"taskId": "x", "inputResponses": {}}),
             ("tasks/cancel", {"taskId": "x"}),
         ):
-            with pytest.raises(pkg.root.RemoteError) as refused:
-                await client.request(method, params)
-            assert (refused.value.code, refused.value.data) == (-32021, required)
+            refused = await refusal(client, method, params)
+            assert (refused.code, refused.data) == (-32021, required)
 
 
 @requirement("tasks-ext.not-under-2025-11-25")
@@ -246,9 +246,7 @@ async def test_a_task_that_is_unknown_or_has_expired_is_an_error(pkg: Any) -> No
                 params: dict[str, Any] = {"taskId": name}
                 if method == "tasks/update":
                     params["inputResponses"] = {}
-                with pytest.raises(pkg.root.RemoteError) as refused:
-                    await client.request(method, params)
-                assert refused.value.code == -32602
+                assert (await refusal(client, method, params)).code == -32602
 
 
 @requirement("tasks-ext.ttl-server-fails", "tasks-ext.ids-unguessable")
@@ -274,9 +272,7 @@ async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> N
     principal.set(pkg.root.Principal("bob"))
     async with work.client(pkg) as client:
         for method in ("tasks/get", "tasks/cancel"):
-            with pytest.raises(pkg.root.RemoteError) as refused:
-                await client.request(method, {"taskId": task_id})
-            assert refused.value.code == -32602
+            assert (await refusal(client, method, {"taskId": task_id})).code == -32602
     async with watching(work.server) as watcher:
         await watcher.send(1, "subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
         assert (await watcher.receive())["params"]["notifications"] == {}
@@ -303,10 +299,9 @@ async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
             ("tools/call", {"name": "waits", "arguments": {}}),
             ("tasks/get", {"taskId": "t"}),
         ):
-            with pytest.raises(pkg.root.RemoteError) as failed:
-                await client.request(method, params)
-            assert failed.value.code == -32603
-            assert "fire" not in failed.value.message
+            failed = await refusal(client, method, params)
+            assert failed.code == -32603
+            assert "fire" not in failed.message
 
 
 class Watcher:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -139,35 +140,37 @@ async def seconds_of_a_response(amount: int, limits: Limits) -> bool:
         return not stream.finished.is_set()
 
 
-@limit("Limits.in_flight", 3)
-async def served_requests(amount: int, limits: Limits) -> bool:
-    async with asgi(Web().server, limits=limits) as http, AsyncExitStack() as stack:
-        for number in range(amount - 1):
-            call = http.asking(NEWEST, "tools/call", {"name": "wait"}, id=number, begun=False)
+@asynccontextmanager
+async def waiting_calls(http: Http, revision: str, count: int) -> AsyncIterator[None]:
+    """Calls of the tool `wait` while the block runs."""
+    async with AsyncExitStack() as stack:
+        for number in range(count):
+            params = {"name": "wait", "arguments": {}}
+            call = http.asking(revision, "tools/call", params, id=number, begun=False)
             await stack.enter_async_context(call)
         await anyio.wait_all_tasks_blocked()
-        return is_accepted(await http.ask(NEWEST, "tools/list"), "in_flight")
+        yield
+
+
+@limit("Limits.in_flight", 3)
+async def served_requests(amount: int, limits: Limits) -> bool:
+    async with asgi(Web().server, limits=limits) as http, waiting_calls(http, NEWEST, amount - 1):
+        return is_accepted(await http.ask(NEWEST, "tools/list", id="list"), "in_flight")
 
 
 @limit("Limits.per_session", 3)
 async def served_requests_of_a_session(amount: int, limits: Limits) -> bool:
-    async with asgi(Web().server, limits=limits) as http, AsyncExitStack() as stack:
+    async with asgi(Web().server, limits=limits) as http:
         await http.initialize(WITH_SESSION)
-        for number in range(amount - 1):
-            params = {"name": "wait", "arguments": {}}
-            call = http.asking(WITH_SESSION, "tools/call", params, id=number, begun=False)
-            await stack.enter_async_context(call)
-        await anyio.wait_all_tasks_blocked()
-        return is_accepted(await http.ask(WITH_SESSION, "ping", id="ping"), "per_session")
+        async with waiting_calls(http, WITH_SESSION, amount - 1):
+            return is_accepted(await http.ask(WITH_SESSION, "ping", id="ping"), "per_session")
 
 
 async def leave_calls(http: Http, count: int) -> None:
     """Begin calls of the tool `wait` in a session, and leave them."""
     await http.initialize(WITH_SESSION)
-    for number in range(count):
-        params = {"name": "wait", "arguments": {}}
-        async with http.asking(WITH_SESSION, "tools/call", params, id=number, begun=False):
-            await anyio.wait_all_tasks_blocked()
+    async with waiting_calls(http, WITH_SESSION, count):
+        pass
     await anyio.wait_all_tasks_blocked()
 
 
@@ -252,21 +255,16 @@ async def opening_request(amount: int, limits: Limits) -> bool:
         return is_accepted(await http.post(message), "initialize", 413)
 
 
-class Asking:
-    """A server whose tool asks its client something."""
+@limit("Limits.pending", 2)
+async def waiting_messages(amount: int, limits: Limits) -> bool:
+    server = Server("asking")
 
-    def __init__(self) -> None:
-        self.server = Server("asking")
-        self.server.tool()(self.ask)
-
-    async def ask(self, ctx: Context, size: int) -> str:
+    @server.tool()
+    async def ask(ctx: Context, size: int) -> str:
         await ctx.elicit("x" * size, {"type": "object", "properties": {}})
         return "answered"
 
-
-@limit("Limits.pending", 2)
-async def waiting_messages(amount: int, limits: Limits) -> bool:
-    async with asgi(Asking().server, limits=limits, answers="json") as http:
+    async with asgi(server, limits=limits, answers="json") as http:
         await http.initialize(WITH_SESSION, {"elicitation": {}})
         async with AsyncExitStack() as stack:
             streams = []

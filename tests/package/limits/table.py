@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mcpgen_runtime
+from mcpgen_runtime import McpError
 
 Take = Callable[..., bool | Awaitable[bool]]
 
@@ -63,3 +64,21 @@ def limit(setting: str, amount: int | None = None, *, place: str = "") -> Callab
         return take
 
     return add
+
+
+async def succeeds(call: Awaitable[object]) -> bool:
+    """Whether a client's call gives no error."""
+    try:
+        await call
+    except McpError:
+        return False
+    return True
+
+
+def is_valid(read: Callable[..., object], *arguments: Any, errors: Any = ValueError) -> bool:
+    """Whether a value is read without an error."""
+    try:
+        read(*arguments)
+    except errors:
+        return False
+    return True

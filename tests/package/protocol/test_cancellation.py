@@ -22,7 +22,7 @@ from kit.wire import (
     request,
     speaking_to,
 )
-from mcpgen_runtime import Context, RemoteError, RequestCancelledError, Server
+from mcpgen_runtime import Context, RequestCancelledError, Server
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import (
@@ -272,19 +272,3 @@ async def test_a_server_that_is_cancelled_cancels_its_own_request(revision: str)
         assert await end.receive() == cancelled_notification(asked["id"])
         await end.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
         assert (await end.ask("ping"))["result"] == {}
-
-
-@every
-@pytest.mark.on_asyncio  # trio's can't be raised by hand
-async def test_a_tool_that_raises_a_cancelled_error_is_answered(revision: str) -> None:
-    server = Server("fails")
-
-    @server.tool()
-    async def wait_for_another() -> str:
-        raise anyio.get_cancelled_exc_class()
-
-    async with live(server, revision) as (client, _):
-        with anyio.fail_after(10), pytest.raises(RemoteError) as failed:
-            await client.call_tool("wait_for_another")
-        assert failed.value.code == -32603
-        assert await client.list_tools()

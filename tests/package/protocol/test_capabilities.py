@@ -39,7 +39,7 @@ from mcpgen_runtime.protocol.events import (
     SendNotification,
     SendResponse,
 )
-from mcpgen_runtime.protocol.lifecycle import is_declared, missing_capability
+from mcpgen_runtime.protocol.lifecycle import is_declared
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from requirements import EVERY_REVISION
 
@@ -260,24 +260,6 @@ def test_a_server_requests_no_input_that_was_not_declared(revision: str, method:
     assert refusal["id"] == 2
     error = refusal["error"]
     assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {needed: {}}})
-
-
-@pytest.mark.parametrize(
-    ("mode", "declared", "lacking"),
-    [
-        ({}, {}, None),
-        ({"mode": "form"}, {"form": {}, "url": {}}, None),
-        ({"mode": "form"}, {"url": {}}, ("elicitation", "form")),
-        ({}, {"url": {}}, ("elicitation", "form")),
-        ({"mode": "url"}, {"form": {}}, ("elicitation", "url")),
-        ({"mode": "url"}, {"url": {}}, None),
-    ],
-)
-def test_the_mode_of_an_elicitation_is_one_that_was_declared(
-    mode: Any, declared: Any, lacking: Any
-) -> None:
-    method = REVISIONS.newest().input_requests["elicitation/create"]
-    assert missing_capability(method, mode, {"elicitation": declared}) == lacking
 
 
 def test_params_are_checked_after_others_were_permitted() -> None:

@@ -70,28 +70,19 @@ def test_a_malformed_request_is_refused_under_its_id(
     assert tuple(end.connection.state.inbound) == ()
 
 
-NO_IDS: list[Any] = [1.5, True, {}, [], None]
-no_id = pytest.mark.requirement("jsonrpc.request-id-type", "jsonrpc.request-id-not-null")
-no_request = pytest.mark.requirement("jsonrpc.code-invalid-request")
-no_json = pytest.mark.requirement("jsonrpc.code-parse-error")
-TEXTS = (b"{]", b"{not json", b"", b"[1,", b"5x", b'"', b"nul", b'{"jsonrpc":"2.0"', b"\xff", b"\0")
 DEPTH = 500_000  # Python 3.14 reads what its stack holds
+NO_IDS: list[Any] = [1.5, True, {}, [], None]
+NO_REQUESTS: list[Any] = [5, "x", None, True, {}, {"jsonrpc": "2.0"}]
 UNREADABLE = [
-    *(
-        pytest.param({"jsonrpc": "2.0", "id": id, "method": "ping"}, -32600, marks=no_id)
-        for id in NO_IDS
-    ),
-    *(
-        pytest.param(message, -32600, marks=no_request)
-        for message in (5, "x", None, True, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": None})
-    ),
-    *(pytest.param(text, -32700, marks=no_json) for text in TEXTS),
-    pytest.param(
-        b'{"params":' + b"[" * DEPTH + b"]" * DEPTH + b"}", -32700, marks=no_json, id="nested"
-    ),
+    *(({"jsonrpc": "2.0", "id": id, "method": "ping"}, -32600) for id in NO_IDS),
+    *((message, -32600) for message in NO_REQUESTS),
+    *((text, -32700) for text in (b"{]", b"", b"[1,", b"nul", b'{"jsonrpc":"2.0"', b"\xff", b"\0")),
+    pytest.param(b'{"params":' + b"[" * DEPTH + b"]" * DEPTH + b"}", -32700, id="nested"),
 ]
 
 
+@pytest.mark.requirement("jsonrpc.request-id-type", "jsonrpc.request-id-not-null")
+@pytest.mark.requirement("jsonrpc.code-invalid-request", "jsonrpc.code-parse-error")
 @pytest.mark.requirement("jsonrpc.error-id-omitted-if-unreadable")
 @pytest.mark.parametrize(("message", "code"), UNREADABLE)
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-parse-error"))

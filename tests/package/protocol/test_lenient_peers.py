@@ -113,18 +113,6 @@ def test_a_handshake_written_at_once_is_served_in_order(revision: str, end: byte
     assert all("result" in answer for answer in answers)
 
 
-@pytest.mark.requirement("seed-compat.initialize-empty-params")
-@pytest.mark.parametrize("params", [{}, None, ...], ids=str)
-@pytest.mark.parametrize("revision", revisions_holding("seed-compat.initialize-empty-params"))
-def test_an_empty_initialize_is_refused_and_a_good_one_served(revision: str, params: Any) -> None:
-    server = ServerEnd(None)
-    message = {**initialize(revision), "params": params}
-    (answer,) = server.say({key: value for key, value in message.items() if value is not ...})
-    assert (answer["id"], answer["error"]["code"]) == ("init", -32602)
-    (answer,) = server.say(initialize(revision))
-    assert answer["result"]["protocolVersion"] == revision
-
-
 @pytest.mark.requirement("seed-compat.empty-params-everywhere", "jsonrpc.params-optional-legacy")
 @pytest.mark.parametrize(("revision", "role"), both("seed-compat.empty-params-everywhere"))
 def test_empty_params_are_the_same_as_none(revision: str, role: Role) -> None:

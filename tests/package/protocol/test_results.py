@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from kit.live import TEXT
-from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime import REVISIONS, RemoteProtocolError, ValidationError
-from mcpgen_runtime.protocol.results import NAMED_ITEMS, drop_malformed_members, result_decoder
+from mcpgen_runtime.protocol.results import NAMED_ITEMS, result_decoder
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -121,45 +119,7 @@ async def test_a_page_names_its_first_bad_items_and_counts_the_others(
     assert counted == "tools/list: tools: 7 more are left out"
 
 
-@pytest.mark.parametrize("revision", revisions_holding("tools.output-client-validates"))
-async def test_the_output_schemas_beside_a_bad_item_hold(revision: str) -> None:
-    listed = {"tools": [BAD_TOOL, tool("count", outputSchema=COUNT)]}
-    odd = {**TEXT, "structuredContent": {"n": "odd"}}
-    async with connect_scripted(revision, listed, odd, odd) as (client, _):
-        await client.list_tools()
-        with pytest.raises(RemoteProtocolError, match=r"^tools/call 'count': structuredContent"):
-            await client.call_tool("count")
-        assert (await client.call_tool("bad")).structured_content == {"n": "odd"}
-
-
 HINTS = {"ttlMs": 0, "cacheScope": "public"}
-
-
-@pytest.mark.parametrize(
-    ("members", "kept", "changed"),
-    [
-        (HINTS, HINTS, False),
-        *(
-            ({**HINTS, "ttlMs": ttl}, {"cacheScope": "public"}, True)
-            for ttl in (-1, True, "5", None)
-        ),
-        *(({**HINTS, "cacheScope": scope}, {"ttlMs": 0}, True) for scope in ("own", None, ["a"])),
-        ({"capabilities": {"tools": {}}}, {"capabilities": {"tools": {}}}, False),
-        (
-            {"capabilities": {"extensions": {"a.b/c": 5, "a.b/d": {}}}},
-            {"capabilities": {"extensions": {"a.b/d": {}}}},
-            True,
-        ),
-        ({"capabilities": 5}, {"capabilities": 5}, False),
-    ],
-    ids=str,
-)
-def test_malformed_hints_of_a_result_count_as_absent(
-    members: dict[str, Any], kept: dict[str, Any], changed: bool
-) -> None:
-    result = dict(members)
-    assert drop_malformed_members(result) is changed
-    assert result == kept
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)

@@ -5,30 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
 
-from kit.faults import ONE_OF_EACH
 from kit.live import FakeServer, text_of
 from kit.respondent import text_in
 from kit.wire import (
     ALL,
     HANDSHAKE,
-    INITIALIZED,
     RawEnd,
     cancelled_notification,
-    describe_as,
-    initialize,
     request,
     speaking_to,
 )
-from mcpgen_runtime import REVISIONS, ClientHandlers, Context, Server, connect, connect_sync
-from mcpgen_runtime.protocol.server_connection import ServerConnection
-from mcpgen_runtime.runtime.peer import HELD_BYTES, Peer
-from mcpgen_runtime.transports.memory import memory_pair
+from mcpgen_runtime import ClientHandlers, Context, Server, connect, connect_sync
+from mcpgen_runtime.runtime.peer import HELD_BYTES
 
 SESSION = HANDSHAKE[-1]
 LIMIT = 3
@@ -164,55 +157,6 @@ async def test_requests_are_refused_while_handlers_wait_for_the_peer() -> None:
 LONG = HELD_BYTES // 4
 
 
-@pytest.mark.parametrize("tool", ["planned", "with_context", "reports"])
-@pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_answers_that_nobody_reads_are_bounded_in_bytes(revision: str, tool: str) -> None:
-    served = 0
-    server = Server("talkative", version="1", drain=0)
-
-    def answer() -> str:
-        nonlocal served
-        served += 1
-        return "x" * LONG
-
-    @server.tool
-    async def planned() -> str:
-        return answer()
-
-    @server.tool
-    async def with_context(ctx: Context) -> str:
-        return answer()
-
-    @server.tool
-    async def reports(ctx: Context) -> str:
-        await ctx.progress(1, 2, answer())
-        return "done"
-
-    near, far = memory_pair(limit=1)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.serve, far)
-        end = RawEnd(near, revision)
-        if revision in HANDSHAKE:
-            await end.send(initialize(revision))
-            await end.receive()
-            await end.send(INITIALIZED)
-        sent = 0
-        with anyio.move_on_after(1):
-            while sent < 40:
-                params = {"name": tool, "arguments": {}}
-                await end.send(
-                    request(revision, "tools/call", params, id=sent, meta={"progressToken": sent})
-                )
-                sent += 1
-        assert served <= 6  # one lies in the channel
-        answered = 0
-        with anyio.fail_after(60):
-            while answered < sent:
-                answered += '"id"' in (await near.receive()).decode()
-        assert served == sent
-        tasks.cancel_scope.cancel()
-
-
 async def test_long_requests_of_one_client_are_bounded_in_bytes() -> None:
     gate = Gate()
     server = Server("gated", version="1", drain=0)
@@ -243,24 +187,6 @@ async def test_long_requests_of_one_server_are_bounded_in_bytes() -> None:
         assert handlers.gate.most == 4
         handlers.gate.open()
         assert all(["result" in await server.next() for _ in range(7)])
-
-
-async def test_the_end_of_a_connection_is_seen_while_handlers_run() -> None:
-    gate = Gate()
-    near, far = memory_pair()
-    end = RawEnd(near, ALL[-1])
-    app = SimpleNamespace(handle=lambda context: gate.pass_through())
-    connection = ServerConnection(REVISIONS, describe_as({"tools": {}}, "gated"))
-    served = Peer(connection, far, app, max_concurrent_requests=LIMIT, longest_hold=0.05)
-    with anyio.fail_after(10):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(served.run)
-            for id in range(2 * LIMIT):
-                await end.send(call(ALL[-1], "wait", id))
-            await gate.reach(waiting=LIMIT)
-            assert (await end.receive())["error"]["code"] == -32603
-            await near.close()
-    assert gate.done == LIMIT
 
 
 class Waiting(ClientHandlers):

@@ -168,16 +168,7 @@ EDITS = {
         '{\n\t"servers": {\n\t\t"a": {} // x\n\t}\n}',
         '{\n\t"servers": {\n\t\t"a": {}, // x\n' + MEMBER_IN_TABS + "\n\t}\n}",
     ),
-    "the servers are new": (
-        "new",
-        '{\n\t"a": 1\n}\n',
-        '{\n\t"a": 1,\n\t"servers": {\n' + MEMBER_IN_TABS + "\n\t}\n}\n",
-    ),
-    "an empty object": (
-        "new",
-        '{"servers": {}}',
-        '{"servers": {\n' + MEMBER + "\n}}",
-    ),
+    "an empty object": ("new", '{"servers": {}}', '{"servers": {\n' + MEMBER + "\n}}"),
 }
 
 

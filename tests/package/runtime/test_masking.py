@@ -44,6 +44,7 @@ def test_members_that_often_count_are_masked_unless_numbers(name: str, value: An
         {"maxTokens": 100, "inputTokens": 5, "total_tokens": 1.5},
         {"token": None, "secret": True},
         {"nextCursor": "abc", "nextPageToken": "def", "n": [1, 1.5, None, True]},
+        {"name": "colour", "value": "red"},
         {"author": "me", "authority": "them", "spin": "up", "pinned": "no", "monkey": "see"},
         {
             "tokenizer": "gpt",
@@ -64,35 +65,24 @@ def test_a_value_without_secrets_is_unchanged(value: Any) -> None:
     assert mask_value(value) == value
 
 
-def test_a_plain_value_among_properties_is_masked_all_the_same() -> None:
-    assert mask_value({"properties": {"password": SECRET}}) == {"properties": {"password": MASK}}
-
-
-@pytest.mark.parametrize("label", ["name", "key"])
-def test_a_value_beside_a_secret_name_is_masked(label: str) -> None:
-    header = {label: "Authorization", "value": SECRET}
-    assert mask_value([header]) == [{label: "Authorization", "value": MASK}]
-    assert mask_value({label: "colour", "value": "red"}) == {label: "colour", "value": "red"}
-
-
-def test_the_argument_of_a_secret_option_is_masked() -> None:
-    command = ["run", "--api-key", SECRET, "--verbose", "x", "--password", 7]
-    assert mask_value(command) == ["run", "--api-key", MASK, "--verbose", "x", "--password", 7]
-
-
 @pytest.mark.parametrize(
-    ("option", "shown"),
+    ("value", "masked"),
     [
-        ("--api-key", MASK),
-        (f"--{'x' * 88}-password", MASK),
-        (f"--{'x' * 89}-password", SECRET),
-        ("--password=", SECRET),
-        ("-password", SECRET),
-        ("password", SECRET),
+        ({"properties": {"password": SECRET}}, {"properties": {"password": MASK}}),
+        *(
+            ([{label: "Authorization", "value": SECRET}], [{label: "Authorization", "value": MASK}])
+            for label in ("name", "key")
+        ),
+        (["run", "--api-key", SECRET, "x", "--key"], ["run", "--api-key", MASK, "x", "--key"]),
+        ([f"--{'x' * 88}-password", SECRET], [f"--{'x' * 88}-password", MASK]),
+        *(
+            ([option, SECRET], [option, SECRET])
+            for option in (f"--{'x' * 89}-password", "--password=", "-password", "password")
+        ),
     ],
 )
-def test_only_short_options_of_two_hyphens_have_secret_values(option: str, shown: str) -> None:
-    assert mask_value([option, SECRET])[1] == shown
+def test_a_value_beside_a_secret_name_or_option_is_masked(value: Any, masked: Any) -> None:
+    assert mask_value(value) == masked
 
 
 @pytest.mark.parametrize(

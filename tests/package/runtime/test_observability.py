@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -90,37 +89,28 @@ LATE = RequestTimeoutError("tools/call", 2)
 @pytest.mark.parametrize(
     ("outcome", "shown", "code"),
     [
-        (None, "ok", None),
         (SUCCESS, "ok", None),
         (TOOL_ERROR, "tool error", None),
         (REFUSED, "error", -32000),
         (INVALID, "error", -32602),
-        (ValueError("no"), "error", None),
         (KeyboardInterrupt(), "cancelled", None),
     ],
 )
 async def test_a_record_has_the_outcome_and_the_time(
-    outcome: Any,
-    shown: str,
-    code: int | None,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    outcome: Any, shown: str, code: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    clock = iter([10.0, 12.5])
-    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
     await run(log_requests(), Call(session_id="session"), outcome)
-    monkeypatch.undo()
     (record,) = caplog.records
-    assert record.getMessage() == f"tools/call 'add': {shown} in 2500.0 ms"
-    assert (record.name, record.levelno) == ("mcpgen_runtime.requests", logging.INFO)
     members = {name: value for name, value in vars(record).items() if name.startswith("mcp_")}
+    milliseconds = 1000 * members.pop("mcp_seconds")
+    assert record.getMessage() == f"tools/call 'add': {shown} in {milliseconds:.1f} ms"
+    assert (record.name, record.levelno) == ("mcpgen_runtime.requests", logging.INFO)
     assert members == {
         "mcp_method": "tools/call",
         "mcp_target": "add",
         "mcp_outcome": shown,
         "mcp_error_code": code,
-        "mcp_seconds": 2.5,
         "mcp_request_id": 7,
         "mcp_session": FINGERPRINT,
         "mcp_revision": "a revision",

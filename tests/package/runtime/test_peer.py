@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +13,9 @@ import pytest
 
 from kit.live import TEXT, App, FakeServer, live, names_back, text_of
 from kit.samples import CALL, PARAMS
-from kit.wire import ALL, HANDSHAKE, INITIALIZED, encode_message, initialize, request, speaking_to
+from kit.wire import ALL, HANDSHAKE, INITIALIZED, initialize, request, speaking_to
 from mcpgen_runtime import (
     REVISIONS,
-    Channel,
     ClientHandlers,
     ConnectionClosedError,
     MethodNotFoundError,
@@ -29,7 +27,6 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
-from mcpgen_runtime.errors import EndOfChannel
 
 every = pytest.mark.parametrize("revision", ALL)
 
@@ -151,37 +148,6 @@ async def test_a_handler_may_close_the_connection_it_is_called_on(revision: str)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 
 
-class HalfClosed(Channel):
-    """A server's channel whose client asks for a tool, then can say no more and still listens."""
-
-    def __init__(self, revision: str) -> None:
-        self._ours, self._theirs = anyio.create_memory_object_stream[bytes](10)
-        messages = [request(revision, "tools/call", CALL, id="last")]
-        if revision in HANDSHAKE:
-            messages = [initialize(revision, {"roots": {}}), dict(INITIALIZED), *messages]
-        for message in messages:
-            self._ours.send_nowait(encode_message(message))
-        self.sent: list[dict[str, Any]] = []
-        self.closed = False
-
-    def end(self) -> None:
-        """Say no more."""
-        self._ours.close()
-
-    async def receive(self) -> bytes:
-        try:
-            return await self._theirs.receive()
-        except anyio.EndOfStream:
-            raise EndOfChannel("closed") from None
-
-    async def send(self, message: OutgoingMessage) -> None:
-        self.sent.append(json.loads(message.data))
-
-    async def close(self) -> None:
-        self.closed = True
-        self._theirs.close()
-
-
 @legacy
 async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: str) -> None:
     outcome: list[str] = []
@@ -196,15 +162,21 @@ async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: s
                 outcome.append(str(error))
         return await names_back(ctx)
 
-    channel = HalfClosed(revision)
+    channel = FakeServer(None)  # a client's, too: it says what it is told to
+    for message in (
+        initialize(revision, {"roots": {}}),
+        INITIALIZED,
+        request(revision, "tools/call", CALL, id="last"),
+    ):
+        await channel.say(message)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(App(ask, drain=60).serve, channel)
             await asking.wait()
             await anyio.wait_all_tasks_blocked()
-            channel.end()
+            await channel.hang_up()
     assert len(outcome) == 2
-    assert channel.sent[-1]["id"] == "last"
+    assert channel.heard[-1]["id"] == "last"
 
 
 class Broken(FakeServer):

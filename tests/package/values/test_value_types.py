@@ -264,14 +264,12 @@ OSLO = City(name="Oslo")
 def test_defaults_stand_in_the_schema() -> None:
     def function(
         color: Color = Color.BLUE,
-        sizes: list[int] = [1, 2],  # noqa: B006 - users write so, and each call gets a copy
         city: City = OSLO,
         limit: int = Field(default=3, ge=1, description="How many."),
     ) -> None: ...
 
     properties = tool_schema(function)["properties"]
     assert properties["color"]["default"] == "blue"
-    assert properties["sizes"]["default"] == [1, 2]
     assert properties["city"]["default"] == {"name": "Oslo", "people": 1}
     assert properties["limit"] == {
         "type": "integer",
