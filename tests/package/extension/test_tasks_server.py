@@ -104,9 +104,8 @@ async def test_in_revisions_without_the_extension_calls_make_no_task(pkg: Any, o
         assert "extensions" not in client.server_capabilities
 
 
-@pytest.mark.requirement(
-    "tasks-ext.legacy-tasks-still-served", "tasks.create-request", revisions=(CORE, *SPOKEN)
-)
+@pytest.mark.requirement("tasks-ext.legacy-tasks-still-served", revisions=(CORE, *SPOKEN))
+@pytest.mark.requirement("tasks.create-request", revisions=(CORE, *SPOKEN))
 async def test_one_tool_serves_tasks_of_the_revision_and_the_extension(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg, revision=CORE) as older, work.client(pkg) as newer:

@@ -46,9 +46,8 @@ def open_request(revision: str, role: Role) -> tuple[End, int]:
     return end, begin_request(end)["id"]
 
 
-@pytest.mark.requirement(
-    "cancellation.shape", "cancellation.shape-2025-11", "cancellation.either-side"
-)
+@pytest.mark.requirement("cancellation.shape", "cancellation.shape-2025-11")
+@pytest.mark.requirement("cancellation.either-side")
 @pytest.mark.parametrize(("revision", "role"), asking_ends(IN_PROGRESS))
 @pytest.mark.parametrize("reason", [None, "user went home"])
 def test_a_cancellation_has_the_request_id_and_any_reason(
@@ -192,16 +191,10 @@ class Stubborn:
             return "anyway"
 
 
-@pytest.mark.requirement(
-    "cancellation.client-signals",
-    "cancellation.stdio-notification",
-    "cancellation.stops-processing",
-    "cancellation.nothing-further",
-    "custom-transport.cancellation-defined",
-    "stdio.cancel-by-notification",
-    "stdio.cancel-server-stops",
-    "stdio.cancel-server-silent",
-)
+@pytest.mark.requirement("cancellation.client-signals", "cancellation.stdio-notification")
+@pytest.mark.requirement("cancellation.stops-processing", "cancellation.nothing-further")
+@pytest.mark.requirement("custom-transport.cancellation-defined", "stdio.cancel-by-notification")
+@pytest.mark.requirement("stdio.cancel-server-stops", "stdio.cancel-server-silent")
 @every
 @pytest.mark.parametrize("then", ["go", "return", "raise"])
 async def test_a_cancelled_caller_stops_the_tool_and_gets_no_more(revision: str, then: str) -> None:

@@ -274,12 +274,9 @@ def asking_for(revision: str, version: Any, method: str = "tools/list") -> dict[
     return {**message, "params": {**message["params"], "_meta": kept}}
 
 
-@pytest.mark.requirement(
-    "versioning.server-counter-offer",
-    "versioning.identifier",
-    "versioning.no-modern-in-initialize",
-    revisions=HANDSHAKE,
-)
+@pytest.mark.requirement("versioning.server-counter-offer", revisions=HANDSHAKE)
+@pytest.mark.requirement("versioning.identifier", revisions=HANDSHAKE)
+@pytest.mark.requirement("versioning.no-modern-in-initialize", revisions=HANDSHAKE)
 @pytest.mark.parametrize(
     "asked", ["1900-01-01", "2099-01-01", "2025-6-18", "2025-06-18 ", "", "x", *PER_REQUEST]
 )

@@ -240,9 +240,8 @@ def test_a_discovery_result_settles_it_without_a_handshake(
     assert (session.peer_info, session.instructions) == (INFO, "x")
 
 
-@pytest.mark.requirement(
-    "versioning.fallback-any-code", "seed-compat.code-32003", revisions=PER_REQUEST
-)
+@pytest.mark.requirement("versioning.fallback-any-code", revisions=PER_REQUEST)
+@pytest.mark.requirement("seed-compat.code-32003", revisions=PER_REQUEST)
 @pytest.mark.requirement("versioning.no-modern-in-initialize")
 @pytest.mark.parametrize(
     "answer",
