@@ -38,16 +38,11 @@ class Stream:
         self._unfinished = unfinished
         self._events: deque[ServerSentEvent] = deque()
         self._news = anyio.Event()
-        self._complete = False
+        self.ended = False
         self._gone = anyio.Event()
         self._over = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
-
-    @property
-    def ended(self) -> bool:
-        """Whether the body came to its end."""
-        return self._complete
 
     def disconnect(self) -> None:
         """Leave."""
@@ -84,7 +79,7 @@ class Stream:
         """The next event; an event without data that sets an id is one."""
         with anyio.fail_after(SECONDS):
             while not self._events:
-                if self._complete or self._gone.is_set():
+                if self.ended or self._gone.is_set():
                     raise EOFError("the stream has ended")
                 await self._wait()
         return self._events.popleft()
@@ -109,13 +104,13 @@ class Stream:
         """Wait until some bytes have come."""
         with anyio.fail_after(SECONDS):
             while wanted not in self.raw:
-                assert not self._complete, f"{wanted!r} is not in {self.raw!r}"
+                assert not self.ended, f"{wanted!r} is not in {self.raw!r}"
                 await self._wait()
 
     async def end(self) -> None:
         """Wait for the end of the body."""
         with anyio.fail_after(SECONDS):
-            while not self._complete:
+            while not self.ended:
                 await self._wait()
 
     async def receive(self) -> Mapping[str, Any]:
@@ -127,7 +122,7 @@ class Stream:
                 message["more_body"] = True  # a server may leave out that there is no more
             return message
         await self._over.wait()
-        if self._parts and not self._complete and not self._gone.is_set():
+        if self._parts and not self.ended and not self._gone.is_set():
             self._over = anyio.Event()
             return await self.receive()
         return {"type": "http.disconnect"}
@@ -138,7 +133,7 @@ class Stream:
         await self._flowing.wait()
         if self._gone.is_set():
             raise BrokenPipeError("the client is gone")
-        assert not self._complete, f"{message} after the end"
+        assert not self.ended, f"{message} after the end"
         if message["type"] == "http.response.start":
             assert not self.status, "a second start"
             self.status = message["status"]
@@ -151,7 +146,7 @@ class Stream:
             assert self.status, "a body before the start"
             self._take(message.get("body", b""))
             if not message.get("more_body", False):
-                self._complete = True
+                self.ended = True
                 self._over.set()
         self._news.set()
 
@@ -167,7 +162,7 @@ class Stream:
         try:
             await app(scope, self.receive, self.send)
             cut = self._gone.is_set() or not self._flowing.is_set()
-            assert self._complete or cut, "it returned without a whole answer"
+            assert self.ended or cut, "it returned without a whole answer"
         except Exception as error:
             self.failure = error
         finally:

@@ -65,6 +65,12 @@ async def main() -> None:
 """
 
 
+def run_checker(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Have a type checker run to its end, in a folder."""
+    command = [sys.executable, "-m", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
 def program_of(package: str) -> str:
     """The program of a user of a package."""
     if package in ("of_types", "of_models"):
@@ -102,8 +108,7 @@ def test_mypy_finds_no_error_in_the_package_of_a_user(folder: Path, name: str) -
     (folder / f"use_{name}.py").write_text(program_of(name), "utf-8")
     python = environment(folder, install.removeprefix("install: "))
     words = ("--strict", f"--cache-dir={folder / 'cache'}", f"--python-executable={python}")
-    command = (sys.executable, "-m", "mypy", *words, f"use_{name}.py", name)
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = run_checker(folder, "mypy", *words, f"use_{name}.py", name)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
 
 
@@ -166,10 +171,7 @@ def test_the_plugin_finds_wrong_lines_of_a_user_alone(
     write_package(rendered("types", "all", revisions, "pydantic"), tmp_path)
     (tmp_path / "user.py").write_text(user, "utf-8")
     (tmp_path / "mypy.ini").write_text(SETTINGS, "utf-8")
-    command = ("mypy", f"--cache-dir={os.devnull}", "user.py", "pkg")
-    done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = run_checker(tmp_path, "mypy", f"--cache-dir={os.devnull}", "user.py", "pkg")
     errors = {(file, int(line)) for file, line in ERROR.findall(done.stdout)}
     wrong = {number for number, line in enumerate(user.splitlines(), 1) if "# expect" in line}
     assert not done.stderr
@@ -193,13 +195,9 @@ def mirrored(tmp_path: Path) -> Path:
     [("mypy", "--strict", "calls.py"), ("pyright", "--pythonpath", sys.executable)],
     ids=lambda words: words[0],
 )
-def test_the_module_passes_in_strict_mode(words: tuple[str, ...], mirrored: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", *words],
-        cwd=mirrored,
-        env={"MYPYPATH": str(ROOT / "generated"), "PATH": str(Path(sys.executable).parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_the_module_passes_in_strict_mode(
+    words: tuple[str, ...], mirrored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MYPYPATH", str(ROOT / "generated"))
+    done = run_checker(mirrored, *words)
     assert done.returncode == 0, done.stdout

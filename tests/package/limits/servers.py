@@ -1,4 +1,4 @@
-"""Limits of servers over HTTP, in memory on a virtual clock."""
+"""Limits of servers over HTTP, in memory on a virtual clock, and of what a process stores."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import anyio
 
 from kit.asgi_client import SESSION, Http, asgi, fields_of
 from kit.asgi_stream import Reply
+from kit.guarded import Guarded, protected_settings
+from kit.issuer import proof_key, proof_of, token_of
+from kit.requestor import requestor
 from kit.web import Web
 from kit.wire import (
     INITIALIZED,
@@ -20,8 +23,9 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import Context, Limits, Server
+from mcpgen_runtime import Context, DpopValidation, Limits, MemoryBus, MemoryKeyRing, Server, Tasks
 from mcpgen_runtime.server.asgi.request import AcceptedHeads, HttpRequest
+from mcpgen_runtime.server.auth.verifiers import PrincipalCache
 from package.limits.table import limit
 
 NEWEST, WITH_SESSION = PER_REQUEST[-1], SESSIONS[-1]
@@ -307,3 +311,75 @@ def request_with(**fields: str) -> HttpRequest:
     """A POST with header fields."""
     headers = [(name.encode(), value.encode()) for name, value in fields.items()]
     return HttpRequest({"method": "POST", "path": "/mcp", "headers": headers})
+
+
+@limit("pkg.server.shared.bus.KEPT_CHANGES", 10)
+async def changes(amount: int) -> bool:
+    bus = MemoryBus()
+    first = (await bus.changes(None)).cursor
+    for number in range(amount):
+        await bus.publish(b"%d" % number)
+    return not (await bus.changes(first)).gap
+
+
+@limit("pkg.server.shared.bus.LETTERS", 10)
+async def letters(amount: int) -> bool:
+    bus = MemoryBus()
+    await bus.beat("worker")
+    for number in range(amount):
+        assert await bus.send("worker", b"%d" % number)
+    return b"0" in await bus.receive("worker")
+
+
+@limit("pkg.server.shared.bus.ALIVE_SECONDS", 2)
+async def seconds_of_a_worker(amount: int) -> bool:
+    bus = MemoryBus()
+    await bus.beat("worker")
+    await anyio.sleep(amount - 0.5)
+    return await bus.send("worker", b"letter")
+
+
+async def pages_of_tasks(server: Server, count: int) -> bool:
+    """Whether the first page of a list of tasks has so many."""
+    async with requestor("memory", server, "ada") as client:
+        for _ in range(count):
+            await client.start("quick")
+        page = await client.result("tasks/list", {})
+    return len(page["tasks"]) == count
+
+
+@limit("pkg.server.toolkit.tasks.PAGE_SIZE", 3)
+async def page_of_tasks(amount: int) -> bool:
+    server = Server("tasks")
+    server.tool("quick", runner=Tasks(server))(lambda: "")
+    return await pages_of_tasks(server, amount)
+
+
+@limit("pkg.server.auth.verifiers.STORED_TOKENS", 5)
+def stored_tokens(amount: int) -> bool:
+    cache = PrincipalCache(60)
+    for number in range(amount):
+        cache.add(str(number), None)
+    return cache.get("0") is not None
+
+
+@limit("pkg.server.toolkit.key_ring.KEPT_KEYS")
+async def keys_after_a_rotation(amount: int) -> bool:
+    ring = MemoryKeyRing(b"k" * 16)
+    for number in range(amount - 1):
+        await ring.rotate(bytes([number]) * 16)
+    known = ring.keys()
+    return b"k" * 16 in known
+
+
+@limit("pkg.server.auth.dpop_validation.STORED_IDS", 3)
+async def used_proofs(amount: int) -> bool:
+    key = proof_key()
+    token = token_of(cnf={"jkt": key.thumbprint()})
+    proofs = [proof_of(key, token) for _ in range(amount)]
+    async with asgi(Guarded().server, auth=protected_settings(dpop=DpopValidation())) as http:
+        http.fields["authorization"] = f"DPoP {token}"
+        hello = initialize(SESSIONS[-1])
+        statuses = [(await http.post(hello, DPoP=each)).status for each in [*proofs, proofs[0]]]
+    assert set(statuses[:-1]) == {200}
+    return statuses[-1] == 401

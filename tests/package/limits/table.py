@@ -40,8 +40,8 @@ class Row:
         return None if owner == "pkg" else name
 
 
-SECTIONS = ("clients", "documents", "messages", "protected_servers", "servers", "stores")
-"""The modules with rows, by the sections of the page."""
+SECTIONS = ("clients", "documents", "messages", "servers")
+"""The modules with rows."""
 
 _ROWS: list[Row] = []
 

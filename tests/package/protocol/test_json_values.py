@@ -40,11 +40,9 @@ def endless() -> list[Any]:
 NOT_JSON: dict[str, Callable[[], Any]] = {
     "nan": lambda: NAN,
     "infinity": lambda: [{"a": -INFINITY}],
-    "nan in a struct": lambda: Point(Point(NAN)),
-    "nan beside null and a large integer": lambda: [None, 10**30, NAN],
+    "nan in a struct beside null": lambda: [None, Point(NAN)],
     "a surrogate": lambda: "\ud800",
     "a key with a surrogate": lambda: {"\ud800": 1},
-    "an object": object,
     "a key that is no text": lambda: {(1, 2): 3},
     "an endless list": endless,
     "an endless integer": lambda: 10**5000,

@@ -17,6 +17,7 @@ from kit.wire import (
     encode_message,
     facts,
     meta_of,
+    opening_result,
     sent_messages,
     sole,
 )
@@ -108,14 +109,13 @@ class Newcomer:
 
 def initialize_result(revision: str, **changed: Any) -> dict[str, Any]:
     """A result of initialize, with members changed, or taken out by `...`."""
-    result = {"protocolVersion": revision, "capabilities": {}, "serverInfo": INFO, **changed}
+    result = {**opening_result(NEWEST, {}), "protocolVersion": revision, **changed}
     return {name: value for name, value in result.items() if value is not ...}
 
 
 def discover_result(*supported: str, **changed: Any) -> dict[str, Any]:
     """A result of server/discover."""
-    hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    return {"supportedVersions": list(supported), "capabilities": {}, **hints, **changed}
+    return {**opening_result(PER_REQUEST[-1], {}), "supportedVersions": [*supported], **changed}
 
 
 def error(code: int, data: Any = None) -> dict[str, Any]:

@@ -176,7 +176,7 @@ POSIX = pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs pseudo term
 SERVER = """
     from mcpgen_runtime import Server
 
-    server = Server("[bold]wild[/]", "1.0", instructions="[red]Stop[/] \\x1b[2J")
+    server = Server("[bold]wild[/]", "1.0")
 
     @server.tool(description="[link=http://evil]Weather[/] :smile: \\x1b]0;title\\x07")
     def forecast(city: str, days: int = 3) -> list[int]:
@@ -235,14 +235,3 @@ def test_lists_are_tables_without_markup_of_the_server(tmp_path: Path, revision:
     assert re.search(r"text://notes +\[blink\]notes\[/\] +text/markdown", text)
     assert re.search(r"URI +name +type +description", text)
     assert re.search(r"ask +city ", text)
-
-
-@POSIX
-@pytest.mark.costly
-def test_inspect_is_a_table_of_revisions(tmp_path: Path) -> None:
-    text = terminal_output(tmp_path, "inspect", "wild:server")
-    assert "[bold]wild[/]  1.0\n" in text
-    assert r"[red]Stop[/] \x1b[2J" in text
-    assert re.search(r"revision +lists +capabilities +opened +listed", text)
-    for revision in REVISIONS:
-        assert re.search(rf"{revision} .*tools: 1.* \d+ ms +\d+ ms", text)
