@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import pytest
 
 from mcpgen_runtime import REVISIONS, Channel
 from mcpgen_runtime.channel import MessageKind, OutgoingMessage, RequestId
@@ -30,6 +31,11 @@ from mcpgen_runtime.transports.memory import memory_pair
 ALL = tuple(REVISIONS)
 HANDSHAKE = tuple(REVISIONS.of(Lifecycle.HANDSHAKE))
 PER_REQUEST = tuple(REVISIONS.of(Lifecycle.PER_REQUEST))
+
+every = pytest.mark.parametrize("revision", ALL)
+legacy = pytest.mark.parametrize("revision", HANDSHAKE)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+"""Tests that run in each revision, in each with a handshake, in each without."""
 
 EVERY_SERVER_CAPABILITY: Mapping[str, Any] = {
     "tools": {"listChanged": True},

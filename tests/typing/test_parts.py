@@ -1,8 +1,6 @@
 """Packages of a few parts, transports and features, under both type checkers in strict mode.
 
-All packages lie in one folder, and each checker runs once: most of its time goes into what all of
-them import. Mypy sees all modules. Pyright sees those that it has not seen in another package: of
-another text, or that import a module of another text.
+Mypy sees all modules, and pyright those that it has not seen in another package.
 """
 
 from __future__ import annotations

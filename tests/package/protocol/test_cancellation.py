@@ -13,12 +13,12 @@ from kit.live import live
 from kit.respondent import text_in
 from kit.samples import PARAMS, RESULTS
 from kit.wire import (
-    ALL,
     CANCELLED,
     HANDSHAKE,
-    PER_REQUEST,
     ClientEnd,
     cancelled_notification,
+    every,
+    modern,
     request,
     speaking_to,
 )
@@ -34,8 +34,6 @@ from mcpgen_runtime.protocol.events import (
     SendResponse,
 )
 
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
-every = pytest.mark.parametrize("revision", ALL)
 WRONG_IDS: list[Any] = [None, {}, 1.5, True, 999, "7"]
 IN_PROGRESS = "cancellation.in-progress-only"  # holds in every revision
 

@@ -16,6 +16,7 @@ from mcpgen_runtime import (
     Context,
     EncodingError,
     LocalProtocolError,
+    McpError,
     Server,
     encode,
 )
@@ -93,7 +94,6 @@ async def test_a_call_with_arguments_that_are_no_json_is_not_sent(
             with pytest.raises(LocalProtocolError, match=r"^tools/call: .*no JSON form"):
                 await call
         assert len(record.sent) == before
-        assert len(client._peer.connection.state.outbound) == 0
         assert (await client.call_tool("good")).content[0].text == "good"
 
 
@@ -142,3 +142,39 @@ async def test_a_result_that_is_fresh_beyond_all_numbers_is_taken(revision: str)
         for _ in range(2):
             assert (await client.list_tools_page()).tools == []
         assert [sent["method"] for sent in record.sent].count("tools/list") == 1
+
+
+HOSTILE: dict[str, Any] = {
+    "number": 5,
+    "list": ["x"],
+    "object": object(),
+    "deep": json.loads("[" * 900 + "]" * 900),
+    "long": "x" * 3_000_000,
+    "nan": NAN,
+}
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("revision", [HANDSHAKE[-1], ALL[-1]])
+async def test_a_call_with_an_argument_of_another_kind_says_so(revision: str, value: Any) -> None:
+    async with live(App(names_back), revision) as (client, _):
+        failures: list[Exception] = []
+        for call in (
+            lambda: client.call_tool("echo", value),
+            lambda: client.call_tool("echo", meta=value),
+            lambda: client.get_prompt("x", {"value": value}),
+            lambda: client.complete(value, value),
+            lambda: client.request(value),
+            lambda: client.request("tools/call", {"name": value}),
+            lambda: client.notify("notifications/roots/list_changed", value),
+        ):
+            try:
+                await call()
+            except Exception as error:
+                failures.append(error)
+        assert len(failures) >= 3
+        for failure in failures:
+            assert isinstance(failure, McpError | TypeError | ValueError)
+            assert not isinstance(failure, msgspec.MsgspecError | UnicodeError)
+            assert 0 < len(str(failure)) < 2000
+        assert (await client.call_tool("good")).content[0].text == "good"

@@ -10,8 +10,16 @@ import pytest
 from kit.live import FakeServer, live
 from kit.rules import revisions_holding
 from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from kit.wire import ALL, INITIALIZED, PER_REQUEST, ClientEnd, ServerEnd, facts, initialize
-from mcpgen_runtime import ClientHandlers, Context, Server, connect
+from kit.wire import (
+    INITIALIZED,
+    ClientEnd,
+    ServerEnd,
+    every,
+    facts,
+    initialize,
+    modern,
+)
+from mcpgen_runtime import Client, ClientHandlers, Context, Server, connect
 from mcpgen_runtime.protocol.events import (
     Ignored,
     NotificationReceived,
@@ -20,8 +28,6 @@ from mcpgen_runtime.protocol.events import (
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
 
 MESSAGE = "notifications/message"
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 by_session = pytest.mark.parametrize("revision", revisions_holding("logging.set-level-request"))
 
 
@@ -154,6 +160,17 @@ async def test_messages_are_heard_in_order_before_the_result(revision: str) -> N
         assert listener.heard == [*(("debug", n) for n in range(3)), ("alert", {"last": True})]
         kinds = [message.get("method", "answer") for message in record.received[-5:]]
         assert kinds == [MESSAGE] * 4 + ["answer"]
+
+
+@pytest.mark.requirement("logging.set-level-threshold")
+@by_session
+async def test_a_client_sets_the_level_of_its_session(revision: str) -> None:
+    listener = Listener()
+    async with live(talker(), revision, handlers=listener) as (client, _):
+        for set_level, heard in ((client.set_level, 1), (client.seen_as(Client).set_level, 2)):
+            await set_level("error")
+            await client.call_tool("talk")
+            assert [level for level, _ in listener.heard] == ["alert"] * heard
 
 
 @pytest.mark.requirement("logging.rate-limit")

@@ -12,7 +12,7 @@ from kit.ends import ASKED, answering_ends, ask, asking_ends, begin_request, end
 from kit.live import TEXT, FakeServer, live, text_of
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
-from kit.wire import ALL, PER_REQUEST, ClientEnd, ServerEnd, sent_request
+from kit.wire import ClientEnd, ServerEnd, every, modern, sent_request
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -34,8 +34,6 @@ from mcpgen_runtime.protocol.events import (
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
 
 PROGRESS = "notifications/progress"
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 WRONG_TOKENS: list[Any] = [1.5, {}, None, True]
 OPT_IN = "progress.opt-in"  # holds in every revision
 

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from kit.scripted import connect_scripted
-from kit.wire import ALL, PER_REQUEST
+from kit.wire import ALL, PER_REQUEST, every
 from mcpgen_runtime import REVISIONS, RemoteProtocolError, ValidationError
 from mcpgen_runtime.protocol.results import NAMED_ITEMS, result_decoder
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 
 LISTS: Mapping[str, tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = {
     "tools/list": (

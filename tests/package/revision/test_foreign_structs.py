@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from kit.rules import module_of
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import RemoteError, RequestContext, Server, Text, models
 from mcpgen_runtime.facts import python_names
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 mixed = pytest.mark.parametrize(("revision", "other"), [*permutations(ALL, 2)])
 
 

@@ -8,14 +8,12 @@ import pytest
 
 from kit.rules import module_of
 from kit.scripted import connect_scripted
-from kit.wire import ALL
+from kit.wire import every
 from mcpgen_runtime import (
     InvalidParamsError,
     models,
     replace,
 )
-
-every = pytest.mark.parametrize("revision", ALL)
 
 TOOL: dict[str, Any] = {"name": "a", "inputSchema": {"type": "object"}}
 

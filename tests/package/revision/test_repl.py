@@ -12,13 +12,11 @@ import pytest
 import mcpgen_runtime
 from kit.rules import module_of
 from kit.scripted import ScriptedServer
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import REVISIONS, Server, connect, connect_sync
 from mcpgen_runtime.revisions import FOLDERS
 
 pytestmark = pytest.mark.on_asyncio
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 @every

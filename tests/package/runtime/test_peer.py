@@ -16,12 +16,13 @@ from kit.live import TEXT, App, FakeServer, live, names_back, text_of
 from kit.respondent import text_in
 from kit.samples import CALL, PARAMS
 from kit.wire import (
-    ALL,
     HANDSHAKE,
     INITIALIZED,
     RawEnd,
     cancelled_notification,
+    every,
     initialize,
+    legacy,
     request,
     speaking_to,
 )
@@ -42,8 +43,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.runtime.peer import HELD_BYTES
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 @pytest.mark.slow
@@ -158,9 +157,6 @@ async def test_a_handler_may_close_the_connection_it_is_called_on(revision: str)
             await server.notify("notifications/message", {"level": "info", "data": 1})
             with pytest.raises(ConnectionClosedError):
                 await client.call_tool("any")
-
-
-legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 
 
 @legacy
@@ -339,7 +335,7 @@ async def at_the_limit(revision: str, tool: str = "wait") -> AsyncIterator[tuple
         yield end, gate
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_a_server_serves_only_so_many_requests_at_once_and_pings(revision: str) -> None:
     async with at_the_limit(revision) as (end, gate):
         if revision in HANDSHAKE:
@@ -355,7 +351,7 @@ async def test_a_server_serves_only_so_many_requests_at_once_and_pings(revision:
         assert gate.most == LIMIT
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_a_request_that_is_cancelled_frees_its_place(revision: str) -> None:
     async with at_the_limit(revision) as (end, gate):
         await end.send(cancelled_notification(1))

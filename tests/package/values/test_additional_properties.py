@@ -8,11 +8,10 @@ from typing import Any, Literal
 import httpx2
 import pytest
 
-from kit.wire import ALL, facts
+from kit.wire import ALL, every, facts
 from mcpgen_runtime import Server, connect, to_builtins
 
 NEWEST = ALL[-1]
-every = pytest.mark.parametrize("revision", ALL)
 either = pytest.mark.parametrize("setting", [None, False])
 
 DOCUMENT = {

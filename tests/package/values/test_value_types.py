@@ -23,13 +23,12 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, Strin
 
 import mcpgen_runtime
 from kit.respondent import text_in
-from kit.wire import ALL, facts, speaking_to
+from kit.wire import ALL, every, facts, speaking_to
 from mcpgen_runtime import Server, ToolResult, testing
 from mcpgen_runtime.server.toolkit.signatures import read
 from mcpgen_runtime.values.value_types import custom_schema, schema_of, value_type
 from requirements import EVERY_REVISION
 
-every = pytest.mark.parametrize("revision", ALL)
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
 
 
