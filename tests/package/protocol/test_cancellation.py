@@ -11,13 +11,14 @@ import pytest
 from kit.ends import ASKED, End, answering_ends, ask, asking_ends, begin_request, both, end_of
 from kit.live import live
 from kit.respondent import text_in
+from kit.rules import revision_fixture
 from kit.samples import PARAMS, RESULTS
 from kit.wire import (
+    ALL,
     CANCELLED,
     HANDSHAKE,
     ClientEnd,
     cancelled_notification,
-    every,
     modern,
     request,
     speaking_to,
@@ -33,6 +34,8 @@ from mcpgen_runtime.protocol.events import (
     SendError,
     SendResponse,
 )
+
+revision = revision_fixture(ALL)
 
 WRONG_IDS: list[Any] = [None, {}, 1.5, True, 999, "7"]
 IN_PROGRESS = "cancellation.in-progress-only"  # holds in every revision
@@ -68,7 +71,6 @@ def test_only_an_open_request_of_ours_is_cancelled_and_only_once(revision: str, 
 
 
 @pytest.mark.requirement("cancellation.client-issued")
-@every
 async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision: str) -> None:
     async with live(Server("any"), revision) as (client, record):
         with pytest.raises(Exception, match="giving up the request itself"):
@@ -193,7 +195,6 @@ class Stubborn:
 @pytest.mark.requirement("cancellation.stops-processing", "cancellation.nothing-further")
 @pytest.mark.requirement("custom-transport.cancellation-defined", "stdio.cancel-by-notification")
 @pytest.mark.requirement("stdio.cancel-server-stops", "stdio.cancel-server-silent")
-@every
 @pytest.mark.parametrize("then", ["go", "return", "raise"])
 async def test_a_cancelled_caller_stops_the_tool_and_gets_no_more(revision: str, then: str) -> None:
     stubborn = Stubborn()
@@ -222,7 +223,6 @@ async def test_a_cancelled_caller_stops_the_tool_and_gets_no_more(revision: str,
 
 
 @pytest.mark.requirement("cancellation.reason-logged")
-@every
 async def test_the_reason_is_logged_and_the_id_may_be_used_again(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from kit.ends import Pair
 from kit.live import sample_server
-from kit.rules import revisions_holding
+from kit.rules import revision_fixture, revisions_holding
 from kit.samples import PARAMS, URI
 from kit.wire import (
+    ALL,
     ALL_LISTS,
     UPDATED,
     ClientEnd,
@@ -42,6 +43,8 @@ from mcpgen_runtime.protocol.events import (
 from mcpgen_runtime.protocol.lifecycle import is_declared
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from requirements import EVERY_REVISION
+
+revision = revision_fixture(ALL)
 
 LISTS = {"tools": "tools/list", "prompts": "prompts/list", "resources": "resources/list"}
 EVERYTHING: Mapping[str, Any] = {
@@ -87,7 +90,6 @@ def server_declares(revision: str, server: Server) -> Any:
 @pytest.mark.requirement("capabilities.client-set-2024", "capabilities.client-set-2025-06")
 @pytest.mark.requirement("capabilities.client-set-2025-11", "capabilities.client-set-2026")
 @pytest.mark.parametrize("handlers", [WILLING, None], ids=["willing", "none"])
-@pytest.mark.parametrize("revision", REVISIONS)
 def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, handlers: Any) -> None:
     sets = {
         "capabilities.client-set-2024": {"roots", "sampling", "experimental"},
@@ -110,7 +112,6 @@ def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, hand
 @pytest.mark.requirement("capabilities.server-set-2024", "capabilities.server-set-2025")
 @pytest.mark.requirement("capabilities.server-set-2025-11", "capabilities.server-set-2026")
 @pytest.mark.requirement("capabilities.server-features-advertised")
-@pytest.mark.parametrize("revision", REVISIONS)
 def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> None:
     features: dict[str, Any] = {
         "tools": {"listChanged": True},
@@ -139,7 +140,6 @@ def test_completion_needs_no_capability_where_there_is_none(revision: str) -> No
 
 
 @pytest.mark.requirement("capabilities.server-features-advertised", "discover.capabilities-true")
-@pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_server_answers_advertised_methods_and_no_others(revision: str) -> None:
     for server in (sample_server(), Server("bare", logging=False)):
         capabilities = server_declares(revision, server)

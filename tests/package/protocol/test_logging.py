@@ -8,13 +8,13 @@ import anyio
 import pytest
 
 from kit.live import FakeServer, live
-from kit.rules import revisions_holding
+from kit.rules import revision_fixture, revisions_holding
 from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
 from kit.wire import (
+    ALL,
     INITIALIZED,
     ClientEnd,
     ServerEnd,
-    every,
     facts,
     initialize,
     modern,
@@ -26,6 +26,8 @@ from mcpgen_runtime.protocol.events import (
     SendLog,
 )
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
+
+revision = revision_fixture(ALL)
 
 MESSAGE = "notifications/message"
 by_session = pytest.mark.parametrize("revision", revisions_holding("logging.set-level-request"))
@@ -111,7 +113,6 @@ def test_a_request_with_an_unknown_log_level_is_not_served(revision: str, level:
 
 
 @pytest.mark.requirement("logging.message-shape", "logging.validate-data")
-@every
 @pytest.mark.parametrize(
     "params", [{"level": "info"}, {"data": 1}, {"level": "loud", "data": 1}, []], ids=repr
 )
@@ -151,7 +152,6 @@ def talker() -> Server:
 
 
 @pytest.mark.requirement("logging.per-request-threshold", "logging.request-scoped-only")
-@every
 async def test_messages_are_heard_in_order_before_the_result(revision: str) -> None:
     listener = Listener()
     async with live(talker(), revision, handlers=listener) as (client, record):
@@ -174,7 +174,6 @@ async def test_a_client_sets_the_level_of_its_session(revision: str) -> None:
 
 
 @pytest.mark.requirement("logging.rate-limit")
-@every
 async def test_a_client_flooded_with_logs_still_gets_its_answer(revision: str) -> None:
     server = FakeServer(revision)
     listener = Listener()
@@ -195,7 +194,6 @@ async def test_a_client_flooded_with_logs_still_gets_its_answer(revision: str) -
     assert [data for _, data in listener.heard] == list(range(5000))
 
 
-@every
 async def test_a_log_handler_that_waits_or_fails_delays_no_answer(revision: str) -> None:
     go_on = anyio.Event()
 

@@ -10,9 +10,9 @@ import pytest
 
 from kit.ends import ASKED, answering_ends, ask, asking_ends, begin_request, end_of
 from kit.live import TEXT, FakeServer, live, text_of
-from kit.rules import revisions_holding
+from kit.rules import revision_fixture, revisions_holding
 from kit.samples import PARAMS, RESULTS
-from kit.wire import ClientEnd, ServerEnd, every, modern, sent_request
+from kit.wire import ALL, ClientEnd, ServerEnd, modern, sent_request
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -32,6 +32,8 @@ from mcpgen_runtime.protocol.events import (
     SendResponse,
 )
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
+
+revision = revision_fixture(ALL)
 
 PROGRESS = "notifications/progress"
 WRONG_TOKENS: list[Any] = [1.5, {}, None, True]
@@ -103,7 +105,6 @@ def test_progress_that_goes_back_is_taken_as_it_comes(revision: str, role: Role)
 
 
 @pytest.mark.requirement("progress.notification-shape", "progress.notification-shape-2024")
-@every
 def test_total_and_message_are_there_if_they_are_given_and_known(revision: str) -> None:
     known = revision in revisions_holding("progress.notification-shape")
     server = ServerEnd(revision)
@@ -187,7 +188,6 @@ def counter() -> Server:
 
 
 @pytest.mark.requirement("progress.opt-in", "progress.sending-optional")
-@every
 @pytest.mark.parametrize("waits", [False, True])
 async def test_the_callback_gets_all_reports_in_order_before_results(
     revision: str, waits: bool
@@ -211,7 +211,6 @@ async def test_the_callback_gets_all_reports_in_order_before_results(
     assert len(heard) == len(record.received_as(PROGRESS)) == 5
 
 
-@every
 async def test_the_callback_runs_in_the_waiting_task_and_may_call(revision: str) -> None:
     runs: list[Any] = []
 
@@ -223,7 +222,6 @@ async def test_the_callback_runs_in_the_waiting_task_and_may_call(revision: str)
     assert runs == [(anyio.get_current_task().id, "done")] * 2
 
 
-@every
 async def test_an_error_in_the_callback_cancels_the_request(revision: str) -> None:
     def fail(*news: Any) -> None:
         raise LookupError("mine")
@@ -243,7 +241,6 @@ async def test_an_error_in_the_callback_cancels_the_request(revision: str) -> No
 
 
 @pytest.mark.requirement("progress.rate-limited")
-@every
 @pytest.mark.parametrize(
     ("characters", "count", "expected"),
     [

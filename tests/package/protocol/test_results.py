@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from kit.rules import revision_fixture
 from kit.scripted import connect_scripted
-from kit.wire import ALL, PER_REQUEST, every
+from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime import REVISIONS, RemoteProtocolError, ValidationError
 from mcpgen_runtime.protocol.results import NAMED_ITEMS, result_decoder
+
+revision = revision_fixture(ALL)
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -50,7 +53,6 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-@every
 @pytest.mark.parametrize("method", LISTS)
 async def test_a_bad_item_is_left_out_and_the_others_keep_their_order(
     revision: str, method: str, caplog: pytest.LogCaptureFixture
@@ -64,7 +66,6 @@ async def test_a_bad_item_is_left_out_and_the_others_keep_their_order(
     assert warning.startswith(f"{method}: {member}[1] 'bad' is left out: ")
 
 
-@every
 async def test_the_cursor_of_a_page_with_a_bad_item_is_followed(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -80,14 +81,12 @@ async def test_the_cursor_of_a_page_with_a_bad_item_is_followed(
     assert len(warnings_of(caplog)) == 4
 
 
-@every
 @pytest.mark.parametrize("item", MISSHAPEN, ids=json.dumps)
 async def test_an_item_of_any_other_shape_costs_itself(revision: str, item: Any) -> None:
     async with connect_scripted(revision, {"tools": [item, tool("a"), item]}) as (client, _):
         assert [each.name for each in await client.list_tools()] == ["a"]
 
 
-@every
 async def test_an_unreadable_number_or_byte_drops_only_its_item(revision: str) -> None:
     row = REVISIONS[revision].client_requests["tools/list"]
     whole = json.dumps({"resultType": "complete", "tools": [tool("a"), "HERE", tool("b")]})
@@ -96,7 +95,6 @@ async def test_an_unreadable_number_or_byte_drops_only_its_item(revision: str) -
         assert [each.name for each in page.tools] == ["a", "b"]
 
 
-@every
 @pytest.mark.parametrize(
     "wrong",
     [{"tools": {}}, {}, {"tools": [BAD_TOOL], "nextCursor": 7}, {"tools": [], "_meta": 1}],

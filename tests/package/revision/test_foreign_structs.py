@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from kit.rules import module_of
-from kit.wire import ALL, every
+from kit.rules import module_of, revision_fixture
+from kit.wire import ALL
 from mcpgen_runtime import RemoteError, RequestContext, Server, Text, models
 from mcpgen_runtime.facts import python_names
 from mcpgen_runtime.testing import connected
+
+revision = revision_fixture(ALL)
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -58,7 +60,6 @@ async def test_content_of_another_revision_is_converted_to_the_session(
 
 
 @pytest.mark.parametrize("member", ["icons", "execution", "output_schema", "title", "meta"])
-@every
 async def test_a_member_that_the_revision_lacks_is_not_sent(revision: str, member: str) -> None:
     values: dict[str, Any] = {
         "icons": [models.Icon(src="https://a.example/i.png")],
@@ -74,7 +75,6 @@ async def test_a_member_that_the_revision_lacks_is_not_sent(revision: str, membe
     assert len(sent) == (3 if has else 2)
 
 
-@every
 async def test_merged_objects_are_converted_for_the_session(revision: str) -> None:
     annotations = models.Annotations(audience=["user"], last_modified="2025-01-12T15:00:58Z")
     block = models.TextContent(text="a", annotations=annotations)
@@ -109,7 +109,6 @@ async def test_content_that_the_revision_does_not_have_is_refused(
 
 
 @pytest.mark.structs("classes of pydantic refuse such values when they are called")
-@every
 async def test_an_object_of_a_wrong_kind_or_value_is_refused(revision: str) -> None:
     for content in ([{"type": "text"}], [object()], [Text], "text"):
         made = module_of(revision).CallToolResult(content=content)

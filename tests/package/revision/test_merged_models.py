@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kit.rules import module_of
+from kit.rules import module_of, revision_fixture
+from kit.wire import ALL
 from mcpgen_runtime import (
     REVISIONS,
     UNSET,
@@ -23,13 +24,13 @@ from mcpgen_runtime._wire import STRUCTS, fields
 from mcpgen_runtime.merged_models import MergedType
 from mcpgen_runtime.testing import connected
 
-ALL = tuple(REVISIONS)
+revision = revision_fixture(ALL)
+
 ASKING = tuple(name for name in ALL if REVISIONS[name].server_requests)
 FORMS = tuple(name for name in ASKING if "elicitation/create" in REVISIONS[name].server_requests)
 CLASSES = [value for value in vars(models).values() if isinstance(value, MergedType)]
 
 
-@pytest.mark.parametrize("revision", ALL)
 def test_each_struct_is_of_one_merged_class_and_has_its_members(revision: str) -> None:
     module = module_of(revision)
     members_of_module = [each for each in vars(module).values() if isinstance(each, type)]
@@ -43,7 +44,6 @@ def test_each_struct_is_of_one_merged_class_and_has_its_members(revision: str) -
         assert {name: vars(struct)[name] for name in lacking} == dict.fromkeys(lacking)
 
 
-@pytest.mark.parametrize("revision", ALL)
 def test_merged_classes_tell_objects_of_a_revision_apart(revision: str) -> None:
     own = module_of(revision)
     text = own.TextContent(text="a")
@@ -98,7 +98,6 @@ def test_members_that_no_revision_has_together_are_refused(members: Any, got: st
         models.PromptReference(**members)
 
 
-@pytest.mark.parametrize("revision", ALL)
 async def test_a_client_passes_merged_objects_and_wire_objects_in(revision: str) -> None:
     server = Server("greeter")
 
@@ -184,7 +183,6 @@ async def test_handlers_and_sessions_pass_merged_objects_in(revision: str) -> No
             assert (result.content[0].text, bool(result.is_error)) == ("{'city': 'Oslo'}", False)
 
 
-@pytest.mark.parametrize("revision", ALL)
 async def test_a_tool_may_return_merged_content(revision: str) -> None:
     async with connected(asker(), revision=revision) as pair:
         result = await pair.client.call_tool("block")

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 import mcpgen_runtime
-from kit.rules import module_of
+from kit.rules import module_of, revision_fixture
 from kit.scripted import ScriptedServer
-from kit.wire import ALL, every
+from kit.wire import ALL
 from mcpgen_runtime import REVISIONS, Server, connect, connect_sync
 from mcpgen_runtime.revisions import FOLDERS
+
+revision = revision_fixture(ALL)
 
 pytestmark = pytest.mark.on_asyncio
 
 
-@every
 async def test_a_client_shows_what_it_is_connected_to(revision: str) -> None:
     server = Server("weather", "1.2")
     assert repr(server) == "<Server weather 1.2, 0 clients>"
@@ -43,7 +44,6 @@ async def test_a_servers_name_is_shown_as_text_and_in_short() -> None:
         assert repr(client) == "<Client of unnamed server, 2025-06-18 over ScriptedServer>"
 
 
-@every
 def test_a_type_is_imported_from_its_revision(revision: str) -> None:
     package = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}")
     models = module_of(revision)
@@ -75,7 +75,6 @@ def run_python(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=above)
 
 
-@every
 def test_only_public_names_are_listed(revision: str) -> None:
     package = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}")
     assert dir(mcpgen_runtime) == sorted(importlib.import_module("mcpgen_runtime").__all__)

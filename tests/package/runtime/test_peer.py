@@ -14,13 +14,14 @@ import pytest
 
 from kit.live import TEXT, App, FakeServer, live, names_back, text_of
 from kit.respondent import text_in
+from kit.rules import revision_fixture
 from kit.samples import CALL, PARAMS
 from kit.wire import (
+    ALL,
     HANDSHAKE,
     INITIALIZED,
     RawEnd,
     cancelled_notification,
-    every,
     initialize,
     legacy,
     request,
@@ -44,9 +45,10 @@ from mcpgen_runtime import (
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.runtime.peer import HELD_BYTES
 
+revision = revision_fixture(ALL)
+
 
 @pytest.mark.slow
-@every
 async def test_nothing_grows_with_the_number_of_calls(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -99,7 +101,6 @@ FAILURES: list[tuple[Callable[[], BaseException], int, str]] = [
 ]
 
 
-@every
 @pytest.mark.parametrize(("failure", "code", "text"), FAILURES)
 @pytest.mark.parametrize("waits", [False, True])
 async def test_any_error_of_a_handler_is_one_answer_and_no_end(
@@ -120,7 +121,6 @@ async def test_any_error_of_a_handler_is_one_answer_and_no_end(
 
 
 @pytest.mark.requirement("jsonrpc.notification-no-response", "jsonrpc.code-internal-error")
-@every
 async def test_a_failing_handler_answers_requests_and_no_notifications(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -143,7 +143,6 @@ async def test_a_failing_handler_answers_requests_and_no_notifications(
         assert end.heard == []
 
 
-@every
 async def test_a_handler_may_close_the_connection_it_is_called_on(revision: str) -> None:
     class Closes(ClientHandlers):
         async def logging_message(self, params: Any, ctx: RequestContext) -> None:
@@ -215,7 +214,6 @@ class Broken(FakeServer):
         return super().close_request_stream(identifier)
 
 
-@every
 @pytest.mark.parametrize("failure", [OSError("gone"), ValueError("gone"), anyio.EndOfStream()])
 async def test_an_unknown_transport_error_ends_the_connection(
     revision: str, failure: Exception
@@ -228,7 +226,6 @@ async def test_an_unknown_transport_error_ends_the_connection(
             await client.call_tool("any")
 
 
-@every
 async def test_a_request_that_cannot_be_sent_fails_its_caller_alone(revision: str) -> None:
     server = Broken(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
@@ -241,7 +238,6 @@ async def test_a_request_that_cannot_be_sent_fails_its_caller_alone(revision: st
         assert text_of(await client.call_tool("any")) == "done"
 
 
-@every
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
@@ -335,7 +331,6 @@ async def at_the_limit(revision: str, tool: str = "wait") -> AsyncIterator[tuple
         yield end, gate
 
 
-@every
 async def test_a_server_serves_only_so_many_requests_at_once_and_pings(revision: str) -> None:
     async with at_the_limit(revision) as (end, gate):
         if revision in HANDSHAKE:
@@ -351,7 +346,6 @@ async def test_a_server_serves_only_so_many_requests_at_once_and_pings(revision:
         assert gate.most == LIMIT
 
 
-@every
 async def test_a_request_that_is_cancelled_frees_its_place(revision: str) -> None:
     async with at_the_limit(revision) as (end, gate):
         await end.send(cancelled_notification(1))
