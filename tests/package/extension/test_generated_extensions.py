@@ -1,8 +1,4 @@
-"""Generated extensions at work: typed calls and handlers, in force where both sides declare them.
-
-The packages are made for these tests: one with a small extension of two requests and a
-notification, and one with a second extension beside it.
-"""
+"""Generated extensions at work: typed calls and handlers, in force where both declare them."""
 
 from __future__ import annotations
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import anyio
 import pytest
 
 from kit.asgi_client import asgi
-from package.extension.task_work import DECLARED, PACKAGE, SPOKEN, Work, create_task, got
+from package.extension.task_work import DECLARED, SPOKEN, Work, create_task, got
 
 pytestmark = pytest.mark.anyio
 MIB = 2**20
@@ -75,39 +74,6 @@ async def test_a_result_beyond_the_bytes_of_a_store_fails_its_task(pkg: Any) -> 
         await got(greedy, await create_echo_task(greedy, 10), "completed")
         await got(other, await create_echo_task(other, MIB - 2000), "completed")
         await got(greedy, kept[0], "completed")
-
-
-async def test_bytes_and_numbers_are_free_again_when_records_expire(pkg: Any) -> None:
-    now = 1000.0
-    errors = importlib.import_module(f"{PACKAGE}.errors")
-    store = pkg.root.MemoryTaskStore(limit=2, size=20_000, clock=lambda: now)
-    whole = {"owner": "", "client": "c", "updated": now, "poll_interval_ms": 1}
-
-    async def save(task_id: str, created: float, size: int, version: int = 1) -> None:
-        result = {"x": "x" * size}
-        record = pkg.root.TaskRecord(
-            task_id=task_id, created=created, ttl_ms=1000, result=result, version=version, **whole
-        )
-        if version == 1:
-            await store.create(record)
-        else:
-            assert await store.change(record)
-
-    await save("a", now, 9000)
-    await save("a", now, 9500, 2)
-    with pytest.raises(errors.InternalError, match="at most 2 tasks with 20000 bytes"):
-        await save("b", now, 10)
-    with pytest.raises(errors.InternalError):
-        await save("a", now, 12_000, 3)
-    kept = await store.load("a")
-    assert len(kept.result["x"]) == 9500
-    now += 2
-    await save("b", now, 9000)
-    assert len(store) == 1
-    assert await store.load("a") is None
-    now += 2
-    assert await store.load("b") is None
-    await save("c", now, 9500)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -77,9 +77,7 @@ async def test_a_call_answered_by_a_task_gives_the_result_of_the_tool(pkg: Any) 
 
 @requirement("tasks-ext.fulfil-inputs", "tasks-ext.observe-after-update", "tasks-ext.keys-unique")
 @requirement("tasks-ext.update-keys-outstanding")
-async def test_client_handlers_answer_each_question_of_a_task_once(
-    pkg: Any,
-) -> None:
+async def test_client_handlers_answer_each_question_of_a_task_once(pkg: Any) -> None:
     handlers = person(pkg)
     async with Work(pkg).client(pkg, handlers=handlers) as client:
         assert text_of(await client.call_tool("asks")) == "name 1 and name 2"
@@ -156,9 +154,7 @@ def test_a_blocking_client_waits_for_the_task_too(pkg: Any) -> None:
 
 
 @requirement("tasks-ext.mcp-name-header", "tasks-ext.client-declares-per-request")
-async def test_requests_about_a_task_have_its_header_and_the_extension(
-    pkg: Any,
-) -> None:
+async def test_requests_about_a_task_have_its_header_and_the_extension(pkg: Any) -> None:
     work = Work(pkg)
     app = work.server.asgi(hosts=["app"])
     sent: list[tuple[str, str | None, Any]] = []

@@ -76,9 +76,7 @@ async def test_a_json_rpc_error_fails_the_task_and_an_error_of_the_tool_complete
 
 @requirement("tasks-ext.no-task-to-undeclared", "tasks-ext.task-needed-error")
 @requirement("tasks-ext.fallback-or-reject", "tasks-ext.error-undeclared-methods")
-async def test_without_the_declaration_a_call_is_served_or_refused(
-    pkg: Any,
-) -> None:
+async def test_without_the_declaration_a_call_is_served_or_refused(pkg: Any) -> None:
     work = Work(pkg)
     work.go.set()
     required = {"requiredCapabilities": DECLARED}
@@ -389,9 +387,7 @@ async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
             client.task("t")
 
 
-async def test_tasks_of_a_mounted_server_are_polled_through_the_mount(
-    pkg: Any,
-) -> None:
+async def test_tasks_of_a_mounted_server_are_polled_through_the_mount(pkg: Any) -> None:
     work, outer = Work(pkg), pkg.root.Server("outer")
     outer.mount(work.server, prefix="work")
     work.go.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from typing import Any
 
@@ -31,7 +32,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.batch_parsing import parse_array
+from mcpgen_runtime.protocol.batch_parsing import parse_array, parse_batch
 from mcpgen_runtime.protocol.events import (
     CancelRequest,
     Ignored,
@@ -44,6 +45,7 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
+from mcpgen_runtime.protocol.jsonrpc import ParsedMessage
 
 BROKEN_METHODS: list[dict[str, Any]] = [{"method": method} for method in (..., 5, None, ["ping"])]
 OTHER_VERSIONS: list[dict[str, Any]] = [
@@ -481,3 +483,18 @@ def test_an_array_of_a_million_parts_takes_no_memory(revision: str) -> None:
     finally:
         tracemalloc.stop()
     assert refused["error"]["code"] == -32600
+
+
+def test_a_parsed_batch_gives_the_results_by_request() -> None:
+    failed: dict[str, Any] = {"id": "2", "error": {"code": 1, "message": "x"}}
+    rows = [
+        {"id": 1, "result": {"a": 1}},
+        failed,
+        {"id": 3, "result": []},
+        {"id": 5, "method": "m"},
+    ]
+    data = json.dumps([{"jsonrpc": "2.0", **row} for row in rows]).encode()
+    parsed = ParsedMessage.of(data, parse_batch)
+    assert parsed.results() == {1: b'{"a": 1}', "2": None, 3: None}
+    assert (parsed.is_batch, parsed.error_response()) == (True, None)
+    assert not ParsedMessage.of(data).is_batch

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kit.asgi_client import asgi, fields_of
+from kit.asgi_client import SESSION, asgi, fields_of
 from kit.ends import (
     ASKED,
     SENT,
@@ -25,7 +25,6 @@ from kit.scripted import connect_scripted
 from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
-    SESSIONS,
     STREAMABLE,
     ClientEnd,
     ServerEnd,
@@ -272,22 +271,6 @@ def test_a_response_may_have_null_for_what_it_lacks(revision: str, role: Role) -
     assert (failed.error.code, failed.error.message) == (-32602, "no")
 
 
-@pytest.mark.parametrize("revision", SESSIONS)
-async def test_a_server_takes_null_in_the_handshake(revision: str) -> None:
-    opening = initialize(revision, {"roots": None, "sampling": None, "experimental": None})
-    opening["params"]["_meta"] = None
-    opening["params"]["clientInfo"]["title"] = None
-    async with asgi(sample_server()) as http:
-        plain = await http.post(initialize(revision))
-        nulls = await http.post(opening)
-        assert (nulls.status, nulls.messages) == (200, plain.messages)
-        session = {"mcp-session-id": nulls.fields["mcp-session-id"]}
-        initialized = await http.post({**INITIALIZED, "params": None}, **session)
-        assert (initialized.status, initialized.body) == (202, b"")
-        listed = await http.post(request(revision, "tools/list"), **session)
-        assert listed.status == 200
-
-
 NULLS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("completion/complete", {**PARAMS["completion/complete"]}, {"context": None}),
     ("ping", {}, {}),
@@ -306,7 +289,13 @@ async def test_a_server_answers_null_over_http_as_absence_in_memory(revision: st
     server = sample_server()
     async with asgi(server) as http, speaking_to(server, revision) as end:
         if revision in HANDSHAKE:
-            await http.initialize(revision)
+            opening = initialize(revision, {"roots": None, "sampling": None, "experimental": None})
+            opening["params"]["_meta"] = opening["params"]["clientInfo"]["title"] = None
+            opened = await http.post(opening)
+            assert opened.messages == (await http.post(initialize(revision))).messages
+            http.fields[SESSION] = opened.fields[SESSION]
+            confirmed = await http.post({**INITIALIZED, "params": None})
+            assert (confirmed.status, confirmed.body) == (202, b"")
         for name, params, nulls in NULLS:
             if name not in methods:
                 continue

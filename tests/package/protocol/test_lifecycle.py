@@ -8,7 +8,7 @@ import pytest
 
 from kit.ends import Pair, answering_ends, both, end_of
 from kit.rules import revisions_holding, with_another
-from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
+from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
 from kit.wire import (
     ALL,
     HANDSHAKE,
@@ -19,7 +19,6 @@ from kit.wire import (
     ServerEnd,
     cancelled_notification,
     describe_as,
-    encode_message,
     facts,
     initialize,
     meta_of,
@@ -29,7 +28,6 @@ from kit.wire import (
 from mcpgen_runtime import (
     REVISIONS,
     LocalProtocolError,
-    McpError,
     MissingCapabilityError,
     RemoteError,
 )
@@ -48,8 +46,7 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.protocol.handshake import handshake_connection
-from mcpgen_runtime.protocol.lifecycle import Description, Session
+from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 
 
@@ -216,24 +213,6 @@ def test_subscriptions_and_log_level_outlive_a_second_initialize(revision: str) 
     assert len(server.send(SendNotification(UPDATED, {"uri": "x://a"}))) == 1
     assert len(server.send(SendLog(None, "error", 1))) == 1
     assert server.send(SendLog(None, "warning", 1)) == []
-
-
-def handshake_server() -> Any:
-    """The connection of a server without per-request revisions, as a package of some has it."""
-    spoken = REVISIONS.of(REVISIONS[HANDSHAKE[-1]].lifecycle)
-    return handshake_connection(spoken, describe_as(EVERY_SERVER_CAPABILITY, "server"), {})
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-def test_an_assumed_session_lacks_what_its_requests_need(revision: str) -> None:
-    connection = handshake_server()
-    connection.assume_session(
-        Session(REVISIONS[revision], {}, EVERY_CLIENT_CAPABILITY), "a session of its own"
-    )
-    with pytest.raises(McpError, match="a session of its own"):
-        connection.send(SendRequest("roots/list"))
-    (event,) = connection.receive(encode_message(request(revision, "tools/list")))
-    assert isinstance(event, RequestReceived)
 
 
 @pytest.mark.parametrize("revision", ALL)

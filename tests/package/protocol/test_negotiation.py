@@ -53,11 +53,7 @@ INFO = {"name": "server", "version": "1"}
 
 
 class Newcomer:
-    """A client that opens, with all that it sends and hears.
-
-    Args:
-        revisions: What it speaks.
-    """
+    """A client that opens, with all that it sends and hears."""
 
     def __init__(self, revisions: Revisions = REVISIONS) -> None:
         self.connection = ClientConnection(revisions, describe_as({"roots": {}}, "client"))

@@ -13,7 +13,7 @@ from kit.rules import revision_fixture
 from kit.scripted import connect_scripted
 from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime import REVISIONS, RemoteProtocolError, ValidationError
-from mcpgen_runtime.protocol.results import NAMED_ITEMS, result_decoder
+from mcpgen_runtime.protocol.results import NAMED_ITEMS, drop_malformed_members, result_decoder
 
 revision = revision_fixture(ALL)
 
@@ -127,3 +127,24 @@ def test_a_result_that_is_malformed_elsewhere_is_refused(revision: str) -> None:
     for wrong in ({**result, "contents": 5}, {**result, "ttlMs": -1, "contents": 5}):
         with pytest.raises(ValidationError):
             decode(json.dumps(wrong).encode())
+
+
+@pytest.mark.parametrize(
+    ("members", "kept"),
+    [
+        (HINTS, HINTS),
+        *(({**HINTS, "ttlMs": ttl}, {"cacheScope": "public"}) for ttl in (-1, True, "5", None)),
+        *(({**HINTS, "cacheScope": scope}, {"ttlMs": 0}) for scope in ("own", None, ["a"])),
+        (
+            {"capabilities": {"extensions": {"a.b/c": 5, "a.b/d": {}}}},
+            {"capabilities": {"extensions": {"a.b/d": {}}}},
+        ),
+        ({"capabilities": 5}, {"capabilities": 5}),
+    ],
+)
+def test_malformed_hints_of_a_result_count_as_absent(
+    members: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    result = dict(members)
+    assert drop_malformed_members(result) is (members != kept)
+    assert result == kept

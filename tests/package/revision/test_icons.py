@@ -1,7 +1,4 @@
-"""Icons: their shape on the wire, what has them, and which of them may be shown.
-
-Source: basic/index#icons (2025-11-25, 2026-07-28).
-"""
+"""Icons: their shape on the wire, what has them, and which of them may be shown."""
 
 from __future__ import annotations
 

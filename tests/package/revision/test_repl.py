@@ -53,31 +53,27 @@ def test_a_type_is_imported_from_its_revision(revision: str) -> None:
         _ = package.Hammer
 
 
-def test_a_revision_loads_no_types_before_one_is_asked_for() -> None:
-    code = (
-        "import sys, mcpgen_runtime.r2025_06_18 as r; name = r.__name__ + '.models';"
-        "assert name not in sys.modules; r.Tool; assert name in sys.modules"
-    )
-    run_python(code)
-
-
-def test_a_client_loads_nothing_that_converts_types() -> None:
-    unused = ("value_types", "type_schemas")
-    run_python(
-        "import sys; from mcpgen_runtime import connect; assert connect;"
-        f"assert [name for name in sys.modules if name.endswith({unused})] == []"
-    )
-
-
-def run_python(code: str) -> None:
-    """Run code by itself, with the package."""
-    above = Path(mcpgen_runtime.__file__).parent.parent
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=above)
-
-
 def test_only_public_names_are_listed(revision: str) -> None:
     package = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}")
     assert dir(mcpgen_runtime) == sorted(importlib.import_module("mcpgen_runtime").__all__)
     assert dir(package) == sorted(package.__all__)
     assert {"Tool", "CallToolResult", "Implementation"} <= set(dir(package))
     assert REVISIONS[revision].implementation is package.Implementation
+
+
+TYPES_OF_A_REVISION = """
+import sys, mcpgen_runtime.r2025_06_18 as revision
+assert "mcpgen_runtime.r2025_06_18.models" not in sys.modules
+assert revision.Tool and "mcpgen_runtime.r2025_06_18.models" in sys.modules
+"""
+WHAT_CONVERTS_TYPES = """
+import sys
+from mcpgen_runtime import connect
+assert not [name for name in sys.modules if name.endswith(("value_types", "type_schemas"))]
+"""
+
+
+@pytest.mark.parametrize("code", [TYPES_OF_A_REVISION, WHAT_CONVERTS_TYPES])
+def test_nothing_is_loaded_before_it_is_asked_for(code: str) -> None:
+    above = Path(mcpgen_runtime.__file__).parent.parent
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=above)

@@ -21,19 +21,13 @@ on_asyncio = pytest.mark.on_asyncio
 
 
 @on_asyncio
-async def test_a_coroutine_that_never_waits_ends_at_once() -> None:
-    async def work() -> str:
+async def test_a_coroutine_keeps_its_first_task_and_context() -> None:
+    async def work_at_once() -> str:
         place.set("inside")
         return place.get()
 
-    task = begin_task(work())
-    assert task.done()
-    assert task.result() == "inside"
-    assert place.get() == "outside"
-
-
-@on_asyncio
-async def test_a_coroutine_keeps_its_first_task_and_context() -> None:
+    done = begin_task(work_at_once())
+    assert (done.done(), done.result(), place.get()) == (True, "inside", "outside")
     seen: list[tuple[Any, str]] = []
 
     async def work() -> str:

@@ -152,3 +152,24 @@ async def test_a_cursor_is_the_number_of_a_record(cursor: str, valid: bool) -> N
     else:
         with pytest.raises(InvalidParamsError, match=r"^cursor: expected the nextCursor of a page"):
             await store.page("me", cursor, 5)
+
+
+async def test_bytes_and_numbers_are_free_again_when_records_expire() -> None:
+    clock = Clock()
+    store = MemoryTaskStore(2, clock, size=20_000)
+
+    def sized(task_id: str, size: int) -> TaskRecord:
+        return record(task_id, created=clock.now, ttl_ms=1000, result={"x": "x" * size})
+
+    first = sized("a", 9000)
+    await store.create(first)
+    longer = first.next_version(result={"x": "x" * 9500})
+    assert await store.change(longer)
+    with pytest.raises(InternalError, match="at most 2 tasks with 20000 bytes"):
+        await store.create(sized("b", 10))
+    with pytest.raises(InternalError):
+        await store.change(longer.next_version(result={"x": "x" * 12_000}))
+    assert await store.load("a") == longer
+    clock.now += 2
+    await store.create(sized("b", 9000))
+    assert (len(store), await store.load("a")) == (1, None)
