@@ -73,13 +73,9 @@ class World:
     """The servers that flows reach: responses by method and URL; anything else is 404."""
 
     def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
-        self.answers: dict[str, Answer] = {
-            f"GET {PRM_URL}": json_response(RESOURCE),
-            f"GET {AS_URL}": json_response(METADATA),
-            f"POST {ISSUER}/register": json_response({"client_id": "registered"}, 201),
-            f"POST {ISSUER}/token": json_response(TOKEN),
-            **(answers or {}),
-        }
+        self.answers: dict[str, Answer] = {f"GET {PRM_URL}": json_response(RESOURCE)}
+        serve_issuer(self, ISSUER)
+        self.answers |= answers or {}
         self.asked: list[Fetch] = []
         self.records: dict[str, bytes] = {}
         self.visited: list[str] = []

@@ -115,20 +115,3 @@ async def test_an_object_of_a_wrong_kind_or_value_is_refused(revision: str) -> N
         error = (await answer(revision, made))["error"]
         assert error["code"] == -32603
         assert error["message"].startswith("tools/call: result: ")
-
-
-@mixed
-async def test_tools_may_return_content_of_another_revision(revision: str, other: str) -> None:
-    server = Server("tools")
-    theirs = module_of(other)
-
-    @server.tool()
-    async def give() -> Any:
-        resource = theirs.TextResourceContents(mime_type="text/plain", **NOTE)
-        return [theirs.TextContent(text="a"), theirs.EmbeddedResource(resource=resource)]
-
-    async with connected(server, revision=revision) as pair:
-        await pair.client.call_tool("give")
-        sent = pair.received[-1]["result"]["content"]
-    resource = {**NOTE, "mimeType": "text/plain"}
-    assert sent == [{"type": "text", "text": "a"}, {"type": "resource", "resource": resource}]
