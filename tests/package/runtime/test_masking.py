@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.runtime.masking import MASK, SEARCH_LIMIT, mask_text, mask_value
+from mcpgen_runtime.runtime.masking import MASK, SEARCH_LIMIT, mask_members, mask_text, mask_value
+from mcpgen_runtime.server.toolkit.argument_errors import MASK, secret_members, without_values
 
 SECRET = "hunter2"
 
@@ -183,3 +184,45 @@ def test_every_text_takes_time_linear_in_its_length(head: str) -> None:
         if time.process_time() - started > size * 20e-6:
             slow.append(piece)
     assert slow == []
+
+
+SECRET_TEXT = {"type": "string", "writeOnly": True}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        SECRET_TEXT,
+        {"type": "string", "format": "password"},
+        {"$ref": "#/$defs/Secret"},
+        {"anyOf": [{"type": "null"}, SECRET_TEXT]},
+        {"type": "array", "items": SECRET_TEXT},
+        {"type": "object", "additionalProperties": {"$ref": "#/$defs/Secret"}},
+        {"$ref": "#/$defs/Loop", "items": SECRET_TEXT},
+    ],
+)
+def test_a_member_is_secret_if_its_schema_says_so_anywhere(schema: dict[str, Any]) -> None:
+    definitions = {"Secret": SECRET_TEXT, "Loop": {"items": {"$ref": "#/$defs/Loop"}}}
+    inner = {"properties": {"key": schema, "open": {"$ref": "#/$defs/Loop"}}}
+    for whole in (inner, {"properties": {"deep": inner}}, {"anyOf": [{"type": "null"}, inner]}):
+        assert secret_members({**whole, "$defs": definitions}) == {"key"}
+
+
+@pytest.mark.parametrize("schema", [True, {"writeOnly": False}, {"format": "uri"}, {"$ref": "x"}])
+def test_a_member_is_open_if_its_schema_says_nothing(schema: Any) -> None:
+    assert secret_members({"properties": {"key": schema}}) == frozenset()
+
+
+def test_secret_members_are_masked_at_any_depth() -> None:
+    value = {"key": "a", "rest": [{"key": {"b": 1}, "name": "c"}, "key"]}
+    masked = {"key": MASK, "rest": [{"key": MASK, "name": "c"}, "key"]}
+    assert mask_members(value, {"key"}) == masked
+
+
+def test_a_text_shows_no_secret_value_and_no_end_of_one() -> None:
+    arguments = {"key": [{"a": "sk"}, 4711, True, None], "more": [{"key": "sk'-long"}], "name": "n"}
+    text = "got 'sk' and 4711, True, None, \"sk'-long\" of 'n'"
+    shown = f"got {MASK} and {MASK}, True, None, {MASK} of 'n'"
+    assert without_values(text, arguments, {"key"}) == shown
+    numbers = {"key": [47, 4711]}
+    assert without_values("47 and 4711", numbers, {"key"}) == f"{MASK} and {MASK}"
