@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.runtime.masking import MASK, SEARCH_LIMIT, mask_members, mask_text, mask_value
-from mcpgen_runtime.server.toolkit.argument_errors import MASK, secret_members, without_values
+from mcpgen_runtime.server.toolkit.argument_errors import secret_members, without_values
 
 SECRET = "hunter2"
 
