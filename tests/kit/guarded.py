@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import Http
-from kit.asgi_stream import Reply
 from kit.issuer import IDP, KEY, RESOURCE, bearer, jwk_set
 from kit.wire import ALL, SESSIONS, STREAMABLE
 from mcpgen_runtime import Context, JwtVerifier, Protected, Server
@@ -77,6 +76,7 @@ WRITE = {"name": "write", "arguments": {"path": "a.txt"}}
 SHARE = {"name": "share", "arguments": {"path": "a.txt"}}
 
 
-def text_in(reply: Reply) -> str:
+def text_in(reply: Any) -> str:
     """The text of the tool's result in a response."""
-    return reply.text
+    text: str = reply.result["content"][0]["text"]
+    return text

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from kit.http_server import Asked, Handler, HttpServer, Reply
-from kit.wire import opening_result
+from kit.wire import EVERY_SERVER_CAPABILITY, opening_result
 from mcpgen_runtime import REVISIONS, connect
 from mcpgen_runtime.facts import Lifecycle
 
@@ -77,6 +77,7 @@ class Script:
         self.sessions = 0
         self.on: dict[str, Handler] = {}
         self.once: dict[str, list[Handler]] = {}
+        self.capabilities = dict(EVERY_SERVER_CAPABILITY)
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
         planned = self.once.get(asked.what)
@@ -90,9 +91,8 @@ class Script:
             await reply.json(result(asked))
 
     async def _initialize(self, asked: Asked, reply: Reply) -> None:
-        await reply.json(
-            result(asked, **initialize_result(self.revision)), 200, **self.session_fields()
-        )
+        opened = {**initialize_result(self.revision), "capabilities": self.capabilities}
+        await reply.json(result(asked, **opened), 200, **self.session_fields())
 
     def session_fields(self) -> dict[str, str]:
         """The header that names a new session."""
