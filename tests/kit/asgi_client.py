@@ -1,14 +1,4 @@
-"""A client that calls an ASGI application in this process: each request is one call of it.
-
-    async with asgi(server) as http:
-        reply = await http.post({"jsonrpc": "2.0", ...}, **{"MCP-Protocol-Version": "2025-06-18"})
-        async with http.stream("GET") as stream:
-            message = await stream.message()
-            stream.disconnect()
-
-It is the server's side of ASGI, and as strict as the specification lets one be: what an application
-sends out of order fails the test, and so does whatever it raises.
-"""
+"""A client that calls an ASGI application in this process: each request is one call of it."""
 
 from __future__ import annotations
 
@@ -44,15 +34,7 @@ BOTH = f"{JSON}, {SSE}"
 
 
 class Http:
-    """A client of one application.
-
-    Attributes:
-        app: The application.
-        path: Where it is called.
-        fields: Header fields of every request, names in lower case.
-        scope: More members of every scope, such as `root_path`.
-        lifespans: The lifespans that are run.
-    """
+    """A client of one application."""
 
     def __init__(self, app: App, tasks: anyio.abc.TaskGroup, path: str) -> None:
         self.app = app
@@ -102,24 +84,12 @@ class Http:
         message: Any = None,
         path: str | None = None,
         *,
-        parts: Sequence[bytes] | None = None,
-        unfinished: bool = False,
-        begun: bool = True,
-        fields: Mapping[str, str | None] = {},
+        parts: Sequence[bytes] | None = None,  # the body in pieces, instead of a message
+        unfinished: bool = False,  # the rest of the body never comes
+        begun: bool = True,  # wait for status and header fields
+        fields: Mapping[str, str | None] = {},  # `None` leaves one out that `Http.fields` has
     ) -> AsyncIterator[Stream]:
-        """Make a request, and read its answer as it comes; disconnects at the end of the block.
-
-        Begins when status and header fields are there, unless that is not to be waited for.
-
-        Args:
-            method: The HTTP method.
-            message: JSON, or bytes as they are; `None` for no body.
-            path: Another path, perhaps with a query.
-            parts: The body in pieces, instead of a message.
-            unfinished: Whether the rest of the body never comes.
-            begun: Whether to wait for status and header fields.
-            fields: Header fields; `None` to leave one out that `Http.fields` has.
-        """
+        """Make a request, and read its answer as it comes; disconnects at the end of the block."""
         if parts is None:
             parts = [b"" if message is None else encode_message(message)]
         stream = Stream(parts, unfinished)
@@ -155,15 +125,7 @@ class Http:
     async def ask(
         self, revision: str, method: str, params: Any = None, *, id: int | str = 1, **how: Any
     ) -> Reply:
-        """POST a request of a revision, with the header fields that it has there.
-
-        Args:
-            revision: The revision; one with sessions has been opened by `initialize`.
-            method: The method.
-            params: Its params.
-            id: Its id.
-            how: `meta` or `capabilities` (see `kit.wire.request`).
-        """
+        """POST a request of a revision, with the header fields that it has there."""
         message = request(revision, method, params, id=id, **how)
         return await self.post(message, **fields_of(revision, message))
 
@@ -240,13 +202,12 @@ def fields_of(revision: str, message: Mapping[str, Any]) -> dict[str, str | None
 async def asgi(
     server: Any, *, path: str = "/mcp", lifespan: bool = True, **options: Unpack[ServerHttpOptions]
 ) -> AsyncIterator[Http]:
-    """Run an application, or a server as one.
+    """Run an application, or a server as one; gives a client of it.
 
-    Args:
-        server: An ASGI application, or something with `asgi`.
-        path: Path of the endpoint.
-        lifespan: Whether the application's lifespan is run.
-        options: More for `Server.asgi`.
+    async with asgi(server) as http:
+        reply = await http.post({"jsonrpc": "2.0", ...}, **{"MCP-Protocol-Version": "2025-06-18"})
+        async with http.stream("GET") as stream:
+            message = await stream.message()
     """
     if SHARED and hasattr(server, "asgi") and lifespan and not ALONE & options.keys():
         async with _several(server, path, options) as http:

@@ -25,16 +25,7 @@ def text_in(message: Any) -> str:
 
 
 class Stream:
-    """One request, and its answer as it comes.
-
-    Attributes:
-        status: Status of the answer.
-        fields: Its header fields, names in lower case.
-        decoder: Has the last id and the `retry` of a stream of events.
-        raw: All that came of the body.
-        finished: Set once the application returned.
-        failure: What the application raised.
-    """
+    """One request, and its answer as it comes."""
 
     def __init__(self, parts: Sequence[bytes], unfinished: bool) -> None:
         self.status = 0
@@ -47,16 +38,11 @@ class Stream:
         self._unfinished = unfinished
         self._events: deque[ServerSentEvent] = deque()
         self._news = anyio.Event()
-        self._complete = False
+        self.ended = False
         self._gone = anyio.Event()
         self._over = anyio.Event()
         self._flowing = anyio.Event()
         self._flowing.set()
-
-    @property
-    def ended(self) -> bool:
-        """Whether the body came to its end."""
-        return self._complete
 
     def disconnect(self) -> None:
         """Leave."""
@@ -90,24 +76,16 @@ class Stream:
                 await self._wait()
 
     async def event(self) -> ServerSentEvent:
-        """The next event; an event without data that sets an id is one.
-
-        Raises:
-            EOFError: The stream has ended.
-        """
+        """The next event; an event without data that sets an id is one."""
         with anyio.fail_after(SECONDS):
             while not self._events:
-                if self._complete or self._gone.is_set():
+                if self.ended or self._gone.is_set():
                     raise EOFError("the stream has ended")
                 await self._wait()
         return self._events.popleft()
 
     async def message(self) -> Any:
-        """The JSON of the next event that has data.
-
-        Raises:
-            EOFError: The stream has ended.
-        """
+        """The JSON of the next event that has data."""
         while True:
             event = await self.event()
             if event.data:
@@ -126,13 +104,13 @@ class Stream:
         """Wait until some bytes have come."""
         with anyio.fail_after(SECONDS):
             while wanted not in self.raw:
-                assert not self._complete, f"{wanted!r} is not in {self.raw!r}"
+                assert not self.ended, f"{wanted!r} is not in {self.raw!r}"
                 await self._wait()
 
     async def end(self) -> None:
         """Wait for the end of the body."""
         with anyio.fail_after(SECONDS):
-            while not self._complete:
+            while not self.ended:
                 await self._wait()
 
     async def receive(self) -> Mapping[str, Any]:
@@ -144,7 +122,7 @@ class Stream:
                 message["more_body"] = True  # a server may leave out that there is no more
             return message
         await self._over.wait()
-        if self._parts and not self._complete and not self._gone.is_set():
+        if self._parts and not self.ended and not self._gone.is_set():
             self._over = anyio.Event()
             return await self.receive()
         return {"type": "http.disconnect"}
@@ -155,7 +133,7 @@ class Stream:
         await self._flowing.wait()
         if self._gone.is_set():
             raise BrokenPipeError("the client is gone")
-        assert not self._complete, f"{message} after the end"
+        assert not self.ended, f"{message} after the end"
         if message["type"] == "http.response.start":
             assert not self.status, "a second start"
             self.status = message["status"]
@@ -168,7 +146,7 @@ class Stream:
             assert self.status, "a body before the start"
             self._take(message.get("body", b""))
             if not message.get("more_body", False):
-                self._complete = True
+                self.ended = True
                 self._over.set()
         self._news.set()
 
@@ -184,7 +162,7 @@ class Stream:
         try:
             await app(scope, self.receive, self.send)
             cut = self._gone.is_set() or not self._flowing.is_set()
-            assert self._complete or cut, "it returned without a whole answer"
+            assert self.ended or cut, "it returned without a whole answer"
         except Exception as error:
             self.failure = error
         finally:
@@ -199,13 +177,7 @@ class Stream:
 
 
 class Reply:
-    """One whole answer.
-
-    Attributes:
-        status: Its status.
-        fields: Its header fields, names in lower case.
-        body: Its body.
-    """
+    """One whole answer."""
 
     def __init__(self, stream: Stream) -> None:
         self.status = stream.status

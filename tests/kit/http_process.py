@@ -29,16 +29,7 @@ _GRACE_IS_OVER = re.compile(r"log ERROR uvicorn.error Cancel \d+ running task\(s
 
 
 class Process:
-    """A process whose lines on standard error are kept.
-
-    Args:
-        command: What to start.
-        env: What to add to its environment.
-        folder: Where it runs; by default where the tests do.
-
-    Attributes:
-        lines: What it said until now, over all the times that it was started.
-    """
+    """A process whose lines on standard error are kept."""
 
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str] = {}, folder: Path | None = None
@@ -135,19 +126,7 @@ class Process:
 
 
 class HttpProcess(Process):
-    """A server at a free port, started again at the same one.
-
-    Args:
-        limits: Members of `Limits`.
-        drain: Seconds that calls may take once it is to end.
-        env: What to add to its environment.
-        how: Options of `Server.run`.
-
-    Attributes:
-        url: Its endpoint.
-        port: Its port.
-        sse_url: Where clients of HTTP+SSE find it, if `how` has `sse_path`.
-    """
+    """A server at a free port, started again at the same one."""
 
     def __init__(
         self,

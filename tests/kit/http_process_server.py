@@ -1,8 +1,6 @@
-"""The HTTP server that fault tests start as a process: `python http_process_server.py ADDRESS HOW`.
+"""The server of fault tests, as a process: `python http_process_server.py ADDRESS HOW`, a JSON.
 
-HOW is JSON: members of `Limits` under `limits`, whether uvicorn has to do without httptools under
-`h11`; the rest are options of `Server.run`. What happens to its tools is told on standard error, a
-line each. DRAIN in the environment is its `drain`.
+HOW has members of `Limits` under `limits`, perhaps `h11`, and options of `Server.run`.
 """
 
 from __future__ import annotations
@@ -16,6 +14,8 @@ import resource
 import signal
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +46,24 @@ def say(*words: object) -> None:
     print(*words, file=sys.stderr, flush=True)
 
 
+@contextmanager
+def telling(key: str) -> Iterator[None]:
+    """Say that something is at work, and if it is cancelled."""
+    say("working", key)
+    try:
+        yield
+    except BaseException:
+        say("cancelled", key)
+        raise
+
+
 @server.tool(annotations=SAFE)
 async def add(a: int, b: int) -> str:
-    """The sum."""
     return str(a + b)
 
 
 @server.tool(annotations=SAFE)
 async def count(ctx: Context, to: int, width: int = 1) -> str:
-    """Count, and say so, in so many letters each time."""
     for value in range(1, to + 1):
         await ctx.progress(value, to, "n" * width)
     return str(to)
@@ -62,13 +71,11 @@ async def count(ctx: Context, to: int, width: int = 1) -> str:
 
 @server.tool(annotations=SAFE)
 async def text(width: int) -> str:
-    """So many letters."""
     return "n" * width
 
 
 @server.tool()
 async def mark(ctx: Context, key: str) -> str:
-    """Do what can't be undone, and report it before the answer."""
     marked.append(key)
     await ctx.progress(1)
     return key
@@ -76,20 +83,14 @@ async def mark(ctx: Context, key: str) -> str:
 
 @server.tool(annotations=SAFE)
 async def marks() -> str:
-    """Keys that were marked so far."""
     return " ".join(marked)
 
 
 @server.tool()
 async def work(ctx: Context, key: str) -> str:
-    """Begin, and go on once `release` is called."""
     await ctx.progress(1)
-    say("working", key)
-    try:
+    with telling(key):
         await gates[key].wait()
-    except BaseException:
-        say("cancelled", key)
-        raise
     await ctx.progress(2)
     say("done", key)
     return key
@@ -97,20 +98,14 @@ async def work(ctx: Context, key: str) -> str:
 
 @server.tool(annotations=SAFE)
 async def look(key: str) -> str:
-    """Wait at a gate; send nothing before the answer; safe to repeat."""
-    say("working", key)
-    try:
+    with telling(key):
         await gates[key].wait()
-    except BaseException:
-        say("cancelled", key)
-        raise
     say("done", key)
     return key
 
 
 @server.tool()
 async def signalled(key: str) -> str:
-    """Go on once there is a signal."""
     with anyio.open_signal_receiver(signal.SIGUSR1) as signals:
         say("working", key)
         async for _ in signals:
@@ -120,62 +115,45 @@ async def signalled(key: str) -> str:
 
 @server.tool()
 async def ask(ctx: Context, key: str) -> str:
-    """Ask the client's user."""
-    say("working", key)
-    try:
-        answer = await ctx.elicit(
-            "Well?", {"type": "object", "properties": {"a": {"type": "string"}}}
-        )
-    except BaseException:
-        say("cancelled", key)
-        raise
-    return str(answer)
+    form = {"type": "object", "properties": {"a": {"type": "string"}}}
+    with telling(key):
+        return str(await ctx.elicit("Well?", form))
 
 
 @server.tool()
 async def release(key: str) -> str:
-    """Let `work` go on."""
     gates[key].set()
     return key
 
 
 @server.tool()
 async def flood(ctx: Context, key: str, times: int, width: int) -> str:
-    """Say much."""
-    say("working", key)
-    try:
+    with telling(key):
         for value in range(1, times + 1):
             await ctx.progress(value, times, "n" * width)
-    except BaseException:
-        say("cancelled", key)
-        raise
     say("done", key)
     return key
 
 
 @server.tool()
 async def grow(name: str) -> str:
-    """Add a tool."""
     server.tool(name)(add)
     return name
 
 
 @server.tool()
 async def touch(uri: str) -> str:
-    """Say that a resource has changed."""
     server.resource_updated(uri)
     return uri
 
 
 @server.tool(annotations=SAFE)
 async def peak() -> str:
-    """The most memory that this process ever had, in KiB."""
     return str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 @server.tool(annotations=SAFE)
 async def memory() -> str:
-    """Bytes allocated now, and bytes of the process after free memory was given back."""
     gc.collect()
     libc = ctypes.CDLL(None)
     libc.malloc_trim(0)
@@ -187,13 +165,11 @@ async def memory() -> str:
 
 @server.custom_route("/fields", methods=["POST"])
 async def fields(request: RouteRequest) -> list[str]:
-    """Names of the header fields after the body was read."""
     return [name.decode() for name, _ in request.scope["headers"]]
 
 
 @server.resource("memo://{name}")
 async def memo(name: str) -> str:
-    """A memo."""
     return name
 
 

@@ -1,7 +1,4 @@
-"""Servers of MCP over HTTP as tests script them: they open a session, and then say what is planned.
-
-`Script` answers what no test cares about; `on` replaces the answer to one kind of request.
-"""
+"""Servers of MCP over HTTP as tests script them: they open a session, then say what is planned."""
 
 from __future__ import annotations
 
@@ -12,8 +9,11 @@ from typing import Any
 import anyio
 
 from kit.http_server import Asked, Handler, HttpServer, Reply
+from kit.wire import EVERY_SERVER_CAPABILITY, opening_result
 from mcpgen_runtime import REVISIONS, connect
 from mcpgen_runtime.facts import Lifecycle
+
+"""The members of a result of `initialize`, and of one of `server/discover`."""
 
 TOOL: Mapping[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
 RESULTS: Mapping[str, Mapping[str, Any]] = {
@@ -58,13 +58,6 @@ def log_message(data: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
 
 
-async def answer_on_stream(asked: Asked, reply: Reply) -> None:
-    """The usual answer, on a stream of events."""
-    await reply.stream()
-    await reply.event(result(asked))
-    await reply.end()
-
-
 def error(asked: Asked | None, code: int, message: str = "no", **data: Any) -> dict[str, Any]:
     """A refusal of a request, or of none that could be read."""
     failure: dict[str, Any] = {"code": code, "message": message}
@@ -75,16 +68,9 @@ def error(asked: Asked | None, code: int, message: str = "no", **data: Any) -> d
 
 
 class Script:
-    """The scripted behaviour of a server of one revision.
+    """The scripted behaviour of a server; `on` and `once` have handlers by `Asked.what`.
 
-    Args:
-        revision: What it speaks.
-        session: What it calls the first session; each further one gets a number. `None` for none.
-
-    Attributes:
-        on: What to do for a kind of request (see `Asked.what`), instead of what is usual.
-        once: Handlers for the next requests of a kind, each used once, before those of `on`.
-        capabilities: What it declares in the opening.
+    `capabilities` are those that it declares in the opening.
     """
 
     def __init__(self, revision: str, session: str | None = None) -> None:
@@ -93,7 +79,7 @@ class Script:
         self.sessions = 0
         self.on: dict[str, Handler] = {}
         self.once: dict[str, list[Handler]] = {}
-        self.capabilities = dict(CAPABILITIES)
+        self.capabilities = dict(EVERY_SERVER_CAPABILITY)
 
     async def __call__(self, asked: Asked, reply: Reply) -> None:
         planned = self.once.get(asked.what)
@@ -107,7 +93,7 @@ class Script:
             await reply.json(result(asked))
 
     async def _initialize(self, asked: Asked, reply: Reply) -> None:
-        opened = {**initialize_result(self.revision), "capabilities": self.capabilities}
+        opened = {**opening_result(self.revision, self.capabilities)}
         await reply.json(result(asked, **opened), 200, **self.session_fields())
 
     def session_fields(self) -> dict[str, str]:
@@ -122,7 +108,7 @@ class Script:
         if REVISIONS[self.revision].lifecycle is Lifecycle.HANDSHAKE:
             await reply.whole(400, b"Bad Request: no session", Content_Type="text/plain")
         else:
-            await reply.json(result(asked, **discover_result(self.revision)))
+            await reply.json(result(asked, **opening_result(self.revision)))
 
     async def _get(self, asked: Asked, reply: Reply) -> None:
         await reply.whole(405, Allow="POST")
@@ -152,43 +138,10 @@ _NAMES = {
     "DELETE": "_delete",
 }
 
-CAPABILITIES: Mapping[str, Any] = {
-    "tools": {"listChanged": True},
-    "resources": {"subscribe": True, "listChanged": True},
-    "prompts": {"listChanged": True},
-    "logging": {},
-    "completions": {},
-}
-
-
-def initialize_result(revision: str) -> dict[str, Any]:
-    """The members of a result of `initialize`."""
-    return {
-        "protocolVersion": revision,
-        "capabilities": CAPABILITIES,
-        "serverInfo": {"name": "scripted", "version": "1"},
-    }
-
-
-def discover_result(*revisions: str) -> dict[str, Any]:
-    """The members of a result of `server/discover`."""
-    return {
-        "resultType": "complete",
-        "supportedVersions": list(revisions),
-        "capabilities": CAPABILITIES,
-        "ttlMs": 0,
-        "cacheScope": "private",
-    }
-
 
 @asynccontextmanager
 async def connect_scripted(script: Script, **how: Any) -> AsyncIterator[tuple[Any, HttpServer]]:
-    """An open client, and the server that it is connected with.
-
-    Args:
-        script: What the server says.
-        how: More for `connect`; the revision is that of the script unless it says otherwise.
-    """
+    """An open client, and the server that it is connected with."""
     async with HttpServer(script) as server:
         with anyio.fail_after(30):
             async with connect(server.url, **{"revision": script.revision, **how}) as client:
@@ -203,16 +156,7 @@ async def fail_to_open(target: Any, **how: Any) -> None:
 
 
 class SseScript(Script):
-    """A server of HTTP+SSE: a GET opens the stream, and posts are answered on it.
-
-    Args:
-        revision: What it agrees on.
-        endpoint: What the first event says.
-        refusal: The answer to posts to the address of the stream.
-
-    Attributes:
-        stream: The stream, once it is open.
-    """
+    """A server of HTTP+SSE: a GET opens the stream, and posts are answered on it."""
 
     def __init__(
         self,
@@ -249,4 +193,4 @@ class SseScript(Script):
 
     async def _initialize(self, asked: Asked, reply: Reply) -> None:
         await reply.whole(202, b"Accepted")
-        await self.say(result(asked, **initialize_result(self.revision)))
+        await self.say(result(asked, **opening_result(self.revision)))

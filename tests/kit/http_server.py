@@ -1,8 +1,4 @@
-"""A raw HTTP/1.1 server over real sockets that says what a test wants, to the byte.
-
-`HttpServer` hands each request to a handler, which answers by a `Reply`: whole, in parts, or not at
-all. What was asked is kept.
-"""
+"""A raw HTTP/1.1 server over real sockets that says what a test wants, to the byte."""
 
 from __future__ import annotations
 
@@ -29,16 +25,7 @@ class Cut(Exception):
 
 @dataclass
 class Asked:
-    """One HTTP request as it came.
-
-    Attributes:
-        verb: Such as POST.
-        target: Path and query.
-        fields: Header fields, names in lower case.
-        pairs: The same as they were written, in order.
-        body: All of it.
-        at: When it came, on the clock of the event loop.
-    """
+    """One HTTP request as it came."""
 
     verb: str
     target: str
@@ -136,13 +123,7 @@ Handler: TypeAlias = Callable[[Asked, Reply], Awaitable[None]]
 
 
 class HttpServer:
-    """Listens on a port of its own, from `async with` on, unless it is killed meanwhile.
-
-    Attributes:
-        asked: The requests, in the order in which they came.
-        left: How many times a client was waited for to be gone, and went.
-        connections: How many were accepted.
-    """
+    """Listens on a port of its own, from `async with` on, unless it is killed meanwhile."""
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler

@@ -116,19 +116,7 @@ def proof_key() -> ECKey:
 
 
 class LoopbackIssuer:
-    """The authorization server that `serving_issuer` serves.
-
-    Attributes:
-        url: The issuer identifier.
-        keys: Its keys; served as they are at the time.
-        requests: Paths of all requests so far.
-        active: Introspection responses by token; anything else is inactive.
-        jwks_uri: Where the metadata says that the keys are.
-        failing: Whether every response has status 500.
-        raw: The body of every response instead of its document.
-        answering: Cleared to let all requests wait.
-        forms: The forms that were posted, with the `Authorization` field.
-    """
+    """The authorization server that `serving_issuer` serves."""
 
     def __init__(self) -> None:
         self.url = ""

@@ -18,12 +18,7 @@ class SetLimit(Protocol):
     """Sets a constant until the end of the test."""
 
     def __call__(self, setting: str, value: float) -> None:
-        """Set a limit.
-
-        Args:
-            setting: The constant as docs/limits.md names it, such as `pkg.channel.MESSAGE_LIMIT`.
-            value: Its value in the unit of the code.
-        """
+        """Set a limit."""
 
 
 @cache

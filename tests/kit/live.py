@@ -1,8 +1,4 @@
-"""Whole clients and servers as tests see them: what passes is recorded, or said by hand.
-
-`live` joins a server and a client in memory and keeps what passes; `FakeServer` is a channel that
-takes part in the opening and then says what the test wants.
-"""
+"""Whole clients and servers as tests see them: what passes is recorded, or said by hand."""
 
 from __future__ import annotations
 
@@ -13,9 +9,9 @@ from typing import Any
 
 import anyio
 
-from kit.samples import EVERY_SERVER_CAPABILITY
-from kit.wire import HANDSHAKE, describe_as, encode_message
-from mcpgen_runtime import REVISIONS, Channel, RequestContext, connect
+from kit.samples import EVERY_SERVER_CAPABILITY, URI
+from kit.wire import PER_REQUEST, describe_as, encode_message, opening_result
+from mcpgen_runtime import REVISIONS, Channel, RequestContext, Server, connect
 from mcpgen_runtime.channel import OutgoingMessage, TooLong
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.facts import Revisions
@@ -25,12 +21,7 @@ from mcpgen_runtime.transports.memory import memory_pair
 
 
 class Recorded(Channel):
-    """A channel that keeps what passes.
-
-    Attributes:
-        sent: What went out, decoded.
-        received: What came in, decoded.
-    """
+    """A channel that keeps what passes."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -62,13 +53,7 @@ class Recorded(Channel):
 async def live(
     server: Any, revision: str | None = None, **how: Any
 ) -> AsyncIterator[tuple[Any, Recorded]]:
-    """A client connected with a server in memory, and the record of the client's channel.
-
-    Args:
-        server: Something with `serve`.
-        revision: The one to pin.
-        how: More for `connect`.
-    """
+    """A client connected with a server in memory, and the record of the client's channel."""
     near, far = memory_pair()
     record = Recorded(near)
     async with anyio.create_task_group() as tasks:
@@ -82,18 +67,9 @@ TOO_LONG = b"a message of more than 10 bytes"
 
 
 class FakeServer(Channel):
-    """A channel to a server that says what it is told to.
+    """A channel to a server that says what it is told to, and nothing if its revision is `None`.
 
     It answers the opening by itself, and records the rest.
-
-    Args:
-        revision: What it speaks; `None` for a server that never answers.
-        capabilities: What it declares.
-
-    Attributes:
-        heard: What the client sent, decoded; the opening left out.
-        opening: What the client sent to open the session.
-        wait_seconds: Seconds to wait for what the client says next.
     """
 
     wait_seconds = 10.0
@@ -166,23 +142,12 @@ class FakeServer(Channel):
         return self.heard[self._taken - 1]
 
     async def _agree(self, message: Mapping[str, Any]) -> None:
-        if self.revision is None or "id" not in message:
-            return
-        result: dict[str, Any] = {"capabilities": dict(self.capabilities)}
-        if self.revision in HANDSHAKE:
-            info = {"name": "fake", "version": "1"}
-            result |= {"protocolVersion": self.revision, "serverInfo": info}
-        else:
-            result |= {"supportedVersions": [self.revision], "ttlMs": 0, "cacheScope": "private"}
-        await self.answer(message, result)
+        if self.revision is not None and "id" in message:
+            await self.answer(message, opening_result(self.revision, self.capabilities))
 
 
 class RawServer:
-    """A server on the wire: it answers the opening by itself, and `take` has the rest.
-
-    Args:
-        capabilities: What it declares.
-    """
+    """A server on the wire: it answers the opening by itself, and `take` has the rest."""
 
     def __init__(self, capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY) -> None:
         self._capabilities = capabilities
@@ -193,14 +158,12 @@ class RawServer:
         with suppress(EndOfChannel):
             while True:
                 message = json.loads(await channel.receive())
-                result: dict[str, Any] = {"capabilities": dict(self._capabilities)}
                 match message:
                     case {"method": "initialize", "params": {"protocolVersion": version}}:
-                        info = {"name": "raw", "version": "1"}
-                        result |= {"protocolVersion": version, "serverInfo": info}
+                        result = opening_result(version, self._capabilities)
                     case {"method": "server/discover"}:
-                        result |= {"supportedVersions": list(REVISIONS), "resultType": "complete"}
-                        result |= {"ttlMs": 0, "cacheScope": "private"}
+                        result = opening_result(PER_REQUEST[-1], self._capabilities)
+                        result["supportedVersions"] = list(REVISIONS)
                     case _:
                         await self.take(message)
                         continue
@@ -233,14 +196,7 @@ async def names_back(ctx: RequestContext) -> Any:
 
 
 class App:
-    """An application made of one function, and served as a server of some revisions.
-
-    Args:
-        answer: Answers requests.
-        revisions: What it speaks.
-        capabilities: What it declares.
-        drain: Seconds it may take to finish once the client is gone.
-    """
+    """An application made of one function, and served as a server of some revisions."""
 
     def __init__(
         self,
@@ -263,3 +219,26 @@ class App:
 
     async def serve(self, channel: Channel) -> None:
         await serve(self.service, channel)
+
+
+def sample_server(**options: Any) -> Server:
+    """A server with one of everything, which serves the params of `kit.samples`."""
+    server = Server("samples", "1", **options)
+
+    @server.tool()
+    def echo(text: str) -> str:
+        return text
+
+    @server.resource(URI)
+    def one() -> str:
+        return "one"
+
+    @server.prompt()
+    def greeting(who: str = "you", how: str = "well") -> str:
+        return f"{who}, {how}"
+
+    @server.completion(prompt="greeting", argument="who")
+    def names(text: str) -> list[str]:
+        return ["Oslo"]
+
+    return server

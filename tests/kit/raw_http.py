@@ -18,12 +18,7 @@ SECONDS = 20
 
 
 class Raw:
-    """A connection.
-
-    Args:
-        stream: The socket.
-        port: The server's port.
-    """
+    """A connection."""
 
     def __init__(self, stream: SocketStream, port: int) -> None:
         self.stream = stream

@@ -11,17 +11,16 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
+import mcpgen_runtime
 from kit.asgi_client import Http, asgi
 from kit.asgi_stream import SECONDS, Stream
-from kit.wire import INITIALIZED, encode_message, initialize
+from kit.wire import INITIALIZED, encode_message, initialize, opening_result
 from mcpgen_runtime import (
     Context,
-    InvalidParamsError,
     Principal,
     Server,
     StaticTokens,
     Tasks,
-    ToolError,
     connect,
 )
 from mcpgen_runtime.channel import OutgoingMessage
@@ -43,13 +42,12 @@ class Name:
 class Work:
     """A server with tools that may be tasks, and what its tests steer and see of them."""
 
-    def __init__(self, **options: Any) -> None:
-        self.server = server = Server("work")
-        self.tasks = tasks = Tasks(server, **{"poll_interval": 0.2, **options})
+    def __init__(self, root: Any = mcpgen_runtime, **options: Any) -> None:
+        self.server: Server = root.Server("work")
+        self.tasks: Tasks = root.Tasks(self.server, **{"poll_interval": 0.2, **options})
         self.go = anyio.Event()
         self.ended = anyio.Event()
 
-        @server.tool(runner=tasks)
         async def waits() -> str:
             """Ends when the test says so."""
             try:
@@ -58,7 +56,6 @@ class Work:
             finally:
                 self.ended.set()
 
-        @server.tool(runner=tasks)
         async def stays() -> str:
             """Ends as it likes, cancelled or not."""
             with anyio.CancelScope(shield=True):
@@ -66,46 +63,43 @@ class Work:
             self.ended.set()
             return "done"
 
-        @server.tool(runner=tasks)
         async def fails() -> str:
-            raise InvalidParamsError("can't be done", code=1234, data={"why": 1})
+            raise root.InvalidParamsError("can't be done", code=1234, data={"why": 1})
 
-        @server.tool(runner=tasks)
         async def reports_an_error() -> str:
-            raise ToolError("out of order")
+            raise root.ToolError("out of order")
 
-        @server.tool(runner=tasks)
         async def asks(ctx: Context) -> str:
             first = await ctx.elicit("Who?", Name)
             second = await ctx.elicit("And who?", Name)
             contents = [each.content.name for each in (first, second) if each.content]
             return " and ".join(contents)
 
-        @server.tool(runner=tasks)
         async def tells(ctx: Context) -> str:
             await self.go.wait()
             await ctx.progress(1, 2, "half")
             await ctx.progress(0.5)
             await ctx.info("hello")
-            await tasks.report(ctx, "nearly")
+            await self.tasks.report(ctx, "nearly")
             return "done"
 
-        @server.tool(runner=tasks.required)
         async def needs_a_task() -> str:
             return "done"
 
-        @server.tool
         async def plain() -> str:
             return "plain"
 
+        tools: tuple[Any, ...] = (waits, stays, fails, reports_an_error, asks, tells)
+        for tool in tools:
+            if "ctx" in tool.__annotations__:
+                tool.__annotations__["ctx"] = root.Context
+            self.server.tool(runner=self.tasks)(tool)
+        self.server.tool(runner=self.tasks.required)(needs_a_task)
+        self.server.tool(plain)
+
 
 class Requestor:
-    """A client or a server on the wire.
-
-    Attributes:
-        capabilities: What the peer declares.
-        inbox: The messages of the peer that were not taken yet.
-    """
+    """A client or a server on the wire."""
 
     def __init__(self, post: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
         self.capabilities: dict[str, Any] = {}
@@ -203,15 +197,7 @@ async def requestor(
     revision: str = REVISION,
     capabilities: Mapping[str, Any] = FORMS,
 ) -> AsyncIterator[Requestor]:
-    """A session with a server.
-
-    Args:
-        transport: `memory`, or `http` with a stream that the client holds open by GET.
-        server: The server.
-        subject: The principal; `None` for an anonymous client.
-        revision: The revision.
-        capabilities: What the client declares.
-    """
+    """A session with a server."""
     opened = _over_http if transport == "http" else _in_memory
     async with opened(server, subject, revision, capabilities) as client:
         yield client
@@ -295,13 +281,7 @@ async def _data(stream: Stream) -> bytes:
 async def asking_server(
     handlers: Any, revision: str = REVISION, **options: Any
 ) -> AsyncIterator[Requestor]:
-    """A server on the wire, in a session with a client in memory.
-
-    Args:
-        handlers: The handlers of the client.
-        revision: The revision.
-        options: More for `connect`.
-    """
+    """A server on the wire, in a session with a client in memory."""
     near, far = memory_pair()
 
     async def post(message: Any) -> None:
@@ -310,8 +290,7 @@ async def asking_server(
     async def read() -> None:
         opening = json.loads(await far.receive())
         server.capabilities = opening["params"]["capabilities"]
-        info = {"name": "asking", "version": "1"}
-        result = {"protocolVersion": revision, "serverInfo": info, "capabilities": {}}
+        result = opening_result(revision, {})
         await post({"jsonrpc": "2.0", "id": opening["id"], "result": result})
         with suppress(EndOfChannel):
             while True:

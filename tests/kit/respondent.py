@@ -1,7 +1,4 @@
-"""A client on the wire that answers what it is asked, in the way of its revision.
-
-It checks nothing, so that a server gets to see whatever a test answers.
-"""
+"""A client on the wire that answers what it is asked, in the way of its revision."""
 
 from __future__ import annotations
 
@@ -41,18 +38,7 @@ Answer: TypeAlias = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 
 
 class Respondent:
-    """Calls what a server offers, and answers what it wants to know for that.
-
-    Args:
-        end: The wire.
-        answers: The result by method, or what gives it for the params.
-        capabilities: What the client declares.
-
-    Attributes:
-        asked: What the server asked, in order, as `(method, params)`; `None` for no params.
-        keys: Under which key it asked, in revisions that have keys.
-        rounds: The results by which it asked.
-    """
+    """Calls what a server offers, and answers what it wants to know for that."""
 
     def __init__(
         self, end: RawEnd, answers: Mapping[str, Answer], capabilities: Mapping[str, Any]

@@ -1,7 +1,4 @@
-"""One plain example of every request and notification: params that fit each revision that has it.
-
-Results are wire objects of the newest shape; a connection takes from them what its revision has.
-"""
+"""One plain example of every request and notification, with params that fit each revision."""
 
 from __future__ import annotations
 

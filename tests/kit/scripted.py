@@ -14,13 +14,7 @@ from mcpgen_runtime.channel import OutgoingMessage
 
 
 class ScriptedServer(FakeServer):
-    """A server that answers what it hears with what is planned, in this order, and then no more.
-
-    Args:
-        revision: What it speaks.
-        answers: Results, or errors as `{"error": {...}}`; there may be no end of them.
-        capabilities: What it declares.
-    """
+    """A server that answers what it hears with what is planned, in this order, and then no more."""
 
     def __init__(
         self,
@@ -57,13 +51,7 @@ async def connect_scripted(
     rest: Iterable[Mapping[str, Any]] = (),
     **how: Any,
 ) -> AsyncIterator[tuple[Any, ScriptedServer]]:
-    """An open client, and the server that gives these answers; see `ScriptedServer`.
-
-    Args:
-        revision: What the server speaks, and the client unless `how` says otherwise.
-        rest: Answers that follow those.
-        how: More for `connect`.
-    """
+    """An open client, and the server that gives these answers; see `ScriptedServer`."""
     server = ScriptedServer(revision, chain(answers, rest))
     async with connect(server, **{"revision": revision, **how}) as client:
         yield client, server

@@ -1,14 +1,11 @@
-"""A simulation in one process: a virtual clock, and an HTTP library that reaches servers in memory.
-
-Time passes only when nothing else is left to do, so a run takes milliseconds whatever it waits for,
-and the same seed gives the same run. Where nothing is left to do for ever, the run is a deadlock.
-"""
+"""A virtual clock, and an HTTP library that reaches servers in memory, in one process."""
 
 from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from random import Random
 from typing import Any, TypeVar
@@ -79,11 +76,7 @@ on_virtual_clocks = pytest.mark.parametrize(
 
 
 def simulate(backend: str, seed: int, main: Callable[[], Awaitable[Result]]) -> Result:
-    """Run a coroutine on a virtual clock.
-
-    Raises:
-        TimeoutError: Nothing is left to do, and the run has not ended.
-    """
+    """Run a coroutine on a virtual clock."""
     options: dict[str, Any] = {"loop_factory": VirtualClockLoop}
     if backend == "trio":
         run: Any = import_module("trio._core._run")  # its order of tasks has no other seed
@@ -98,19 +91,7 @@ def simulate(backend: str, seed: int, main: Callable[[], Awaitable[Result]]) -> 
 
 
 class Network:
-    """Carries requests to servers in memory, with delays; records when nothing is under way.
-
-    Args:
-        random: Decides about delays.
-        servers: The servers, by origin.
-        delay: Gives the seconds before a server reads a request, and before the client has its
-            response.
-
-    Attributes:
-        idle: Seconds without a request under way, while `watched` is positive.
-        watched: Tasks that wait for something which only a request can bring.
-        lost: The chance that a connection breaks.
-    """
+    """Carries requests to servers in memory, with delays; records when nothing is under way."""
 
     codings = "identity"
 
@@ -146,9 +127,14 @@ class Network:
                 raise ResponseLostError("the connection broke")
         return reply.response
 
-    def working(self) -> _Working:
+    @contextmanager
+    def working(self) -> Iterator[None]:
         """A context in which something is under way."""
-        return _Working(self)
+        self.change(under_way=1)
+        try:
+            yield
+        finally:
+            self.change(under_way=-1)
 
     async def close(self) -> None:
         """See `Library.close`."""
@@ -161,17 +147,6 @@ class Network:
         self._since = now
         self._under_way += under_way
         self.watched += watched
-
-
-class _Working:
-    def __init__(self, network: Network) -> None:
-        self._network = network
-
-    def __enter__(self) -> None:
-        self._network.change(under_way=1)
-
-    def __exit__(self, *_: object) -> None:
-        self._network.change(under_way=-1)
 
 
 def use_network(monkeypatch: pytest.MonkeyPatch, network: Network) -> None:
@@ -221,13 +196,7 @@ class MemoryReply(Reply):
 
 
 class StreamResponse(SimulatedResponse):
-    """A response with a stream of events, which may break at its end.
-
-    Args:
-        body: The events.
-        failure: The error at the end.
-        silent: Whether nothing more comes, not even the end.
-    """
+    """A response with a stream of events, which may break at its end."""
 
     def __init__(
         self, body: bytes = b"", failure: Exception | None = None, *, silent: bool = False

@@ -16,25 +16,21 @@ server = Server("process", version="1", drain=0.2)
 
 @server.tool()
 async def add(a: int, b: int) -> str:
-    """The sum."""
     return str(a + b)
 
 
 @server.tool()
 async def echo(text: str) -> str:
-    """The text again."""
     return text
 
 
 @server.tool()
 async def pids() -> str:
-    """This process and the one that started it."""
     return f"{os.getpid()} {os.getppid()}"
 
 
 @server.tool()
 async def shout(text: str) -> str:
-    """Print in all the ways that reach standard output."""
     print(text)
     sys.stdout.write(text + "\n")
     os.write(1, text.encode() + b"\n")
@@ -44,7 +40,6 @@ async def shout(text: str) -> str:
 
 @server.tool()
 async def count(ctx: Context, to: int) -> str:
-    """Count, and say so."""
     for value in range(1, to + 1):
         await ctx.progress(value, total=to)
         await ctx.info(value)
@@ -53,7 +48,6 @@ async def count(ctx: Context, to: int) -> str:
 
 @server.tool()
 async def wait() -> str:
-    """Wait for the end of time, and tell standard error about the end of waiting."""
     print("waiting", file=sys.stderr, flush=True)
     try:
         await anyio.sleep_forever()
@@ -64,7 +58,6 @@ async def wait() -> str:
 
 @server.tool()
 def block() -> str:
-    """Block a thread for good."""
     print("blocking", file=sys.stderr, flush=True)
     while True:
         time.sleep(60)
@@ -72,7 +65,6 @@ def block() -> str:
 
 @server.tool()
 async def die(code: int) -> str:
-    """End the process in the middle of things."""
     print("about to die", file=sys.stderr)
     print("last words", file=sys.stderr, flush=True)
     os._exit(code)
@@ -80,20 +72,17 @@ async def die(code: int) -> str:
 
 @server.tool()
 async def grow(name: str) -> str:
-    """Add a tool."""
     server.tool(name)(add)
     return "grown"
 
 
 @server.tool()
 async def capabilities(ctx: Context) -> str:
-    """Names of the capabilities that the client declared with this request."""
     return " ".join(sorted(ctx.client_capabilities))
 
 
 @server.tool()
 async def ask(ctx: Context) -> Any:
-    """Ask for a city before answering."""
     if ctx.input_responses:
         return str(ctx.input_responses["city"]["content"]["city"])
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}

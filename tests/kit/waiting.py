@@ -13,19 +13,7 @@ from mcpgen_runtime import Context, Server
 
 
 class WaitingServer:
-    """A server whose tools wait, each call with a number of its own.
-
-    Tools: `wait`, which says nothing before its result; `speak_and_wait`, which sends progress
-    first; `ask`, which then asks the client and waits for its answer; `plain`, which does not wait.
-
-    Attributes:
-        server: The server.
-        go: Set to let the tools end.
-        begun: Number of calls that have begun.
-        returned: The numbers of the calls that came to their end, in order.
-        cancelled: The numbers of the calls that were cancelled, in order.
-        moments: When they were cancelled.
-    """
+    """A server whose tools wait, each call with a number of its own."""
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("waiting", "1", **options)
@@ -66,11 +54,7 @@ class WaitingServer:
     async def leave(
         self, http: Http, revision: str, *numbers: int, tool: str = "speak_and_wait"
     ) -> str:
-        """Make calls, and leave once they have begun.
-
-        Returns:
-            The id of the last event of the last call.
-        """
+        """Make calls, and leave once they have begun."""
         last = ""
         for number in numbers:
             async with self.calling(http, revision, number, tool) as stream:

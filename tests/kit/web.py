@@ -34,17 +34,7 @@ MARKED: Mapping[str, Any] = {
 
 
 class Web:
-    """A server, and what happened to it.
-
-    Attributes:
-        server: It.
-        called: The arguments of each call of `marked` and `echo`.
-        begun: Set once `wait` runs.
-        released: What `wait` and `threaded` wait for.
-        cancelled: Set once `wait` was cancelled.
-        threads: What `threaded` waits for, in its thread.
-        spoken: Set once it has said something after that, heard or not.
-    """
+    """A server, and what happened to it."""
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("web", "1", **options)

@@ -1,8 +1,4 @@
-"""The two ends of a connection as tests see them: JSON objects in, JSON objects out.
-
-`ServerEnd` and `ClientEnd` hold a `Connection` without I/O and speak its revision's way of opening;
-`speaking_to` runs a whole server behind a channel in memory and gives the raw other end.
-"""
+"""The two ends of a connection as tests see them: JSON objects in, JSON objects out."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import pytest
 
 from mcpgen_runtime import REVISIONS, Channel
 from mcpgen_runtime.channel import MessageKind, OutgoingMessage, RequestId
@@ -34,6 +31,11 @@ from mcpgen_runtime.transports.memory import memory_pair
 ALL = tuple(REVISIONS)
 HANDSHAKE = tuple(REVISIONS.of(Lifecycle.HANDSHAKE))
 PER_REQUEST = tuple(REVISIONS.of(Lifecycle.PER_REQUEST))
+
+every = pytest.mark.parametrize("revision", ALL)
+legacy = pytest.mark.parametrize("revision", HANDSHAKE)
+modern = pytest.mark.parametrize("revision", PER_REQUEST)
+"""Tests that run in each revision, in each with a handshake, in each without."""
 
 EVERY_SERVER_CAPABILITY: Mapping[str, Any] = {
     "tools": {"listChanged": True},
@@ -171,6 +173,18 @@ def sent_request(messages: Sequence[OutgoingMessage]) -> tuple[RequestId, Outgoi
     return message.id, message
 
 
+def opening_result(
+    revision: str, capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY
+) -> dict[str, Any]:
+    """The members by which a server of one revision answers `initialize` or `server/discover`."""
+    result: dict[str, Any] = {"capabilities": dict(capabilities)}
+    if revision in HANDSHAKE:
+        info = {"name": "server", "version": "1"}
+        return {**result, "protocolVersion": revision, "serverInfo": info}
+    hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    return {**result, "supportedVersions": [revision], **hints}
+
+
 def describe_as(capabilities: Mapping[str, Any], name: str) -> Any:
     def describe(revision: Revision) -> Description:
         return Description({"name": name, "version": "1"}, capabilities, "be kind")
@@ -179,14 +193,7 @@ def describe_as(capabilities: Mapping[str, Any], name: str) -> Any:
 
 
 class ServerEnd:
-    """A server's connection, opened by a client of one revision.
-
-    Args:
-        revision: The client's revision; `None` to leave the connection unopened.
-        capabilities: What the server declares.
-        client: What the client declares.
-        speaks: Revisions of the server; all by default.
-    """
+    """A server's connection, opened by a client of one revision; `None` leaves it unopened."""
 
     def __init__(
         self,
@@ -229,14 +236,7 @@ class ServerEnd:
 
 
 class ClientEnd:
-    """A client's connection, opened with a server that speaks one revision.
-
-    Args:
-        revision: The server's revision.
-        capabilities: What the client declares.
-        server: What the server declares.
-        extensions: Methods of the client's own.
-    """
+    """A client's connection, opened with a server that speaks one revision."""
 
     def __init__(
         self,
@@ -250,19 +250,7 @@ class ClientEnd:
         self.connection = ClientConnection(spoken, describe, extensions)
         self.revision = revision
         self.opening = json.loads(sole(self.connection.send(OpenSession())).data)
-        result: dict[str, Any] = {"capabilities": dict(server)}
-        if revision in HANDSHAKE:
-            result |= {
-                "protocolVersion": revision,
-                "serverInfo": {"name": "server", "version": "1"},
-            }
-        else:
-            result |= {
-                "supportedVersions": [revision],
-                "resultType": "complete",
-                "ttlMs": 0,
-                "cacheScope": "private",
-            }
+        result = opening_result(revision, server)
         self.after_opening = self.say(
             {"jsonrpc": "2.0", "id": self.opening["id"], "result": result}
         )

@@ -28,15 +28,16 @@ MYPY_ERROR = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: ")
 Errors = dict[tuple[str, int], list[str]]
 
 
+def run_checker(*words: str) -> subprocess.CompletedProcess[str]:
+    """Have a type checker run to its end, in the repository."""
+    command = [sys.executable, "-m", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
 @cache
 def mypy_errors() -> Errors:
     """Errors of mypy by file name and line."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--no-error-summary", str(HERE / "snippets")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    done = run_checker("mypy", "--no-error-summary", str(HERE / "snippets"))
     assert done.stderr == ""
     errors: Errors = {}
     for line in done.stdout.splitlines():
@@ -48,21 +49,8 @@ def mypy_errors() -> Errors:
 @cache
 def pyright_errors() -> Errors:
     """Errors of pyright by file name and line."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pyright",
-            "--outputjson",
-            "--pythonpath",
-            sys.executable,
-            "-p",
-            str(HERE),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    words = ("--outputjson", "--pythonpath", sys.executable, "-p", str(HERE))
+    done = run_checker("pyright", *words)
     errors: Errors = {}
     for row in json.loads(done.stdout)["generalDiagnostics"]:
         if row["severity"] == "error":
@@ -72,12 +60,7 @@ def pyright_errors() -> Errors:
 
 
 def document_examples(folder: Path) -> int:
-    """Write the Python of documents and of programs of examples/ into a folder, for the package of
-    all revisions; how many files.
-
-    The types alone lie beside them, as the package that their example imports, and so does the
-    package with an extension.
-    """
+    """Write the Python of documents and examples/ beside the packages they use; how many files."""
     files = {name: text for name, text in examples().items() if name.endswith(".py")}
     for block in snippets():
         document = Path(block.document).stem.replace("-", "_")
@@ -137,9 +120,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_documents_pass_with_the_package_of_all_revisions(
     documents: Path, checker: tuple[str, ...]
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", *checker, str(documents)], cwd=ROOT, capture_output=True, text=True
-    )
+    done = run_checker(*checker, str(documents))
     assert done.returncode == 0, done.stdout
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pytest
 
+from kit import requestor
+from kit.requestor import Name
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
 from mcpgen.names import Library
@@ -22,12 +26,8 @@ REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 CORE, SPOKEN = REVISIONS[1], REVISIONS[2:]  # the extension is of the newest revision
 PACKAGE = "tasks_package"
 TASKS = "io.modelcontextprotocol/tasks"
+requirement = partial(pytest.mark.requirement, revisions=SPOKEN)
 DECLARED: dict[str, Any] = {"extensions": {TASKS: {}}}
-
-
-@dataclass
-class Name:
-    name: str
 
 
 @contextmanager
@@ -46,33 +46,12 @@ def importable_package(
         del sys.modules[module]
 
 
-class Work:
-    """A server with tools that become tasks, and what its tests steer and see of them."""
+class Work(requestor.Work):
+    """The same server of a package with the extension, and more tools."""
 
     def __init__(self, pkg: Any, **options: Any) -> None:
-        self.server = pkg.root.Server("work")
-        self.tasks = tasks = pkg.root.Tasks(self.server, **{"poll_interval": 0.001, **options})
-        self.go = anyio.Event()
-        self.ended = anyio.Event()
-
-        async def waits() -> str:
-            """Ends when the test says so."""
-            try:
-                await self.go.wait()
-                return "done"
-            finally:
-                self.ended.set()
-
-        async def fails() -> str:
-            raise pkg.root.InvalidParamsError("can't be done", code=1234, data={"why": 1})
-
-        async def reports_an_error() -> str:
-            raise pkg.root.ToolError("out of order")
-
-        async def asks(ctx: Any) -> str:
-            first = await ctx.elicit("Who?", Name)
-            second = await ctx.elicit("Who?", Name)
-            return f"{first.content.name} and {second.content.name}"
+        super().__init__(pkg.root, **{"poll_interval": 0.001, **options})
+        tasks: Any = self.tasks
 
         async def asks_two(ctx: Any) -> str:
             first, second = await ctx.ask_all(ctx.elicit("1", Name), ctx.elicit("2", Name))
@@ -99,16 +78,11 @@ class Work:
             await ctx.info("half")
             return f"Hello, {answer.content.name}"
 
-        asking: tuple[Any, ...] = (asks, asks_two, repeats_a_key)
+        asking: tuple[Any, ...] = (asks_two, repeats_a_key)
         beginning: tuple[Any, ...] = (asks_first, repeats_a_key_later, may_begin)
         for tool in (*asking, *beginning):
             tool.__annotations__["ctx"] = pkg.root.Context
-        for each in (waits, fails, reports_an_error, *asking):
-            self.server.tool(runner=tasks)(each)
-        self.server.tool("needs_a_task", runner=tasks.required)(waits)
-        for each in beginning:
-            self.server.tool(runner=tasks.on_begin)(each)
-        self.server.tool("plain")(lambda: "plain")
+            self.server.tool(runner=tasks if tool in asking else tasks.on_begin)(tool)
 
     def client(self, pkg: Any, **options: Any) -> Any:
         """A client that declares the extension."""
@@ -151,3 +125,10 @@ async def got(client: Any, task_id: str, status: str) -> Any:
 def text_of(result: Any) -> str:
     text: str = result.content[0].text
     return text
+
+
+async def refusal(client: Any, method: str, params: dict[str, Any]) -> Any:
+    """The error by which a request is refused."""
+    with pytest.raises(importlib.import_module(PACKAGE).RemoteError) as refused:
+        await client.request(method, params)
+    return refused.value

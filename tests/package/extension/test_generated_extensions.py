@@ -1,13 +1,8 @@
-"""Generated extensions at work: typed calls and handlers, in force where both sides declare them.
-
-The packages are made for these tests: one with a small extension of two requests and a
-notification, and one with a second extension beside it.
-"""
+"""Generated extensions at work: typed calls and handlers, in force where both declare them."""
 
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -106,13 +101,6 @@ async def test_params_that_do_not_fit_are_refused_before_sending(pkg: Any) -> No
         assert refused.value.code == -32601
 
 
-async def test_a_server_with_handlers_declares_the_extension(pkg: Any) -> None:
-    async with pkg.connect(painter(pkg)) as client:
-        assert client.server_capabilities["extensions"] == {pkg.paint.IDENTIFIER: {}}
-    async with pkg.connect(pkg.root.Server("plain"), capabilities=pkg.declared) as client:
-        assert "extensions" not in client.server_capabilities
-
-
 async def test_a_server_that_lacks_the_extension_is_sent_nothing(pkg: Any) -> None:
     async with pkg.connect(pkg.root.Server("plain"), capabilities=pkg.declared) as client:
         with pytest.raises(
@@ -164,25 +152,6 @@ async def test_handlers_of_revision_and_extension_are_one_class(pkg: Any) -> Non
     async with pkg.connect(server, capabilities=pkg.declared) as client:
         assert await client.list_tools() == []
         await client.seen_as(pkg.client.Client).clear()
-
-
-async def test_declared_extensions_are_seen_by_the_other_side(pkg: Any) -> None:
-    settings = {"colors": ["red"], "levels": {"most": 3}}
-    server = pkg.root.Server("painter", capabilities={"extensions": {"com.example/seen": settings}})
-
-    @server.tool()
-    def read(ctx: pkg.root.Context) -> str:
-        assert ctx.client_extension("com.example/unseen") is None
-        return json.dumps(
-            [ctx.client_capabilities["extensions"], ctx.client_extension(pkg.paint.IDENTIFIER)]
-        )
-
-    own = {pkg.paint.IDENTIFIER: settings}
-    async with pkg.connect(server, capabilities={"extensions": own}) as client:
-        assert client.server_capabilities["extensions"] == {"com.example/seen": settings}
-        assert client.extension("com.example/seen") is None  # not declared by the client
-        text = (await client.call_tool("read")).content[0].text
-        assert json.loads(text) == [own, settings]
 
 
 def test_a_blocking_client_has_the_calls_too(pkg: Any) -> None:

@@ -1,7 +1,4 @@
-"""A client whose calls of tools are answered by tasks, which it polls.
-
-Source: ext-tasks/specification/draft/tasks.
-"""
+"""A client whose calls are answered by tasks, which it polls (ext-tasks/specification/draft)."""
 
 from __future__ import annotations
 
@@ -18,10 +15,11 @@ import pytest
 from package.extension.task_work import (
     DECLARED,
     PACKAGE,
-    SPOKEN,
+    REVISIONS,
     TASKS,
     Work,
     person,
+    requirement,
     text_of,
 )
 
@@ -55,13 +53,8 @@ def scripted_server(pkg: Any, *states: dict[str, Any]) -> tuple[Any, list[tuple[
     return pkg.root.Server("scripted", handlers=[Scripted()]), requests
 
 
-@pytest.mark.requirement(
-    "tasks-ext.transparent-polling",
-    "tasks-ext.client-handles-both",
-    "tasks-ext.poll-until-terminal",
-    "tasks-ext.get-completed",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.transparent-polling", "tasks-ext.client-handles-both")
+@requirement("tasks-ext.poll-until-terminal", "tasks-ext.get-completed")
 async def test_a_call_answered_by_a_task_gives_the_result_of_the_tool(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg) as client:
@@ -82,28 +75,17 @@ async def test_a_call_answered_by_a_task_gives_the_result_of_the_tool(pkg: Any) 
         assert text_of(await handle.result()) == "plain"
 
 
-@pytest.mark.requirement(
-    "tasks-ext.fulfil-inputs",
-    "tasks-ext.observe-after-update",
-    "tasks-ext.keys-unique",
-    "tasks-ext.update-keys-outstanding",
-    revisions=SPOKEN,
-)
-async def test_client_handlers_answer_each_question_of_a_task_once(
-    pkg: Any,
-) -> None:
+@requirement("tasks-ext.fulfil-inputs", "tasks-ext.observe-after-update", "tasks-ext.keys-unique")
+@requirement("tasks-ext.update-keys-outstanding")
+async def test_client_handlers_answer_each_question_of_a_task_once(pkg: Any) -> None:
     handlers = person(pkg)
     async with Work(pkg).client(pkg, handlers=handlers) as client:
         assert text_of(await client.call_tool("asks")) == "name 1 and name 2"
         assert handlers.asked == 2
 
 
-@pytest.mark.requirement(
-    "tasks-ext.cancel-request",
-    "tasks-ext.cancel-forget",
-    "tasks-ext.no-cancelled-notification",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.cancel-request", "tasks-ext.cancel-forget")
+@requirement("tasks-ext.no-cancelled-notification")
 async def test_a_call_that_is_given_up_cancels_its_task(
     pkg: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +113,7 @@ async def test_a_call_that_is_given_up_cancels_its_task(
     assert "notifications/cancelled" not in sent
 
 
-@pytest.mark.requirement("tasks-ext.persist-ids", revisions=SPOKEN)
+@requirement("tasks-ext.persist-ids")
 async def test_a_task_is_resumed_by_its_id(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg) as client:
@@ -142,9 +124,7 @@ async def test_a_task_is_resumed_by_its_id(pkg: Any) -> None:
         assert (task.status, text_of(await task.result())) == (None, "done")
 
 
-@pytest.mark.requirement(
-    "tasks-ext.create-result-on-unsupported-method", "tasks-ext.supported-methods", revisions=SPOKEN
-)
+@requirement("tasks-ext.create-result-on-unsupported-method", "tasks-ext.supported-methods")
 async def test_tasks_answer_no_other_requests_and_no_other_clients(pkg: Any) -> None:
     core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
     task = {"resultType": "task", "status": "working", **TASK}
@@ -173,12 +153,8 @@ def test_a_blocking_client_waits_for_the_task_too(pkg: Any) -> None:
         assert client.call_tool("reports_an_error").is_error
 
 
-@pytest.mark.requirement(
-    "tasks-ext.mcp-name-header", "tasks-ext.client-declares-per-request", revisions=SPOKEN
-)
-async def test_requests_about_a_task_have_its_header_and_the_extension(
-    pkg: Any,
-) -> None:
+@requirement("tasks-ext.mcp-name-header", "tasks-ext.client-declares-per-request")
+async def test_requests_about_a_task_have_its_header_and_the_extension(pkg: Any) -> None:
     work = Work(pkg)
     app = work.server.asgi(hosts=["app"])
     sent: list[tuple[str, str | None, Any]] = []
@@ -205,12 +181,7 @@ async def test_requests_about_a_task_have_its_header_and_the_extension(
     assert all(declared["extensions"] == {TASKS: {}} for _, _, declared in sent)
 
 
-@pytest.mark.requirement(
-    "tasks-ext.dedup-keys",
-    "tasks-ext.track-answered",
-    "tasks-ext.update-eventual",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.dedup-keys", "tasks-ext.track-answered", "tasks-ext.update-eventual")
 async def test_a_question_listed_after_its_answer_is_not_asked_again(pkg: Any) -> None:
     form = {"type": "object", "properties": {"name": {"type": "string"}}}
     params = {"mode": "form", "message": "Who?", "requestedSchema": form}
@@ -227,12 +198,8 @@ async def test_a_question_listed_after_its_answer_is_not_asked_again(pkg: Any) -
 DONE: dict[str, Any] = {"status": "completed", "result": {"content": []}}
 
 
-@pytest.mark.requirement(
-    "tasks-ext.respect-poll-interval",
-    "tasks-ext.ttl-may-change",
-    "tasks-ext.initial-status",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.respect-poll-interval", "tasks-ext.ttl-may-change")
+@requirement("tasks-ext.initial-status")
 async def test_the_interval_that_came_last_is_kept_between_polls(pkg: Any) -> None:
     intervals = [60, 120, 180]
     states = [{"status": "working", "pollIntervalMs": each} for each in intervals]
@@ -249,7 +216,7 @@ async def test_the_interval_that_came_last_is_kept_between_polls(pkg: Any) -> No
     assert [method for method, _ in requests] == ["tools/call", "tasks/get"]
 
 
-@pytest.mark.requirement("tasks-ext.ttl-client-backstop", revisions=SPOKEN)
+@requirement("tasks-ext.ttl-client-backstop")
 async def test_a_task_that_outlives_its_time_is_waited_for_no_more(pkg: Any) -> None:
     server, _ = scripted_server(pkg, *[{"status": "working", "ttlMs": 1}] * 2)
     async with pkg.root.connect(server, capabilities=DECLARED) as client:
@@ -257,10 +224,50 @@ async def test_a_task_that_outlives_its_time_is_waited_for_no_more(pkg: Any) -> 
             await client.call_tool("any")
 
 
-@pytest.mark.requirement("tasks-ext.cancel-cooperative", revisions=SPOKEN)
+@requirement("tasks-ext.cancel-cooperative")
 async def test_a_task_may_be_completed_though_it_was_cancelled(pkg: Any) -> None:
     server, _ = scripted_server(pkg, *[{"status": "working"}] * 2, DONE)
     async with pkg.root.connect(server, capabilities=DECLARED) as client:
         task = await client.call_tool("any", task=True)
         await task.cancel()
         assert (await task.result()).content == []
+
+
+every = pytest.mark.parametrize("near", REVISIONS)
+
+
+@every
+async def test_a_tool_that_needs_a_task_runs_as_a_plain_call(pkg: Any, near: str) -> None:
+    work = Work(pkg)
+    proxy = pkg.root.Server.proxy(work.server)
+    work.go.set()
+    async with pkg.root.connect(proxy, revision=near, capabilities=DECLARED) as client:
+        assert TASKS not in client.server_capabilities.get("extensions", {})
+        assert text_of(await client.call_tool("needs_a_task")) == "done"
+        assert text_of(await client.call_tool("waits")) == "done"
+        assert text_of(await client.call_tool("plain")) == "plain"
+        with pytest.raises(pkg.root.RemoteError, match="can't be done") as failed:
+            await client.call_tool("fails")
+        assert (failed.value.code, failed.value.data) == (1234, {"why": 1})
+
+
+@every
+@pytest.mark.parametrize("tool", ["asks", "asks_two"])
+async def test_input_requests_of_a_task_reach_the_client(pkg: Any, near: str, tool: str) -> None:
+    handlers = person(pkg)
+    proxy = pkg.root.Server.proxy(Work(pkg).server)
+    async with pkg.root.connect(proxy, revision=near, handlers=handlers) as client:
+        assert text_of(await client.call_tool(tool)) == "name 1 and name 2"
+        assert handlers.asked == 2
+
+
+@every
+async def test_a_client_that_gives_up_cancels_the_task(pkg: Any, near: str) -> None:
+    work = Work(pkg)
+    proxy = pkg.root.Server.proxy(work.server)
+    async with pkg.root.connect(proxy, revision=near) as client:
+        call = client.start_call(client.call_tool, "waits")
+        await anyio.wait_all_tasks_blocked()
+        call.cancel()
+        with anyio.fail_after(10):
+            await work.ended.wait()

@@ -1,7 +1,4 @@
-"""Calls of tools that a server answers by a task.
-
-Source: ext-tasks/specification/draft/tasks.
-"""
+"""Calls of tools that a server answers by a task (ext-tasks/specification/draft/tasks)."""
 
 from __future__ import annotations
 
@@ -15,6 +12,8 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
+from kit.asgi_client import asgi
+from kit.wire import encode_message, request
 from package.extension.task_work import (
     CORE,
     DECLARED,
@@ -26,26 +25,18 @@ from package.extension.task_work import (
     create_task,
     got,
     person,
+    refusal,
+    requirement,
     text_of,
 )
 
 
-@pytest.mark.requirement(
-    "tasks-ext.durable-before-result",
-    "tasks-ext.task-shape",
-    "tasks-ext.create-result-flat",
-    "tasks-ext.get-working",
-    "tasks-ext.get-request",
-    "tasks-ext.get-result-type",
-    "tasks-ext.identifier",
-    "tasks-ext.no-legacy-capabilities",
-    "tasks-ext.result-type-task",
-    "tasks-ext.result-type-task-only",
-    "tasks-ext.server-declares-discover",
-    "tasks-ext.status-values",
-    "tasks-ext.completed-payload",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.durable-before-result", "tasks-ext.task-shape")
+@requirement("tasks-ext.create-result-flat", "tasks-ext.get-working", "tasks-ext.get-request")
+@requirement("tasks-ext.get-result-type", "tasks-ext.identifier")
+@requirement("tasks-ext.no-legacy-capabilities", "tasks-ext.result-type-task")
+@requirement("tasks-ext.result-type-task-only", "tasks-ext.server-declares-discover")
+@requirement("tasks-ext.status-values", "tasks-ext.completed-payload")
 async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
     work = Work(pkg, ttl=60, poll_interval=0.2)
     async with work.client(pkg) as client:
@@ -67,15 +58,9 @@ async def test_a_task_can_be_got_from_its_creation_to_its_end(pkg: Any) -> None:
         assert completed.result["content"] == [{"type": "text", "text": "done"}]
 
 
-@pytest.mark.requirement(
-    "tasks-ext.failed-has-error",
-    "tasks-ext.failed-payload",
-    "tasks-ext.failed-status-message",
-    "tasks-ext.get-failed",
-    "tasks-ext.is-error-completed",
-    "tasks-ext.failed-only-jsonrpc",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.failed-has-error", "tasks-ext.failed-payload")
+@requirement("tasks-ext.failed-status-message", "tasks-ext.get-failed")
+@requirement("tasks-ext.is-error-completed", "tasks-ext.failed-only-jsonrpc")
 async def test_a_json_rpc_error_fails_the_task_and_an_error_of_the_tool_completes_it(
     pkg: Any,
 ) -> None:
@@ -90,16 +75,9 @@ async def test_a_json_rpc_error_fails_the_task_and_an_error_of_the_tool_complete
         assert (result.is_error, text_of(result)) == (True, "out of order")
 
 
-@pytest.mark.requirement(
-    "tasks-ext.no-task-to-undeclared",
-    "tasks-ext.task-needed-error",
-    "tasks-ext.fallback-or-reject",
-    "tasks-ext.error-undeclared-methods",
-    revisions=SPOKEN,
-)
-async def test_without_the_declaration_a_call_is_served_or_refused(
-    pkg: Any,
-) -> None:
+@requirement("tasks-ext.no-task-to-undeclared", "tasks-ext.task-needed-error")
+@requirement("tasks-ext.fallback-or-reject", "tasks-ext.error-undeclared-methods")
+async def test_without_the_declaration_a_call_is_served_or_refused(pkg: Any) -> None:
     work = Work(pkg)
     work.go.set()
     required = {"requiredCapabilities": DECLARED}
@@ -111,12 +89,11 @@ async def test_without_the_declaration_a_call_is_served_or_refused(
             ("tasks/update", {"taskId": "x", "inputResponses": {}}),
             ("tasks/cancel", {"taskId": "x"}),
         ):
-            with pytest.raises(pkg.root.RemoteError) as refused:
-                await client.request(method, params)
-            assert (refused.value.code, refused.value.data) == (-32021, required)
+            refused = await refusal(client, method, params)
+            assert (refused.code, refused.data) == (-32021, required)
 
 
-@pytest.mark.requirement("tasks-ext.not-under-2025-11-25", revisions=SPOKEN)
+@requirement("tasks-ext.not-under-2025-11-25")
 @pytest.mark.parametrize("other", REVISIONS[:-1])
 async def test_in_revisions_without_the_extension_calls_make_no_task(pkg: Any, other: str) -> None:
     work = Work(pkg)
@@ -126,9 +103,8 @@ async def test_in_revisions_without_the_extension_calls_make_no_task(pkg: Any, o
         assert "extensions" not in client.server_capabilities
 
 
-@pytest.mark.requirement(
-    "tasks-ext.legacy-tasks-still-served", "tasks.create-request", revisions=(CORE, *SPOKEN)
-)
+@pytest.mark.requirement("tasks-ext.legacy-tasks-still-served", revisions=(CORE, *SPOKEN))
+@pytest.mark.requirement("tasks.create-request", revisions=(CORE, *SPOKEN))
 async def test_one_tool_serves_tasks_of_the_revision_and_the_extension(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg, revision=CORE) as older, work.client(pkg) as newer:
@@ -141,7 +117,7 @@ async def test_one_tool_serves_tasks_of_the_revision_and_the_extension(pkg: Any)
         assert (await given_up.refresh()).status == "cancelled"
 
 
-@pytest.mark.requirement("tasks-ext.server-decides", revisions=SPOKEN)
+@requirement("tasks-ext.server-decides")
 async def test_a_tool_decides_in_each_call_whether_there_is_a_task(pkg: Any) -> None:
     async with Work(pkg).client(pkg) as client:
         for begins in (True, False):
@@ -152,7 +128,7 @@ async def test_a_tool_decides_in_each_call_whether_there_is_a_task(pkg: Any) -> 
             assert text_of(result) == f"a task: {begins}"
 
 
-@pytest.mark.requirement("tasks-ext.mrtr-keys-separate", revisions=SPOKEN)
+@requirement("tasks-ext.mrtr-keys-separate")
 async def test_keys_before_a_task_are_not_those_of_the_task(pkg: Any) -> None:
     handlers = person(pkg)
     async with Work(pkg).client(pkg, handlers=handlers) as client:
@@ -160,14 +136,9 @@ async def test_keys_before_a_task_are_not_those_of_the_task(pkg: Any) -> None:
         assert handlers.asked == 2
 
 
-@pytest.mark.requirement(
-    "tasks-ext.get-input-required",
-    "tasks-ext.input-required-payload",
-    "tasks-ext.update-partial",
-    "tasks-ext.update-ack-empty",
-    "tasks-ext.update-ignore-stale-keys",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.get-input-required", "tasks-ext.input-required-payload")
+@requirement("tasks-ext.update-partial", "tasks-ext.update-ack-empty")
+@requirement("tasks-ext.update-ignore-stale-keys")
 async def test_answers_may_come_singly_and_unknown_keys_are_ignored(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
         task_id = await create_task(client, "asks_two")
@@ -193,7 +164,7 @@ async def test_answers_may_come_singly_and_unknown_keys_are_ignored(pkg: Any) ->
         assert completed.result["content"][0]["text"] == "a and d"
 
 
-@pytest.mark.requirement("tasks-ext.update-ack-empty", revisions=SPOKEN)
+@requirement("tasks-ext.update-ack-empty")
 async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> None:
     store = pkg.root.MemoryTaskStore()
     near, far = (Work(pkg, store=store) for _ in range(2))
@@ -222,7 +193,7 @@ async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> No
             await near.ended.wait()
 
 
-@pytest.mark.requirement("tasks-ext.keys-no-reuse", revisions=SPOKEN)
+@requirement("tasks-ext.keys-no-reuse")
 async def test_a_key_names_one_question_of_a_task(
     pkg: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -231,9 +202,7 @@ async def test_a_key_names_one_question_of_a_task(
     assert "key 'name' is in use" in caplog.text
 
 
-@pytest.mark.requirement(
-    "tasks-ext.mrtr-before-task", "tasks-ext.no-progress-or-log", revisions=SPOKEN
-)
+@requirement("tasks-ext.mrtr-before-task", "tasks-ext.no-progress-or-log")
 async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
         task = await client.call_tool("asks_first", task=True)
@@ -243,13 +212,8 @@ async def test_a_call_may_ask_in_its_request_and_become_a_task_later(pkg: Any) -
         assert text_of(await client.call_tool("asks_first")) == "Hello, name 1"
 
 
-@pytest.mark.requirement(
-    "tasks-ext.cancel-ack-empty",
-    "tasks-ext.cancel-terminal-not-error",
-    "tasks-ext.get-cancelled",
-    "tasks-ext.status-transitions",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.cancel-ack-empty", "tasks-ext.cancel-terminal-not-error")
+@requirement("tasks-ext.get-cancelled", "tasks-ext.status-transitions")
 async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
     work = Work(pkg)
     async with work.client(pkg) as client:
@@ -266,12 +230,8 @@ async def test_a_cancelled_task_is_stopped_and_says_so(pkg: Any) -> None:
         assert (await task.refresh()).status == "cancelled"
 
 
-@pytest.mark.requirement(
-    "tasks-ext.error-unknown-get",
-    "tasks-ext.update-unknown-task",
-    "tasks-ext.cancel-unknown-task",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.error-unknown-get", "tasks-ext.update-unknown-task")
+@requirement("tasks-ext.cancel-unknown-task")
 async def test_a_task_that_is_unknown_or_has_expired_is_an_error(pkg: Any) -> None:
     now = [0.0]
     store = pkg.root.MemoryTaskStore(clock=lambda: now[0])
@@ -284,14 +244,10 @@ async def test_a_task_that_is_unknown_or_has_expired_is_an_error(pkg: Any) -> No
                 params: dict[str, Any] = {"taskId": name}
                 if method == "tasks/update":
                     params["inputResponses"] = {}
-                with pytest.raises(pkg.root.RemoteError) as refused:
-                    await client.request(method, params)
-                assert refused.value.code == -32602
+                assert (await refusal(client, method, params)).code == -32602
 
 
-@pytest.mark.requirement(
-    "tasks-ext.ttl-server-fails", "tasks-ext.ids-unguessable", revisions=SPOKEN
-)
+@requirement("tasks-ext.ttl-server-fails", "tasks-ext.ids-unguessable")
 async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
     store = pkg.root.MemoryTaskStore(clock=lambda: 0.0)  # which keeps the record
     work = Work(pkg, store=store, ttl=0.01)
@@ -303,7 +259,7 @@ async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
         assert work.ended.is_set()
 
 
-@pytest.mark.requirement("tasks-ext.auth-each-request", revisions=SPOKEN)
+@requirement("tasks-ext.auth-each-request")
 async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> None:
     work = Work(pkg)
     principal = pkg.principal.PRINCIPAL
@@ -314,9 +270,7 @@ async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> N
     principal.set(pkg.root.Principal("bob"))
     async with work.client(pkg) as client:
         for method in ("tasks/get", "tasks/cancel"):
-            with pytest.raises(pkg.root.RemoteError) as refused:
-                await client.request(method, {"taskId": task_id})
-            assert refused.value.code == -32602
+            assert (await refusal(client, method, {"taskId": task_id})).code == -32602
     async with watching(work.server) as watcher:
         await watcher.send(1, "subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
         assert (await watcher.receive())["params"]["notifications"] == {}
@@ -330,7 +284,7 @@ async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
             await client.call_tool("waits")
 
 
-@pytest.mark.requirement("tasks-ext.error-internal", revisions=SPOKEN)
+@requirement("tasks-ext.error-internal")
 async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
     class Broken:
         async def load(self, task_id: str) -> Any:
@@ -343,10 +297,9 @@ async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
             ("tools/call", {"name": "waits", "arguments": {}}),
             ("tasks/get", {"taskId": "t"}),
         ):
-            with pytest.raises(pkg.root.RemoteError) as failed:
-                await client.request(method, params)
-            assert failed.value.code == -32603
-            assert "fire" not in failed.value.message
+            failed = await refusal(client, method, params)
+            assert failed.code == -32603
+            assert "fire" not in failed.message
 
 
 class Watcher:
@@ -358,14 +311,9 @@ class Watcher:
     async def send(
         self, number: int, method: str, params: dict[str, Any], capabilities: Any = DECLARED
     ) -> None:
-        meta = {
-            "io.modelcontextprotocol/protocolVersion": SPOKEN[0],
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        }
-        message = {"jsonrpc": "2.0", "id": number, "method": method}
-        data = msgspec.json.encode({**message, "params": {**params, "_meta": meta}})
+        message = request(SPOKEN[0], method, params, id=number, capabilities=capabilities)
         channel = importlib.import_module(f"{PACKAGE}.channel")
-        await self.near.send(channel.OutgoingMessage(data, "request", number, method))
+        await self.near.send(channel.OutgoingMessage(encode_message(message)))
 
     async def receive(self) -> dict[str, Any]:
         with anyio.fail_after(10):
@@ -385,14 +333,8 @@ async def watching(server: Any) -> AsyncIterator[Watcher]:
         await near.close()
 
 
-@pytest.mark.requirement(
-    "tasks-ext.ack-task-ids",
-    "tasks-ext.notify",
-    "tasks-ext.notify-full-task",
-    "tasks-ext.listen-undeclared-error",
-    "tasks-ext.auth-each-request",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.ack-task-ids", "tasks-ext.notify", "tasks-ext.notify-full-task")
+@requirement("tasks-ext.listen-undeclared-error", "tasks-ext.auth-each-request")
 async def test_a_subscription_gets_each_state_of_its_tasks(pkg: Any) -> None:
     work = Work(pkg)
     async with watching(work.server) as watcher:
@@ -417,14 +359,9 @@ async def test_a_subscription_gets_each_state_of_its_tasks(pkg: Any) -> None:
         assert (refused["code"], refused["data"]) == (-32021, {"requiredCapabilities": DECLARED})
 
 
-@pytest.mark.requirement(
-    "tasks-ext.legacy-declaration-not-enough",
-    "tasks-ext.no-list",
-    "tasks-ext.result-method-removed",
-    "tasks-ext.task-param-ignored",
-    "tasks-ext.no-settings",
-    revisions=SPOKEN,
-)
+@requirement("tasks-ext.legacy-declaration-not-enough", "tasks-ext.no-list")
+@requirement("tasks-ext.result-method-removed", "tasks-ext.task-param-ignored")
+@requirement("tasks-ext.no-settings")
 async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None:
     work = Work(pkg)
     work.go.set()
@@ -443,7 +380,7 @@ async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None
             assert (await watcher.receive())["result"]["resultType"] == kind
 
 
-@pytest.mark.requirement("tasks-ext.off-by-default", revisions=SPOKEN)
+@requirement("tasks-ext.off-by-default")
 async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
     async with pkg.root.connect(pkg.root.Server("plain"), capabilities=DECLARED) as client:
         assert "extensions" not in client.server_capabilities
@@ -451,9 +388,7 @@ async def test_a_server_without_tasks_declares_no_extension(pkg: Any) -> None:
             client.task("t")
 
 
-async def test_tasks_of_a_mounted_server_are_polled_through_the_mount(
-    pkg: Any,
-) -> None:
+async def test_tasks_of_a_mounted_server_are_polled_through_the_mount(pkg: Any) -> None:
     work, outer = Work(pkg), pkg.root.Server("outer")
     outer.mount(work.server, prefix="work")
     work.go.set()
@@ -486,3 +421,88 @@ async def test_processes_serve_each_others_tasks_from_a_shared_store(
         pkg.root.Server.run_workers(made, 2, http=":0")
     with pytest.raises(TypeError, match="a function of a module"):  # is checked after the store
         pkg.root.Server.run_workers(lambda: made(store=Shared()), 2, http=":0")
+
+
+MIB = 2**20
+
+
+class Echo:
+    """A server whose tasks end at once, with results of any size."""
+
+    def __init__(self, pkg: Any, **store: Any) -> None:
+        self.server = pkg.root.Server("echo")
+        self.store = pkg.root.MemoryTaskStore(**store)
+        self.tasks = pkg.root.Tasks(self.server, store=self.store)
+
+        @self.server.tool(runner=self.tasks, structured=False)
+        async def echo(size: int) -> str:
+            return "x" * size
+
+    def client(self, pkg: Any) -> Any:
+        return pkg.root.connect(self.server, capabilities=DECLARED)
+
+
+async def create_echo_task(client: Any, size: int) -> str:
+    """The id of the task of a call."""
+    params = {"name": "echo", "arguments": {"size": size}}
+    task_id: str = (await client.request("tools/call", params)).task_id
+    return task_id
+
+
+async def test_one_client_takes_half_of_what_is_free(pkg: Any) -> None:
+    work = Work(pkg, limit=8)
+    clients = [work.client(pkg) for _ in range(3)]
+    async with clients[0] as one, clients[1] as two, clients[2] as three:
+        for client, slots in ((one, 4), (two, 2), (three, 1)):
+            for _ in range(slots):
+                await create_task(client, "waits")
+            with pytest.raises(pkg.root.RemoteError, match="no more of one client than are free"):
+                await create_task(client, "waits")
+        work.go.set()
+        await work.ended.wait()
+        async with work.client(pkg) as fourth:
+            await got(fourth, await create_task(fourth, "waits"), "completed")
+
+
+async def test_records_of_one_client_leave_room_for_those_of_others(pkg: Any) -> None:
+    echo = Echo(pkg, limit=8)
+    async with echo.client(pkg) as greedy, echo.client(pkg) as other:
+        for _ in range(4):
+            await create_echo_task(greedy, 1)
+        with pytest.raises(pkg.root.RemoteError, match="expected at most 8 tasks"):
+            await create_echo_task(greedy, 1)
+        await got(other, await create_echo_task(other, 1), "completed")
+    assert len(echo.store) == 5
+
+
+async def test_a_result_beyond_the_bytes_of_a_store_fails_its_task(pkg: Any) -> None:
+    echo = Echo(pkg, size=4 * MIB)
+    async with echo.client(pkg) as greedy, echo.client(pkg) as other:
+        kept = [await create_echo_task(greedy, MIB - 2000) for _ in range(2)]
+        for task_id in kept:
+            await got(greedy, task_id, "completed")
+        failed = await got(greedy, await create_echo_task(greedy, MIB), "failed")
+        assert "4194304 bytes" in failed.error.message
+        await got(greedy, await create_echo_task(greedy, 10), "completed")
+        await got(other, await create_echo_task(other, MIB - 2000), "completed")
+        await got(greedy, kept[0], "completed")
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_clients_over_http_are_known_by_network_or_principal(pkg: Any) -> None:
+    work = Work(pkg, limit=4)
+    params = {"name": "waits", "arguments": {}}
+    async with asgi(work.server) as http:
+
+        async def call(address: str) -> Any:
+            http.scope["client"] = (address, 5)
+            reply = await http.ask(SPOKEN[0], "tools/call", params, capabilities=DECLARED)
+            return reply.messages[-1]
+
+        for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
+            assert (await call(address))["result"]["resultType"] == "task"
+        assert "no more of one client" in (await call("192.0.2.1"))["error"]["message"]
+        assert (await call("192.0.2.3"))["result"]["resultType"] == "task"
+        work.go.set()
+        with anyio.fail_after(10):
+            await work.ended.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,7 +32,7 @@ from mcpgen_runtime.client.auth.interactions import PromptLimit
 from mcpgen_runtime.client.lock.lock_file import changed_pointers
 from mcpgen_runtime.command_masking import masked_command
 from package.client.lock.locking import SHOP, ListingServer, locked, record
-from package.limits.table import limit
+from package.limits.table import is_valid, limit, succeeds
 
 NEWEST = PER_REQUEST[-1]
 
@@ -47,11 +48,7 @@ def pages(*sizes: int) -> list[dict[str, Any]]:
 async def is_listed(answers: list[dict[str, Any]], **how: Any) -> bool:
     """Whether a client takes a list."""
     async with connect_scripted(NEWEST, *answers, **how) as (client, _):
-        try:
-            await client.list_tools()
-        except McpError:
-            return False
-        return True
+        return await succeeds(client.list_tools())
 
 
 @limit("ClientLimits.list_pages", 4)
@@ -69,11 +66,7 @@ async def rounds_of_input(amount: int, limits: ClientLimits) -> bool:
     again = {"resultType": "input_required", "inputRequests": {}, "requestState": "again"}
     done = {"content": [{"type": "text", "text": "done"}]}
     async with connect_scripted(NEWEST, *[again] * amount, done, limits=limits) as (client, _):
-        try:
-            await client.call_tool("any")
-        except McpError:
-            return False
-        return True
+        return await succeeds(client.call_tool("any"))
 
 
 @limit("Caching.entries", 3)
@@ -109,21 +102,14 @@ async def seconds_of_a_list(amount: int, timeouts: Timeouts) -> bool:
 
     server = Slow(NEWEST, pages(1, 1, 1, 1, 1))
     async with connect(server, revision=NEWEST, timeouts=timeouts) as client:
-        try:
-            await client.list_tools()
-        except McpError:
-            return False
-        return True
+        return await succeeds(client.list_tools())
 
 
 @limit("pkg.auth.address_rules.URL_CHARACTERS", 100)
 def url_of_an_authorization_server(amount: int) -> bool:
     check = AddressCheck("https://mcp.example/mcp", AddressRules())
-    try:
-        check.check("https://a.example/".ljust(amount, "a"), "token_endpoint")
-    except AuthorizationError:
-        return False
-    return True
+    url = "https://a.example/".ljust(amount, "a")
+    return is_valid(check.check, url, "token_endpoint", errors=AuthorizationError)
 
 
 @limit("pkg.client.lock.lock_file.MAX_BYTES", 20_000)
@@ -200,9 +186,5 @@ def url_for_a_browser(amount: int) -> bool:
 @limit("pkg.client.auth.interactions.PROMPTS", 3)
 def times_that_a_user_is_asked(amount: int) -> bool:
     prompts = PromptLimit(lambda: 0.0)
-    try:
-        for _ in range(amount):
-            prompts.add("https://a.example")
-    except AuthorizationError:
-        return False
-    return True
+    add = partial(is_valid, prompts.add, "https://a.example", errors=AuthorizationError)
+    return all(add() for _ in range(amount))

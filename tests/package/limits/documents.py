@@ -19,19 +19,10 @@ from mcpgen_runtime.json_schema.validation import validator
 from mcpgen_runtime.runtime.masking import mask_value
 from mcpgen_runtime.server.toolkit.resources import check_requested
 from mcpgen_runtime.skills import read_frontmatter
-from package.limits.table import limit
+from package.limits.table import is_valid, limit
 from package.server.openapi.one_server import connect_api
 
 TEXT = {"type": "string"}
-
-
-def is_valid(read: Any, *arguments: Any, errors: Any = ValueError) -> bool:
-    """Whether a value is read without an error."""
-    try:
-        read(*arguments)
-    except errors:
-        return False
-    return True
 
 
 @limit("pkg.server.toolkit.resources.URI_LIMIT", 20)

@@ -1,14 +1,18 @@
-"""Limits of servers over HTTP, in memory on a virtual clock."""
+"""Limits of servers over HTTP, in memory on a virtual clock, and of what a process stores."""
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
 
 from kit.asgi_client import SESSION, Http, asgi, fields_of
 from kit.asgi_stream import Reply
+from kit.guarded import Guarded, protected_settings
+from kit.issuer import proof_key, proof_of, token_of
+from kit.requestor import requestor
 from kit.web import Web
 from kit.wire import (
     INITIALIZED,
@@ -19,8 +23,9 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import Context, Limits, Server
+from mcpgen_runtime import Context, DpopValidation, Limits, MemoryBus, MemoryKeyRing, Server, Tasks
 from mcpgen_runtime.server.asgi.request import AcceptedHeads, HttpRequest
+from mcpgen_runtime.server.auth.verifiers import PrincipalCache
 from package.limits.table import limit
 
 NEWEST, WITH_SESSION = PER_REQUEST[-1], SESSIONS[-1]
@@ -139,35 +144,37 @@ async def seconds_of_a_response(amount: int, limits: Limits) -> bool:
         return not stream.finished.is_set()
 
 
-@limit("Limits.in_flight", 3)
-async def served_requests(amount: int, limits: Limits) -> bool:
-    async with asgi(Web().server, limits=limits) as http, AsyncExitStack() as stack:
-        for number in range(amount - 1):
-            call = http.asking(NEWEST, "tools/call", {"name": "wait"}, id=number, begun=False)
+@asynccontextmanager
+async def waiting_calls(http: Http, revision: str, count: int) -> AsyncIterator[None]:
+    """Calls of the tool `wait` while the block runs."""
+    async with AsyncExitStack() as stack:
+        for number in range(count):
+            params = {"name": "wait", "arguments": {}}
+            call = http.asking(revision, "tools/call", params, id=number, begun=False)
             await stack.enter_async_context(call)
         await anyio.wait_all_tasks_blocked()
-        return is_accepted(await http.ask(NEWEST, "tools/list"), "in_flight")
+        yield
+
+
+@limit("Limits.in_flight", 3)
+async def served_requests(amount: int, limits: Limits) -> bool:
+    async with asgi(Web().server, limits=limits) as http, waiting_calls(http, NEWEST, amount - 1):
+        return is_accepted(await http.ask(NEWEST, "tools/list", id="list"), "in_flight")
 
 
 @limit("Limits.per_session", 3)
 async def served_requests_of_a_session(amount: int, limits: Limits) -> bool:
-    async with asgi(Web().server, limits=limits) as http, AsyncExitStack() as stack:
+    async with asgi(Web().server, limits=limits) as http:
         await http.initialize(WITH_SESSION)
-        for number in range(amount - 1):
-            params = {"name": "wait", "arguments": {}}
-            call = http.asking(WITH_SESSION, "tools/call", params, id=number, begun=False)
-            await stack.enter_async_context(call)
-        await anyio.wait_all_tasks_blocked()
-        return is_accepted(await http.ask(WITH_SESSION, "ping", id="ping"), "per_session")
+        async with waiting_calls(http, WITH_SESSION, amount - 1):
+            return is_accepted(await http.ask(WITH_SESSION, "ping", id="ping"), "per_session")
 
 
 async def leave_calls(http: Http, count: int) -> None:
     """Begin calls of the tool `wait` in a session, and leave them."""
     await http.initialize(WITH_SESSION)
-    for number in range(count):
-        params = {"name": "wait", "arguments": {}}
-        async with http.asking(WITH_SESSION, "tools/call", params, id=number, begun=False):
-            await anyio.wait_all_tasks_blocked()
+    async with waiting_calls(http, WITH_SESSION, count):
+        pass
     await anyio.wait_all_tasks_blocked()
 
 
@@ -252,21 +259,16 @@ async def opening_request(amount: int, limits: Limits) -> bool:
         return is_accepted(await http.post(message), "initialize", 413)
 
 
-class Asking:
-    """A server whose tool asks its client something."""
+@limit("Limits.pending", 2)
+async def waiting_messages(amount: int, limits: Limits) -> bool:
+    server = Server("asking")
 
-    def __init__(self) -> None:
-        self.server = Server("asking")
-        self.server.tool()(self.ask)
-
-    async def ask(self, ctx: Context, size: int) -> str:
+    @server.tool()
+    async def ask(ctx: Context, size: int) -> str:
         await ctx.elicit("x" * size, {"type": "object", "properties": {}})
         return "answered"
 
-
-@limit("Limits.pending", 2)
-async def waiting_messages(amount: int, limits: Limits) -> bool:
-    async with asgi(Asking().server, limits=limits, answers="json") as http:
+    async with asgi(server, limits=limits, answers="json") as http:
         await http.initialize(WITH_SESSION, {"elicitation": {}})
         async with AsyncExitStack() as stack:
             streams = []
@@ -309,3 +311,75 @@ def request_with(**fields: str) -> HttpRequest:
     """A POST with header fields."""
     headers = [(name.encode(), value.encode()) for name, value in fields.items()]
     return HttpRequest({"method": "POST", "path": "/mcp", "headers": headers})
+
+
+@limit("pkg.server.shared.bus.KEPT_CHANGES", 10)
+async def changes(amount: int) -> bool:
+    bus = MemoryBus()
+    first = (await bus.changes(None)).cursor
+    for number in range(amount):
+        await bus.publish(b"%d" % number)
+    return not (await bus.changes(first)).gap
+
+
+@limit("pkg.server.shared.bus.LETTERS", 10)
+async def letters(amount: int) -> bool:
+    bus = MemoryBus()
+    await bus.beat("worker")
+    for number in range(amount):
+        assert await bus.send("worker", b"%d" % number)
+    return b"0" in await bus.receive("worker")
+
+
+@limit("pkg.server.shared.bus.ALIVE_SECONDS", 2)
+async def seconds_of_a_worker(amount: int) -> bool:
+    bus = MemoryBus()
+    await bus.beat("worker")
+    await anyio.sleep(amount - 0.5)
+    return await bus.send("worker", b"letter")
+
+
+async def pages_of_tasks(server: Server, count: int) -> bool:
+    """Whether the first page of a list of tasks has so many."""
+    async with requestor("memory", server, "ada") as client:
+        for _ in range(count):
+            await client.start("quick")
+        page = await client.result("tasks/list", {})
+    return len(page["tasks"]) == count
+
+
+@limit("pkg.server.toolkit.tasks.PAGE_SIZE", 3)
+async def page_of_tasks(amount: int) -> bool:
+    server = Server("tasks")
+    server.tool("quick", runner=Tasks(server))(lambda: "")
+    return await pages_of_tasks(server, amount)
+
+
+@limit("pkg.server.auth.verifiers.STORED_TOKENS", 5)
+def stored_tokens(amount: int) -> bool:
+    cache = PrincipalCache(60)
+    for number in range(amount):
+        cache.add(str(number), None)
+    return cache.get("0") is not None
+
+
+@limit("pkg.server.toolkit.key_ring.KEPT_KEYS")
+async def keys_after_a_rotation(amount: int) -> bool:
+    ring = MemoryKeyRing(b"k" * 16)
+    for number in range(amount - 1):
+        await ring.rotate(bytes([number]) * 16)
+    known = ring.keys()
+    return b"k" * 16 in known
+
+
+@limit("pkg.server.auth.dpop_validation.STORED_IDS", 3)
+async def used_proofs(amount: int) -> bool:
+    key = proof_key()
+    token = token_of(cnf={"jkt": key.thumbprint()})
+    proofs = [proof_of(key, token) for _ in range(amount)]
+    async with asgi(Guarded().server, auth=protected_settings(dpop=DpopValidation())) as http:
+        http.fields["authorization"] = f"DPoP {token}"
+        hello = initialize(SESSIONS[-1])
+        statuses = [(await http.post(hello, DPoP=each)).status for each in [*proofs, proofs[0]]]
+    assert set(statuses[:-1]) == {200}
+    return statuses[-1] == 401

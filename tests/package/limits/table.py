@@ -1,8 +1,4 @@
-"""The table of limits: for each setting of docs/limits.md, a function that uses an amount of it.
-
-A function of the table uses so much and says whether it was taken. It does not set the limit: the
-test does, and then asks for as much as it allows, for one more, and for that with the default.
-"""
+"""The table of limits: for each setting, a function that says whether an amount was taken."""
 
 from __future__ import annotations
 
@@ -12,20 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import mcpgen_runtime
+from mcpgen_runtime import McpError
 
 Take = Callable[..., bool | Awaitable[bool]]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One place in which a limit holds.
-
-    Attributes:
-        setting: Its setting, as docs/limits.md writes it.
-        amount: How much the test allows; `None` for as much as the default.
-        place: Where it holds, if it does in more than one place.
-        take: Uses so much, and says whether it was taken.
-    """
+    """One place in which a limit holds, and how much of it the test allows."""
 
     setting: str
     amount: int | None
@@ -50,8 +40,8 @@ class Row:
         return None if owner == "pkg" else name
 
 
-SECTIONS = ("clients", "documents", "messages", "protected_servers", "servers", "stores")
-"""The modules with rows, by the sections of the page."""
+SECTIONS = ("clients", "documents", "messages", "servers")
+"""The modules with rows."""
 
 _ROWS: list[Row] = []
 
@@ -64,17 +54,9 @@ def rows() -> list[Row]:
 
 
 def limit(setting: str, amount: int | None = None, *, place: str = "") -> Callable[[Take], Take]:
-    """Make a row of a function.
+    """Make a row of a function, which is given an amount and, if it is a field's, an instance.
 
-    Args:
-        setting: The setting, as docs/limits.md writes it.
-        amount: How much the test allows. Left out for a constant that others read when they are
-            imported: it stays as it is.
-        place: Where the limit holds, if it does in more than one place.
-
-    Returns:
-        A decorator. The test calls the function with an amount and, if the setting is a field of a
-        class, with an instance of that class.
+    Without an amount, a constant stays as it is, which others read when they are imported.
     """
 
     def add(take: Take) -> Take:
@@ -82,3 +64,21 @@ def limit(setting: str, amount: int | None = None, *, place: str = "") -> Callab
         return take
 
     return add
+
+
+async def succeeds(call: Awaitable[object]) -> bool:
+    """Whether a client's call gives no error."""
+    try:
+        await call
+    except McpError:
+        return False
+    return True
+
+
+def is_valid(read: Callable[..., object], *arguments: Any, errors: Any = ValueError) -> bool:
+    """Whether a value is read without an error."""
+    try:
+        read(*arguments)
+    except errors:
+        return False
+    return True

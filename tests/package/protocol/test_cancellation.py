@@ -1,7 +1,4 @@
-"""Requests taken back: what is said about it, and what is ignored or comes too late.
-
-Source: basic/utilities/cancellation; 2026-07-28: basic/patterns/cancellation.
-"""
+"""Requests taken back: what is said about it, and what is ignored or comes too late."""
 
 from __future__ import annotations
 
@@ -12,43 +9,34 @@ import anyio
 import pytest
 
 from kit.ends import ASKED, End, answering_ends, ask, asking_ends, begin_request, both, end_of
-from kit.live import TEXT, FakeServer, live, text_of
-from kit.pair import Pair
+from kit.live import live
 from kit.respondent import text_in
-from kit.rules import revisions_holding
+from kit.rules import revision_fixture
 from kit.samples import PARAMS, RESULTS
 from kit.wire import (
     ALL,
     CANCELLED,
     HANDSHAKE,
-    PER_REQUEST,
     ClientEnd,
-    ServerEnd,
     cancelled_notification,
-    describe_as,
+    modern,
     request,
-    sent_request,
-    sole,
     speaking_to,
 )
-from mcpgen_runtime import REVISIONS, Context, RemoteError, RequestCancelledError, Server, connect
+from mcpgen_runtime import Context, RequestCancelledError, Server
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     CancelReceived,
     CancelRequest,
     Ignored,
-    OpenSession,
-    ReportProgress,
     RequestFailed,
     SendError,
-    SendLog,
     SendResponse,
 )
 
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
-every = pytest.mark.parametrize("revision", ALL)
+revision = revision_fixture(ALL)
+
 WRONG_IDS: list[Any] = [None, {}, 1.5, True, 999, "7"]
 IN_PROGRESS = "cancellation.in-progress-only"  # holds in every revision
 
@@ -59,9 +47,8 @@ def open_request(revision: str, role: Role) -> tuple[End, int]:
     return end, begin_request(end)["id"]
 
 
-@pytest.mark.requirement(
-    "cancellation.shape", "cancellation.shape-2025-11", "cancellation.either-side"
-)
+@pytest.mark.requirement("cancellation.shape", "cancellation.shape-2025-11")
+@pytest.mark.requirement("cancellation.either-side")
 @pytest.mark.parametrize(("revision", "role"), asking_ends(IN_PROGRESS))
 @pytest.mark.parametrize("reason", [None, "user went home"])
 def test_a_cancellation_has_the_request_id_and_any_reason(
@@ -84,38 +71,11 @@ def test_only_an_open_request_of_ours_is_cancelled_and_only_once(revision: str, 
 
 
 @pytest.mark.requirement("cancellation.client-issued")
-@every
 async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision: str) -> None:
     async with live(Server("any"), revision) as (client, record):
         with pytest.raises(Exception, match="giving up the request itself"):
             await client.notify(CANCELLED, {"requestId": 1})
     assert record.sent_as(CANCELLED) == []
-
-
-@pytest.mark.requirement("cancellation.not-initialize")
-@pytest.mark.parametrize("revision", revisions_holding("cancellation.not-initialize"))
-async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
-    client = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
-    identifier, _ = sent_request(client.send(OpenSession()))
-    assert not client.send(CancelRequest(identifier))
-    silent = FakeServer(None)
-    with anyio.move_on_after(0.05) as scope:
-        async with connect(silent, revision=revision):
-            pytest.fail("nobody answered")
-    assert scope.cancelled_caught
-    assert silent.closed
-    assert ([said["method"] for said in silent.opening], silent.heard) == (["initialize"], [])
-
-
-@pytest.mark.requirement("cancellation.not-initialize")
-@pytest.mark.parametrize("revision", revisions_holding("cancellation.not-initialize"))
-def test_a_server_goes_on_with_initialize_though_it_is_cancelled(revision: str) -> None:
-    server = ServerEnd(None)
-    message = request(revision, "initialize", id="i", params=ClientEnd(revision).opening["params"])
-    (answer,) = server.say(message)
-    assert server.say(cancelled_notification("i")) == []
-    assert answer["result"]["protocolVersion"] == revision
-    assert server.connection.session is not None
 
 
 @pytest.mark.requirement("cancellation.same-direction")
@@ -148,21 +108,6 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     assert len(end.send(SendResponse("other", RESULTS[ASKED[role]]))) == 1
 
 
-@pytest.mark.requirement("cancellation.nothing-further", "stdio.cancel-server-silent")
-@every
-def test_nothing_more_is_said_about_a_cancelled_request(revision: str) -> None:
-    pair = Pair(revision)
-    key = pair.revision.facts.meta.log_level
-    meta = None if key is None else {key: "debug"}
-    id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True, meta=meta)
-    assert pair.server.send(ReportProgress(id, 1))
-    assert pair.server.send(SendLog(id, "error", "on"))
-    pair.deliver("client", sole(pair.client.send(CancelRequest(id))))
-    assert not pair.server.send(ReportProgress(id, 2))
-    assert not pair.server.send(SendLog(id, "error", "on"))
-    assert not pair.server.send(SendResponse(id, TEXT))
-
-
 @pytest.mark.requirement("cancellation.invalid-ignored", "cancellation.may-be-ignored")
 @pytest.mark.parametrize(("revision", "role"), both("cancellation.invalid-ignored"))
 @pytest.mark.parametrize(
@@ -188,7 +133,7 @@ def test_a_cancellation_that_fits_nothing_is_ignored(
 
 
 @pytest.mark.requirement("cancellation.late-response-ignored", "seed-compat.code-32800")
-@pytest.mark.requirement("seed-compat.cancel-unimplemented")
+@pytest.mark.requirement("seed-compat.cancel-unimplemented", "cancellation.races")
 @pytest.mark.parametrize(("revision", "role"), asking_ends(IN_PROGRESS))
 @pytest.mark.parametrize(
     "answer",
@@ -246,17 +191,10 @@ class Stubborn:
             return "anyway"
 
 
-@pytest.mark.requirement(
-    "cancellation.client-signals",
-    "cancellation.stdio-notification",
-    "cancellation.stops-processing",
-    "cancellation.nothing-further",
-    "custom-transport.cancellation-defined",
-    "stdio.cancel-by-notification",
-    "stdio.cancel-server-stops",
-    "stdio.cancel-server-silent",
-)
-@every
+@pytest.mark.requirement("cancellation.client-signals", "cancellation.stdio-notification")
+@pytest.mark.requirement("cancellation.stops-processing", "cancellation.nothing-further")
+@pytest.mark.requirement("custom-transport.cancellation-defined", "stdio.cancel-by-notification")
+@pytest.mark.requirement("stdio.cancel-server-stops", "stdio.cancel-server-silent")
 @pytest.mark.parametrize("then", ["go", "return", "raise"])
 async def test_a_cancelled_caller_stops_the_tool_and_gets_no_more(revision: str, then: str) -> None:
     stubborn = Stubborn()
@@ -285,7 +223,6 @@ async def test_a_cancelled_caller_stops_the_tool_and_gets_no_more(revision: str,
 
 
 @pytest.mark.requirement("cancellation.reason-logged")
-@every
 async def test_the_reason_is_logged_and_the_id_may_be_used_again(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -308,53 +245,6 @@ async def test_the_reason_is_logged_and_the_id_may_be_used_again(
     assert "coffee is ready" in caplog.text
 
 
-@pytest.mark.requirement("cancellation.races", "cancellation.late-response-ignored")
-@every
-async def test_an_answer_that_crosses_the_cancellation_disturbs_nobody(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.call_tool, "slow")
-            asked = await server.next()
-            tasks.cancel_scope.cancel()
-        assert (await server.next())["params"] == {"requestId": asked["id"]}
-        await server.answer(asked, TEXT)
-        await server.say(
-            {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": 1, "message": "no"}}
-        )
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.answer_next, TEXT)
-            assert text_of(await client.call_tool("quick")) == "done"
-
-
-@pytest.mark.requirement("cancellation.races")
-@every
-async def test_an_answer_before_the_cancellation_needs_none(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client:
-        with anyio.CancelScope() as scope:
-
-            async def stop(*news: Any) -> None:
-                await server.answer(asked, TEXT)
-                await anyio.wait_all_tasks_blocked()  # the answer is taken by now
-                scope.cancel()
-                await anyio.lowlevel.checkpoint()
-
-            async with anyio.create_task_group() as tasks:
-
-                async def call() -> None:
-                    await client.call_tool("slow", on_progress=stop)
-
-                tasks.start_soon(call)
-                asked = await server.next()
-                token = asked["params"]["_meta"]["progressToken"]
-                await server.notify(
-                    "notifications/progress", {"progressToken": token, "progress": 1}
-                )
-        assert scope.cancel_called
-    assert [said.get("method") for said in server.heard] == ["tools/call"]
-
-
 @pytest.mark.requirement("cancellation.either-side")
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_a_server_that_is_cancelled_cancels_its_own_request(revision: str) -> None:
@@ -373,19 +263,3 @@ async def test_a_server_that_is_cancelled_cancels_its_own_request(revision: str)
         assert await end.receive() == cancelled_notification(asked["id"])
         await end.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
         assert (await end.ask("ping"))["result"] == {}
-
-
-@every
-@pytest.mark.on_asyncio  # trio's can't be raised by hand
-async def test_a_tool_that_raises_a_cancelled_error_is_answered(revision: str) -> None:
-    server = Server("fails")
-
-    @server.tool()
-    async def wait_for_another() -> str:
-        raise anyio.get_cancelled_exc_class()
-
-    async with live(server, revision) as (client, _):
-        with anyio.fail_after(10), pytest.raises(RemoteError) as failed:
-            await client.call_tool("wait_for_another")
-        assert failed.value.code == -32603
-        assert await client.list_tools()

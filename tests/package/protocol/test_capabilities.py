@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from kit.pair import Pair
-from kit.rules import revisions_holding
+from kit.ends import Pair
+from kit.live import sample_server
+from kit.rules import revision_fixture, revisions_holding
 from kit.samples import PARAMS, URI
 from kit.wire import (
+    ALL,
     ALL_LISTS,
     UPDATED,
     ClientEnd,
@@ -28,7 +30,6 @@ from kit.wire import (
 from mcpgen_runtime import REVISIONS, MissingCapabilityError, RequestContext, Server
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
-from mcpgen_runtime.facts import Revision
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     OpenSession,
@@ -39,9 +40,11 @@ from mcpgen_runtime.protocol.events import (
     SendNotification,
     SendResponse,
 )
-from mcpgen_runtime.protocol.lifecycle import Description, is_declared, missing_capability
+from mcpgen_runtime.protocol.lifecycle import is_declared
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from requirements import EVERY_REVISION
+
+revision = revision_fixture(ALL)
 
 LISTS = {"tools": "tools/list", "prompts": "prompts/list", "resources": "resources/list"}
 EVERYTHING: Mapping[str, Any] = {
@@ -75,30 +78,6 @@ def client_declares(revision: str, handlers: Any, more: Mapping[str, Any]) -> An
 TASKS: dict[str, Any] = {"tasks": {"list": {}, "requests": {"tools": {"call": {}}}}}
 
 
-def full_server() -> Server:
-    """A server with one of everything."""
-    more = {"experimental": {"x": {}}, "future": {}, **TASKS}
-    server = Server("full", subscribe=True, capabilities=more)
-
-    @server.tool()
-    def echo(text: str) -> str:
-        return text
-
-    @server.resource(URI)
-    def one() -> str:
-        return "one"
-
-    @server.prompt()
-    def greeting(who: str) -> str:
-        return who
-
-    @server.completion(prompt="greeting", argument="who")
-    def who(value: str) -> list[str]:
-        return [value]
-
-    return server
-
-
 def server_declares(revision: str, server: Server) -> Any:
     """The capabilities that a server's answer to the opening has."""
     end = ServerEnd(None)
@@ -111,7 +90,6 @@ def server_declares(revision: str, server: Server) -> Any:
 @pytest.mark.requirement("capabilities.client-set-2024", "capabilities.client-set-2025-06")
 @pytest.mark.requirement("capabilities.client-set-2025-11", "capabilities.client-set-2026")
 @pytest.mark.parametrize("handlers", [WILLING, None], ids=["willing", "none"])
-@pytest.mark.parametrize("revision", REVISIONS)
 def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, handlers: Any) -> None:
     sets = {
         "capabilities.client-set-2024": {"roots", "sampling", "experimental"},
@@ -131,22 +109,9 @@ def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, hand
     assert capabilities["experimental"] == {"x": {"y": 1}}
 
 
-@pytest.mark.requirement("capabilities.client-set-2024", "capabilities.client-set-2025-06")
-@pytest.mark.requirement("capabilities.client-set-2026", "meta.request-client-capabilities")
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_client_declares_what_it_has_handlers_for(revision: str) -> None:
-    assert client_declares(revision, None, {}) == {}
-    capabilities = client_declares(revision, WILLING, {})
-    rows = {**REVISIONS[revision].server_requests, **REVISIONS[revision].input_requests}
-    assert all(is_declared(capabilities, row.capability) for row in rows.values())
-    assert ("elicitation" in capabilities) is ("elicitation/create" in rows)
-    assert set(capabilities) == {row.capability[0] for row in rows.values() if row.capability}
-
-
 @pytest.mark.requirement("capabilities.server-set-2024", "capabilities.server-set-2025")
 @pytest.mark.requirement("capabilities.server-set-2025-11", "capabilities.server-set-2026")
 @pytest.mark.requirement("capabilities.server-features-advertised")
-@pytest.mark.parametrize("revision", REVISIONS)
 def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> None:
     features: dict[str, Any] = {
         "tools": {"listChanged": True},
@@ -159,7 +124,9 @@ def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> N
         features["completions"] = {}
     if "tasks/list" in REVISIONS[revision].client_requests:
         features |= TASKS
-    assert server_declares(revision, full_server()) == features
+    more = {"experimental": {"x": {}}, "future": {}, **TASKS}
+    server = sample_server(subscribe=True, capabilities=more)
+    assert server_declares(revision, server) == features
     assert server_declares(revision, Server("bare", logging=False)) == {}
 
 
@@ -173,9 +140,8 @@ def test_completion_needs_no_capability_where_there_is_none(revision: str) -> No
 
 
 @pytest.mark.requirement("capabilities.server-features-advertised", "discover.capabilities-true")
-@pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_server_answers_advertised_methods_and_no_others(revision: str) -> None:
-    for server in (full_server(), Server("bare", logging=False)):
+    for server in (sample_server(), Server("bare", logging=False)):
         capabilities = server_declares(revision, server)
         async with speaking_to(server, revision) as end:
             for capability, method in LISTS.items():
@@ -205,38 +171,6 @@ def test_a_capability_exists_by_its_key_and_a_flag_by_its_truth(
     assert is_declared(capabilities, path) is there
 
 
-@pytest.mark.requirement("capabilities.presence-is-support", "capabilities.tools-need-declaration")
-@pytest.mark.requirement("capabilities.respected-session")
-@pytest.mark.parametrize("revision", revisions_holding("capabilities.tools-need-declaration"))
-def test_tools_are_served_and_called_only_if_declared(revision: str) -> None:
-    for method in ("tools/list", "tools/call"):
-        (answer,) = ServerEnd(revision, {}).ask(method, PARAMS[method])
-        assert answer["error"]["code"] == -32601
-        assert ServerEnd(revision, {"tools": {}}).ask(method, PARAMS[method]) == []
-        with pytest.raises(MissingCapabilityError):
-            ClientEnd(revision, server={}).ask(method, PARAMS[method])
-        assert ClientEnd(revision, server={"tools": {}}).ask(method, PARAMS[method])["id"]
-
-
-@pytest.mark.requirement("capabilities.presence-is-support", "capabilities.respected-session")
-@pytest.mark.parametrize("revision", revisions_holding("capabilities.respected-session"))
-def test_a_session_keeps_what_was_declared_when_it_began(revision: str) -> None:
-    now: dict[str, Any] = {"prompts": {}}
-
-    def describe(_: Revision) -> Description:
-        return Description({"name": "s", "version": "1"}, dict(now))
-
-    server = ServerEnd(None)
-    server.connection = ServerConnection(REVISIONS, describe)
-    server.say(initialize(revision))
-    now["tools"] = {"listChanged": True}
-    del now["prompts"]
-    (answer,) = server.say(request(revision, "tools/list"))
-    assert answer["error"]["code"] == -32601
-    assert server.send(SendNotification("notifications/tools/list_changed")) == []
-    assert server.say(request(revision, "prompts/list")) == []
-
-
 @pytest.mark.requirement("capabilities.subflags-default-false")
 @pytest.mark.parametrize("flag", [{}, {"listChanged": False}, {"listChanged": True}], ids=str)
 @pytest.mark.parametrize("revision", revisions_holding("capabilities.subflags-default-false"))
@@ -249,17 +183,6 @@ def test_changes_of_lists_are_told_only_if_that_is_declared(
     for kind in ("tools", "prompts", "resources"):
         told = server.send(SendNotification(f"notifications/{kind}/list_changed"))
         assert bool(told) is bool(flag.get("listChanged"))
-
-
-@pytest.mark.requirement("capabilities.subflags-default-false")
-@pytest.mark.parametrize("flag", [{}, {"listChanged": False}, {"listChanged": True}], ids=str)
-@pytest.mark.parametrize("revision", revisions_holding("capabilities.respected-session"))
-def test_changes_of_roots_are_told_only_if_that_is_declared(
-    revision: str, flag: dict[str, bool]
-) -> None:
-    client = ClientEnd(revision, {"roots": flag})
-    told = client.send(SendNotification("notifications/roots/list_changed"))
-    assert bool(told) is bool(flag.get("listChanged"))
 
 
 @pytest.mark.requirement("capabilities.resource-updates-need-subscribe")
@@ -277,8 +200,9 @@ def test_updates_of_resources_need_the_declared_subscription(
         [] if flag.get("subscribe") else [-32601]
     )
     server.send(SendResponse(1))
-    told = list(server.send(SendNotification("notifications/resources/updated", {"uri": URI})))
-    assert bool(told) is bool(flag.get("subscribe"))
+    assert bool(server.send(SendNotification(UPDATED, {"uri": URI}))) is flag.get(
+        "subscribe", False
+    )
     assert server.send(SendNotification(UPDATED, {"uri": "memo://other"})) == []
     client = ClientEnd(revision, server={"resources": flag})
     if not flag.get("subscribe"):
@@ -314,17 +238,6 @@ def test_only_what_a_subscription_tells_is_marked_with_its_id(revision: str) -> 
         assert tag(revision) not in message["params"].get("_meta", {})
 
 
-@pytest.mark.requirement("capabilities.sampling-needs-declaration")
-@pytest.mark.parametrize("revision", revisions_holding("capabilities.respected-session"))
-def test_a_server_samples_only_with_a_client_that_declared_it(revision: str) -> None:
-    method = "sampling/createMessage"
-    with pytest.raises(MissingCapabilityError):
-        Pair(revision, client={}).ask("server", method, PARAMS[method])
-    pair = Pair(revision, client={"sampling": {}})
-    pair.ask("server", method, PARAMS[method])
-    assert pair.sent("server")[-1]["method"] == method
-
-
 @pytest.mark.requirement("capabilities.sampling-needs-declaration", "capabilities.per-request")
 @pytest.mark.requirement("capabilities.not-relied-on-undeclared", "capabilities.missing-error")
 @pytest.mark.requirement("meta.request-fields-not-from-history")
@@ -347,25 +260,6 @@ def test_a_server_requests_no_input_that_was_not_declared(revision: str, method:
     assert refusal["id"] == 2
     error = refusal["error"]
     assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {needed: {}}})
-
-
-@pytest.mark.parametrize(
-    ("mode", "declared", "lacking"),
-    [
-        ({}, {}, None),
-        ({"mode": "form"}, {}, None),
-        ({"mode": "form"}, {"form": {}, "url": {}}, None),
-        ({"mode": "form"}, {"url": {}}, ("elicitation", "form")),
-        ({}, {"url": {}}, ("elicitation", "form")),
-        ({"mode": "url"}, {"form": {}}, ("elicitation", "url")),
-        ({"mode": "url"}, {"url": {}}, None),
-    ],
-)
-def test_the_mode_of_an_elicitation_is_one_that_was_declared(
-    mode: Any, declared: Any, lacking: Any
-) -> None:
-    method = REVISIONS.newest().input_requests["elicitation/create"]
-    assert missing_capability(method, mode, {"elicitation": declared}) == lacking
 
 
 def test_params_are_checked_after_others_were_permitted() -> None:

@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
-import anyio
 import msgspec
 import pytest
 
 from kit.ends import End, end_of
-from kit.live import App, live
+from kit.live import live
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.wire import (
     ALL,
     HANDSHAKE,
-    PER_REQUEST,
     ClientEnd,
     ServerEnd,
-    describe_as,
     facts,
     meta_of,
     request,
     sole,
-    speaking_to,
 )
 from mcpgen_runtime import REVISIONS, ProtocolError, RemoteError, Server, ToolError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     CancelRequest,
     Ignored,
-    OpenFailed,
-    OpenSession,
     ReportProgress,
-    RequestFailed,
     RequestReceived,
     Send,
     SendError,
@@ -47,7 +38,6 @@ from mcpgen_runtime.protocol.events import (
     UnmatchedResponse,
 )
 from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
-from mcpgen_runtime.protocol.server_connection import STREAMS
 
 pytestmark = pytest.mark.costly
 
@@ -183,54 +173,6 @@ def test_an_answer_of_maximal_depth_fails_its_call_alone(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
-def test_an_opening_answered_at_maximal_depth_ends_cleanly(revision: str) -> None:
-    result = {
-        "protocolVersion": revision,
-        "supportedVersions": [revision],
-        "capabilities": {"experimental": {"x": {"y": "DEEP"}}},
-        "serverInfo": {"name": "s", "version": "1", "icons": "DEEP"},
-        "resultType": "complete",
-        "ttlMs": 0,
-        "cacheScope": "private",
-    }
-    shallow = {**result, "serverInfo": {"name": "s", "version": "1"}}
-    kinds: set[str] = set()
-    for message in (result, shallow):
-        for depth in depths():
-            for deep in nested_texts(depth):
-                client = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
-                asked = json.loads(sole(client.send(OpenSession())).data)
-                answer = {"jsonrpc": "2.0", "id": asked["id"], "result": message}
-                for event in client.receive(with_deep(answer, deep)):
-                    kinds.add(type(event).__name__)
-                    if isinstance(event, OpenFailed):
-                        assert len(str(event.error)) < SHOWN
-    assert "Opened" in kinds
-    # From Python 3.12 on, all that is decoded can be checked.
-    assert kinds & {"OpenFailed", "UnmatchedResponse"}
-
-
-@pytest.mark.parametrize("revision", [NEWEST, SESSION])
-async def test_a_server_answers_every_depth_that_a_handler_gives_back(revision: str) -> None:
-    server = Server("echo", version="1")
-
-    @server.tool()
-    async def echo(value: Any) -> Any:
-        return {"value": value}
-
-    call = request(revision, "tools/call", {"name": "echo", "arguments": {"value": "DEEP"}}, id=7)
-    async with speaking_to(server, revision) as end:
-        for depth in depths():
-            for deep in nested_texts(depth):
-                await end.send(with_deep(call, deep))
-                with anyio.fail_after(10):
-                    response = await end.channel.receive()
-                assert response.startswith((b'{"result":', b'{"error":'))
-                assert len(response) < 3 * len(deep) + 1000  # as text and as a value
-        assert "result" in await end.ask("tools/list")
-
-
-@pytest.mark.parametrize("revision", [NEWEST, SESSION])
 def test_a_refusal_repeats_little_of_what_was_sent(revision: str) -> None:
     server = ServerEnd(revision)
     long: list[Any] = [LONG, [LONG], {LONG: LONG}]
@@ -258,35 +200,6 @@ def test_ignored_messages_are_logged_in_a_short_line(revision: str, role: Role) 
         assert reason.isprintable()
 
 
-BAD_ANSWERS: list[dict[str, Any]] = [
-    {"error": {"code": -1, "message": LONG, "data": LONG}},
-    {"error": {"code": LONG, "message": "x"}},
-    {"result": LONG},
-    {"result": {"tools": LONG}},
-    {"result": {"tools": [{"name": "x", "inputSchema": {"type": LONG}}]}},
-]
-
-
-@pytest.mark.parametrize(
-    ("revision", "answer"),
-    [
-        *((revision, answer) for revision in (NEWEST, SESSION) for answer in BAD_ANSWERS),
-        (NEWEST, {"result": {"tools": [], "resultType": LONG}}),
-    ],
-)
-def test_the_error_of_a_bad_answer_is_short_and_escaped(
-    revision: str, answer: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
-    client = ClientEnd(revision)
-    asked = client.ask("tools/list")
-    client.say({"jsonrpc": "2.0", "id": asked["id"], **answer})
-    texts = [str(event.error) for event in client.events if isinstance(event, RequestFailed)]
-    texts += [record.getMessage() for record in caplog.records]  # of a tool that is left out
-    assert len(texts) == 1
-    assert len(texts[0]) < SHOWN
-    assert texts[0].isprintable()
-
-
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
 async def test_error_texts_of_an_application_are_not_truncated(revision: str) -> None:
     server = Server("long", version="1")
@@ -302,29 +215,6 @@ async def test_error_texts_of_an_application_are_not_truncated(revision: str) ->
         with pytest.raises(RemoteError) as caught:
             await client.call_tool("fail", {"kind": "protocol"})
         assert caught.value.message == text
-
-
-async def test_log_lines_about_a_peer_are_short_and_on_one_line(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG, "mcpgen_runtime")
-
-    async def wait(ctx: Any) -> Any:
-        await anyio.sleep_forever()
-
-    async with speaking_to(App(wait), SESSION) as end:
-        await end.send(request(SESSION, "tools/list", id="x"))
-        params = {"requestId": "x", "reason": LONG}
-        for message in (
-            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params},
-            {"jsonrpc": "2.0", "method": LONG},
-            {"jsonrpc": "2.0", "id": LONG, "result": {}},
-        ):
-            await end.send(message)
-        await end.ask("ping", id="last")
-    for record in caplog.records:
-        assert len(record.getMessage()) < SHOWN
-        assert record.getMessage().isprintable()
 
 
 LIMIT = "i" * ID_CHARACTERS
@@ -352,50 +242,3 @@ def test_a_progress_token_that_is_endless_counts_as_none(revision: str) -> None:
         server.ask("tools/list", {}, meta={"progressToken": token}, id=1)
         assert (sole(server.connection.send(ReportProgress(1, 0.5))) is not None) == wanted
         server.send(SendResponse(1, RESULTS["tools/list"]))
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_a_connection_holds_only_so_many_streams(revision: str) -> None:
-    server = ServerEnd(revision)
-    listen = {"notifications": {"toolsListChanged": True}}
-    for number in range(STREAMS):
-        (said,) = server.ask("subscriptions/listen", listen, id=number)
-        assert said["method"] == "notifications/subscriptions/acknowledged"
-    (refused,) = server.ask("subscriptions/listen", listen, id="more")
-    assert refused["error"]["code"] == -32602
-    assert str(STREAMS) in refused["error"]["message"]
-    server.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0}})
-    (said,) = server.ask("subscriptions/listen", listen, id="again")
-    assert said["method"] == "notifications/subscriptions/acknowledged"
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_streams_of_a_connection_follow_limited_resources(revision: str) -> None:
-    server = ServerEnd(revision)
-    for number in range(2):
-        uris = [f"memo://{number}/{at}" for at in range(501)]
-        params = {"notifications": {"resourceSubscriptions": uris}}
-        (said,) = server.ask("subscriptions/listen", params, id=number)
-        assert ("error" in said) == (number == 1)
-
-
-@pytest.mark.structs("pydantic reads no JSON that is nested deeper than some 200 levels")
-@pytest.mark.parametrize("revision", [NEWEST, SESSION])
-async def test_a_refused_argument_of_a_tool_is_shown_in_part(revision: str) -> None:
-    server = Server("strict", version="1")
-
-    @server.tool()
-    async def count(number: int, kind: Literal["a", "b"] = "a") -> str:
-        return kind * number
-
-    async with speaking_to(server, revision) as end:
-        deep = json.loads("[" * 500 + "]" * 500)
-        for arguments in (
-            {"number": LONG},
-            {"number": deep},
-            {"number": 1, "kind": LONG},
-            {"number": 1, LONG: 1},
-        ):
-            answer = await end.ask("tools/call", {"name": "count", "arguments": arguments})
-            assert len(json.dumps(answer)) < SHOWN
-            assert "count" in json.dumps(answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from msgspec import Raw
 from kit.ends import (
     ASKED,
     SENT,
+    Pair,
     answer_request,
     answering_ends,
     ask,
@@ -19,20 +21,18 @@ from kit.ends import (
     both,
     end_of,
 )
-from kit.pair import Pair
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
-from kit.wire import ClientEnd, ServerEnd, encode_message, request, sent_request
+from kit.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request, sent_request
 from mcpgen_runtime import (
     REVISIONS,
-    ConnectionClosedError,
     LocalProtocolError,
-    MethodNotFoundError,
     RemoteError,
     RemoteProtocolError,
 )
-from mcpgen_runtime.errors import InternalError, RequestLost
+from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.protocol.batch_parsing import parse_array, parse_batch
 from mcpgen_runtime.protocol.events import (
     CancelRequest,
     Ignored,
@@ -45,6 +45,7 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
+from mcpgen_runtime.protocol.jsonrpc import ParsedMessage
 
 BROKEN_METHODS: list[dict[str, Any]] = [{"method": method} for method in (..., 5, None, ["ping"])]
 OTHER_VERSIONS: list[dict[str, Any]] = [
@@ -71,28 +72,19 @@ def test_a_malformed_request_is_refused_under_its_id(
     assert tuple(end.connection.state.inbound) == ()
 
 
-NO_IDS: list[Any] = [1.5, True, {}, [], None]
-no_id = pytest.mark.requirement("jsonrpc.request-id-type", "jsonrpc.request-id-not-null")
-no_request = pytest.mark.requirement("jsonrpc.code-invalid-request")
-no_json = pytest.mark.requirement("jsonrpc.code-parse-error")
-TEXTS = (b"{]", b"{not json", b"", b"[1,", b"5x", b'"', b"nul", b'{"jsonrpc":"2.0"', b"\xff", b"\0")
 DEPTH = 500_000  # Python 3.14 reads what its stack holds
+NO_IDS: list[Any] = [1.5, True, {}, [], None]
+NO_REQUESTS: list[Any] = [5, "x", None, True, {}, {"jsonrpc": "2.0"}]
 UNREADABLE = [
-    *(
-        pytest.param({"jsonrpc": "2.0", "id": id, "method": "ping"}, -32600, marks=no_id)
-        for id in NO_IDS
-    ),
-    *(
-        pytest.param(message, -32600, marks=no_request)
-        for message in (5, "x", None, True, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": None})
-    ),
-    *(pytest.param(text, -32700, marks=no_json) for text in TEXTS),
-    pytest.param(
-        b'{"params":' + b"[" * DEPTH + b"]" * DEPTH + b"}", -32700, marks=no_json, id="nested"
-    ),
+    *(({"jsonrpc": "2.0", "id": id, "method": "ping"}, -32600) for id in NO_IDS),
+    *((message, -32600) for message in NO_REQUESTS),
+    *((text, -32700) for text in (b"{]", b"", b"[1,", b"nul", b'{"jsonrpc":"2.0"', b"\xff", b"\0")),
+    pytest.param(b'{"params":' + b"[" * DEPTH + b"]" * DEPTH + b"}", -32700, id="nested"),
 ]
 
 
+@pytest.mark.requirement("jsonrpc.request-id-type", "jsonrpc.request-id-not-null")
+@pytest.mark.requirement("jsonrpc.code-invalid-request", "jsonrpc.code-parse-error")
 @pytest.mark.requirement("jsonrpc.error-id-omitted-if-unreadable")
 @pytest.mark.parametrize(("message", "code"), UNREADABLE)
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-parse-error"))
@@ -119,18 +111,6 @@ def test_any_string_or_integer_is_an_id_and_comes_back_as_it_was(
     answer = answer_request(end, id)
     assert answer["id"] == id
     assert type(answer["id"]) is type(id)
-
-
-@pytest.mark.requirement("jsonrpc.response-same-id")
-@pytest.mark.parametrize(("revision", "role"), answering_ends("jsonrpc.response-same-id"))
-def test_ids_that_differ_in_type_alone_get_their_own_answers(revision: str, role: Role) -> None:
-    end = end_of(revision, role)
-    ask(end, ASKED[role], id=7)
-    ask(end, ASKED[role], id="7")
-    for id in ("7", 7):
-        (message,) = end.send(SendResponse(id, RESULTS[ASKED[role]]))
-        assert message["id"] == id
-    assert tuple(end.connection.state.inbound) == ()
 
 
 @pytest.mark.requirement("jsonrpc.request-id-unique-in-flight")
@@ -224,16 +204,7 @@ def test_a_server_sends_no_requests(revision: str) -> None:
 
 @pytest.mark.requirement("jsonrpc.client-no-responses")
 @pytest.mark.parametrize(
-    "message",
-    [
-        {"method": "ping"},
-        {"method": "roots/list"},
-        {"method": "no/such"},
-        {"method": 5},
-        {},
-        {"method": "ping", "params": []},
-    ],
-    ids=str,
+    "message", [{"method": "ping"}, {"method": "no/such"}, {"method": 5}, {}], ids=str
 )
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.client-no-responses"))
 def test_a_client_answers_nothing(revision: str, message: dict[str, Any]) -> None:
@@ -314,16 +285,6 @@ def test_a_malformed_response_fails_its_call(
     assert len(end.connection.state.outbound) == 0
 
 
-@pytest.mark.parametrize("kind", ["task", "", "Complete"])
-@pytest.mark.parametrize("revision", [r for r in REVISIONS if REVISIONS[r].result_types])
-def test_a_result_of_an_unknown_kind_fails_its_call(revision: str, kind: str) -> None:
-    client = ClientEnd(revision)
-    result = {**(RESULTS["tools/list"] or {}), "resultType": kind}
-    failed = client.respond(client.ask("tools/list"), result=result)
-    assert isinstance(failed, RequestFailed)
-    assert isinstance(failed.error, RemoteProtocolError)
-
-
 @pytest.mark.requirement("jsonrpc.error-fields")
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.error-fields"))
 def test_an_error_without_message_still_fails_its_call(revision: str) -> None:
@@ -332,27 +293,6 @@ def test_an_error_without_message_still_fails_its_call(revision: str) -> None:
     assert isinstance(failed, RequestFailed)
     assert isinstance(failed.error, RemoteError)
     assert (failed.error.code, failed.error.message) == (-1, "")
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_request_is_lost_once(revision: str) -> None:
-    client, error = ClientEnd(revision), ConnectionClosedError("gone")
-    id = client.ask("tools/list")["id"]
-    assert client.connection.receive(RequestLost(id, error)) == [RequestFailed(id, error)]
-    (again,) = client.connection.receive(RequestLost(id, error))
-    assert isinstance(again, Ignored)
-
-
-@pytest.mark.requirement("jsonrpc.result-object")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.result-object"))
-def test_a_handler_that_returns_nothing_answers_an_object(revision: str) -> None:
-    server = ServerEnd(revision)
-    known = REVISIONS[revision].client_requests
-    empty = [name for name in known if name in RESULTS and RESULTS[name] is None]
-    for method in empty or ["prompts/list"]:
-        server.ask(method, PARAMS[method], id=method)
-        (message,) = server.send(SendResponse(method, None if empty else RESULTS[method]))
-        assert isinstance(message["result"], dict)
 
 
 @pytest.mark.requirement("jsonrpc.result-object")
@@ -374,24 +314,17 @@ def test_a_result_that_is_no_json_object_is_never_sent(
 
 @pytest.mark.requirement("jsonrpc.notification-no-response")
 @pytest.mark.requirement("seed-compat.request-without-id", "seed-compat.placeholder-method-names")
+@pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
 @pytest.mark.parametrize(
     "message",
     [
-        {"method": "foo/bar"},
         {"method": "notification", "params": {}},
+        {"method": "$/cancelRequest", "params": {"requestId": 3}},
+        {"method": "$/progress", "params": {"progressToken": 3, "progress": 1}},
         {"method": "method-name", "params": []},
         {"method": "tools/list"},
-        {"method": "roots/list"},
-        {"method": "ping"},
         {"method": "initialize", "params": {}},
-        {"method": "notifications/cancelled", "params": 5},
-        {"method": "notifications/cancelled", "params": {"requestId": {}}},
-        {"method": "notifications/cancelled", "params": {"requestId": 999}},
-        {"method": "notifications/cancelled"},
-        {"method": "notifications/progress", "params": {"progressToken": 1}},
         {"method": "notifications/progress", "params": {"progressToken": 1, "progress": "x"}},
-        {"method": "notifications/message", "params": {"level": "loud", "data": 1}},
-        {"method": "notifications/roots/list_changed", "params": "x"},
         {"method": "notifications/roots/list_changed", "params": {"_meta": 5}},
         {"method": "notifications/initialized", "params": None},
         {"method": 5},
@@ -404,24 +337,12 @@ def test_nothing_that_looks_like_a_notification_is_answered(
     revision: str, role: Role, message: dict[str, Any]
 ) -> None:
     end = end_of(revision, role)
+    if role == "server":
+        ask(end, ASKED[role], id=3)
     assert end.say({"jsonrpc": "2.0", **message}) == []
     if role == "server":
-        assert answer_request(end, 3)["id"] == 3
-
-
-@pytest.mark.requirement("jsonrpc.notification-no-response")
-@pytest.mark.parametrize(("revision", "role"), both("jsonrpc.notification-no-response"))
-def test_a_notification_of_the_table_reaches_the_application(revision: str, role: Role) -> None:
-    names = REVISIONS[revision].notifications_from(other(role)).keys() & PARAMS.keys()
-    end = end_of(revision, role)
-    for name in names:
-        end.events.clear()
-        assert end.say({"jsonrpc": "2.0", "method": name, "params": PARAMS[name]}) == []
-        (event,) = end.events
-        assert isinstance(event, NotificationReceived)
-        assert event.method.name == name
-    with pytest.raises(MethodNotFoundError):
-        end.send(SendNotification("notifications/no/such"))
+        (answer,) = end.send(SendResponse(3, RESULTS[ASKED[role]]))
+        assert answer["id"] == 3
 
 
 @pytest.mark.requirement("jsonrpc.interaction-starts-at-client")
@@ -449,18 +370,131 @@ def test_requests_end_with_their_connection_and_are_sent_as_new_ones(
     assert begin_request(end)["id"] != first
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_closed_connection_answers_nothing(revision: str) -> None:
+BATCHED = revisions_holding("jsonrpc.batch-receive")
+UNBATCHED = [revision for revision in REVISIONS if revision not in BATCHED]
+ROOTS_CHANGED = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+batched = pytest.mark.parametrize("revision", BATCHED)
+unbatched = pytest.mark.parametrize("revision", UNBATCHED)
+
+
+@pytest.mark.requirement("jsonrpc.batch-receive", "jsonrpc.batch-response")
+@pytest.mark.requirement("seed-compat.batch-in-2025-03-26")
+@batched
+def test_each_request_of_a_batch_is_served_without_notifications(revision: str) -> None:
     server = ServerEnd(revision)
-    server.ask("tools/list", id=1)
-    server.connection.closed()
-    assert server.send(SendResponse(1, RESULTS["tools/list"])) == []
+    ping, listing = request(revision, "ping", id=1), request(revision, "tools/list", id="two")
+    answers = server.say([ping, ROOTS_CHANGED, listing])
+    assert answers == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    assert [event.id for event in server.requests()] == ["two"]
+    assert len([event for event in server.events if isinstance(event, NotificationReceived)]) == 1
+    (message,) = server.send(SendResponse("two", RESULTS["tools/list"]))
+    assert message["result"]["tools"][0]["name"] == "echo"
+
+
+@pytest.mark.requirement("jsonrpc.batch-response")
+@pytest.mark.parametrize(
+    ("batch", "codes"),
+    [
+        ([], [-32600]),
+        ([1, [], {}], [-32600] * 3),
+        ([ROOTS_CHANGED, INITIALIZED], []),
+        ([{"jsonrpc": "2.0", "id": 5, "result": {}}], []),
+    ],
+    ids=repr,
+)
+@batched
+def test_each_bad_part_of_a_batch_has_an_error_of_its_own(
+    revision: str, batch: list[Any], codes: list[int]
+) -> None:
+    server = ServerEnd(revision)
+    good = request(revision, "ping", id="good")
+    assert [answer["error"]["code"] for answer in server.say(batch)] == codes
+    if not batch:
+        (answer,) = server.say(b"[{},")
+        assert (answer["error"]["code"], answer.get("id")) == (-32700, None)
+    else:
+        *refused, last = server.say([*batch, good])
+        assert [answer["error"]["code"] for answer in refused] == codes
+        assert last == {"jsonrpc": "2.0", "id": "good", "result": {}}
+
+
+@pytest.mark.requirement("jsonrpc.batch-receive")
+@batched
+def test_a_client_takes_a_batch_of_responses_and_of_requests(revision: str) -> None:
+    client = ClientEnd(revision)
+    ids = [client.ask("tools/list")["id"] for _ in range(2)]
+    results = [{"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]} for id in ids]
+    assert client.say(results) == []
+    assert [event.id for event in client.events if isinstance(event, ResponseReceived)] == ids
+    answers = client.say([request(revision, "ping", id=id) for id in (1, 2)])
+    assert [answer["id"] for answer in answers] == [1, 2]
+
+
+@pytest.mark.requirement("jsonrpc.batch-no-initialize")
+@batched
+def test_initialize_is_refused_inside_a_batch_and_served_outside(revision: str) -> None:
+    for batch in ([initialize(revision)], [initialize(revision), INITIALIZED]):
+        server = ServerEnd(None)
+        (answer,) = server.say(batch)
+        assert answer["error"]["code"] == -32600
+        assert server.connection.session is None
+        (answer,) = server.say(initialize(revision))
+        assert answer["result"]["protocolVersion"] == revision
+        refused, pong = server.say([initialize(revision, id=1), request(revision, "ping", id=2)])
+        assert (refused["id"], refused["error"]["code"]) == (1, -32600)
+        assert pong == {"jsonrpc": "2.0", "id": 2, "result": {}}
+
+
+@pytest.mark.requirement("jsonrpc.batch-removed", "jsonrpc.batch-undefined")
+@pytest.mark.requirement("seed-compat.batch-outside-2025-03-26")
+@unbatched
+def test_other_revisions_refuse_an_array_whole_and_go_on(revision: str) -> None:
+    server = ServerEnd(revision)
+    batch = [request(revision, method, id=id) for id, method in ((1, "tools/list"), (2, "ping"))]
+    (answer,) = server.say(batch)
+    assert answer["error"]["code"] == -32600
+    assert answer.get("id") is None
+    assert list(server.requests()) == []
+    server.ask("tools/list", id=3)
+    assert [event.id for event in server.requests()] == [3]
+
+
+@pytest.mark.requirement("jsonrpc.batch-removed")
+@unbatched
+def test_a_client_of_another_revision_takes_no_answer_in_a_batch(revision: str) -> None:
+    client = ClientEnd(revision)
+    id = client.ask("tools/list")["id"]
+    answer = {"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]}
+    assert client.say([answer]) == []
+    assert len(client.connection.state.outbound) == 1
+    client.say(answer)
+    assert len(client.connection.state.outbound) == 0
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_result_in_json_is_sent_as_passed(revision: str) -> None:
-    pair = Pair(revision)
-    pair.ask("client", "tools/list")
-    result = json.loads(encode_message(RESULTS["tools/list"])) | {"own": 1}
-    pair.answer("server", Raw(encode_message(result)))
-    assert pair.sent("server")[-1]["result"].items() >= result.items()
+def test_an_array_of_a_million_parts_takes_no_memory(revision: str) -> None:
+    body = b"[" + b"1," * 1_000_000 + b"1]"
+    server = ServerEnd(revision)
+    tracemalloc.start()
+    try:
+        (refused,) = server.say(body)
+        assert len(parse_array(body)) == 1
+        assert tracemalloc.get_traced_memory()[1] < len(body)
+    finally:
+        tracemalloc.stop()
+    assert refused["error"]["code"] == -32600
+
+
+def test_a_parsed_batch_gives_the_results_by_request() -> None:
+    failed: dict[str, Any] = {"id": "2", "error": {"code": 1, "message": "x"}}
+    rows = [
+        {"id": 1, "result": {"a": 1}},
+        failed,
+        {"id": 3, "result": []},
+        {"id": 5, "method": "m"},
+    ]
+    data = json.dumps([{"jsonrpc": "2.0", **row} for row in rows]).encode()
+    parsed = ParsedMessage.of(data, parse_batch)
+    assert parsed.results() == {1: b'{"a": 1}', "2": None, 3: None}
+    assert (parsed.is_batch, parsed.error_response()) == (True, None)
+    assert not ParsedMessage.of(data).is_batch

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
 from typing import Any
 
 import pytest
 
-from kit.ends import ASKED, answering_ends, ask, end_of
-from kit.pair import Pair
+from kit.ends import ASKED, Pair, answering_ends, ask, end_of
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.wire import (
@@ -16,22 +14,16 @@ from kit.wire import (
     ClientEnd,
     ServerEnd,
     describe_as,
-    facts,
     initialize,
-    meta_of,
     request,
 )
 from mcpgen_runtime import (
     REVISIONS,
-    MethodNotFoundError,
-    MissingCapabilityError,
     ProtocolError,
     RemoteError,
     ResourceNotFoundError,
-    Server,
-    errors,
 )
-from mcpgen_runtime.errors import NO_DATA, InternalError
+from mcpgen_runtime.errors import NO_DATA
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.events import RequestFailed, ResponseReceived, SendError
 from mcpgen_runtime.protocol.server_connection import ServerConnection
@@ -69,7 +61,8 @@ def test_an_unknown_method_is_not_found(revision: str, role: Role, method: str) 
     assert tuple(end.connection.state.inbound) == (3,)
 
 
-@pytest.mark.requirement("jsonrpc.code-method-not-found")
+@pytest.mark.requirement("jsonrpc.code-method-not-found", "logging.set-level-removed")
+@pytest.mark.requirement("lifecycle.removed-methods", "ping.removed")
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-method-not-found"))
 def test_a_method_of_another_revision_or_side_is_not_found(revision: str) -> None:
     server = ServerEnd(revision)
@@ -100,11 +93,8 @@ def test_a_method_whose_capability_was_not_declared_is_not_found(revision: str, 
 @pytest.mark.parametrize(
     ("method", "params"),
     [
-        ("tools/call", {}),
         ("tools/call", {"arguments": {}}),
-        ("tools/call", {"name": 5}),
         ("tools/call", {"name": "echo", "arguments": []}),
-        ("resources/read", {"uri": 5}),
         ("prompts/get", {"name": "greeting", "arguments": {"who": 5}}),
         ("tools/list", {"cursor": 5}),
         ("completion/complete", {"ref": {"type": "ref/other"}, "argument": {}}),
@@ -119,17 +109,6 @@ def test_params_that_do_not_fit_are_refused_and_not_handled(
     assert (answer["id"], answer["error"]["code"]) == ("a", -32602)
     assert method in answer["error"]["message"]
     assert list(server.requests()) == []
-
-
-@pytest.mark.requirement("jsonrpc.code-invalid-params")
-@pytest.mark.parametrize("revision", HANDSHAKE)
-def test_params_that_are_missing_are_called_so(revision: str) -> None:
-    missing: list[dict[str, Any]] = [{}, {"params": None}]
-    for params in missing:
-        message = {"jsonrpc": "2.0", "id": "a", "method": "tools/call", **params}
-        (answer,) = ServerEnd(revision).say(message)
-        text = "tools/call: expected params, got nothing"
-        assert answer == {"jsonrpc": "2.0", "id": "a", "error": {"code": -32602, "message": text}}
 
 
 @pytest.mark.requirement("jsonrpc.error-fields", "jsonrpc.error-data")
@@ -157,23 +136,6 @@ def test_a_code_that_is_no_integer_is_never_sent(revision: str, code: Any) -> No
     error.code = code
     shown = failed_with(revision, error)
     assert (type(shown["code"]), shown["code"]) == (int, -32603)
-
-
-@pytest.mark.requirement("jsonrpc.code-legacy-range-closed")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-legacy-range-closed"))
-def test_no_code_of_ours_lies_in_the_legacy_range(revision: str) -> None:
-    constants = {value for value in vars(errors).values() if type(value) is int}
-    defaults = {
-        kind.default_code
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, ProtocolError)
-    }
-    stated = facts(revision).errors
-    own = {code for code in astuple(replace(stated, defined=(), retired=())) if type(code) is int}
-    codes = constants | defaults | own | {*(stated.defined or ()), *stated.retired}
-    codes -= {-32002}  # only read: older servers say by it that there is no such resource
-    assert len(codes) >= 8
-    assert codes.isdisjoint(LEGACY_RANGE)
 
 
 @pytest.mark.requirement("jsonrpc.code-legacy-range-no-meaning", "seed-compat.code-32800")
@@ -221,48 +183,6 @@ def test_a_missing_resource_has_the_code_of_the_revision() -> None:
         assert shown["data"] == {"uri": "memo://none"}
 
 
-@pytest.mark.requirement("jsonrpc.code-defined-meanings", "capabilities.missing-error")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-defined-meanings"))
-def test_each_defined_code_has_its_one_meaning(revision: str) -> None:
-    missing = failed_with(revision, MissingCapabilityError(("sampling",), "the tool"), "tools/call")
-    assert missing["code"] == -32021
-    other_version = {**meta_of(revision), facts(revision).meta.protocol_version or "": "1900-01-01"}
-    (unknown,) = ServerEnd(revision).say(request(revision, "tools/list", meta=other_version))
-    assert unknown["error"]["code"] == -32022
-    others = [InternalError("x"), MethodNotFoundError("x"), ResourceNotFoundError("a://b")]
-    shown = {failed_with(revision, error)["code"] for error in others}
-    assert shown == {-32603, -32601, -32602}
-
-
-@pytest.mark.requirement("jsonrpc.mandatory-parts-legacy")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.mandatory-parts-legacy"))
-def test_two_ends_without_features_still_shake_hands(revision: str) -> None:
-    pair = Pair(revision, server={}, client={})
-    methods = [message.get("method") for _, message in pair.wire]
-    assert methods == ["initialize", None, "notifications/initialized"]
-    pair.ask("client", "ping")
-    assert pair.told("client", ResponseReceived)
-
-
-@pytest.mark.requirement("jsonrpc.mandatory-parts-modern")
-@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.mandatory-parts-modern"))
-def test_ends_without_features_have_discovery_versions_and_input_requests(revision: str) -> None:
-    server = ServerEnd(revision, {}, speaks=revision)
-    (known,) = server.ask("server/discover")
-    assert known["result"]["supportedVersions"] == [revision]
-    key = facts(revision).meta.protocol_version or ""
-    (unknown,) = server.ask("server/discover", meta={key: "1900-01-01"})
-    (bare,) = server.say({"jsonrpc": "2.0", "id": 1, "method": "server/discover"})
-    assert [unknown["error"]["code"], bare["error"]["code"]] == [-32022, -32602]
-    client = ClientEnd(revision)
-    wanted = {"where": {"method": "elicitation/create", "params": PARAMS["elicitation/create"]}}
-    result = {"resultType": "input_required", "inputRequests": wanted, "requestState": "s"}
-    answer = client.respond(client.ask("tools/call", PARAMS["tools/call"]), result=result)
-    assert isinstance(answer, ResponseReceived)
-    assert answer.result.result_type == "input_required"
-    assert answer.result.input_requests["where"].params.message == "Which city?"
-
-
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_server_that_cannot_describe_itself_is_internal_error(revision: str) -> None:
     server = ServerEnd(None)
@@ -271,15 +191,3 @@ def test_a_server_that_cannot_describe_itself_is_internal_error(revision: str) -
     opening = initialize(revision) if shakes_hands else request(revision, "server/discover")
     (answer,) = server.say(opening)
     assert (answer["id"], answer["error"]["code"]) == (opening["id"], -32603)
-
-
-@pytest.mark.requirement("jsonrpc.rpc-prefix", revisions=EVERY_REVISION)
-def test_a_method_of_ones_own_has_a_name_that_is_free() -> None:
-    for name in ("rpc.test", "rpc.", "", "tools/list"):
-        with pytest.raises(ValueError, match="method"):
-            Server("own").method(name)(lambda: None)
-    assert not any(
-        name.startswith("rpc.")
-        for known in REVISIONS.values()
-        for name in (*known.client_requests, *known.server_requests)
-    )

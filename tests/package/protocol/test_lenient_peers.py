@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from kit.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
-from kit.pair import Pair
+from kit.asgi_client import SESSION, asgi, fields_of
+from kit.ends import (
+    ASKED,
+    SENT,
+    Pair,
+    answering_ends,
+    asking_ends,
+    begin_request,
+    both,
+    end_of,
+)
+from kit.live import sample_server
 from kit.rules import revisions_holding
-from kit.samples import EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS
+from kit.samples import CALL, EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS, URI
 from kit.scripted import connect_scripted
 from kit.wire import (
+    HANDSHAKE,
     INITIALIZED,
+    STREAMABLE,
     ClientEnd,
     ServerEnd,
     describe_as,
     encode_message,
+    facts,
     initialize,
     request,
     sent_messages,
     sent_request,
     speaking_to,
 )
-from mcpgen_runtime import REVISIONS, MissingCapabilityError, RemoteError, Server
+from mcpgen_runtime import REVISIONS, MissingCapabilityError, RemoteError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.events import (
     Ignored,
     NotificationReceived,
     OpenSession,
-    ProgressReceived,
+    RequestFailed,
     ResponseReceived,
     SendNotification,
     SendRequest,
@@ -46,36 +60,6 @@ def still_works(end: ClientEnd | ServerEnd) -> bool:
         return isinstance(event, ResponseReceived)
     end.events.clear()
     return end.ask("tools/list", id="works?") == [] and len(list(end.requests())) == 1
-
-
-@pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("$/cancelRequest", {"id": 3}),
-        ("$/cancelRequest", {"requestId": 3}),
-        ("$/progress", {"token": 3, "value": {"kind": "report", "percentage": 50}}),
-        ("$/progress", {"progressToken": 3, "progress": 1}),
-    ],
-)
-@pytest.mark.parametrize(("revision", "role"), both("seed-compat.dollar-cancel-request"))
-def test_dollar_notifications_are_ignored(
-    revision: str, role: Role, method: str, params: dict[str, Any]
-) -> None:
-    end = end_of(revision, role)
-    if role == "server":
-        ask(end, "tools/call", params=PARAMS["tools/call"], id=3, meta={"progressToken": 3})
-    else:
-        calls = [end.ask("tools/call", PARAMS["tools/call"], progress=True) for _ in range(3)]
-        assert 3 in [call["id"] for call in calls]
-    served, open_requests = tuple(end.connection.state.inbound), len(end.connection.state.outbound)
-    assert end.say({"jsonrpc": "2.0", "method": method, "params": params}) == []
-    assert not any(isinstance(event, ProgressReceived) for event in end.events)
-    assert (tuple(end.connection.state.inbound), len(end.connection.state.outbound)) == (
-        served,
-        open_requests,
-    )
-    assert still_works(end)
 
 
 @pytest.mark.requirement("seed-compat.skipped-initialized")
@@ -128,18 +112,6 @@ def test_a_handshake_written_at_once_is_served_in_order(revision: str, end: byte
     assert all("result" in answer for answer in answers)
 
 
-@pytest.mark.requirement("seed-compat.initialize-empty-params")
-@pytest.mark.parametrize("params", [{}, None, ...], ids=str)
-@pytest.mark.parametrize("revision", revisions_holding("seed-compat.initialize-empty-params"))
-def test_an_empty_initialize_is_refused_and_a_good_one_served(revision: str, params: Any) -> None:
-    server = ServerEnd(None)
-    message = {**initialize(revision), "params": params}
-    (answer,) = server.say({key: value for key, value in message.items() if value is not ...})
-    assert (answer["id"], answer["error"]["code"]) == ("init", -32602)
-    (answer,) = server.say(initialize(revision))
-    assert answer["result"]["protocolVersion"] == revision
-
-
 @pytest.mark.requirement("seed-compat.empty-params-everywhere", "jsonrpc.params-optional-legacy")
 @pytest.mark.parametrize(("revision", "role"), both("seed-compat.empty-params-everywhere"))
 def test_empty_params_are_the_same_as_none(revision: str, role: Role) -> None:
@@ -180,10 +152,7 @@ def test_null_as_params_is_answered_and_breaks_nothing(revision: str, role: Role
     [
         {"id": None, "error": {"code": -32700, "message": "x"}},
         {"error": {"code": -32700, "message": "x"}},
-        {"id": None, "error": {"code": -32600, "message": "x"}},
-        {"id": None, "result": {}},
         {"result": {}},
-        {"id": 999, "result": {}},
         {"id": 999, "error": {"code": -1, "message": "x"}},
         {"id": "1", "result": {}},
     ],
@@ -278,20 +247,64 @@ async def test_a_cursor_forgotten_by_the_server_ends_the_list_in_error(revision:
     assert [params.get("cursor") for params in server.asked()] == [None, "2"]
 
 
-@pytest.mark.requirement("seed-compat.code-unknown-tool", "seed-compat.code-32001")
-@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-unknown-tool"))
-async def test_an_unknown_tool_or_prompt_is_a_bad_param(revision: str) -> None:
-    server = Server("one")
+def null_meta(revision: str, meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The `_meta` of a request with null for each optional member that it does not have."""
+    if not meta:
+        return None
+    keys = facts(revision).meta
+    named = ["progressToken", keys.log_level, keys.client_info, *keys.trace_keys]
+    return {**{key: None for key in named if key is not None}, **meta}
 
-    @server.tool()
-    def echo() -> str:
-        return ""
 
-    @server.prompt()
-    def greeting() -> str:
-        return ""
+@pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.response-exactly-one"))
+def test_a_response_may_have_null_for_what_it_lacks(revision: str, role: Role) -> None:
+    end = end_of(revision, role)
+    response: dict[str, Any] = {"jsonrpc": "2.0", "id": begin_request(end)["id"], "method": None}
+    assert end.say({**response, "result": RESULTS[SENT[role]], "error": None}) == []
+    assert isinstance(end.events[-1], ResponseReceived)
+    error = {"code": -32602, "message": "no", "data": None}
+    response["id"] = begin_request(end)["id"]
+    assert end.say({**response, "result": None, "error": error}) == []
+    failed = end.events[-1]
+    assert isinstance(failed, RequestFailed)
+    assert isinstance(failed.error, RemoteError)
+    assert (failed.error.code, failed.error.message) == (-32602, "no")
 
-    async with speaking_to(server, revision) as end:
-        for method in ("tools/call", "prompts/get"):
-            answer = await end.ask(method, {"name": "none"})
-            assert answer["error"]["code"] == -32602
+
+NULLS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+    ("completion/complete", {**PARAMS["completion/complete"]}, {"context": None}),
+    ("ping", {}, {}),
+    ("prompts/get", {"name": "greeting", "arguments": {}}, {"arguments": {"how": None}}),
+    ("resources/read", {"uri": URI}, {"inputResponses": None, "requestState": None}),
+    ("tools/call", {**CALL}, {"inputResponses": None, "requestState": None, "task": None}),
+    ("tools/list", {}, {"cursor": None}),
+)
+"""A client's requests: method, params, and what a client with null adds; `_meta` comes with all."""
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_server_answers_null_over_http_as_absence_in_memory(revision: str) -> None:
+    methods = REVISIONS[revision].client_requests
+    assert methods.keys() & {name for name, *_ in NULLS}
+    server = sample_server()
+    async with asgi(server) as http, speaking_to(server, revision) as end:
+        if revision in HANDSHAKE:
+            opening = initialize(revision, {"roots": None, "sampling": None, "experimental": None})
+            opening["params"]["_meta"] = opening["params"]["clientInfo"]["title"] = None
+            opened = await http.post(opening)
+            assert opened.messages == (await http.post(initialize(revision))).messages
+            http.fields[SESSION] = opened.fields[SESSION]
+            confirmed = await http.post({**INITIALIZED, "params": None})
+            assert (confirmed.status, confirmed.body) == (202, b"")
+        for name, params, nulls in NULLS:
+            if name not in methods:
+                continue
+            plain = request(revision, name, params, id="same")
+            expected = await end.ask(name, params, id="same")
+            assert "result" in expected, name
+            with_nulls = {**plain.get("params", {}), **nulls}
+            with_nulls["_meta"] = null_meta(revision, with_nulls.get("_meta"))
+            message = {**plain, "params": with_nulls}
+            for sent in (plain, message):
+                reply = await http.post(sent, **fields_of(revision, sent))
+                assert (reply.status, reply.messages) == (200, [expected]), name

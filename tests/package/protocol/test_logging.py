@@ -1,7 +1,4 @@
-"""Log messages: which reach a client, when, and in what shape.
-
-Source: server/utilities/logging.
-"""
+"""Log messages: which reach a client, when, and in what shape."""
 
 from __future__ import annotations
 
@@ -11,25 +8,29 @@ import anyio
 import pytest
 
 from kit.live import FakeServer, live
-from kit.rules import revisions_holding
+from kit.rules import revision_fixture, revisions_holding
 from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from kit.wire import ALL, INITIALIZED, PER_REQUEST, ClientEnd, ServerEnd, facts, initialize
-from mcpgen_runtime import ClientHandlers, Context, LocalProtocolError, Server, connect
+from kit.wire import (
+    ALL,
+    INITIALIZED,
+    ClientEnd,
+    ServerEnd,
+    facts,
+    initialize,
+    modern,
+)
+from mcpgen_runtime import Client, ClientHandlers, Context, Server, connect
 from mcpgen_runtime.protocol.events import (
     Ignored,
     NotificationReceived,
-    ReportProgress,
-    SendError,
     SendLog,
-    SendNotification,
 )
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
 
+revision = revision_fixture(ALL)
+
 MESSAGE = "notifications/message"
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 by_session = pytest.mark.parametrize("revision", revisions_holding("logging.set-level-request"))
-SILENT = {name: value for name, value in EVERY_SERVER_CAPABILITY.items() if name != "logging"}
 
 
 def level_key(revision: str) -> str:
@@ -55,66 +56,19 @@ def levels_sent(server: ServerEnd, id: str = "x") -> list[str]:
     return [level for level in LOG_LEVELS if server.send(SendLog(id, level, "text"))]
 
 
-@pytest.mark.requirement(
-    "logging.declare-capability-initialize", "logging.declare-capability-discover"
-)
-@every
-def test_a_server_without_the_capability_sends_no_log_message(revision: str) -> None:
-    assert levels_sent(serving_request(revision)) == list(LOG_LEVELS)
-    silent = serving_request(revision, SILENT)
-    assert levels_sent(silent) == []
-    assert silent.send(SendLog(None, "emergency", "text")) == []
-
-
-@pytest.mark.requirement(
-    "logging.declare-capability-initialize", "logging.declare-capability-discover"
-)
-@every
-async def test_a_server_that_logs_says_so(revision: str) -> None:
-    for logs in (True, False):
-        async with live(Server("any", logging=logs), revision) as (client, _):
-            assert client.supports("logging") is logs
-
-
-@pytest.mark.requirement("logging.message-shape")
-@every
-@pytest.mark.parametrize("data", ["text", {"a": [1, None]}, [], 1.5, 0, False, None], ids=repr)
-@pytest.mark.parametrize("logger", [None, "db"])
-def test_a_log_message_has_level_and_data_and_any_logger(
-    revision: str, data: Any, logger: str | None
-) -> None:
-    (message,) = serving_request(revision).send(SendLog("x", "notice", data, logger))
-    named = {} if logger is None else {"logger": logger}
-    params = {"level": "notice", "data": data, **named}
-    assert message == {"jsonrpc": "2.0", "method": MESSAGE, "params": params}
-
-
-@pytest.mark.requirement("logging.levels")
-@every
-@pytest.mark.parametrize("level", ["WARN", "warn", "fatal", "", "Error"])
-def test_a_level_that_is_none_is_refused(revision: str, level: str) -> None:
-    with pytest.raises(LocalProtocolError, match="log level: expected one of debug"):
-        serving_request(revision).send(SendLog("x", level, "text"))
-
-
 @pytest.mark.requirement("logging.set-level-request", "logging.set-level-threshold")
+@pytest.mark.requirement("logging.default-without-set-level")
 @by_session
 @pytest.mark.parametrize("level", LOG_LEVELS)
 def test_from_the_level_that_was_set_upwards_all_are_sent(revision: str, level: str) -> None:
     server = serving_request(revision)
+    assert levels_sent(server) == list(LOG_LEVELS)
+    assert len(server.send(SendLog(None, "debug", "of no request"))) == 1
     (answer,) = server.ask("logging/setLevel", {"level": "emergency"}, id="e")
     assert answer == {"jsonrpc": "2.0", "id": "e", "result": {}}
     assert levels_sent(server) == ["emergency"]
     server.ask("logging/setLevel", {"level": level}, id="l")
     assert levels_sent(server) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
-
-
-@pytest.mark.requirement("logging.default-without-set-level")
-@by_session
-def test_before_a_level_is_set_all_are_sent(revision: str) -> None:
-    server = serving_request(revision)
-    assert levels_sent(server) == list(LOG_LEVELS)
-    assert len(server.send(SendLog(None, "debug", "of no request"))) == 1
 
 
 @pytest.mark.requirement("logging.invalid-level-error", "logging.levels")
@@ -138,13 +92,6 @@ def test_a_log_message_may_come_before_the_confirmation(revision: str) -> None:
     assert len(server.send(SendLog(None, "error", "now"))) == 1
 
 
-@pytest.mark.requirement("logging.set-level-removed")
-@modern
-def test_where_each_request_asks_for_itself_no_level_can_be_set(revision: str) -> None:
-    (answer,) = ServerEnd(revision).ask("logging/setLevel", {"level": "info"})
-    assert answer["error"]["code"] == -32601
-
-
 @pytest.mark.requirement("logging.per-request-level", "logging.per-request-threshold")
 @modern
 @pytest.mark.parametrize("level", LOG_LEVELS)
@@ -153,34 +100,6 @@ def test_a_request_gets_messages_of_the_level_it_asks_for(revision: str, level: 
     server.ask("tools/call", PARAMS["tools/call"], id="y")
     assert levels_sent(server) == list(LOG_LEVELS[LOG_LEVELS.index(level) :])
     assert levels_sent(server, "y") == []
-
-
-@pytest.mark.requirement(
-    "logging.per-request-level",
-    "logging.request-scoped-only",
-    "subscriptions.no-request-scoped",
-)
-@modern
-def test_no_message_is_sent_beside_a_request_that_asks_for_it(revision: str) -> None:
-    server = serving_request(revision)
-    meta = {level_key(revision): "debug", "progressToken": "t"}
-    server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id="s", meta=meta)
-    params = {"level": "emergency", "data": "text"}
-    assert server.send(SendLog(None, "emergency", "text")) == []
-    assert server.send(SendNotification(MESSAGE, params)) == []
-    assert levels_sent(server, "s") == []
-    assert server.send(ReportProgress("s", 1)) == []
-    (send,) = server.connection.send(SendNotification(MESSAGE, params, "x"))
-    assert send.related_request_id == "x"
-    assert send.params == params
-
-
-@pytest.mark.requirement("logging.per-request-level")
-@every
-def test_a_request_that_is_over_gets_no_messages(revision: str) -> None:
-    server = serving_request(revision)
-    server.send(SendError("x", LocalProtocolError("over")))
-    assert levels_sent(server) == []
 
 
 @pytest.mark.requirement("logging.invalid-level-error-2026", "logging.levels")
@@ -194,11 +113,8 @@ def test_a_request_with_an_unknown_log_level_is_not_served(revision: str, level:
 
 
 @pytest.mark.requirement("logging.message-shape", "logging.validate-data")
-@every
 @pytest.mark.parametrize(
-    "params",
-    [{"level": "info"}, {"data": 1}, {"level": "loud", "data": 1}, {"level": 3, "data": 1}, [], 1],
-    ids=repr,
+    "params", [{"level": "info"}, {"data": 1}, {"level": "loud", "data": 1}, []], ids=repr
 )
 def test_a_malformed_log_message_is_dropped_and_the_next_heard(revision: str, params: Any) -> None:
     client = ClientEnd(revision)
@@ -236,7 +152,6 @@ def talker() -> Server:
 
 
 @pytest.mark.requirement("logging.per-request-threshold", "logging.request-scoped-only")
-@every
 async def test_messages_are_heard_in_order_before_the_result(revision: str) -> None:
     listener = Listener()
     async with live(talker(), revision, handlers=listener) as (client, record):
@@ -252,29 +167,13 @@ async def test_messages_are_heard_in_order_before_the_result(revision: str) -> N
 async def test_a_client_sets_the_level_of_its_session(revision: str) -> None:
     listener = Listener()
     async with live(talker(), revision, handlers=listener) as (client, _):
-        await client.set_level("error")
-        await client.call_tool("talk")
-        assert [level for level, _ in listener.heard] == ["alert"]
-
-
-@pytest.mark.requirement("logging.per-request-level")
-@modern
-async def test_a_client_asks_for_messages_by_level_and_then_no_more(revision: str) -> None:
-    listener = Listener()
-    async with live(talker(), revision, handlers=listener) as (client, _):
-        await client.call_tool("talk")
-        assert listener.heard == []
-        client.ask_for_logs("error")
-        await client.call_tool("talk")
-        assert [level for level, _ in listener.heard] == ["alert"]
-        client.ask_for_logs(None)
-        await client.call_tool("talk")
-        await client.call_tool("talk", meta={level_key(revision): "alert"})
-        assert [level for level, _ in listener.heard] == ["alert", "alert"]
+        for set_level, heard in ((client.set_level, 1), (client.seen_as(Client).set_level, 2)):
+            await set_level("error")
+            await client.call_tool("talk")
+            assert [level for level, _ in listener.heard] == ["alert"] * heard
 
 
 @pytest.mark.requirement("logging.rate-limit")
-@every
 async def test_a_client_flooded_with_logs_still_gets_its_answer(revision: str) -> None:
     server = FakeServer(revision)
     listener = Listener()
@@ -295,7 +194,6 @@ async def test_a_client_flooded_with_logs_still_gets_its_answer(revision: str) -
     assert [data for _, data in listener.heard] == list(range(5000))
 
 
-@every
 async def test_a_log_handler_that_waits_or_fails_delays_no_answer(revision: str) -> None:
     go_on = anyio.Event()
 

@@ -1,7 +1,4 @@
-"""Progress: asked for by a token, told in order, and over when the request is.
-
-Source: basic/utilities/progress; 2026-07-28: basic/patterns/progress.
-"""
+"""Progress: asked for by a token, told in order, and over when the request is."""
 
 from __future__ import annotations
 
@@ -12,11 +9,10 @@ import anyio
 import pytest
 
 from kit.ends import ASKED, answering_ends, ask, asking_ends, begin_request, end_of
-from kit.faults import ONE_OF_EACH
 from kit.live import TEXT, FakeServer, live, text_of
-from kit.rules import revisions_holding
+from kit.rules import revision_fixture, revisions_holding
 from kit.samples import PARAMS, RESULTS
-from kit.wire import ALL, PER_REQUEST, ClientEnd, ServerEnd, request, sent_request, speaking_to
+from kit.wire import ALL, ClientEnd, ServerEnd, modern, sent_request
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -35,11 +31,11 @@ from mcpgen_runtime.protocol.events import (
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
+from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES
+
+revision = revision_fixture(ALL)
 
 PROGRESS = "notifications/progress"
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 WRONG_TOKENS: list[Any] = [1.5, {}, None, True]
 OPT_IN = "progress.opt-in"  # holds in every revision
 
@@ -108,9 +104,9 @@ def test_progress_that_goes_back_is_taken_as_it_comes(revision: str, role: Role)
         assert list(end.events) == [ProgressReceived(id, value, None, None)]
 
 
-@pytest.mark.requirement("progress.notification-shape")
-@pytest.mark.parametrize("revision", revisions_holding("progress.notification-shape"))
-def test_total_and_message_are_there_only_if_they_are_given(revision: str) -> None:
+@pytest.mark.requirement("progress.notification-shape", "progress.notification-shape-2024")
+def test_total_and_message_are_there_if_they_are_given_and_known(revision: str) -> None:
+    known = revision in revisions_holding("progress.notification-shape")
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
     commands = (
@@ -121,36 +117,24 @@ def test_total_and_message_are_there_only_if_they_are_given(revision: str) -> No
     assert [server.send(command)[0]["params"] for command in commands] == [
         {"progressToken": "t", "progress": 1},
         {"progressToken": "t", "progress": 2, "total": 3},
-        {"progressToken": "t", "progress": 3, "message": "m"},
+        {"progressToken": "t", "progress": 3} | ({"message": "m"} if known else {}),
     ]
-
-
-@pytest.mark.requirement("progress.notification-shape-2024")
-@pytest.mark.parametrize("revision", revisions_holding("progress.notification-shape-2024"))
-def test_a_progress_message_unknown_to_a_revision_is_no_error(revision: str) -> None:
-    server = ServerEnd(revision)
-    server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
-    (message,) = server.send(ReportProgress("x", 1, 2, "lost"))
-    assert message["params"] == {"progressToken": "t", "progress": 1, "total": 2}
     client = ClientEnd(revision)
     id = client.ask("tools/list", progress=True)["id"]
-    client.say(report(id, 1, message="unknown here"))
-    assert client.events == [ProgressReceived(id, 1, None, None)]
+    client.say(report(id, 1, message="m"))
+    assert client.events == [ProgressReceived(id, 1, None, "m" if known else None)]
 
 
 @pytest.mark.requirement("progress.active-token-only", "progress.stops-at-completion")
 @pytest.mark.parametrize(("revision", "role"), answering_ends(OPT_IN))
-@pytest.mark.parametrize("how", ["answered", "refused"])
-def test_a_request_that_is_over_has_no_more_progress(revision: str, role: Role, how: str) -> None:
+def test_a_request_that_is_over_has_no_more_progress(revision: str, role: Role) -> None:
     end = end_of(revision, role)
-    ask(end, ASKED[role], id="x", meta={"progressToken": "t"})
-    assert len(end.send(ReportProgress("x", 1))) == 1
-    if how == "answered":
-        end.send(SendResponse("x", RESULTS[ASKED[role]]))
-    else:
-        end.send(SendError("x", LocalProtocolError("no")))
-    assert end.send(ReportProgress("x", 2)) == []
-    assert end.send(SendNotification(PROGRESS, report("t", 2)["params"])) == []
+    for last in (SendResponse("x", RESULTS[ASKED[role]]), SendError("x", LocalProtocolError("no"))):
+        ask(end, ASKED[role], id="x", meta={"progressToken": "t"})
+        assert len(end.send(ReportProgress("x", 1))) == 1
+        end.send(last)
+        assert end.send(ReportProgress("x", 2)) == []
+        assert end.send(SendNotification(PROGRESS, report("t", 2)["params"])) == []
 
 
 @pytest.mark.requirement("progress.active-token-only")
@@ -204,7 +188,6 @@ def counter() -> Server:
 
 
 @pytest.mark.requirement("progress.opt-in", "progress.sending-optional")
-@every
 @pytest.mark.parametrize("waits", [False, True])
 async def test_the_callback_gets_all_reports_in_order_before_results(
     revision: str, waits: bool
@@ -228,7 +211,6 @@ async def test_the_callback_gets_all_reports_in_order_before_results(
     assert len(heard) == len(record.received_as(PROGRESS)) == 5
 
 
-@every
 async def test_the_callback_runs_in_the_waiting_task_and_may_call(revision: str) -> None:
     runs: list[Any] = []
 
@@ -240,7 +222,6 @@ async def test_the_callback_runs_in_the_waiting_task_and_may_call(revision: str)
     assert runs == [(anyio.get_current_task().id, "done")] * 2
 
 
-@every
 async def test_an_error_in_the_callback_cancels_the_request(revision: str) -> None:
     def fail(*news: Any) -> None:
         raise LookupError("mine")
@@ -260,7 +241,6 @@ async def test_an_error_in_the_callback_cancels_the_request(revision: str) -> No
 
 
 @pytest.mark.requirement("progress.rate-limited")
-@every
 async def test_a_flood_of_reports_is_bounded_and_ends_with_the_last(revision: str) -> None:
     heard: list[float] = []
     first, go_on = anyio.Event(), anyio.Event()
@@ -275,34 +255,8 @@ async def test_a_flood_of_reports_is_bounded_and_ends_with_the_last(revision: st
         tasks.start_soon(lambda: client.call_tool("flood", on_progress=slow))
         asked = await server.next()
         token = asked["params"]["_meta"]["progressToken"]
-        await server.say(report(token, 1))
-        await first.wait()
-        for value in range(2, 3 * NOTIFICATIONS):
-            await server.say(report(token, value))
-        await server.answer(asked, TEXT)
-        await anyio.wait_all_tasks_blocked()
-        go_on.set()
-    assert len(heard) == 1 + NOTIFICATIONS
-    assert heard[-1] == 3 * NOTIFICATIONS - 1
-
-
-@pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_reports_for_a_slow_function_are_bounded_in_bytes(revision: str) -> None:
-    heard: list[float] = []
-    first, go_on = anyio.Event(), anyio.Event()
-
-    async def slow(value: float, *rest: Any) -> None:
-        heard.append(value)
-        first.set()
-        await go_on.wait()
-
-    server, third = FakeServer(revision), "x" * (NOTIFICATION_BYTES // 3)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(lambda: client.call_tool("flood", on_progress=slow))
-        asked = await server.next()
-        token = asked["params"]["_meta"]["progressToken"]
         for value in range(1, 10):
-            await server.say(report(token, value, message=third))
+            await server.say(report(token, value, message="x" * (NOTIFICATION_BYTES // 3)))
             await first.wait()
         await server.answer(asked, TEXT)
         await anyio.wait_all_tasks_blocked()
@@ -333,23 +287,3 @@ async def test_a_client_reports_on_what_a_server_asked(revision: str) -> None:
     async with live(server, revision, handlers=Model()) as (client, _):
         assert text_of(await client.call_tool("think")) == "thought"
     assert [(value, total) for value, total, _ in heard] == [(1, 2)]
-
-
-@pytest.mark.requirement("progress.stops-at-completion", "progress.active-token-only")
-@every
-async def test_a_task_that_outlives_its_tool_reports_to_nobody(revision: str) -> None:
-    server = Server("late")
-    late: list[Context] = []
-
-    @server.tool()
-    async def hand_out(ctx: Context) -> str:
-        await ctx.progress(1)
-        late.append(ctx)
-        return "done"
-
-    async with speaking_to(server, revision) as end:
-        await end.ask("tools/call", {"name": "hand_out"}, meta={"progressToken": "t"})
-        assert [message["params"]["progress"] for message in end.heard] == [1]
-        await late[0].progress(2)
-        await end.send(request(revision, "tools/list", id="next"))
-        assert (await end.receive())["id"] == "next"

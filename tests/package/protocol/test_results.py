@@ -1,7 +1,4 @@
-"""A list with an item that breaks the schema: the item is left out, and the rest of the list stays.
-
-Servers exist that list a tool whose `inputSchema` has no `type`.
-"""
+"""A list with an item that breaks the schema: the item is left out, and the others stay."""
 
 from __future__ import annotations
 
@@ -12,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from kit.live import TEXT
-from kit.rules import revisions_holding
-from kit.scripted import ScriptedServer, connect_scripted
+from kit.rules import revision_fixture
+from kit.scripted import connect_scripted
 from kit.wire import ALL, PER_REQUEST
-from mcpgen_runtime import REVISIONS, RemoteProtocolError, ValidationError, connect
+from mcpgen_runtime import REVISIONS, RemoteProtocolError, ValidationError
 from mcpgen_runtime.protocol.results import NAMED_ITEMS, drop_malformed_members, result_decoder
+
+revision = revision_fixture(ALL)
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 
 LISTS: Mapping[str, tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = {
     "tools/list": (
@@ -56,7 +53,6 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-@every
 @pytest.mark.parametrize("method", LISTS)
 async def test_a_bad_item_is_left_out_and_the_others_keep_their_order(
     revision: str, method: str, caplog: pytest.LogCaptureFixture
@@ -70,7 +66,6 @@ async def test_a_bad_item_is_left_out_and_the_others_keep_their_order(
     assert warning.startswith(f"{method}: {member}[1] 'bad' is left out: ")
 
 
-@every
 async def test_the_cursor_of_a_page_with_a_bad_item_is_followed(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -86,14 +81,12 @@ async def test_the_cursor_of_a_page_with_a_bad_item_is_followed(
     assert len(warnings_of(caplog)) == 4
 
 
-@every
 @pytest.mark.parametrize("item", MISSHAPEN, ids=json.dumps)
 async def test_an_item_of_any_other_shape_costs_itself(revision: str, item: Any) -> None:
     async with connect_scripted(revision, {"tools": [item, tool("a"), item]}) as (client, _):
         assert [each.name for each in await client.list_tools()] == ["a"]
 
 
-@every
 async def test_an_unreadable_number_or_byte_drops_only_its_item(revision: str) -> None:
     row = REVISIONS[revision].client_requests["tools/list"]
     whole = json.dumps({"resultType": "complete", "tools": [tool("a"), "HERE", tool("b")]})
@@ -102,36 +95,15 @@ async def test_an_unreadable_number_or_byte_drops_only_its_item(revision: str) -
         assert [each.name for each in page.tools] == ["a", "b"]
 
 
-@every
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"tools": None},
-        {"tools": {}},
-        {"tools": "text"},
-        {},
-        {"tools": [BAD_TOOL], "nextCursor": 7},
-        {"tools": [BAD_TOOL], "_meta": []},
-        {"tools": [tool("a")], "_meta": 1},
-    ],
+    [{"tools": {}}, {}, {"tools": [BAD_TOOL], "nextCursor": 7}, {"tools": [], "_meta": 1}],
     ids=json.dumps,
 )
 async def test_an_error_outside_the_items_stays_an_error(revision: str, wrong: Any) -> None:
     async with connect_scripted(revision, wrong) as (client, _):
         with pytest.raises(RemoteProtocolError, match="tools/list: result"):
             await client.list_tools()
-
-
-async def test_a_warning_escapes_what_acts_on_terminals_and_logs(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    name = "\x1b[2Jgone\n" + "x" * 5000
-    async with connect_scripted(ALL[-1], {"tools": [{**BAD_TOOL, "name": name}]}) as (client, _):
-        assert await client.list_tools() == []
-    [warning] = warnings_of(caplog)
-    assert warning.isprintable()
-    assert "\\x1b[2Jgone\\n" in warning
-    assert len(warning) < 600
 
 
 async def test_a_page_names_its_first_bad_items_and_counts_the_others(
@@ -144,54 +116,7 @@ async def test_a_page_names_its_first_bad_items_and_counts_the_others(
     assert counted == "tools/list: tools: 7 more are left out"
 
 
-@pytest.mark.parametrize("revision", revisions_holding("tools.output-client-validates"))
-async def test_the_output_schemas_beside_a_bad_item_hold(revision: str) -> None:
-    listed = {"tools": [BAD_TOOL, tool("count", outputSchema=COUNT)]}
-    odd = {**TEXT, "structuredContent": {"n": "odd"}}
-    async with connect_scripted(revision, listed, odd, odd) as (client, _):
-        await client.list_tools()
-        with pytest.raises(RemoteProtocolError, match=r"^tools/call 'count': structuredContent"):
-            await client.call_tool("count")
-        assert (await client.call_tool("bad")).structured_content == {"n": "odd"}
-
-
-async def test_a_raw_list_is_given_as_it_came_whatever_its_items_are() -> None:
-    server = ScriptedServer(ALL[-1], ({"tools": [BAD_TOOL, tool("a")]},))
-    async with connect(server, revision=ALL[-1]) as client:
-        raw = await client.request_raw("tools/list")
-    assert [each["name"] for each in json.loads(bytes(raw))["tools"]] == ["bad", "a"]
-
-
 HINTS = {"ttlMs": 0, "cacheScope": "public"}
-
-
-@pytest.mark.parametrize(
-    ("members", "kept", "changed"),
-    [
-        (HINTS, HINTS, False),
-        ({"a": 1}, {"a": 1}, False),
-        ({"ttlMs": 5, "cacheScope": "private"}, {"ttlMs": 5, "cacheScope": "private"}, False),
-        *(
-            ({**HINTS, "ttlMs": ttl}, {"cacheScope": "public"}, True)
-            for ttl in (-1, True, "5", None)
-        ),
-        *(({**HINTS, "cacheScope": scope}, {"ttlMs": 0}, True) for scope in ("own", None, ["a"])),
-        ({"capabilities": {"tools": {}}}, {"capabilities": {"tools": {}}}, False),
-        (
-            {"capabilities": {"extensions": {"a.b/c": 5, "a.b/d": {}}}},
-            {"capabilities": {"extensions": {"a.b/d": {}}}},
-            True,
-        ),
-        ({"capabilities": 5}, {"capabilities": 5}, False),
-    ],
-    ids=str,
-)
-def test_malformed_hints_of_a_result_count_as_absent(
-    members: dict[str, Any], kept: dict[str, Any], changed: bool
-) -> None:
-    result = dict(members)
-    assert drop_malformed_members(result) is changed
-    assert result == kept
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
@@ -202,3 +127,24 @@ def test_a_result_that_is_malformed_elsewhere_is_refused(revision: str) -> None:
     for wrong in ({**result, "contents": 5}, {**result, "ttlMs": -1, "contents": 5}):
         with pytest.raises(ValidationError):
             decode(json.dumps(wrong).encode())
+
+
+@pytest.mark.parametrize(
+    ("members", "kept"),
+    [
+        (HINTS, HINTS),
+        *(({**HINTS, "ttlMs": ttl}, {"cacheScope": "public"}) for ttl in (-1, True, "5", None)),
+        *(({**HINTS, "cacheScope": scope}, {"ttlMs": 0}) for scope in ("own", None, ["a"])),
+        (
+            {"capabilities": {"extensions": {"a.b/c": 5, "a.b/d": {}}}},
+            {"capabilities": {"extensions": {"a.b/d": {}}}},
+        ),
+        ({"capabilities": 5}, {"capabilities": 5}),
+    ],
+)
+def test_malformed_hints_of_a_result_count_as_absent(
+    members: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    result = dict(members)
+    assert drop_malformed_members(result) is (members != kept)
+    assert result == kept

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from kit.samples import EVERY_SERVER_CAPABILITY
 from kit.wire import (
     ALL,
     CHANGED,
@@ -20,25 +19,21 @@ from kit.wire import (
     ClientEnd,
     ServerEnd,
     cancelled_notification,
-    describe_as,
     encode_message,
     request,
     sent_request,
     sole,
     tag,
 )
-from mcpgen_runtime import REVISIONS, InvalidParamsError, MissingCapabilityError
+from mcpgen_runtime import InvalidParamsError, MissingCapabilityError
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.protocol.events import (
     CancelReceived,
     CancelRequest,
-    CloseStreams,
-    Send,
     SendNotification,
     SendRequest,
     SendResponse,
 )
-from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.protocol.subscriptions import accepted_of_extensions
 
 
@@ -54,29 +49,6 @@ def listen(server: ServerEnd, id: Any, **wanted: Any) -> None:
     """Open a subscription stream."""
     (answer,) = server.ask(LISTEN, {"notifications": wanted}, id=id)
     assert answer["method"].endswith("/acknowledged")
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_streams_end_with_a_result_and_a_cancellation(revision: str) -> None:
-    server = ServerEnd(revision)
-    listen(server, 1, toolsListChanged=True)
-    listen(server, "b", resourceSubscriptions=["memo://b"])
-    connection, key = server.connection, tag(revision)
-    updated = "notifications/resources/updated"
-    assert connection.has_subscriber(updated, {"uri": "memo://b"})
-    assert not connection.has_subscriber(updated, {"uri": "memo://a"})
-    assert connection.subscribed_uris() == {"memo://b"}
-    messages = list(connection.send(CloseStreams()))
-    assert [(each.kind, each.related_request_id) for each in messages] == [
-        *(("response", 1), ("notification", 1)),
-        *(("response", "b"), ("notification", "b")),
-    ]
-    results = [json.loads(each.data)["result"]["_meta"][key] for each in messages[::2]]
-    assert results == [1, "b"]
-    assert [params_of(each) for each in messages[1::2]] == [{"requestId": 1}, {"requestId": "b"}]
-    assert not connection.send(CloseStreams())
-    assert connection.subscribed_uris() == set()
-    assert tuple(connection.state.inbound) == ()
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
@@ -125,19 +97,6 @@ def test_a_filter_may_have_subjects_of_extensions() -> None:
             accepted(both, both, {"taskIds": wrong})
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_a_server_is_told_of_resources_that_a_stream_follows(revision: str) -> None:
-    subscribed = list[Any]()
-    describe = describe_as(EVERY_SERVER_CAPABILITY, "server")
-    connection = ServerConnection(REVISIONS, describe, on_subscription=subscribed.append)
-    for id, wanted in ((1, {"resourceSubscriptions": ["memo://a"]}), (2, {})):
-        message = request(revision, LISTEN, {"notifications": wanted}, id=id)
-        (event,) = connection.receive(encode_message(message))
-        assert isinstance(event, Send)
-        assert params_of(event.message) == {"notifications": wanted}
-    assert subscribed == [["memo://a"]]
-
-
 @pytest.mark.parametrize("revision", ALL)
 def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
     connection = ClientEnd(revision).connection
@@ -146,14 +105,6 @@ def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
     assert (message is None) is (revision in PER_REQUEST)
     assert len(connection.state.outbound) == 0
     assert sole(connection.send(CancelRequest(id, stream_closed=True))) is None
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_a_server_takes_notifications_that_name_a_subscription(revision: str) -> None:
-    server = ServerEnd(revision)
-    server.ask("tools/list", id=1)
-    message = cancelled_notification(1, reason="enough", _meta={tag(revision): "7"})
-    assert server.connection.receive(encode_message(message)) == [CancelReceived(1, "enough")]
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
@@ -165,3 +116,11 @@ def test_a_subscription_begins_and_ends_with_its_response(revision: str) -> None
         server.send(SendResponse(id, {}))
         states.append(server.has_subscriber(UPDATED, {"uri": "memo://one"}))
     assert states == [False, True, True, False]
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_a_server_takes_notifications_that_name_a_subscription(revision: str) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/list", id=1)
+    message = cancelled_notification(1, reason="enough", _meta={tag(revision): "7"})
+    assert server.connection.receive(encode_message(message)) == [CancelReceived(1, "enough")]

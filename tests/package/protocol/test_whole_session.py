@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from kit.pair import Pair
+from kit.ends import Pair
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS, URI
 from kit.wire import ALL_LISTS, CANCELLED, LISTEN, PER_REQUEST, facts, sole
@@ -23,7 +23,13 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.events import CancelRequest, CloseStreams, ReportProgress, SendLog
+from mcpgen_runtime.protocol.events import (
+    CancelRequest,
+    CloseStreams,
+    NotificationReceived,
+    ReportProgress,
+    SendLog,
+)
 
 ROLES: tuple[Role, ...] = ("client", "server")
 OPENING = frozenset({"initialize"})
@@ -140,13 +146,15 @@ def test_every_message_is_valid_by_the_official_schema(spec: Path, revision: str
             official.check_response(asked[other(sender), message["id"]], message)
 
 
-@pytest.mark.requirement("jsonrpc.schema-is-authority")
+@pytest.mark.requirement("jsonrpc.schema-is-authority", "jsonrpc.notification-no-response")
+@pytest.mark.requirement("versioning.deprecated-still-works")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_everything_that_the_revision_has_is_said(revision: str) -> None:
-    wire = whole_session(revision).wire
+def test_everything_that_the_revision_has_is_said_and_heard(revision: str) -> None:
+    pair, known = whole_session(revision), REVISIONS[revision]
     for role in ROLES:
-        said = {message.get("method") for sender, message in wire if sender == role} - {None}
-        known = REVISIONS[revision]
+        told = {event.method.name for event in pair.told(other(role), NotificationReceived)}
+        assert told >= known.notifications_from(role).keys() & PARAMS.keys()
+        said = {message.get("method") for message in pair.sent(role)} - {None}
         there = {*known.requests_from(role), *known.notifications_from(role)}
         of_the_other_end = {"notifications/cancelled", "notifications/progress"} - said
         assert said == there - of_the_other_end

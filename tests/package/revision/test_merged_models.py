@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kit.rules import module_of
+from kit.rules import module_of, revision_fixture
+from kit.wire import ALL
 from mcpgen_runtime import (
     REVISIONS,
     UNSET,
     ClientHandlers,
     Context,
-    Image,
     RequestContext,
     Server,
     ServerSession,
@@ -27,16 +24,13 @@ from mcpgen_runtime._wire import STRUCTS, fields
 from mcpgen_runtime.merged_models import MergedType
 from mcpgen_runtime.testing import connected
 
-ALL = tuple(REVISIONS)
+revision = revision_fixture(ALL)
+
 ASKING = tuple(name for name in ALL if REVISIONS[name].server_requests)
 FORMS = tuple(name for name in ASKING if "elicitation/create" in REVISIONS[name].server_requests)
-CLIENT = Path(__file__).parents[2] / "typing" / "snippets" / "right_client_all.py"
-COMPLETE = "complete"
-TEXT = {"type": "string"}
 CLASSES = [value for value in vars(models).values() if isinstance(value, MergedType)]
 
 
-@pytest.mark.parametrize("revision", ALL)
 def test_each_struct_is_of_one_merged_class_and_has_its_members(revision: str) -> None:
     module = module_of(revision)
     members_of_module = [each for each in vars(module).values() if isinstance(each, type)]
@@ -50,7 +44,6 @@ def test_each_struct_is_of_one_merged_class_and_has_its_members(revision: str) -
         assert {name: vars(struct)[name] for name in lacking} == dict.fromkeys(lacking)
 
 
-@pytest.mark.parametrize("revision", ALL)
 def test_merged_classes_tell_objects_of_a_revision_apart(revision: str) -> None:
     own = module_of(revision)
     text = own.TextContent(text="a")
@@ -87,9 +80,13 @@ def test_a_merged_class_makes_objects_of_the_newest_fitting_kind() -> None:
 
 def test_null_is_a_value_where_allowed_and_absent_elsewhere() -> None:
     result = models.CallToolResult(content=[], structured_content=None, is_error=None)
-    assert to_builtins(result) == {"content": [], "structuredContent": None, "resultType": COMPLETE}
+    assert to_builtins(result) == {
+        "content": [],
+        "structuredContent": None,
+        "resultType": "complete",
+    }
     result = models.CallToolResult(content=[], structured_content=UNSET)
-    assert to_builtins(result) == {"content": [], "resultType": COMPLETE}
+    assert to_builtins(result) == {"content": [], "resultType": "complete"}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +98,6 @@ def test_members_that_no_revision_has_together_are_refused(members: Any, got: st
         models.PromptReference(**members)
 
 
-@pytest.mark.parametrize("revision", ALL)
 async def test_a_client_passes_merged_objects_and_wire_objects_in(revision: str) -> None:
     server = Server("greeter")
 
@@ -187,68 +183,9 @@ async def test_handlers_and_sessions_pass_merged_objects_in(revision: str) -> No
             assert (result.content[0].text, bool(result.is_error)) == ("{'city': 'Oslo'}", False)
 
 
-@pytest.mark.parametrize("revision", ALL)
 async def test_a_tool_may_return_merged_content(revision: str) -> None:
     async with connected(asker(), revision=revision) as pair:
         result = await pair.client.call_tool("block")
         tools = {tool.name: tool for tool in await pair.client.list_tools()}
     assert result.content[0].text == "block"
     assert tools["block"].output_schema is None
-
-
-def whole_server() -> Server:
-    """A server with something of each kind, for the client of a hundred lines."""
-    server = Server("weather", version="1.0")
-
-    @server.tool()
-    async def forecast(city: str, ctx: Context) -> dict[str, float]:
-        """Forecast for a city."""
-        await ctx.progress(1, total=2)
-        return {"degrees": len(city)}
-
-    @server.tool()
-    async def ask(ctx: Context) -> list[str | Image]:
-        said = await ctx.sample("Hello", max_tokens=5)
-        texts = [said.text, *(root.uri for root in await ctx.list_roots())]
-        if ctx.revision in (*FORMS, ALL[-1]):
-            answer = await ctx.elicit("Where?", {"type": "object", "properties": {"city": TEXT}})
-            texts.append(str(answer))
-        await ctx.log("error", "asked", logger="weather")
-        return [*texts, Image(b"1234", "image/png")]
-
-    @server.resource("city://oslo", mime_type="text/plain")
-    def oslo() -> str:
-        return "sun"
-
-    @server.resource("city://bergen", mime_type="image/png")
-    def bergen() -> bytes:
-        return b"rain"
-
-    @server.prompt()
-    def greet(city: str) -> str:
-        return f"Hello, {city}"
-
-    @server.completion(prompt="greet", argument="city")
-    def cities(value: str) -> list[str]:
-        return ["Oslo", "Ostrava"]
-
-    return server
-
-
-@pytest.mark.parametrize("revision", ALL)
-async def test_a_client_of_a_hundred_lines_runs_in_each_revision(revision: str) -> None:
-    written = SimpleNamespace(**runpy.run_path(f"{CLIENT}"))
-    handlers = written.Desktop()
-    async with connect(whole_server(), revision=revision, handlers=handlers) as pinned:
-        client = pinned.seen_as(written.Client)
-        lines = await written.use(client)
-    structured = REVISIONS[revision].facts.behaviour.structured_content != "none"
-    assert ("degrees 4.0" in lines or "degrees 4" in lines) is structured
-    forms = revision in (*FORMS, ALL[-1])
-    assert any("Oslo" in line and "Accepted" in line for line in lines) is forms
-    expected = {
-        *("1 of 2", "worked", "user: Hello, Oslo", "text/plain sun", "image/png rain"),
-        *("Oslo", "Ostrava", "5: Hello", "file:///home", "image/png, 4 bytes"),
-    }
-    assert expected - {*lines} == set()
-    assert handlers.logged == ["error weather: asked"]

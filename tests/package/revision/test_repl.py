@@ -10,30 +10,27 @@ from pathlib import Path
 import pytest
 
 import mcpgen_runtime
-from kit.rules import module_of
+from kit.rules import module_of, revision_fixture
 from kit.scripted import ScriptedServer
 from kit.wire import ALL
 from mcpgen_runtime import REVISIONS, Server, connect, connect_sync
 from mcpgen_runtime.revisions import FOLDERS
 
+revision = revision_fixture(ALL)
+
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 
-
-@every
 async def test_a_client_shows_what_it_is_connected_to(revision: str) -> None:
     server = Server("weather", "1.2")
     assert repr(server) == "<Server weather 1.2, 0 clients>"
     async with connect(server, revision=revision) as client:
         assert repr(client) == f"<Client of weather 1.2, {revision} over memory>"
         assert repr(server) == "<Server weather 1.2, 1 client>"
+        if revision == ALL[-1]:
+            with connect_sync(server) as blocking:
+                assert repr(blocking).startswith("<SyncClient on <Client of weather 1.2, ")
     assert repr(server) == "<Server weather 1.2, 0 clients>"
-
-
-def test_a_client_without_event_loop_shows_the_same() -> None:
-    with connect_sync(Server("weather", "1.2"), revision="2025-06-18") as client:
-        assert repr(client) == "<SyncClient on <Client of weather 1.2, 2025-06-18 over memory>>"
 
 
 async def test_a_servers_name_is_shown_as_text_and_in_short() -> None:
@@ -47,7 +44,6 @@ async def test_a_servers_name_is_shown_as_text_and_in_short() -> None:
         assert repr(client) == "<Client of unnamed server, 2025-06-18 over ScriptedServer>"
 
 
-@every
 def test_a_type_is_imported_from_its_revision(revision: str) -> None:
     package = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}")
     models = module_of(revision)
@@ -57,32 +53,27 @@ def test_a_type_is_imported_from_its_revision(revision: str) -> None:
         _ = package.Hammer
 
 
-def test_a_revision_loads_no_types_before_one_is_asked_for() -> None:
-    code = (
-        "import sys, mcpgen_runtime.r2025_06_18 as r; name = r.__name__ + '.models';"
-        "assert name not in sys.modules; r.Tool; assert name in sys.modules"
-    )
-    run_python(code)
-
-
-def test_a_client_loads_nothing_that_converts_types() -> None:
-    unused = ("value_types", "type_schemas")
-    run_python(
-        "import sys; from mcpgen_runtime import connect; assert connect;"
-        f"assert [name for name in sys.modules if name.endswith({unused})] == []"
-    )
-
-
-def run_python(code: str) -> None:
-    """Run code by itself, with the package."""
-    above = Path(mcpgen_runtime.__file__).parent.parent
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=above)
-
-
-@every
 def test_only_public_names_are_listed(revision: str) -> None:
     package = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}")
     assert dir(mcpgen_runtime) == sorted(importlib.import_module("mcpgen_runtime").__all__)
     assert dir(package) == sorted(package.__all__)
     assert {"Tool", "CallToolResult", "Implementation"} <= set(dir(package))
     assert REVISIONS[revision].implementation is package.Implementation
+
+
+TYPES_OF_A_REVISION = """
+import sys, mcpgen_runtime.r2025_06_18 as revision
+assert "mcpgen_runtime.r2025_06_18.models" not in sys.modules
+assert revision.Tool and "mcpgen_runtime.r2025_06_18.models" in sys.modules
+"""
+WHAT_CONVERTS_TYPES = """
+import sys
+from mcpgen_runtime import connect
+assert not [name for name in sys.modules if name.endswith(("value_types", "type_schemas"))]
+"""
+
+
+@pytest.mark.parametrize("code", [TYPES_OF_A_REVISION, WHAT_CONVERTS_TYPES])
+def test_nothing_is_loaded_before_it_is_asked_for(code: str) -> None:
+    above = Path(mcpgen_runtime.__file__).parent.parent
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=above)

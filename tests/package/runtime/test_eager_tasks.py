@@ -21,19 +21,13 @@ on_asyncio = pytest.mark.on_asyncio
 
 
 @on_asyncio
-async def test_a_coroutine_that_never_waits_ends_at_once() -> None:
-    async def work() -> str:
+async def test_a_coroutine_keeps_its_first_task_and_context() -> None:
+    async def work_at_once() -> str:
         place.set("inside")
         return place.get()
 
-    task = begin_task(work())
-    assert task.done()
-    assert task.result() == "inside"
-    assert place.get() == "outside"
-
-
-@on_asyncio
-async def test_a_coroutine_keeps_its_first_task_and_context() -> None:
+    done = begin_task(work_at_once())
+    assert (done.done(), done.result(), place.get()) == (True, "inside", "outside")
     seen: list[tuple[Any, str]] = []
 
     async def work() -> str:
@@ -49,20 +43,6 @@ async def test_a_coroutine_keeps_its_first_task_and_context() -> None:
     assert not task.done()
     assert await task == "done"
     assert seen == [(task, "inside")] * 3
-
-
-@on_asyncio
-@pytest.mark.parametrize("waits", [False, True])
-async def test_an_exception_is_that_of_the_task(waits: bool) -> None:
-    async def fail() -> None:
-        if waits:
-            await asyncio.sleep(0)
-        raise ValueError("no")
-
-    task = begin_task(fail())
-    assert task.done() is not waits
-    with pytest.raises(ValueError, match="no"):
-        await task
 
 
 @on_asyncio
@@ -95,25 +75,6 @@ async def test_a_task_is_cancelled_where_it_waits(turns: int) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == ["cleaned up"]
-
-
-@on_asyncio
-async def test_time_limits_and_scopes_hold_from_the_first_step_on() -> None:
-    async def by_asyncio() -> str:
-        try:
-            async with asyncio.timeout(0):
-                await asyncio.Event().wait()
-        except TimeoutError:
-            return "in time"
-        return "late"
-
-    async def by_anyio() -> str:
-        with anyio.move_on_after(0):
-            await anyio.sleep_forever()
-            return "late"
-        return "in time"
-
-    assert [await begin_task(by_asyncio()), await begin_task(by_anyio())] == ["in time"] * 2
 
 
 class Waiting:
@@ -182,21 +143,6 @@ async def test_a_cancelled_task_ends_whatever_its_handler_raises() -> None:
         scope.cancel()
         await check_own_failure(ValueError("no"))
     assert scope.cancelled_caught
-
-
-@on_asyncio
-async def test_a_cancellation_by_asyncio_is_the_end_of_the_task() -> None:
-    async def work() -> None:
-        try:
-            await anyio.sleep_forever()
-        except asyncio.CancelledError as error:
-            await check_own_failure(error)
-
-    task = asyncio.create_task(work())
-    await anyio.lowlevel.checkpoint()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 async def test_an_earlier_cancellation_is_a_failure_of_the_handler() -> None:

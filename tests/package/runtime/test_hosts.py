@@ -11,7 +11,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -77,18 +77,27 @@ ENTRIES: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """The entry of each host for a command with variables, and for a URL with a header field."""
 
 
-def config(*words: object) -> int:
-    """Run the command in this process."""
-    parser = argparse.ArgumentParser()
-    add_command(parser.add_subparsers().add_parser, package="acme")
-    chosen = parser.parse_args(["config", *map(str, words)])
-    code: int = chosen.main(chosen)
-    return code
+Config: TypeAlias = Callable[..., str]
+
+
+@pytest.fixture
+def config(capsys: pytest.CaptureFixture[str]) -> Config:
+    """A function that runs the command in this process, and gives what it prints."""
+
+    def run(*words: object, code: int = 0) -> str:
+        parser = argparse.ArgumentParser()
+        add_command(parser.add_subparsers().add_parser, package="acme")
+        chosen = parser.parse_args(["config", *map(str, words)])
+        assert chosen.main(chosen) == code
+        printed = capsys.readouterr()
+        return printed.out if code == 0 else printed.out + printed.err
+
+    return run
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_entry_is_printed_and_written_as_the_host_has_it(
-    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: Config
 ) -> None:
     monkeypatch.setenv("KEY", "k")
     of_command = ("prog a", "--env", "KEY", "--env", "B=2")
@@ -96,25 +105,23 @@ def test_the_entry_is_printed_and_written_as_the_host_has_it(
     read, member = READ[HOSTS[host].form], HOSTS[host].member
     for words, expected in zip((of_command, of_url), ENTRIES[host], strict=True):
         common = (*words, "--client", host, "--name", "a b")
-        assert config(*common) == 0
-        assert read(capsys.readouterr().out) == {member: {"a b": expected}}
+        assert read(config(*common)) == {member: {"a b": expected}}
         file = tmp_path / words[0].partition(" ")[0].partition(":")[0] / "settings"
-        assert config(*common, "--write", "--file", file) == 0
+        assert config(*common, "--write", "--file", file) == f"{file} has a b\n"
         assert read(file.read_text("utf-8")) == {member: {"a b": expected}}
-        assert capsys.readouterr().out == f"{file} has a b\n"
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_usual_file_is_in_the_project_or_the_home(
-    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: Config
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("APPDATA", str(tmp_path))
-    assert config("prog", "--client", host, "--write") == 0
+    said = config("prog", "--client", host, "--write")
     [file] = (path for path in tmp_path.rglob("*") if path.is_file())
-    assert file.samefile(tmp_path / capsys.readouterr().out.removesuffix(" has prog\n"))
+    assert file.samefile(tmp_path / said.removesuffix(" has prog\n"))
 
 
 JSONC = """\
@@ -168,30 +175,21 @@ EDITS = {
         '{\n\t"servers": {\n\t\t"a": {} // x\n\t}\n}',
         '{\n\t"servers": {\n\t\t"a": {}, // x\n' + MEMBER_IN_TABS + "\n\t}\n}",
     ),
-    "the servers are new": (
-        "new",
-        '{\n\t"a": 1\n}\n',
-        '{\n\t"a": 1,\n\t"servers": {\n' + MEMBER_IN_TABS + "\n\t}\n}\n",
-    ),
-    "an empty object": (
-        "new",
-        '{"servers": {}}',
-        '{"servers": {\n' + MEMBER + "\n}}",
-    ),
+    "an empty object": ("new", '{"servers": {}}', '{"servers": {\n' + MEMBER + "\n}}"),
 }
 
 
 @pytest.mark.parametrize("case", EDITS)
-def test_json_is_edited_in_place(case: str, tmp_path: Path) -> None:
+def test_json_is_edited_in_place(case: str, tmp_path: Path, config: Config) -> None:
     name, before, after = EDITS[case]
     file = tmp_path / "mcp.json"
     file.write_text(before)
-    assert config("prog", "--client", "vscode", "--name", name, "--write", "--file", file) == 0
+    config("prog", "--client", "vscode", "--name", name, "--write", "--file", file)
     assert file.read_text() == after
     assert (tmp_path / "mcp.json.bak").read_text() == before
     for _ in range(2):
         (tmp_path / "mcp.json.bak").unlink(missing_ok=True)
-        assert config("prog", "--client", "vscode", "--name", name, "--write", "--file", file) == 0
+        config("prog", "--client", "vscode", "--name", name, "--write", "--file", file)
         assert (file.read_text(), [*tmp_path.iterdir()]) == (after, [file])
 
 
@@ -238,24 +236,26 @@ KEPT = {
 
 
 @pytest.mark.parametrize("host", KEPT)
-def test_comments_and_order_of_toml_and_yaml_are_kept(host: str, tmp_path: Path) -> None:
+def test_comments_and_order_of_toml_and_yaml_are_kept(
+    host: str, tmp_path: Path, config: Config
+) -> None:
     before, added = KEPT[host]
     file = tmp_path / "settings"
     file.write_text(before)
     for _ in range(2):
-        assert config("prog", "--client", host, "--write", "--file", file) == 0
+        config("prog", "--client", host, "--write", "--file", file)
     text = file.read_text()
     assert added in text
     assert [line for line in before.splitlines() if line not in text.splitlines()] == []
     assert (tmp_path / "settings.bak").read_text() == before
 
 
-def test_a_file_keeps_its_mode_its_link_and_its_newlines(tmp_path: Path) -> None:
+def test_a_file_keeps_its_mode_its_link_and_its_newlines(tmp_path: Path, config: Config) -> None:
     real, link = tmp_path / "real.json", tmp_path / "link.json"
     real.write_bytes(b'\xef\xbb\xbf{\r\n  "a": 1\r\n}\r\n')
     real.chmod(0o640)
     link.symlink_to(real)
-    assert config("prog", "--client", "cursor", "--write", "--file", link) == 0
+    config("prog", "--client", "cursor", "--write", "--file", link)
     content = real.read_bytes()
     assert (content.count(b"\r\n"), content.count(b"\n")) == (content.count(b"\n"),) * 2
     assert (link.is_symlink(), real.stat().st_mode & 0o777) == (True, 0o640)
@@ -264,26 +264,22 @@ def test_a_file_keeps_its_mode_its_link_and_its_newlines(tmp_path: Path) -> None
 
 WRONG = {
     "not JSON": ("vscode", '{"servers": }', "expected JSON, perhaps with comments"),
-    "an object that does not end": ("vscode", '{"servers": {', "expected JSON"),
     "a comment that does not end": ("vscode", "{ /* }", "expected JSON"),
     "servers that are a list": ("vscode", '{"servers": []}', "servers: expected an object, got ["),
     "a list": ("vscode", "[]", "its root: expected an object, got ["),
-    "not TOML": ("codex", "a = ", "settings: "),
     "TOML without a table": ("codex", "mcp_servers = 1", "mcp_servers: expected an object"),
     "not YAML": ("goose", "a: [", "expected YAML"),
-    "YAML that is a list": ("goose", "- a", "expected an object"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_file_that_is_not_understood_is_left_alone(
-    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    case: str, tmp_path: Path, config: Config
 ) -> None:
     host, content, error = WRONG[case]
     file = tmp_path / "settings"
     file.write_text(content)
-    assert config("prog", "--client", host, "--write", "--file", file) == 2
-    assert error in capsys.readouterr().err
+    assert error in config("prog", "--client", host, "--write", "--file", file, code=2)
     assert ([*tmp_path.iterdir()], file.read_text()) == ([file], content)
 
 
@@ -304,52 +300,46 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize(("host", "words"), COMMANDS)
-def test_the_command_of_the_host_adds_the_server(
-    host: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_of_the_host_adds_the_server(host: str, words: str, config: Config) -> None:
     target, *options = shlex.split(words.replace("prog a", "'prog a'"))
     name = "prog" if target == "prog a" else default_name(target)
-    assert config(target, *options, "--client", host, "--name", name, "--command") == 0
-    assert capsys.readouterr().out == f"{COMMANDS[host, words]}\n"
+    options += ["--client", host, "--name", name, "--command"]
+    assert config(target, *options) == f"{COMMANDS[host, words]}\n"
 
 
-def test_links_have_the_entry(capsys: pytest.CaptureFixture[str]) -> None:
+def test_links_have_the_entry(config: Config) -> None:
     words = ("prog \u00fc", "--name", "a b", "--link", "--client")
     server = {"type": "stdio", "command": "prog", "args": ["\u00fc"]}
-    assert config(*words, "cursor") == 0
-    link = urlsplit(capsys.readouterr().out.strip())
+    link = urlsplit(config(*words, "cursor").strip())
     assert (link.scheme, link.netloc, link.path) == (
         *("cursor", "anysphere.cursor-deeplink", "/mcp/install"),
     )
     query = parse_qs(link.query)
     assert query["name"] == ["a b"]
     assert json.loads(base64.b64decode(query["config"][0])) == server
-    assert config(*words, "vscode") == 0
-    place, _, query_text = capsys.readouterr().out.strip().partition("?")
+    place, _, query_text = config(*words, "vscode").strip().partition("?")
     assert place == "vscode:mcp/install"
     assert json.loads(unquote(query_text)) == {"name": "a b", **server}
 
 
 def test_an_entry_of_this_environment_works_from_anywhere(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, config: Config
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", "own")
-    assert config("notes:server", "--client", "claude") == 0
-    [server] = json.loads(capsys.readouterr().out)["mcpServers"].values()
+    [server] = json.loads(config("notes:server", "--client", "claude"))["mcpServers"].values()
     assert server == {
         "command": sys.executable,
         "args": ["-m", "acme", "serve", "notes:server"],
         "env": {"PYTHONPATH": f"{Path.cwd()}{os.pathsep}own"},
     }
-    assert config("notes:server", "--client", "gemini") == 0  # it refuses to set PYTHONPATH
-    [server] = json.loads(capsys.readouterr().out)["mcpServers"].values()
+    # gemini refuses to set PYTHONPATH
+    [server] = json.loads(config("notes:server", "--client", "gemini"))["mcpServers"].values()
     assert server == {
         "command": sys.executable,
         "args": ["-m", "acme", "serve", "notes:server"],
         "cwd": f"{Path.cwd()}",
     }
-    assert config("pytest -x", "--client", "claude") == 0
-    [server] = json.loads(capsys.readouterr().out)["mcpServers"].values()
+    [server] = json.loads(config("pytest -x", "--client", "claude"))["mcpServers"].values()
     assert (Path(server["command"]).is_absolute(), server["args"]) == (True, ["-x"])
 
 
@@ -368,10 +358,9 @@ def test_an_entry_of_this_environment_works_from_anywhere(
     ],
 )
 def test_a_command_line_that_fits_no_entry_is_refused(
-    words: list[str], error: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], error: str, config: Config
 ) -> None:
-    assert config(*words, "--client", "codex") == 2
-    assert capsys.readouterr() == ("", f"error: {error}\n")
+    assert config(*words, "--client", "codex", code=2) == f"error: {error}\n"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.runtime.masking import MASK, SEARCH_LIMIT, mask_text, mask_value
+from mcpgen_runtime.runtime.masking import MASK, SEARCH_LIMIT, mask_members, mask_text, mask_value
+from mcpgen_runtime.server.toolkit.argument_errors import secret_members, without_values
 
 SECRET = "hunter2"
 
@@ -44,6 +45,7 @@ def test_members_that_often_count_are_masked_unless_numbers(name: str, value: An
         {"maxTokens": 100, "inputTokens": 5, "total_tokens": 1.5},
         {"token": None, "secret": True},
         {"nextCursor": "abc", "nextPageToken": "def", "n": [1, 1.5, None, True]},
+        {"name": "colour", "value": "red"},
         {"author": "me", "authority": "them", "spin": "up", "pinned": "no", "monkey": "see"},
         {
             "tokenizer": "gpt",
@@ -64,35 +66,24 @@ def test_a_value_without_secrets_is_unchanged(value: Any) -> None:
     assert mask_value(value) == value
 
 
-def test_a_plain_value_among_properties_is_masked_all_the_same() -> None:
-    assert mask_value({"properties": {"password": SECRET}}) == {"properties": {"password": MASK}}
-
-
-@pytest.mark.parametrize("label", ["name", "key"])
-def test_a_value_beside_a_secret_name_is_masked(label: str) -> None:
-    header = {label: "Authorization", "value": SECRET}
-    assert mask_value([header]) == [{label: "Authorization", "value": MASK}]
-    assert mask_value({label: "colour", "value": "red"}) == {label: "colour", "value": "red"}
-
-
-def test_the_argument_of_a_secret_option_is_masked() -> None:
-    command = ["run", "--api-key", SECRET, "--verbose", "x", "--password", 7]
-    assert mask_value(command) == ["run", "--api-key", MASK, "--verbose", "x", "--password", 7]
-
-
 @pytest.mark.parametrize(
-    ("option", "shown"),
+    ("value", "masked"),
     [
-        ("--api-key", MASK),
-        (f"--{'x' * 88}-password", MASK),
-        (f"--{'x' * 89}-password", SECRET),
-        ("--password=", SECRET),
-        ("-password", SECRET),
-        ("password", SECRET),
+        ({"properties": {"password": SECRET}}, {"properties": {"password": MASK}}),
+        *(
+            ([{label: "Authorization", "value": SECRET}], [{label: "Authorization", "value": MASK}])
+            for label in ("name", "key")
+        ),
+        (["run", "--api-key", SECRET, "x", "--key"], ["run", "--api-key", MASK, "x", "--key"]),
+        ([f"--{'x' * 88}-password", SECRET], [f"--{'x' * 88}-password", MASK]),
+        *(
+            ([option, SECRET], [option, SECRET])
+            for option in (f"--{'x' * 89}-password", "--password=", "-password", "password")
+        ),
     ],
 )
-def test_only_short_options_of_two_hyphens_have_secret_values(option: str, shown: str) -> None:
-    assert mask_value([option, SECRET])[1] == shown
+def test_a_value_beside_a_secret_name_or_option_is_masked(value: Any, masked: Any) -> None:
+    assert mask_value(value) == masked
 
 
 @pytest.mark.parametrize(
@@ -193,3 +184,45 @@ def test_every_text_takes_time_linear_in_its_length(head: str) -> None:
         if time.process_time() - started > size * 20e-6:
             slow.append(piece)
     assert slow == []
+
+
+SECRET_TEXT = {"type": "string", "writeOnly": True}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        SECRET_TEXT,
+        {"type": "string", "format": "password"},
+        {"$ref": "#/$defs/Secret"},
+        {"anyOf": [{"type": "null"}, SECRET_TEXT]},
+        {"type": "array", "items": SECRET_TEXT},
+        {"type": "object", "additionalProperties": {"$ref": "#/$defs/Secret"}},
+        {"$ref": "#/$defs/Loop", "items": SECRET_TEXT},
+    ],
+)
+def test_a_member_is_secret_if_its_schema_says_so_anywhere(schema: dict[str, Any]) -> None:
+    definitions = {"Secret": SECRET_TEXT, "Loop": {"items": {"$ref": "#/$defs/Loop"}}}
+    inner = {"properties": {"key": schema, "open": {"$ref": "#/$defs/Loop"}}}
+    for whole in (inner, {"properties": {"deep": inner}}, {"anyOf": [{"type": "null"}, inner]}):
+        assert secret_members({**whole, "$defs": definitions}) == {"key"}
+
+
+@pytest.mark.parametrize("schema", [True, {"writeOnly": False}, {"format": "uri"}, {"$ref": "x"}])
+def test_a_member_is_open_if_its_schema_says_nothing(schema: Any) -> None:
+    assert secret_members({"properties": {"key": schema}}) == frozenset()
+
+
+def test_secret_members_are_masked_at_any_depth() -> None:
+    value = {"key": "a", "rest": [{"key": {"b": 1}, "name": "c"}, "key"]}
+    masked = {"key": MASK, "rest": [{"key": MASK, "name": "c"}, "key"]}
+    assert mask_members(value, {"key"}) == masked
+
+
+def test_a_text_shows_no_secret_value_and_no_end_of_one() -> None:
+    arguments = {"key": [{"a": "sk"}, 4711, True, None], "more": [{"key": "sk'-long"}], "name": "n"}
+    text = "got 'sk' and 4711, True, None, \"sk'-long\" of 'n'"
+    shown = f"got {MASK} and {MASK}, True, None, {MASK} of 'n'"
+    assert without_values(text, arguments, {"key"}) == shown
+    numbers = {"key": [47, 4711]}
+    assert without_values("47 and 4711", numbers, {"key"}) == f"{MASK} and {MASK}"

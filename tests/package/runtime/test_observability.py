@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -16,7 +15,6 @@ import httpx2
 import pytest
 from opentelemetry import baggage, context, propagate
 from opentelemetry.context import Context
-from opentelemetry.propagators.textmap import TextMapPropagator
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -91,37 +89,28 @@ LATE = RequestTimeoutError("tools/call", 2)
 @pytest.mark.parametrize(
     ("outcome", "shown", "code"),
     [
-        (None, "ok", None),
         (SUCCESS, "ok", None),
         (TOOL_ERROR, "tool error", None),
         (REFUSED, "error", -32000),
         (INVALID, "error", -32602),
-        (ValueError("no"), "error", None),
         (KeyboardInterrupt(), "cancelled", None),
     ],
 )
 async def test_a_record_has_the_outcome_and_the_time(
-    outcome: Any,
-    shown: str,
-    code: int | None,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    outcome: Any, shown: str, code: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    clock = iter([10.0, 12.5])
-    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
     await run(log_requests(), Call(session_id="session"), outcome)
-    monkeypatch.undo()
     (record,) = caplog.records
-    assert record.getMessage() == f"tools/call 'add': {shown} in 2500.0 ms"
-    assert (record.name, record.levelno) == ("mcpgen_runtime.requests", logging.INFO)
     members = {name: value for name, value in vars(record).items() if name.startswith("mcp_")}
+    milliseconds = 1000 * members.pop("mcp_seconds")
+    assert record.getMessage() == f"tools/call 'add': {shown} in {milliseconds:.1f} ms"
+    assert (record.name, record.levelno) == ("mcpgen_runtime.requests", logging.INFO)
     assert members == {
         "mcp_method": "tools/call",
         "mcp_target": "add",
         "mcp_outcome": shown,
         "mcp_error_code": code,
-        "mcp_seconds": 2.5,
         "mcp_request_id": 7,
         "mcp_session": FINGERPRINT,
         "mcp_revision": "a revision",
@@ -129,23 +118,20 @@ async def test_a_record_has_the_outcome_and_the_time(
     }
 
 
-@pytest.mark.parametrize(("level", "count"), [(logging.DEBUG, 0), (logging.WARNING, 1)])
-async def test_logger_and_level_are_those_of_the_user(
-    level: int, count: int, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_logger_and_level_are_those_of_the_user(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("own")
     caplog.set_level(logging.INFO, logger="own")
-    await run(log_requests(logger, level), Call(target=None))
-    assert [record.name for record in caplog.records] == ["own"] * count
-    assert all(record.getMessage().startswith("tools/call: ok in ") for record in caplog.records)
+    for level in (logging.DEBUG, logging.WARNING):
+        await run(log_requests(logger, level), Call(target=None))
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert caplog.records[0].getMessage().startswith("tools/call: ok in ")
 
 
 async def span_of(call: Call, outcome: Any = None) -> ReadableSpan:
     """The span of a message."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    await run(trace_requests(provider), call, outcome)
-    (span,) = exporter.get_finished_spans()
+    spans = Spans()
+    await run(trace_requests(spans.provider), call, outcome)
+    (span,) = spans.all()
     return span
 
 
@@ -349,27 +335,6 @@ async def test_over_http_the_span_has_the_client_as_parent_and_a_link(
         assert attributes(span)["network.protocol.name"] == "http"
 
 
-@both
-async def test_spans_tell_errors_apart_and_hold_no_secrets(spans: Spans, revision: str) -> None:
-    async with live(weather(spans), revision) as (client, _):
-        client.middleware(trace_requests(spans.provider))
-        result = await client.call_tool("fail", {"password": SECRET})
-        assert SECRET in result.content[0].text
-        with pytest.raises(RemoteError):
-            await client.call_tool("none", {"password": SECRET})
-        await client.read_resource(f"weather://ann@oslo?token={SECRET}")
-    told = [(span.name, attributes(span).get("error.type")) for span in spans.all()]
-    assert told == [
-        *[("tools/call fail", "tool_error")] * 2,
-        *[("tools/call none", "-32602")] * 2,
-        *[("resources/read", None)] * 2,
-    ]
-    failed = [span.status.status_code is StatusCode.ERROR for span in spans.all()]
-    assert failed == [True] * 4 + [False] * 2
-    assert attributes(spans.all()[2])["rpc.response.status_code"] == "-32602"
-    assert SECRET not in "".join(span.to_json() for span in spans.all())
-
-
 async def test_a_malformed_context_makes_the_span_a_root(spans: Spans) -> None:
     async with live(weather(spans), HANDSHAKE[-1]) as (client, _):
         await client.call_tool("forecast", {"city": "Oslo"}, meta={"traceparent": "00-no"})
@@ -386,24 +351,14 @@ async def test_a_malformed_context_makes_the_span_a_root(spans: Spans) -> None:
     ],
 )
 async def test_long_trace_fields_are_not_read(spans: Spans, field: str, limit: int) -> None:
-    class SeenFields(TextMapPropagator):
-        """A propagator that records the fields that it is given."""
+    seen: dict[str, str] = {}
 
-        def __init__(self) -> None:
-            self.seen: dict[str, str] = {}
+    def extract(carrier: Any, context: Any = None, getter: Any = None) -> Context:
+        seen.update(carrier)
+        return context or Context()
 
-        def extract(self, carrier: Any, context: Any = None, getter: Any = None) -> Context:
-            self.seen |= carrier
-            return context or Context()
-
-        def inject(self, carrier: Any, context: Any = None, setter: Any = None) -> None:
-            pass
-
-        @property
-        def fields(self) -> set[str]:
-            return {*self.seen}
-
-    propagator, before = SeenFields(), propagate.get_global_textmap()
+    propagator: Any = SimpleNamespace(extract=extract, inject=lambda *_, **__: None, fields=set())
+    before = propagate.get_global_textmap()
     propagate.set_global_textmap(propagator)
     try:
         async with live(weather(spans), HANDSHAKE[0]) as (client, _):
@@ -411,7 +366,7 @@ async def test_long_trace_fields_are_not_read(spans: Spans, field: str, limit: i
                 await client.call_tool("forecast", {"city": "Oslo"}, meta={field: "x" * length})
     finally:
         propagate.set_global_textmap(before)
-    assert {name: len(value) for name, value in propagator.seen.items()} == {field: limit}
+    assert {name: len(value) for name, value in seen.items()} == {field: limit}
 
 
 def test_spans_of_a_blocking_client_have_the_span_of_the_caller(spans: Spans) -> None:

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
+from kit.cached import Clock
 from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord
 from mcpgen_runtime.errors import InternalError
-from mcpgen_runtime.runtime.task_store import Shares
 
 pytestmark = pytest.mark.on_asyncio
 NOW = 1_000_000.0
-
-
-class Clock:
-    """A clock that stands still."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def record(task_id: str = "t", **members: Any) -> TaskRecord:
@@ -45,19 +34,16 @@ ERROR = {"isError": True}
     ("members", "wire", "core"),
     [
         ({}, {"status": "working"}, {"status": "working"}),
-        ({"status": "input_required"}, {"status": "input_required", "inputRequests": {}}, ...),
         (
             {"status": "input_required", "input_requests": {"a": 1}},
             {"status": "input_required", "inputRequests": {"a": 1}},
             ...,
         ),
-        ({"status": "completed"}, {"status": "completed", "result": {}}, ...),
         (
             {"status": "completed", "result": {"a": 1}, "message": "m"},
             {"status": "completed", "result": {"a": 1}, "statusMessage": "m"},
             ...,
         ),
-        ({"status": "failed"}, {"status": "failed", "error": {}}, ...),
         (
             {"status": "failed", "error": {"code": 1}, "message": ""},
             {"status": "failed", "error": {"code": 1}, "statusMessage": ""},
@@ -99,26 +85,6 @@ def test_a_record_expires_after_its_time_to_live() -> None:
     made = record(ttl_ms=1500)
     assert made.expires == NOW + 1.5
     assert (made.wire()["ttlMs"], made.core_wire()["ttl"]) == (1500, 1500)
-
-
-def test_a_client_takes_as_much_as_it_leaves_free() -> None:
-    shares = Shares(4)
-    assert shares.has("a", 2)
-    assert shares.has("a", 4)
-    assert not shares.has("a", 5)
-    shares.take("a")
-    assert shares.has("a", 2)
-    assert not shares.has("a", 3)
-    shares.take("a")
-    assert not shares.has("a")
-    assert shares.has("b")
-    assert shares.has("b", 2)
-    shares.take("a", -2)
-    assert shares.has("a", 4)
-    shares.take("a", 2)
-    shares.take("b")
-    assert shares.has("c")
-    assert not shares.has("c", 2)
 
 
 async def test_a_record_that_shrinks_frees_its_bytes() -> None:
@@ -170,28 +136,6 @@ async def test_leases_run_out_in_the_order_of_their_renewal() -> None:
     assert [each.task_id for each in (await store.page(None, None, 5)).records] == ["b", "a"]
 
 
-async def test_tasks_without_a_lease_are_listed_up_to_a_limit() -> None:
-    clock = Clock()
-    store = MemoryTaskStore(clock=clock)
-    for number in range(4):
-        await store.create(record(str(number)))
-    assert await store.change(record("1").next_version(status="failed"))
-    clock.now += 3
-    page = await store.page(None, None, 2)
-    assert ([each.task_id for each in page.records], page.next_cursor) == (["0", "2"], None)
-
-
-async def test_pages_of_an_owner_follow_each_other() -> None:
-    store = MemoryTaskStore(clock=Clock())
-    for number in range(5):
-        await store.create(record(str(number), owner="you" if number == 2 else "me"))
-    first = await store.page("me", None, 2)
-    assert ([each.task_id for each in first.records], first.next_cursor) == (["0", "1"], "4")
-    last = await store.page("me", first.next_cursor, 2)
-    assert ([each.task_id for each in last.records], last.next_cursor) == (["3", "4"], None)
-    assert (await store.page("nobody", None, 2)).records == ()
-
-
 @pytest.mark.parametrize(
     ("cursor", "valid"),
     [
@@ -210,30 +154,22 @@ async def test_a_cursor_is_the_number_of_a_record(cursor: str, valid: bool) -> N
             await store.page("me", cursor, 5)
 
 
-async def test_an_expired_record_is_gone_with_its_lease_and_its_share() -> None:
+async def test_bytes_and_numbers_are_free_again_when_records_expire() -> None:
     clock = Clock()
-    store = MemoryTaskStore(2, clock)
-    await store.create(record(ttl_ms=1000))
-    with pytest.raises(InternalError):
-        await store.create(record("u"))
-    clock.now += 0.999
-    assert await store.load("t") == record(ttl_ms=1000)
-    clock.now += 0.001
-    assert await store.load("t") is None
-    assert len(store) == 0
-    assert not await store.change(record(ttl_ms=1000).next_version())
-    await store.create(record("u", ttl_ms=None))
-    clock.now += 3
-    assert [each.task_id for each in (await store.page(None, None, 5)).records] == ["u"]
+    store = MemoryTaskStore(2, clock, size=20_000)
 
+    def sized(task_id: str, size: int) -> TaskRecord:
+        return record(task_id, created=clock.now, ttl_ms=1000, result={"x": "x" * size})
 
-async def test_only_the_next_version_of_the_holder_is_stored() -> None:
-    store = MemoryTaskStore(clock=Clock())
-    first = record()
+    first = sized("a", 9000)
     await store.create(first)
-    for version, fence, stored in ((1, 1, False), (3, 1, False), (2, 2, False), (2, 1, True)):
-        made = msgspec.structs.replace(first, version=version, fence=fence)
-        assert await store.change(made) is stored
-    assert await store.change(made.next_version(status="cancelled"))
-    assert not await store.change(made.next_version().next_version())
-    assert not await store.change(record("none", version=2))
+    longer = first.next_version(result={"x": "x" * 9500})
+    assert await store.change(longer)
+    with pytest.raises(InternalError, match="at most 2 tasks with 20000 bytes"):
+        await store.create(sized("b", 10))
+    with pytest.raises(InternalError):
+        await store.change(longer.next_version(result={"x": "x" * 12_000}))
+    assert await store.load("a") == longer
+    clock.now += 2
+    await store.create(sized("b", 9000))
+    assert (len(store), await store.load("a")) == (1, None)

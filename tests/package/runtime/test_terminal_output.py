@@ -1,51 +1,186 @@
-"""Commands print styled text on a terminal if rich is installed, and nothing acts on a terminal."""
+"""Output of commands, in process to the character, and of whole commands on a terminal."""
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
 import sys
 import textwrap
-from functools import cache
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
 from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import REVISIONS
+from mcpgen_runtime.runtime.terminal_output import PlainOutput, TableRow, output, printable
 
-pytestmark = [
-    pytest.mark.skipif(
-        not hasattr(os, "openpty"), reason="needs pseudo terminals, which POSIX has"
-    ),
-    pytest.mark.costly,
-]
+SGR = re.compile(r"\x1b\[[\d;]*m")
+
+
+class Terminal(io.StringIO):
+    """A standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a terminal with 24 columns."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "24")
+    for name in ("NO_COLOR", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+
+
+Show: TypeAlias = Callable[[PlainOutput], None]
+
+
+def print_styled(show: Show) -> str:
+    """Print on a terminal."""
+    with redirect_stdout(Terminal()) as terminal:
+        show(output())
+    return terminal.getvalue()
+
+
+def print_plain(show: Show) -> str:
+    """Print plain text."""
+    with redirect_stdout(io.StringIO()) as printed:
+        show(output())
+    return printed.getvalue()
+
+
+def remove_styles(text: str) -> str:
+    return SGR.sub("", text)
+
+
+@pytest.mark.parametrize(
+    ("show", "styled", "plain"),
+    [
+        (lambda o: o.text("\x1b[2J :smile: [bold]x[/] " + "long " * 9), None, None),
+        (lambda o: o.text("# a\n", markdown=False), "# a\n\n", "# a\n\n"),
+        (
+            lambda o: o.text(' {"a\x7f": 1}'),
+            '\x1b[1m{\x1b[0m\n  \x1b[1;34m"a\\x7f"\x1b[0m: \x1b[1;36m1\x1b[0m\n\x1b[1m}\x1b[0m\n',
+            ' {"a\\x7f": 1}\n',
+        ),
+        (
+            lambda o: o.value({"a": "\xe9"}),
+            '\x1b[1m{\x1b[0m\n  \x1b[1;34m"a"\x1b[0m: \x1b[32m"\\u00e9"\x1b[0m\n\x1b[1m}\x1b[0m\n',
+            '{\n  "a": "\\u00e9"\n}\n',
+        ),
+        (lambda o: o.heading("a\x1b" * 20), "\x1b[1m" + "a\\x1b" * 20 + "\x1b[0m\n", None),
+        (
+            lambda o: o.line([("a", "red"), ("b\tc", ""), ("\x1bd", "dim")]),
+            "\x1b[31ma\x1b[0mb      c\x1b[2m\\x1bd\x1b[0m\n",
+            "ab\tc\\x1bd\n",
+        ),
+    ],
+)
+def test_a_text_is_printed_as_a_whole_with_its_styles(
+    show: Show, styled: str | None, plain: str | None
+) -> None:
+    if styled is not None:
+        assert print_styled(show) == styled
+    if plain is not None:
+        assert print_plain(show) == plain
+    else:
+        assert remove_styles(print_styled(show)) == print_plain(show)
+
+
+@pytest.mark.parametrize("text", ["[1e999]", "{a", "1", "# a\nx = 1", "####### a"])
+def test_a_text_that_is_neither_json_nor_markdown_stays_as_it_is(text: str) -> None:
+    assert (
+        print_styled(lambda o: o.text(text)) == print_plain(lambda o: o.text(text)) == f"{text}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "shown"),
+    [
+        ("# Title\n\nSome *words* that wrap here", {}, "Title Some words that wrap here"),
+        ("###### a", {}, "a"),
+        ("b\n\n# a\n", {}, "b a"),
+        ("```\na\n```", {}, "a"),
+        ("Some *words*", {"markdown": True}, "Some words"),
+        ("[a](http://b)\x1b", {"markdown": True}, r"a (http://b)\x1b"),
+        ("Some *words*", {}, "Some *words*"),
+    ],
+)
+def test_markdown_is_recognized_or_stated(text: str, options: Any, shown: str) -> None:
+    styled = print_styled(lambda output: output.text(text, **options))
+    lines = remove_styles(styled).splitlines()
+    assert " ".join(" ".join(lines).split()) == shown
+    assert "\x1b]" not in styled
+    if len(text) > 24:
+        assert max(map(len, lines)) == 24
+
+
+ROWS = [TableRow(("a", "b " * 20), "line a\x1b", "note\x1b"), TableRow(("c\x1b", "d"), "line c")]
+
+
+def test_a_plain_table_is_a_list_of_lines_and_notes() -> None:
+    printed = print_plain(lambda output: output.table("Tools", ["name", "use"], ROWS))
+    assert printed == "\nTools\n  line a\\x1b\n      note\\x1b\n  line c\n"
+
+
+def test_a_styled_table_has_columns_whose_cells_wrap() -> None:
+    styled = print_styled(lambda output: output.table("Tools", ["name", "use"], ROWS))
+    title, *lines = remove_styles(styled).splitlines()
+    assert title.rstrip() == "Tools"
+    assert styled.startswith("\x1b[1mTools")
+    cells = [line.split() for line in lines if line.strip(" \u2500")]
+    assert cells[0] == ["name", "use"]
+    assert cells[1][:2] == ["a", "b"]
+    assert sum(row.count("b") for row in cells) == 20
+    assert cells[-1] == ["c\\x1b", "d"]
+    assert len(cells) > 4
+    assert "\x1b[36ma" in styled
+    assert "\x1b[36mb" not in styled
+    assert max(map(len, lines)) == 24
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_plain"),
+    [("NO_COLOR", "1", True), ("NO_COLOR", "", False), ("TERM", "dumb", True)],
+)
+def test_the_environment_can_make_output_plain(
+    name: str, value: str, is_plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with redirect_stdout(Terminal()):
+        assert (type(output()) is PlainOutput) is is_plain
+
+
+def test_output_is_plain_without_rich(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with redirect_stdout(Terminal()):
+        assert type(output()) is PlainOutput
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a b", "a b"), ("a\n\tb\xe9", "a\n\tb\xe9"), ("\r\x1b\u202e'\x7f", r"\r\x1b\u202e'\x7f")],
+)
+def test_control_characters_but_newlines_and_tabs_are_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+POSIX = pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs pseudo terminals")
 
 SERVER = """
     from mcpgen_runtime import Server
 
-    server = Server("[bold]wild[/]", "1.0", instructions="[red]Stop[/] \\x1b[2J")
+    server = Server("[bold]wild[/]", "1.0")
 
     @server.tool(description="[link=http://evil]Weather[/] :smile: \\x1b]0;title\\x07")
     def forecast(city: str, days: int = 3) -> list[int]:
         return [days]
-
-    @server.tool()
-    def notes() -> str:
-        return "# Notes\\n\\nAsk [me](http://real.example) *now*, &#x202e;<http://a/%1b[2J>.\\n"
-
-    @server.tool()
-    def hostile() -> str:
-        return "[bold]x[/] \\x1b[2J :smile: " + "long " * 50
-
-    @server.tool()
-    def program() -> str:
-        return "# sum\\nx = 1\\n# and *more*\\ny = 2"
-
-    @server.tool()
-    def encoded() -> str:
-        return '{"city": "Oslo \\\\u001b[2J", "days": [1]}'
 
     @server.resource("text://notes", name="[blink]notes[/]", mime_type="text/markdown")
     def read_notes() -> str:
@@ -56,32 +191,15 @@ SERVER = """
         return f"How is {city}? [bold]x[/]"
 """
 
-SGR = re.compile(r"\x1b\[[\d;]*m")
-"""Escape sequences that set colors and weights, and nothing else."""
 
-NO_RICH = "raise ModuleNotFoundError('not installed', name='rich')"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a server in it."""
-    place = tmp_path_factory.mktemp("styled")
-    (place / "wild.py").write_text(textwrap.dedent(SERVER))
-    hidden = place / "hidden"
-    hidden.mkdir()
-    (hidden / "rich.py").write_text(NO_RICH)
-    return place
-
-
-def terminal_output(folder: Path, *words: str, hide_rich: bool = False) -> str:
-    """Output of a command on a terminal."""
-    paths = [str(PACKAGE_ROOT), *([str(folder / "hidden")] if hide_rich else [])]
+def terminal_output(folder: Path, *words: str) -> str:
+    """The words that a command prints on a terminal, beside a server of a module `wild`."""
+    (folder / "wild.py").write_text(textwrap.dedent(SERVER))
     reading, terminal = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "mcpgen_runtime", *words],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        | {"PYTHONPATH": os.pathsep.join(paths), "TERM": "xterm-256color", "COLUMNS": "120"},
+        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT), "COLUMNS": "120"},
         stdin=subprocess.DEVNULL,
         stdout=terminal,
         stderr=subprocess.PIPE,
@@ -97,35 +215,18 @@ def terminal_output(folder: Path, *words: str, hide_rich: bool = False) -> str:
         os.close(reading)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
-    return output.decode().replace("\r\n", "\n")
-
-
-@cache
-def plain(folder: Path, *words: str) -> str:
-    """Output of a command into a pipe; the command runs once."""
-    return subprocess.run(
-        [sys.executable, "-m", "mcpgen_runtime", *words],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
-        capture_output=True,
-        check=True,
-        text=True,
-        timeout=60,
-    ).stdout
-
-
-def words_of(styled: str) -> str:
-    """The text of a styled output, which has no control character but those of styles."""
-    text = SGR.sub("", styled)
+    styled = output.decode().replace("\r\n", "\n")
+    assert "\x1b[36m" in styled  # names of things, or of columns
+    text = remove_styles(styled)
     assert all(char.isprintable() or char == "\n" for char in text), text
     return text
 
 
+@POSIX
+@pytest.mark.costly
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_lists_are_tables_without_markup_of_the_server(folder: Path, revision: str) -> None:
-    styled = terminal_output(folder, "list", "wild:server", "--revision", revision)
-    assert "\x1b[36m" in styled  # names of things
-    text = words_of(styled)
+def test_lists_are_tables_without_markup_of_the_server(tmp_path: Path, revision: str) -> None:
+    text = terminal_output(tmp_path, "list", "wild:server", "--revision", revision)
     assert f"[bold]wild[/] 1.0, {revision}\n" in text
     assert re.search(
         r"forecast +city: string, days: integer = 3 +\[link=http://evil\]Weather", text
@@ -134,45 +235,3 @@ def test_lists_are_tables_without_markup_of_the_server(folder: Path, revision: s
     assert re.search(r"text://notes +\[blink\]notes\[/\] +text/markdown", text)
     assert re.search(r"URI +name +type +description", text)
     assert re.search(r"ask +city ", text)
-
-
-def test_a_terminal_gets_the_plain_text_otherwise(folder: Path) -> None:
-    for words in (("list", "wild:server"), ("call", "wild:server", "notes")):
-        output = terminal_output(folder, *words, hide_rich=True)
-        assert output.expandtabs() == plain(folder, *words)
-
-
-def test_inspect_is_a_table_of_revisions(folder: Path) -> None:
-    text = words_of(terminal_output(folder, "inspect", "wild:server"))
-    assert "[bold]wild[/]  1.0\n" in text
-    assert r"[red]Stop[/] \x1b[2J" in text
-    assert re.search(r"revision +lists +capabilities +opened +listed", text)
-    for revision in REVISIONS:
-        assert re.search(rf"{revision} .*tools: 5.* \d+ ms +\d+ ms", text)
-
-
-def test_other_text_stays_as_it_is(folder: Path) -> None:
-    for tool in ("hostile", "program"):
-        words = ("call", "wild:server", tool)
-        assert words_of(terminal_output(folder, *words)) == plain(folder, *words)
-    prompt = ("prompt", "wild:server", "ask", "--arg", "city=[red]Oslo[/]")
-    styled = terminal_output(folder, *prompt)
-    assert styled.startswith("\x1b[1muser: ")
-    assert words_of(styled) == plain(folder, *prompt)
-
-
-@pytest.mark.parametrize("more", [(), ("--full",)])
-def test_a_trace_is_styled_in_the_same_words(folder: Path, more: tuple[str, ...]) -> None:
-    trace = folder / "trace.jsonl"
-    if not trace.exists():
-        subprocess.run(
-            [sys.executable, "-m", "mcpgen_runtime", "call", "wild:server", "hostile"],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT), "MCP_TRACE": str(trace)},
-            check=True,
-            capture_output=True,
-            timeout=60,
-        )
-    styled = terminal_output(folder, "trace", str(trace), *more)
-    assert "\x1b[32m->" in styled
-    assert words_of(styled) == plain(folder, "trace", str(trace), *more)

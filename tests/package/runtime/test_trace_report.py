@@ -4,58 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from mcpgen_runtime.__main__ import main
 
 pytestmark = pytest.mark.processes
-
-
-def report_lines(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> list[str]:
-    """The lines that the command prints."""
-    with pytest.raises(SystemExit) as ended:
-        main(["trace", *words])
-    assert ended.value.code == code
-    return capsys.readouterr().out.splitlines()
-
-
-def test_invalid_records_are_named_and_the_others_are_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    head = '{"time": "2026-01-01T00:00:00+00:00", "direction": "received", '
-    batch = '"message": [{"method": "ping", "id": 1}, {"method": "ping", "id": 2}]}'
-    rows = ["nothing", head + '"error": "too long"}', head + '"message": 7}', head + batch]
-    path = tmp_path / "trace.jsonl"
-    path.write_text("\n".join(rows))
-    with pytest.raises(SystemExit):
-        main(["trace", str(path)])
-    printed = capsys.readouterr()
-    assert printed.err.startswith("line 1: no record of a trace")
-    *lines, last = printed.out.splitlines()
-    assert [line.split(" <- ")[1] for line in lines] == [
-        "! lost  too long",
-        "! invalid  7",
-        "ping #1",
-        "ping #2",
-    ]
-    assert last == "4 messages, 2 errors, 2 requests without answer"
-
-
-def test_a_second_answer_to_a_request_has_no_method(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    head = '{"time": "2026-01-01T00:00:00+00:00", "pid": 1, "channel": "client", "direction": '
-    asked = head + '"sent", "message": {"method": "ping", "id": 1}}'
-    answered = head + '"received", "message": {"result": {}, "id": 1}}'
-    path = tmp_path / "trace.jsonl"
-    path.write_text(f"{asked}\n{answered}\n{answered}")
-    *lines, last = report_lines(capsys, str(path))
-    assert ["ping" in line for line in lines] == [True, True, False]
-    assert last.endswith("0 requests without answer")
-
 
 START = "2026-01-01T10:00:00"
 
@@ -106,20 +63,55 @@ SHOWN = [
 ]
 
 
+Report: TypeAlias = Callable[..., list[str]]
+
+
 @pytest.fixture
-def file(tmp_path: Path) -> str:
-    """A file with these lines."""
-    path = tmp_path / "trace.jsonl"
-    path.write_text("\n".join(LINES))
-    return str(path)
+def report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Report:
+    """A function that gives the lines which the command prints for the rows of a file."""
+
+    def lines(*words: str, rows: Sequence[str] = LINES, error: str = "") -> list[str]:
+        path = tmp_path / "trace.jsonl"
+        path.write_text("\n".join(rows))
+        with pytest.raises(SystemExit) as ended:
+            main(["trace", str(path), *words])
+        assert ended.value.code == 0
+        printed = capsys.readouterr()
+        assert printed.err.startswith(error)
+        return printed.out.splitlines()
+
+    return lines
 
 
-def test_a_line_has_time_channel_method_id_and_duration(
-    file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    *lines, last = report_lines(capsys, file)
+def test_a_line_has_time_channel_method_id_and_duration(report: Report) -> None:
+    *lines, last = report()
     assert lines == SHOWN
     assert last == "15 messages, 4 errors, 1 requests without answer"
+
+
+def test_a_message_is_shown_as_a_whole_on_request(report: Report) -> None:
+    lines = report("--id", "3", "--full")
+    assert lines[:4] == ["10:00:00 c <- ! invalid #3", "{", '  "id": 3', "}"]
+
+
+def test_invalid_records_are_named_and_the_others_are_shown(report: Report) -> None:
+    rows = ["nothing", row("", "received", 7), row("", "received", [request(1), request(2)])]
+    *lines, last = report(rows=rows, error="line 1: no record of a trace")
+    assert [line.split(" <- ")[1] for line in lines] == ["! invalid  7", "ping #1", "ping #2"]
+    assert last == "3 messages, 1 errors, 2 requests without answer"
+
+
+def test_standard_input_is_read_and_a_folder_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(LINES[1] + "\n"))
+    with pytest.raises(SystemExit):
+        main(["trace", "-"])
+    assert capsys.readouterr().out.splitlines()[0] == SHOWN[1]
+    with pytest.raises(SystemExit) as ended:
+        main(["trace", str(tmp_path)])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"error: {tmp_path}: Is a directory\n"
 
 
 CALL, ANSWER = request(1), {"id": 1, "result": {}}
@@ -136,14 +128,19 @@ CALL, ANSWER = request(1), {"id": 1, "result": {}}
     ],
 )
 def test_the_end_that_a_client_makes_is_no_error(
-    rows: list[str], errors: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    rows: list[str], errors: int, report: Report
 ) -> None:
     end = row("", "received", None, error="it was closed", end=True)
-    path = tmp_path / "trace.jsonl"
-    path.write_text("\n".join([*rows, end]))
-    *_, shown, last = report_lines(capsys, str(path))
+    *_, shown, last = report(rows=[*rows, end])
     assert shown == f"10:00:00 c <- {'! ' * errors}end  it was closed"
     assert f"{len(rows) + 1} messages, {errors} errors" in last
+
+
+def test_a_second_answer_to_a_request_has_no_method(report: Report) -> None:
+    answered = row("", "received", ANSWER)
+    *lines, last = report(rows=[row("", "sent", CALL), answered, answered])
+    assert ["ping" in line for line in lines] == [True, True, False]
+    assert last.endswith("0 requests without answer")
 
 
 @pytest.mark.parametrize(
@@ -159,18 +156,16 @@ def test_the_end_that_a_client_makes_is_no_error(
     ],
 )
 def test_several_conditions_must_all_hold(
-    words: tuple[str, ...], shown: list[int], file: str, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], shown: list[int], report: Report
 ) -> None:
-    *lines, last = report_lines(capsys, file, *words)
+    *lines, last = report(*words)
     assert lines == [line for number, line in enumerate(SHOWN) if number in shown]
     assert last.startswith("15 messages, 4 errors")
-    assert len(report_lines(capsys, file, *words, "--json")) == len(shown)
+    assert len(report(*words, "--json")) == len(shown)
 
 
-def test_a_row_for_programs_leaves_out_what_is_absent(
-    file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [json.loads(line) for line in report_lines(capsys, file, "--json")]
+def test_a_row_for_programs_leaves_out_what_is_absent(report: Report) -> None:
+    rows = [json.loads(line) for line in report("--json")]
     head = {"time": START, "direction": "received", "channel": "c", "pid": 1}
     assert rows[12] == {
         **head,
@@ -182,29 +177,3 @@ def test_a_row_for_programs_leaves_out_what_is_absent(
     }
     assert rows[8] == {**head, "pid": 2, "kind": "lost", "failed": True, "message": "lost it"}
     assert "ms" not in rows[5]
-
-
-def test_standard_input_is_a_file_too(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(LINES[1] + "\n"))
-    assert report_lines(capsys, "-") == [
-        SHOWN[1],
-        "1 messages, 0 errors, 1 requests without answer",
-    ]
-
-
-def test_a_message_is_shown_as_a_whole_on_request(
-    file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = report_lines(capsys, file, "--id", "3", "--full")
-    assert lines[:4] == ["10:00:00 c <- ! invalid #3", "{", '  "id": 3', "}"]
-
-
-def test_a_file_that_cannot_be_read_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["trace", str(tmp_path)])
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == f"error: {tmp_path}: Is a directory\n"

@@ -1,8 +1,7 @@
-"""A server that asks its client, as users write it."""
+"""A server that asks its client, beyond what the documents show."""
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict, assert_type
 
@@ -47,21 +46,16 @@ async def book(ctx: Context) -> str | InputRequired:
     where = await ctx.elicit("Where?", Where)
     if isinstance(where, Accepted):
         return where.content["name"]
-    raw = await ctx.elicit("Where?", {"type": "object", "properties": {}})
-    match raw:
+    match await ctx.elicit("Where?", {"type": "object", "properties": {}}):
         case Accepted(content=content):
             assert_type(content, dict[str, Any])
             return str(content)
-        case Declined():
-            return "declined"
-        case Cancelled():
-            return "cancelled"
+        case Declined() | Cancelled():
+            return "refused"
 
 
 @server.tool()
 async def several(ctx: Context) -> str:
-    token = await ctx.once("token", lambda: secrets.token_urlsafe(16))
-    page = await ctx.elicit_url("Connect", f"https://example.com/{token}")
     city, roots, said = await ctx.ask_all(
         ctx.elicit("Which city?", City),
         ctx.list_roots(),
@@ -71,7 +65,7 @@ async def several(ctx: Context) -> str:
     assert_type(said, Sampled)
     results = [ToolUseResult(use.id, ["done"]) for use in said.tool_uses]
     said = await ctx.sample(["Hello", said, *results], max_tokens=5)
-    return f"{page.action} {city.action} {said.text}"
+    return f"{city.action} {said.text}"
 
 
 @server.tool()

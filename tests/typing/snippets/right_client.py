@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, assert_type
+from typing import Any, assert_never, assert_type
 
 from mcpgen_runtime import (
     Caching,
-    Change,
     Client,
     ListeningAgain,
     NotificationFilter,
@@ -56,27 +55,21 @@ async def one_revision() -> None:
         assert_type(completed.completion.values, list[str])
 
 
-def name_of(change: Change) -> str:
-    match change:
-        case ToolsChanged() | PromptsChanged() | ResourcesChanged():
-            return "list"
-        case ResourceUpdated(uri=uri):
-            return uri
-        case ListeningAgain():
-            return "all"
-
-
 async def listening() -> None:
     async with connect(["python", "weather.py"], cache=Caching(entries=16)) as client:
         client.cache.clear()
         async with client.listen(tools=True, uris=["weather://Oslo/now"], timeout=5) as changes:
             assert_type(changes.agreed, NotificationFilter)
             async for change in changes:
-                assert_type(change, Change)
-                print(name_of(change))
+                match change:
+                    case ToolsChanged() | PromptsChanged() | ResourcesChanged() | ListeningAgain():
+                        pass
+                    case ResourceUpdated(uri=uri):
+                        assert_type(uri, str)
+                    case _:
+                        assert_never(change)
         for tool in await client.list_tools():
-            for icon in safe_icons(getattr(tool, "icons", None)):
-                print(icon)
+            print([icon.src for icon in safe_icons(tool.icons, "https://a.example")])
 
 
 async def extra_members() -> None:
@@ -89,9 +82,3 @@ async def extra_members() -> None:
         for each in await one.list_tools():
             assert_type(each.extra, Mapping[str, Any])
         print((await one.call_tool("forecast")).extra)
-
-
-async def icons() -> None:
-    async with connect(["python", "weather.py"], revision="2026-07-28", cache=False) as client:
-        for tool in await client.list_tools():
-            print([icon.src for icon in safe_icons(tool.icons, "https://a.example")])

@@ -6,16 +6,12 @@ from collections.abc import Awaitable
 from typing import Any, assert_type
 
 from mcpgen_runtime import (
-    Caching,
     Change,
-    Client,
     NotificationFilter,
-    RemoteError,
     RequestContext,
     ResourceUpdated,
     SyncClient,
     SyncClientHandlers,
-    connect,
     connect_sync,
     models,
 )
@@ -42,23 +38,13 @@ class Handlers(SyncClientHandlers):
         return None
 
 
-def main() -> list[str]:
-    with connect_sync(["python", "weather.py"], handlers=Handlers(), cache=Caching(16)) as client:
-        assert_type(client, SyncClient)
-        names = [tool.name for tool in client.list_tools()]
-        try:
-            result = client.call_tool("forecast", {"city": "Oslo"}, timeout=10)
-        except RemoteError as error:
-            return [f"{error.code}: {error.message}"]
-        return names + [block.text for block in result.content if block.type == "text"]
-
-
 def told(progress: float, total: float | None, message: str | None) -> None:
     print(progress, total, message)
 
 
 def listening() -> None:
-    client = connect_sync("http://127.0.0.1:8000/mcp", headers={"X": "y"}, cache=False)
+    client = connect_sync("http://127.0.0.1:8000/mcp", headers={"X": "y"}, handlers=Handlers())
+    assert_type(client, SyncClient)
     client.call_tool("forecast", on_progress=told)
     with client.listen(tools=True, uris=["memo://one"]) as changes:
         assert_type(changes.agreed, NotificationFilter)
@@ -87,8 +73,3 @@ def whichever(revision: str) -> None:
     with connect_sync("http://127.0.0.1:8000/mcp", revision="handshake") as client:
         assert_type(client, SyncClient)
     assert_type(connect_sync("http://127.0.0.1:8000/mcp", revision=revision), Any)
-
-
-async def plain_functions_for_an_event_loop() -> None:
-    async with connect(["python", "weather.py"], handlers=Handlers()) as client:
-        assert_type(client, Client)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, assert_type
 
-from mcpgen_runtime import Client, ServerSession, connect, models
+from mcpgen_runtime import Client, ServerSession, connect, models, replace
 from mcpgen_runtime.r2024_11_05 import models as oldest
 from mcpgen_runtime.r2024_11_05.client import Client as ClientOfOldest
 from mcpgen_runtime.r2025_06_18 import models as middle
@@ -58,6 +58,7 @@ async def what_is_passed_in(client: Client, ctx: RequestContext) -> None:
     assert_type(said, models.CreateMessageResult)
     tool = models.Tool(name="forecast", input_schema={"type": "object"}, title=None)
     assert_type(tool.output_schema, dict[str, Any] | None)
+    assert_type(replace(tool, name="other"), models.Tool)
 
 
 async def one_revision(pinned: str) -> None:

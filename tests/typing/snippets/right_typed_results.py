@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, TypedDict, assert_type
+from typing import Annotated, Any, NamedTuple, assert_type
 
-import msgspec
 from pydantic import BaseModel
 
 from mcpgen_runtime import ToolFailedError, ToolResultError, connect, connect_sync, models
@@ -17,15 +16,7 @@ class Forecast:
     celsius: float
 
 
-class ForecastDict(TypedDict):
-    celsius: float
-
-
 class ForecastModel(BaseModel):
-    celsius: float
-
-
-class ForecastStruct(msgspec.Struct):
     celsius: float
 
 
@@ -38,9 +29,7 @@ async def values() -> str:
         assert_type(
             await client.call_tool("forecast", {"city": "Oslo"}, returns=Forecast), Forecast
         )
-        assert_type(await client.call_tool("forecast", returns=ForecastDict), ForecastDict)
         assert_type(await client.call_tool("forecast", returns=ForecastModel), ForecastModel)
-        assert_type(await client.call_tool("forecast", returns=ForecastStruct), ForecastStruct)
         assert_type(await client.call_tool("forecast", timeout=5, returns=Point), Point)
         assert_type(await client.call_tool("days", returns=list[int]), list[int])
         assert_type(await client.call_tool("count", returns=int), int)
