@@ -17,7 +17,7 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import REVISIONS, Context, Server
+from mcpgen_runtime import Context, Server
 from requirements import INTERIM
 
 pytestmark = pytest.mark.processes
@@ -197,11 +197,6 @@ async def test_a_method_that_is_not_served_gets_those_that_are(method: str) -> N
     async with asgi(Web().only(*PER_REQUEST)) as http:
         reply = await http.request(method)
         assert (reply.status, reply.fields["allow"]) == (405, "POST")
-
-
-def test_the_draft_followed_one_revision() -> None:
-    assert (max(SESSIONS),) == DRAFT
-    assert all(REVISIONS[name].facts.draft.method is None for name in PER_REQUEST)
 
 
 REGION = {"type": "string", "x-mcp-header": "Region"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import MutableMapping
-from contextlib import AsyncExitStack
 from types import FrameType
 from typing import Any
 
@@ -13,7 +12,7 @@ import anyio
 import pytest
 
 from kit.asgi_client import asgi, fields_of
-from kit.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
+from kit.wire import STREAMABLE, encode_message, request
 from mcpgen_runtime import Context, Limits, Server
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 
@@ -31,7 +30,6 @@ MOST_CALLS = {
 }
 ON_PYTHON_3_11 = 34  # calls more, as `runtime.eager_tasks` begins the task itself
 BODY = 400  # bytes; brackets of longer ones are counted
-STREAMS = 5
 
 
 def adding_server() -> Server:
@@ -127,19 +125,3 @@ async def test_a_stream_is_freed_without_a_search_for_cycles(revision: str) -> N
         finally:
             gc.enable()
     assert kinds == ["http.response.start", *["http.response.body"] * 2]
-
-
-async def test_an_open_stream_takes_no_task_besides_its_request(revision: str) -> None:
-    async with asgi(adding_server()) as http:
-        await http.begin(revision)
-        before = len(anyio.get_running_tasks())
-        async with AsyncExitStack() as streams:
-            for number in range(STREAMS):
-                if revision in HANDSHAKE:
-                    stream = http.stream("GET")
-                else:
-                    params = {"notifications": {"toolsListChanged": True}}
-                    stream = http.asking(revision, LISTEN, params, id=number + 1)
-                await (await streams.enter_async_context(stream)).started()
-            await anyio.wait_all_tasks_blocked()
-            assert len(anyio.get_running_tasks()) - before == STREAMS

@@ -11,14 +11,13 @@ from kit.asgi_client import BOTH, JSON, SSE, asgi
 from kit.asgi_stream import text_in
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
-from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE, cancelled_notification, facts, request
+from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE, facts, request
 from mcpgen_runtime.framing.sse import encode_comment
 from mcpgen_runtime.server.asgi.settings import Answers
 
 pytestmark = pytest.mark.processes
 
 streamable = pytest.mark.parametrize("revision", STREAMABLE)
-sessions = pytest.mark.parametrize("revision", SESSIONS)
 POLLING = [revision for revision in SESSIONS if facts(revision).http.polling]
 WITH_BATCHES = "2025-03-26"
 OFTEN = 0.02
@@ -61,19 +60,6 @@ async def test_a_break_before_the_answer_of_a_silent_call_is_harmless(
                 await stream.until(COMMENT)
                 waiting.go.set()
             assert text_in(await stream.message()) == "done"
-
-
-@streamable
-async def test_an_answer_that_takes_less_than_keep_alive_is_json(
-    revision: str, waiting: WaitingServer
-) -> None:
-    async with asgi(waiting.server) as http:
-        await http.begin(revision)
-        async with waiting.calling(http, revision, 1, "wait") as stream:
-            await waiting.until(begun=1)
-            waiting.go.set()
-            await stream.end()
-            assert stream.fields["content-type"] == JSON
 
 
 @streamable
@@ -128,16 +114,6 @@ async def test_immediate_refusals_have_their_status_despite_streaming(
         assert reply.status == facts(revision).http.unknown_method
 
 
-@sessions
-async def test_an_unknown_session_is_refused_despite_streaming(
-    revision: str, waiting: WaitingServer
-) -> None:
-    async with asgi(waiting.server, answers="sse", keep_alive=OFTEN) as http:
-        await http.initialize(revision)
-        message = request(revision, "tools/call", {"name": "wait"})
-        assert (await http.post(message, **{"mcp-session-id": "unknown"})).status == 404
-
-
 @streamable
 async def test_an_error_after_a_long_silence_ends_the_stream(
     revision: str, waiting: WaitingServer
@@ -173,20 +149,6 @@ async def test_leaving_a_silent_call_cancels_where_closing_means_that(
             await waiting.until(cancelled=1)
 
 
-@pytest.mark.requirement("cancellation.stops-processing", "cancellation.no-response")
-@sessions
-async def test_a_cancelled_silent_call_ends_its_stream_without_answer(
-    revision: str, waiting: WaitingServer
-) -> None:
-    async with asgi(waiting.server, keep_alive=OFTEN) as http:
-        await http.initialize(revision)
-        async with waiting.calling(http, revision, 1, "wait") as stream:
-            await stream.until(COMMENT)
-            assert (await http.post(cancelled_notification(1))).status == 202
-            assert await stream.messages() == []
-            await waiting.until(cancelled=1)
-
-
 def batch(*names: str) -> list[dict[str, Any]]:
     """Calls of tools, with ids from 1 on."""
     return [
@@ -198,18 +160,6 @@ def batch(*names: str) -> list[dict[str, Any]]:
         )
         for id, name in enumerate(names, 1)
     ]
-
-
-async def test_ready_answers_of_a_batch_come_when_its_stream_opens(
-    waiting: WaitingServer,
-) -> None:
-    async with asgi(waiting.server, keep_alive=OFTEN) as http:
-        await http.initialize(WITH_BATCHES)
-        async with http.stream("POST", batch("plain", "wait", "plain")) as stream:
-            await stream.until(COMMENT)
-            assert {(await stream.message())["id"] for _ in range(2)} == {1, 3}
-            waiting.go.set()
-            assert [answer["id"] for answer in await stream.messages()] == [2]
 
 
 @on_virtual_clock

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kit.asgi_client import SESSION, Http, asgi, fields_of
+from kit.asgi_client import SESSION, Http, asgi
 from kit.live import text_of
 from kit.web import Web
 from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
@@ -64,14 +64,6 @@ async def test_any_other_request_with_an_old_header_is_a_mismatch(
         assert (reply.status, reply.error["code"]) == (400, -32020)
 
 
-@modern
-async def test_a_discovery_with_its_own_header_has_its_revision(revision: str) -> None:
-    message = discover(revision, with_meta=True)
-    async with asgi(Web().server) as http:
-        reply = await http.post(message, **fields_of(revision, message))
-    assert revision in reply.result["supportedVersions"]
-
-
 class Gateway(Channel):
     """A channel that forwards each message to an endpoint, as a client of an older revision.
 
@@ -118,19 +110,6 @@ async def test_a_client_that_probes_through_a_gateway_gets_a_session(opens: str 
             assert text_of(result) == "through"
     opening = [DISCOVER, "initialize", "notifications/initialized"]
     assert gateway.forwarded == [*opening, "tools/call"]
-
-
-@pytest.mark.parametrize("revision", SESSIONS)
-@pytest.mark.parametrize("opens", SESSIONS)
-async def test_a_client_of_one_revision_passes_a_gateway_of_another(
-    revision: str, opens: str
-) -> None:
-    async with (
-        asgi(Web().server) as http,
-        connect(Gateway(http, opens), revision=revision) as client,
-    ):
-        assert client.revision == revision
-        assert text_of(await client.call_tool("echo", {"text": "through"})) == "through"
 
 
 @modern

@@ -128,20 +128,6 @@ async def test_events_of_other_tasks_come_after_the_whole_head() -> None:
     assert response.last_write == 7.5
 
 
-async def test_a_task_that_only_writes_lets_others_run_meanwhile(aborts: list[float]) -> None:
-    wire, seen = Wire(), list[int]()
-    response = await opened(wire, aborts)
-
-    async def look() -> None:
-        seen.append(len(wire.sent))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(look)
-        for _ in range(40):
-            await response.write_comment()
-        assert seen
-
-
 @pytest.mark.parametrize("writes", [False, True])
 async def test_a_client_that_is_gone_is_told_once(writes: bool, aborts: list[float]) -> None:
     wire = Wire()
@@ -215,14 +201,6 @@ async def test_an_event_puts_the_next_comment_off(aborts: list[float]) -> None:
             tasks.start_soon(write_at, moment)
         await until_disconnect(wire.receive, response, 10.0)
     assert [moment for moment, body in wire.bodies() if body == COMMENT] == [17.0, 27.0, 40.0]
-
-
-async def test_a_comment_that_cannot_be_written_ends_the_watch(aborts: list[float]) -> None:
-    wire = Wire((99.0, DISCONNECT))
-    response = await opened(wire, aborts)
-    wire.is_gone = True
-    await until_disconnect(wire.receive, response, 10.0)
-    assert aborts == [10.0]
 
 
 @pytest.mark.parametrize(("is_ended", "expected"), [(False, [10.0, 20.0]), (True, [])])

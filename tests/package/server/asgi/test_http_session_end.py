@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import BOTH, JSON, SESSION, SSE, asgi
+from kit.asgi_client import BOTH, JSON, SSE, asgi
 from kit.asgi_stream import SECONDS
 from kit.simulation import on_virtual_clocks
 from kit.waiting import WaitingServer
@@ -52,20 +52,6 @@ async def test_a_cancelled_silent_call_gets_nothing_in_an_accepted_form(
         expected = (202, None) if accept == JSON else (200, SSE)
         assert (stream.status, stream.fields.get("content-type")) == expected
         assert stream.raw == b""
-
-
-async def test_a_batch_whose_calls_were_cancelled_gets_a_stream_without_events(
-    waiting: WaitingServer,
-) -> None:
-    revision, params = "2025-03-26", {"name": "wait", "arguments": {"number": 1}}
-    async with asgi(waiting.server) as http:
-        await http.initialize(revision)
-        calls = [request(revision, "tools/call", params, id=id) for id in (1, 2)]
-        async with http.stream("POST", calls, begun=False) as stream:
-            await waiting.until(begun=2)
-            await http.post([cancelled_notification(1), cancelled_notification(2)])
-            assert await stream.messages() == []
-        assert (stream.status, stream.fields["content-type"]) == (200, SSE)
 
 
 @sessions
@@ -181,21 +167,6 @@ async def test_who_does_not_read_is_cut_off_and_holds_nobody_up(revision: str) -
                 await stream.finished.wait()
 
 
-@sessions
-async def test_a_session_can_be_ended_though_its_client_reads_nothing(
-    revision: str, waiting: WaitingServer
-) -> None:
-    async with asgi(waiting.server) as http:
-        await http.initialize(revision)
-        async with waiting.calling(http, revision) as stream, http.stream("GET") as opened:
-            await stream.message()
-            stream.stop_reading()
-            opened.stop_reading()
-            waiting.go.set()
-            await waiting.until(returned=1)
-            assert (await http.delete()).status == 200
-
-
 @pytest.mark.one_process  # the clock jumps, while an engine takes real time
 @on_virtual_clocks
 @pytest.mark.parametrize("silent", [("GET",), ("POST",), ("GET", "POST")], ids="+".join)
@@ -229,17 +200,3 @@ async def test_streams_that_nobody_reads_end_soon_after_their_server(
                 await opened.finished.wait()
                 await stream.finished.wait()
             assert anyio.current_time() - began < 3  # and not `Limits.send_seconds`
-
-
-async def test_the_session_id_of_a_client_that_left_is_not_logged(
-    waiting: WaitingServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    async with asgi(waiting.server) as http:
-        await http.initialize(OLDER)
-        async with waiting.calling(http, OLDER, begun=False) as stream:
-            stream.disconnect()
-            waiting.go.set()
-            await stream.finished.wait()
-        assert str(http.fields[SESSION]) not in caplog.text
-    assert "Traceback" not in caplog.text

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import anyio
 import pytest
 
 from kit.asgi_client import JSON, SSE, asgi
@@ -155,23 +154,6 @@ async def test_a_malformed_answer_fails_the_call_waiting_for_it(revision: str) -
             reply = await http.post({"jsonrpc": "2.0", "id": question["id"], "result": 5})
             assert reply.status == 400
             assert [each["id"] for each in await mine.messages()] == [1]
-
-
-@sessions
-async def test_with_json_answers_client_requests_take_the_get_stream(
-    revision: str,
-) -> None:
-    async with asgi(tools(), answers="json") as http:
-        await http.initialize(revision, {"roots": {}})
-        async with http.stream("GET") as opened, anyio.create_task_group() as tasks:
-
-            async def answer() -> None:
-                question = await opened.message()
-                await http.post(answer_to(question))
-
-            tasks.start_soon(answer)
-            reply = await http.post(call(revision, "asks"))
-            assert reply.text == "0"
 
 
 @sessions

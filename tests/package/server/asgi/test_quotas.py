@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
 from collections.abc import MutableMapping
@@ -14,12 +13,9 @@ import pytest
 from trio.testing import MockClock
 
 from kit.asgi_client import SESSION, Http, asgi
-from kit.asgi_wire import Line, drop
-from kit.simulation import ASYNCIO
 from kit.wire import INITIALIZED, initialize, request
 from mcpgen_runtime import Context, Limits, MemoryEventStore, Server
-from mcpgen_runtime.server.asgi.http_response import SseResponse
-from mcpgen_runtime.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory, StreamQuota
+from mcpgen_runtime.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory
 
 pytestmark = pytest.mark.processes
 
@@ -85,14 +81,6 @@ async def test_abandoned_sessions_give_their_memory_back() -> None:
         assert after < 1.2 * before
 
 
-async def test_sessions_take_bounded_memory_though_none_is_idle() -> None:
-    store = MemoryEventStore()
-    async with asgi(server_of(), events=store, limits=Limits(sessions=10)) as http:
-        for number in range(100):
-            await open_and_abandon(http, number)
-        assert len(store) <= 10
-
-
 @pytest.mark.requirement("http.independent-process", revisions=(REVISION,))
 async def test_five_hundred_streams_are_open_at_once() -> None:
     server = server_of()
@@ -111,37 +99,6 @@ async def never() -> MutableMapping[str, Any]:
     """Receive nothing from a client that stays connected."""
     await anyio.sleep_forever()
     raise AssertionError
-
-
-async def test_a_stream_that_opens_while_the_application_ends_is_ended() -> None:
-    streams = StreamQuota(limit=1)
-    streams.close()
-    with anyio.fail_after(10):
-        assert not await streams.hold(never, SseResponse(drop, 1), None, anyio.CancelScope())
-
-
-@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
-@pytest.mark.parametrize(
-    ("end", "seconds", "disconnected"),
-    [("deadline", 70, False), ("close", 30, False), ("leave", 20, True), ("abort", 10, True)],
-)
-async def test_a_stream_is_open_until_one_side_ends_it(
-    end: str, seconds: float, disconnected: bool
-) -> None:
-    streams, line, loop = StreamQuota(limit=1), Line(), asyncio.get_running_loop()
-    response = SseResponse(drop, 1)
-    if end == "deadline":
-        streams.deadline = lambda: 70
-    else:
-        ends = {"close": streams.close, "leave": line.leave, "abort": response.abort}
-        loop.call_at(seconds, ends[end])
-    scope = anyio.CancelScope()
-    assert await streams.hold(line.receive, response, None, scope) is disconnected
-    assert anyio.current_time() == seconds
-    assert response.on_abort is None
-    was_cancelled = scope.cancel_called
-    streams.close()
-    assert scope.cancel_called is was_cancelled  # the stream is not known any more
 
 
 async def test_memory_is_reserved_up_to_the_limit_and_returned_once() -> None:
@@ -171,20 +128,6 @@ async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:
     assert ended == []
     assert await memory.reserve(6)
     assert (ended, memory.size) == (["l"], 9)
-
-
-async def test_an_idle_session_ends_only_for_bytes_that_lack_room() -> None:
-    memory = MemoryQuota(limit=10)
-    sizes: list[int] = []
-
-    async def end_idle_session(size: int) -> None:
-        sizes.append(size)
-        memory.release(5)
-
-    memory.end_idle_session = end_idle_session
-    assert await memory.reserve(10)
-    assert await memory.reserve(3)
-    assert (sizes, memory.size) == ([3], 8)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ def test_a_limit_has_to_be_above_zero(field: str) -> None:
         ({"keep_alive": 0}, "keep_alive: expected more than 0"),
         ({"retry": 0}, "retry: expected more than 0"),
         ({"sse_path": "/mcp"}, "differ"),
+        ({"sse_path": "/messages"}, "differ"),
+        ({"sessions": "sealed"}, r"expected a key that all processes have, Server\(state_key="),
         ({"sse_path": "/sse", "stateless": True}, "stateless: HTTP\\+SSE has sessions only"),
         ({"sse_path": "/sse", "sessions": "sealed"}, "sessions='sealed': HTTP\\+SSE has sessions"),
         ({"stateless": True, "sessions": "sealed"}, "a stateless server has none"),

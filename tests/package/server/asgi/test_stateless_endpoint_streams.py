@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,9 +11,8 @@ from kit.asgi_client import BOTH, SESSION, asgi, fields_of
 from kit.asgi_stream import text_in
 from kit.rules import revisions_holding
 from kit.web import Web
-from kit.wire import PER_REQUEST, facts, request
+from kit.wire import PER_REQUEST, request
 from mcpgen_runtime import Context
-from mcpgen_runtime.server.asgi.settings import Answers
 
 pytestmark = [
     pytest.mark.parametrize("revision", PER_REQUEST),
@@ -103,61 +100,6 @@ async def test_a_body_is_json_as_it_is(
         message = request(revision, "tools/list")
         reply = await http.post(message, **(fields_of(revision, message) | fields))
         assert reply.status == status
-
-
-async def test_a_trace_has_messages_in_both_directions(
-    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "trace"
-    monkeypatch.setenv("MCP_TRACE", str(path))
-    async with asgi(Web().server) as http:
-        await http.ask(revision, "tools/call", COUNTS, meta=progress_meta())
-        await http.post(
-            {"jsonrpc": "2.0", "method": "notifications/acme"}, **{"mcp-protocol-version": revision}
-        )
-        await http.post(b"{")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    told = [(line["direction"], line["message"]) for line in lines]
-    assert [direction for direction, _ in told] == [
-        "received",
-        *["sent"] * 4,
-        "received",
-        "received",
-        "sent",
-    ]
-    assert told[-2] == ("received", "{")
-    assert text_in(told[4][1]) == "counted to 3"
-
-
-@pytest.mark.parametrize(
-    ("answers", "accept", "type"),
-    [
-        ("json", BOTH, JSON),
-        ("sse", BOTH, EVENTS),
-        ("sse", "*/*", EVENTS),
-        ("json", EVENTS, EVENTS),
-        ("sse", JSON, JSON),
-    ],
-)
-async def test_answers_have_a_chosen_form_among_those_accepted(
-    revision: str, answers: Answers, accept: str, type: str
-) -> None:
-    async with asgi(Web().server, answers=answers) as http:
-        http.fields["accept"] = accept
-        for params in (COUNTS, {"name": "logs"}):
-            reply = await http.ask(revision, "tools/call", params, meta=progress_meta())
-            assert reply.fields["content-type"] == type
-            assert "result" in reply.messages[-1]
-
-
-async def test_logs_are_sent_only_to_requests_that_ask_for_them(revision: str) -> None:
-    key = facts(revision).meta.log_level
-    assert key is not None
-    async with asgi(Web().server) as http:
-        for meta, expected in (({}, []), ({key: "warning"}, ["loud"])):
-            reply = await http.ask(revision, "tools/call", {"name": "logs"}, meta=meta)
-            assert reply.text == "logged"
-            assert [each["params"]["data"] for each in reply.messages[:-1]] == expected
 
 
 @pytest.mark.requirement("http.stream-notifications-relate")

@@ -114,33 +114,6 @@ async def test_an_endless_head_is_refused(server: HttpProcess) -> None:
                 pass
 
 
-async def test_half_a_head_after_a_whole_request_is_closed(server: HttpProcess) -> None:
-    async with raw(server.port) as connection:
-        assert await call(connection, "add", a=1, b=2) == "3"
-        await connection.send(b"POST /mcp HTTP/1.1\r\nHost:")
-        await connection.closed()
-
-
-async def test_half_a_body_and_then_silence_gets_408(server: HttpProcess) -> None:
-    begun = whole(server.port, REVISION, "tools/list")[:-5]
-    async with raw(server.port) as connection, raw(server.port) as other:
-        await connection.send(begun)
-        assert await call(other, "add", a=1, b=2) == "3"
-        status, _, answer = await connection.answer()
-        assert (status, "Limits.body_seconds" in answer["error"]["message"]) == (408, True)
-
-
-@pytest.mark.parametrize("chunked", [True, False])
-async def test_a_body_that_is_too_long_gets_413(server: HttpProcess, chunked: bool) -> None:
-    fields = {"Transfer-Encoding": "chunked"} if chunked else {"Content-Length": "100001"}
-    async with raw(server.port) as connection:
-        await connection.send(head(server.port, fields))
-        if chunked:
-            await connection.send((b"2710\r\n" + b"x" * 10_000 + b"\r\n") * 11)
-        status, _, answer = await connection.answer()
-    assert (status, "Limits.body" in answer["error"]["message"]) == (413, True)
-
-
 async def test_answers_come_in_the_order_of_requests_sent_at_once(server: HttpProcess) -> None:
     ids = list(range(20))
     async with raw(server.port) as connection:
@@ -173,29 +146,3 @@ async def test_a_client_that_never_reads_is_cut_and_costs_no_memory(server: Http
         assert read < 20 * MIB * 1024
     finally:
         deaf.close()
-
-
-async def test_a_subscriber_that_never_reads_is_cut(server: HttpProcess) -> None:
-    uri = "memo://" + "x" * 60_000
-    params = {"notifications": {"resourceSubscriptions": [uri]}}
-    listen = whole(server.port, REVISION, "subscriptions/listen", params)
-    deaf = deaf_client(server)
-    try:
-        deaf.sendall(listen)
-        assert deaf.recv(12) == b"HTTP/1.1 200"
-        async with raw(server.port) as other:
-            with anyio.fail_after(SECONDS):
-                while not await may_listen(server):
-                    assert await call(other, "touch", uri=uri) == uri
-    finally:
-        deaf.close()
-
-
-async def may_listen(server: HttpProcess) -> bool:
-    """Whether there is room for one more stream."""
-    params = {"notifications": {"toolsListChanged": True}}
-    async with raw(server.port) as connection:
-        await connection.send(whole(server.port, REVISION, "subscriptions/listen", params))
-        status = await connection.status()
-        assert status in (200, 503)
-        return status == 200

@@ -1,4 +1,4 @@
-"""Clients that are killed in the middle of things: what a server held for them it lets go."""
+"""Clients in processes that are killed, and many clients at once: what they held is let go."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.faults import call_text, client_of
+from kit.faults import ONE_OF_EACH, call_text, client_of
 from kit.http_process import SECONDS, HttpProcess, Process, http_process
 from kit.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 from mcpgen_runtime import HttpStatusError, RemoteError, Timeouts, ToolsChanged, connect
@@ -92,23 +92,6 @@ async def test_calls_of_a_killed_client_are_cancelled_without_streamable_session
         assert await call_text(another, "add", a=1, b=2) == "3"
 
 
-@pytest.mark.parametrize("revision", SESSIONS)
-async def test_calls_of_a_killed_client_go_on_in_its_session(
-    revision: str, server: HttpProcess, key: str
-) -> None:
-    streaming, plain = f"streaming {key}", f"plain {key}"
-    with client(server, revision, f"work={streaming}", f"look={plain}") as killed:
-        await server.until(f"working {streaming}")
-        await server.until(f"working {plain}")
-        killed.kill()
-    async with client_of(server, revision) as another:
-        assert await call_text(another, "add", a=1, b=2) == "3"
-        for key in (streaming, plain):
-            await call_text(another, "release", key=key)
-            await server.until(f"done {key}")
-            assert not server.said(f"cancelled {key}")
-
-
 AT_ONCE = Timeouts(retries=())
 """A client that gives up at the first refusal."""
 
@@ -153,9 +136,21 @@ async def let_in(
                 raise
 
 
-@pytest.mark.parametrize("revision", SESSIONS[-1:])
-async def test_a_question_to_a_killed_client_ends_with_its_session(revision: str) -> None:
-    with http_process(limits={"idle": 0.2}, keep_alive=0.1) as server:
-        with client(server, revision, "ask=a") as killed:
-            await killed.until("asked")
-        await server.until("cancelled a")
+@pytest.mark.parametrize("revision", ONE_OF_EACH)
+async def test_fifty_clients_open_call_and_close_at_once(revision: str) -> None:
+    with http_process(limits={"sessions": 50}) as server:
+        answers: list[str] = []
+
+        async def visit(number: int) -> None:
+            async with (
+                connect(server.url, revision=revision) as client,
+                client.listen(tools=True),
+            ):
+                answers.append(await call_text(client, "add", a=number, b=0))
+
+        for _ in range(2):  # the second time there is no room for what the first left behind
+            with anyio.fail_after(3 * SECONDS):
+                async with anyio.create_task_group() as tasks:
+                    for number in range(50):
+                        tasks.start_soon(visit, number)
+        assert sorted(map(int, answers)) == sorted([*range(50)] * 2)
