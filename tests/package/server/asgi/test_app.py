@@ -96,18 +96,6 @@ async def test_the_lifespan_is_entered_once_whoever_runs_it(run: bool) -> None:
         assert (living.entered, living.left) == (life, life)
 
 
-async def test_a_request_that_is_refused_enters_no_lifespan() -> None:
-    living = Living()
-    async with asgi(living.app, lifespan=False) as http:
-        message = request(REVISION, "tools/call", STATE)
-        fields = fields_of(REVISION, message)
-        assert (await http.post(message, **fields, host="evil.example")).status == 403
-        assert (await http.post(message, "/elsewhere", **fields)).status == 404
-        assert living.entered == 0
-        assert await state_of(http) == "life 1"
-        await living.app.end()
-
-
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_one_application_serves_on_several_loops_in_turn(backend: str) -> None:
     living = Living()
@@ -164,27 +152,6 @@ def test_two_event_loops_may_run_one_application_at_once() -> None:
     anyio.run(run)
     other.join()
     assert heard == ["notifications/tools/list_changed"] * 2
-
-
-def test_changes_are_announced_though_an_event_loop_is_gone() -> None:
-    web = Web()
-    application = web.server.asgi()
-
-    async def leave_open() -> None:
-        async with asgi(application, lifespan=False) as http:
-            await http.initialize(SESSIONS[-1])
-
-    async def run() -> None:
-        async with asgi(application) as http, http.asking(REVISION, *LISTEN) as stream:
-            await stream.message()
-            web.server.remove_tool("logs")
-            assert (await stream.message())["method"] == "notifications/tools/list_changed"
-
-    gone = threading.Thread(target=anyio.run, args=(leave_open,))
-    gone.start()
-    gone.join()
-    anyio.run(run)
-    web.server.remove_tool("counts")
 
 
 async def test_a_lifespan_that_fails_is_retried_with_the_next_request(
@@ -300,12 +267,6 @@ async def test_a_package_of_the_older_transport_has_its_endpoints(
         assert (await stream.message())["result"]["protocolVersion"] == revision
         gone = await http.post(initialize(revision), "/mcp")
         assert (gone.status, "/sse" in gone.error["message"]) == (404, True)
-
-
-@pytest.mark.parametrize("revision", [*SESSIONS, *PER_REQUEST])
-async def test_transports_that_no_revision_has_are_refused(revision: str) -> None:
-    with pytest.raises(ValueError, match="none of the revisions that are served has HTTP"):
-        Web().only(revision, sse_path="/sse")
 
 
 @pytest.mark.parametrize("within", [True, False], ids=["as a context", "request by request"])

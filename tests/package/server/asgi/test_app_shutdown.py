@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import anyio
@@ -11,13 +10,11 @@ import pytest
 
 from kit.asgi_client import SSE, Http, asgi, fields_of
 from kit.asgi_stream import Reply, Stream, text_in
-from kit.raw_http import head, message_bytes, session_fields, whole
+from kit.raw_http import message_bytes, session_fields, whole
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
-from kit.web_process import rest, start_server, until, write_server
+from kit.web_process import rest, start_server, write_server
 from kit.wire import (
-    HANDSHAKE,
-    INITIALIZED,
     PER_REQUEST,
     SESSIONS,
     encode_message,
@@ -91,26 +88,6 @@ def test_a_call_of_a_plain_function_holds_nothing_up(folder: Path, host: str, to
     assert took < 5
 
 
-@hosts
-def test_a_call_on_the_older_transport_delays_no_shutdown(folder: Path, host: str) -> None:
-    revision = HANDSHAKE[0]
-    with start_server(folder, "-c", host) as server:
-        stream = server.ask(head(server.port, {}, method="GET").replace(b"/mcp", b"/sse"))
-        place = re.search(rb"data: (\S+)", until(stream, b"session_id="))
-        assert place is not None
-        path = "/" + place[1].decode().lstrip("./")
-        params = {"name": "slow", "arguments": {"seconds": 600}}
-        for message in (initialize(revision), INITIALIZED):
-            until(server.ask(message_bytes(server.port, message, path=path)), b" 202 ")
-        message = request(revision, "tools/call", params)
-        server.ask(message_bytes(server.port, message, path=path))
-        server.says("slow begins")
-        _, _, err, took = server.end()
-        rest(stream)
-    assert "left\n" in err
-    assert took < 5
-
-
 tools = pytest.mark.parametrize("tool", ["wait", "speak_and_wait"])
 
 
@@ -180,19 +157,6 @@ async def test_calls_have_the_seconds_to_drain_and_then_fail(
         await anyio.wait_all_tasks_blocked()
         assert waiting.cancelled == [1]
         assert app.counts["sessions"] == 0
-
-
-@pytest.mark.parametrize("revision", SESSIONS)
-async def test_an_application_that_drains_keeps_no_idle_session(
-    revision: str, waiting: WaitingServer
-) -> None:
-    app = waiting.server.asgi()
-    async with asgi(app) as http:
-        await http.initialize(revision)
-        app.start_drain()
-        await anyio.wait_all_tasks_blocked()
-        assert (await http.ask(revision, "tools/list")).status == 404
-        assert (await http.another().post(initialize(revision))).status == 503
 
 
 @every_revision

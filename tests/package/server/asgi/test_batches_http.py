@@ -102,17 +102,6 @@ async def test_each_request_has_its_answer_in_the_array(
         assert (codes, len(reply.json)) == (answers, len(answers))
 
 
-@with_batches
-async def test_an_id_twice_in_a_batch_is_answered_and_refused_once(revision: str) -> None:
-    async with asgi(Meeting().server) as http:
-        await http.initialize(revision)
-        http.fields["accept"] = JSON
-        reply = await http.post([call("report", 1, name="a"), call("report", 1, name="b")])
-        first, second = sorted(reply.json, key=lambda each: "error" in each)
-        assert text_in(first) == "a"
-        assert (second["id"], second["error"]["code"]) == (1, -32600)
-
-
 TOO_MANY = "expected at most 100 messages"
 
 
@@ -183,26 +172,6 @@ async def test_a_batch_without_requests_is_accepted_without_a_body(
         await http.initialize(revision)
         reply = await http.post(batch)
         assert (reply.status, reply.body) == (202, b"")
-
-
-@with_batches
-async def test_a_batch_of_responses_answers_the_servers_requests(revision: str) -> None:
-    server = Server("tester")
-
-    @server.tool()
-    async def asks(ctx: Context) -> str:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ctx.request, "ping")
-            tasks.start_soon(ctx.request, "ping")
-        return "both"
-
-    async with asgi(server) as http:
-        await http.initialize(revision)
-        async with http.stream("POST", call("asks", 1)) as stream:
-            asked = [await stream.message(), await stream.message()]
-            answers = [{"jsonrpc": "2.0", "id": each["id"], "result": {}} for each in asked]
-            assert (await http.post(answers)).status == 202
-            assert text_in(await stream.message()) == "both"
 
 
 @pytest.mark.requirement("jsonrpc.batch-no-initialize")

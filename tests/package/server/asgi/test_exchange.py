@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -35,23 +34,6 @@ def add_request(revision: str, **arguments: Any) -> dict[str, Any]:
 async def post(http: Http, revision: str, message: dict[str, Any]) -> Reply:
     """Post a message, with the header fields of its revision."""
     return await http.post(message, **fields_of(revision, message))
-
-
-@streamable
-async def test_a_refused_head_is_refused_after_others_too(revision: str) -> None:
-    async with asgi(WaitingServer().server) as http:
-        await http.begin(revision)
-        message = request(revision, "tools/call", {"name": "plain"})
-        good = fields_of(revision, message)
-        bad = {
-            **dict.fromkeys(("host", "origin"), "http://elsewhere.example"),
-            "content-type": "text/plain",
-            "accept": "text/plain",
-            "content-encoding": "gzip",
-        }
-        for name, value in bad.items():
-            assert (await http.post(message, **good)).status == 200
-            assert (await http.post(message, **{**good, name: value})).status >= 400, name
 
 
 @streamable
@@ -205,28 +187,6 @@ async def test_a_body_may_come_after_its_head_in_parts(revision: str, cuts: Sequ
                 stream.upload(part, last=number == len(parts))
             await stream.end()
             assert Reply(stream).text == "plain"
-
-
-@pytest.mark.on_asyncio
-@streamable
-async def test_a_context_outlives_its_call_without_harm(revision: str) -> None:
-    server, later = Server("late"), list[asyncio.Task[None]]()
-
-    @server.tool()
-    async def leaves(ctx: Context) -> str:
-        later.append(asyncio.create_task(speak(ctx)))
-        return "left"
-
-    async def speak(ctx: Context) -> None:
-        await ctx.progress(1)
-        assert ctx.request_id == 1
-
-    async with asgi(server) as http:
-        await http.begin(revision)
-        for _ in range(3):
-            params, meta = {"name": "leaves"}, {"progressToken": 1}
-            assert (await http.ask(revision, "tools/call", params, meta=meta)).text == "left"
-            await later[-1]
 
 
 @streamable

@@ -17,7 +17,6 @@ from kit.wire import (
     SESSIONS,
     STREAMABLE,
     cancelled_notification,
-    encode_message,
     facts,
     request,
 )
@@ -113,43 +112,21 @@ async def test_a_body_without_room_ends_a_call_whose_client_left(revision: str) 
         assert waiting.cancelled == [1]
 
 
-@pytest.mark.parametrize("tool", ["wait", "ask"])
-@sessions
-async def test_a_call_whose_client_does_not_come_back_is_cancelled(
-    revision: str, tool: str
-) -> None:
-    waiting = WaitingServer()
-    limits = Limits(abandoned_seconds=0.02)
-    async with asgi(waiting.server, limits=limits, keep_alive=OFTEN) as http:
-        await http.initialize(revision)
-        await waiting.leave(http, revision, 1, tool=tool)
-        await waiting.until(cancelled=1)
-        assert (await http.ask(revision, "ping", id=1)).result == {}
-
-
 @on_virtual_clock
-@pytest.mark.parametrize("keep_alive", [None, 10.0])
-async def test_clients_that_left_are_found_without_comments_too(keep_alive: float | None) -> None:
-    waiting = WaitingServer()
-    limits = Limits(abandoned_seconds=5)
-    async with asgi(waiting.server, keep_alive=keep_alive, limits=limits) as http:
-        await http.initialize(NEWEST)
-        for number in (1, 2):
-            await waiting.leave(http, NEWEST, number)
-            await anyio.sleep(25)
-            assert waiting.cancelled == [*range(1, number + 1)]
-
-
 @resumable
-async def test_a_client_that_comes_back_too_late_finds_the_reason(revision: str) -> None:
-    waiting = WaitingServer()
-    limits = Limits(abandoned_seconds=0.02)
-    async with asgi(waiting.server, limits=limits, keep_alive=OFTEN) as http:
+@pytest.mark.parametrize("keep_alive", [None, 10.0])
+@pytest.mark.parametrize("tool", ["speak_and_wait", "ask"])
+async def test_a_client_that_comes_back_too_late_finds_the_reason(
+    revision: str, keep_alive: float | None, tool: str
+) -> None:
+    waiting, limits = WaitingServer(), Limits(abandoned_seconds=5)
+    async with asgi(waiting.server, limits=limits, keep_alive=keep_alive) as http:
         await http.initialize(revision)
-        last = await waiting.leave(http, revision, 1)
-        await waiting.until(cancelled=1)
+        last = await waiting.leave(http, revision, 1, tool=tool)
+        await anyio.sleep(25)
+        assert waiting.cancelled == [1]
         async with http.stream("GET", fields={"last-event-id": last}) as stream:
-            answer = await stream.message()
+            answer = (await stream.messages())[-1]
         assert (answer["id"], answer["error"]["code"]) == (1, -32603)
         assert "Limits.abandoned_seconds" in answer["error"]["message"]
 
@@ -186,42 +163,6 @@ async def test_calls_expire_in_the_order_in_which_clients_left(revision: str) ->
                 await anyio.sleep(seconds / 3)
         await anyio.sleep(seconds)
         assert waiting.cancelled == [2, 3, 1]
-
-
-async def test_each_request_of_a_batch_takes_a_place() -> None:
-    waiting = WaitingServer()
-    async with asgi(waiting.server, limits=Limits(in_flight=4)) as http:
-        await http.initialize(WITH_BATCHES)
-        five = [call(number) for number in range(1, 6)]
-        assert is_over(await http.post(five), "in_flight")
-        assert waiting.begun == 0
-        async with http.stream("POST", five[:4]) as stream:
-            await waiting.until(begun=4)
-            assert (await http.ask(WITH_BATCHES, "ping", id=9)).status == 503
-            waiting.go.set()
-            assert len([m for m in await stream.messages() if "result" in m]) == 4
-            await stream.finished.wait()
-        assert (await http.ask(WITH_BATCHES, "ping", id=9)).status == 200
-
-
-async def test_an_abandoned_batch_gives_all_its_places_back() -> None:
-    waiting = WaitingServer()
-    limits = Limits(in_flight=3, abandoned=3)
-    async with asgi(waiting.server, limits=limits, keep_alive=OFTEN) as http:
-        await http.initialize(WITH_BATCHES)
-        batch = [*(call(number) for number in range(1, 4)), ROOTS_CHANGED]
-        async with http.stream("POST", batch) as stream:
-            await stream.message()
-            await waiting.until(begun=3)
-        assert (await request_until_served(http, WITH_BATCHES)).status == 200
-        await waiting.leave(http, WITH_BATCHES, 7)  # one more than may be abandoned
-        await waiting.until(cancelled=1)
-        waiting.go.set()
-        await waiting.until(returned=3)
-        assert len(waiting.cancelled) == 1  # of the first POST
-        assert 7 not in waiting.cancelled
-        pings = [request(WITH_BATCHES, "ping", id=number) for number in range(10, 13)]
-        assert (await request_until_served(http, WITH_BATCHES, pings)).status == 200
 
 
 async def notify(http: Http) -> Reply:
@@ -289,17 +230,6 @@ async def test_work_for_a_notification_ends_if_the_client_is_silent(revision: st
         await noting.until(ended=1)
 
 
-async def test_work_for_notifications_ends_with_an_abandoned_batch() -> None:
-    noting = Noting()
-    limits = Limits(abandoned_seconds=0.02)
-    async with asgi(noting, limits=limits, keep_alive=OFTEN) as http:
-        await http.initialize(WITH_BATCHES)
-        forever = request(WITH_BATCHES, "tools/call", {"name": "sleep_forever"})
-        async with http.stream("POST", [forever, ROOTS_CHANGED]) as stream:
-            await stream.until(b":")  # a comment
-        await noting.until(ended=1)
-
-
 async def test_work_for_notifications_outlives_the_answers_of_a_batch() -> None:
     noting = Noting()
     limits = Limits(abandoned_seconds=0.02, in_flight=2)
@@ -354,12 +284,3 @@ async def test_each_end_of_a_post_gives_its_places_back() -> None:
             waiting.go = anyio.Event()
             assert (await http.post(batch[:3])).status == 200
             assert (await http.post(batch)).status == 503
-
-
-@sessions
-async def test_notifications_leave_nothing_in_the_memory_of_sessions(revision: str) -> None:
-    padded = {**ROOTS_CHANGED, "params": {"_meta": {"padding": "x" * 1000}}}
-    limits = Limits(session_bytes=4 * len(encode_message(padded)))
-    async with asgi(WaitingServer().server, limits=limits) as http:
-        await http.initialize(revision)
-        assert [(await http.post(padded)).status for _ in range(5)] == [202] * 5

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,10 +15,8 @@ from kit.wire import HANDSHAKE, SESSIONS, UPDATED, request
 from mcpgen_runtime import (
     ConnectionClosedError,
     Context,
-    Limits,
     MemoryEventStore,
     Server,
-    TransportError,
 )
 from mcpgen_runtime.channel import RequestId
 from requirements import INTERIM
@@ -124,18 +120,27 @@ async def test_each_message_takes_the_stream_that_it_belongs_to(revision: str) -
 @pytest.mark.one_process
 @pytest.mark.requirement("http.no-broadcast", "http.multiple-streams")
 @sessions
-async def test_of_two_open_streams_one_gets_each_message(revision: str) -> None:
+async def test_of_the_streams_of_a_session_one_gets_each_message_that_it_asked_for(
+    revision: str,
+) -> None:
     kept = Kept()
     async with asgi(kept.server) as http:
         await http.initialize(revision)
+        stranger = http.another()
+        await stranger.initialize(revision)
         await http.ask(revision, "resources/subscribe", {"uri": "memo://one"})
-        async with http.stream("GET") as one, http.stream("GET") as two:
+        async with (
+            http.stream("GET") as one,
+            http.stream("GET") as two,
+            stranger.stream("GET") as theirs,
+        ):
             for number in range(3):
                 kept.change(f"tool{number}")
                 assert (await two.message())["method"] == LIST_CHANGED
             kept.server.resource_updated("memo://one")
             assert (await two.message())["method"] == UPDATED
             assert await unread(one) == []
+            assert {each["method"] for each in await unread(theirs)} == {LIST_CHANGED}
 
 
 @sessions
@@ -195,19 +200,6 @@ async def test_a_request_on_behalf_of_nothing_takes_the_opened_stream(revision: 
                 await http.post({"jsonrpc": "2.0", "id": question["id"], "result": {}})
 
 
-async def test_more_than_may_wait_for_a_stream_fails_the_one_who_asks() -> None:
-    kept = Kept()
-    async with asgi(kept.server, limits=Limits(pending=1)) as http:
-        await http.initialize("2025-06-18")
-        await http.ask("2025-06-18", "tools/call", CALL)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(kept.ask)
-            await anyio.wait_all_tasks_blocked()
-            with pytest.raises(TransportError, match="pending"):
-                await kept.ask()
-            tasks.cancel_scope.cancel()
-
-
 async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
     kept = Kept()
     failed: list[Exception] = []
@@ -227,45 +219,6 @@ async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
             await http.delete()
         await ask()
     assert [type(error).__name__ for error in failed] == ["ConnectionClosedError"] * 2
-
-
-@sessions
-async def test_a_session_hears_nothing_of_what_another_asked_to_hear(revision: str) -> None:
-    kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
-        stranger = http.another()
-        await stranger.initialize(revision)
-        await http.ask(revision, "resources/subscribe", {"uri": "memo://one"})
-        async with http.stream("GET") as mine, stranger.stream("GET") as theirs:
-            kept.server.resource_updated("memo://one")
-            assert (await mine.message())["params"] == {"uri": "memo://one"}
-            kept.change("a")
-            assert (await theirs.message())["method"] == LIST_CHANGED
-
-
-@pytest.mark.one_process
-@sessions
-async def test_a_trace_has_the_messages_of_streams_and_no_other_event(
-    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "trace"
-    monkeypatch.setenv("MCP_TRACE", str(path))
-    kept = Kept()
-    async with asgi(kept.server, answers="sse", keep_alive=0.01) as http:
-        await http.initialize(revision)
-        async with http.stream("GET") as stream:
-            kept.change("now")
-            await stream.message()
-            await stream.until(b": ")  # a comment
-        assert (await http.delete()).status == 200
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [(each["direction"], each["message"].get("method")) for each in lines] == [
-        ("received", "initialize"),
-        ("sent", None),
-        ("received", "notifications/initialized"),
-        ("sent", LIST_CHANGED),
-    ]
 
 
 class HeldStore(MemoryEventStore):

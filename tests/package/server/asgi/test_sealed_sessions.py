@@ -74,7 +74,7 @@ def server_of(key: Any = KEY, name: str = "tester") -> Server:
         }
 
     @server.tool()
-    async def need(what: str, ctx: Context) -> str:
+    async def ask(what: str, ctx: Context) -> str:
         needs: dict[str, Callable[[], Any]] = {
             "elicit": lambda: ctx.elicit("Who?", Name),
             "sample": lambda: ctx.sample("Write a poem"),
@@ -362,7 +362,7 @@ async def test_delete_ends_a_session_in_one_process_and_says_so(revision: str) -
     [
         *(
             (
-                request("2025-06-18", "tools/call", {"name": "need", "arguments": {"what": what}}),
+                request("2025-06-18", "tools/call", {"name": "ask", "arguments": {"what": what}}),
                 200,
             )
             for what in ("elicit", "sample", "roots", "ping", "state")

@@ -64,12 +64,6 @@ async def test_initialize_opens_a_session_that_later_requests_name(
         assert (await http.ask(revision, "tools/call", CALL)).text == "hei"
 
 
-async def test_an_unknown_revision_gets_the_newest_with_sessions() -> None:
-    async with asgi(server_of()) as http:
-        result = (await http.post(initialize("2031-01-01"))).result
-        assert result["protocolVersion"] == max(HANDSHAKE)
-
-
 @pytest.mark.requirement(
     "http.session-id-secure",
     "auth-security.session-id-secure",
@@ -239,12 +233,6 @@ async def test_invalid_messages_get_an_error_and_no_effect(revision: str, messag
         assert (await http.ask(revision, "ping")).result == {}
 
 
-async def test_invalid_json_is_reported_before_a_missing_session() -> None:
-    async with asgi(server_of()) as http:
-        reply = await http.post(b"{")
-        assert (reply.status, reply.code, "id" in reply.json) == (400, -32700, False)
-
-
 @pytest.mark.requirement("http.version-header-invalid-400")
 @pytest.mark.parametrize("revision", revisions_holding("http.version-header-invalid-400"))
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
@@ -316,30 +304,6 @@ async def test_each_session_ends_so_many_seconds_after_its_last_use() -> None:
         for seconds in (559, 561):
             await wait_until(seconds)
     assert opened == [0, 1, 3, 3, 2, 2, 1, 1, 1, 0]
-
-
-@pytest.mark.one_process  # an engine's answers are late by a clock that jumps an hour
-@on_virtual_clock
-async def test_a_session_never_ends_without_an_idle_time() -> None:
-    async with asgi(server_of(), limits=Limits(idle=None)) as http:
-        await http.initialize(OLDER)
-        await anyio.sleep_until(4000.0)
-        assert (await http.ask(OLDER, "ping")).status == 200
-
-
-@pytest.mark.one_process
-async def test_a_new_session_ends_the_one_that_was_idle_longest_and_none_in_use() -> None:
-    async with asgi(server_of(), limits=Limits(sessions=2)) as http:
-        clients = [http.another() for _ in range(3)]
-        for client in clients[:2]:
-            client.fields[SESSION] = (await client.post(initialize(OLDER))).fields[SESSION]
-        assert (await clients[0].ask(OLDER, "ping")).status == 200
-        await clients[2].initialize(OLDER)
-        assert [(await each.ask(OLDER, "ping")).status for each in clients] == [200, 404, 200]
-        async with clients[0].stream("GET"), clients[2].stream("GET"):
-            reply = await http.post(initialize(OLDER))
-            assert (reply.status, "retry-after" in reply.fields) == (503, True)
-            assert (await clients[0].ask(OLDER, "ping")).result == {}
 
 
 @pytest.mark.one_process

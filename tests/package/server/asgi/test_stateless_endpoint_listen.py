@@ -229,18 +229,6 @@ async def test_a_quiet_subscription_stays_open_with_comments(revision: str) -> N
         assert (await stream.message())["method"] == TOOLS
 
 
-async def test_many_changes_at_once_are_told_once(revision: str) -> None:
-    web = Web(subscribe=True)
-    params = wants(resourceSubscriptions=["memo://one"], toolsListChanged=True)
-    async with asgi(web.server) as http, http.asking(revision, LISTEN, params) as stream:
-        await stream.message()
-        for _ in range(1000):
-            web.server.resource_updated("memo://one")
-        web.server.remove_tool("logs")
-        assert (await stream.message())["method"] == UPDATED
-        assert (await stream.message())["method"] == TOOLS
-
-
 @pytest.mark.one_process
 async def test_subscriptions_are_counted_apart_from_requests(revision: str) -> None:
     web, params = Web(), wants(toolsListChanged=True)
