@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import logging
 import subprocess
 import sys
 import threading
-import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -117,20 +114,6 @@ def test_one_application_serves_on_several_loops_in_turn(backend: str) -> None:
         assert living.left == living.entered
     assert living.entered == 3
     assert lost == [404, 404, 404]
-
-
-def test_event_loops_that_have_ended_are_forgotten() -> None:
-    app, loops = Web().server.asgi(), list[weakref.ref[Any]]()
-
-    async def run() -> None:
-        loops.append(weakref.ref(asyncio.get_running_loop()))
-        async with asgi(app) as http:
-            assert (await http.ask(REVISION, "tools/list")).status == 200
-
-    for _ in range(2):
-        anyio.run(run)
-    gc.collect()
-    assert loops[0]() is None
 
 
 def test_two_event_loops_may_run_one_application_at_once() -> None:

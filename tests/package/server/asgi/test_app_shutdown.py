@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kit.asgi_client import SSE, Http, asgi, fields_of
-from kit.asgi_stream import Reply, Stream, text_in
+from kit.asgi_client import SSE, Http, speaking
+from kit.asgi_stream import Reply, text_in
 from kit.raw_http import message_bytes, session_fields, whole
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
@@ -17,11 +17,10 @@ from kit.web_process import rest, start_server, write_server
 from kit.wire import (
     PER_REQUEST,
     SESSIONS,
-    encode_message,
     initialize,
     request,
 )
-from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, Server, SharedState
+from mcpgen_runtime import Limits, Server
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 
 pytestmark = pytest.mark.processes
@@ -91,21 +90,25 @@ def test_a_call_of_a_plain_function_holds_nothing_up(folder: Path, host: str, to
 tools = pytest.mark.parametrize("tool", ["wait", "speak_and_wait"])
 
 
+@pytest.mark.requirement("http.shutdown-by-close", "lifecycle.shutdown-http")
 @every_revision
 @tools
-async def test_the_end_of_the_lifespan_ends_calls_with_an_error(
+async def test_the_end_of_the_lifespan_ends_calls_with_an_error_and_streams(
     revision: str, tool: str, waiting: WaitingServer
 ) -> None:
-    async with asgi(waiting.server) as http:
-        await http.begin(revision)
-        async with waiting.calling(http, revision, 1, tool) as stream:
-            await waiting.until(begun=1)
-            await http.shut_down()
-            assert waiting.cancelled == [1]
-            await stream.end()
-            answer = Reply(stream).messages[-1]
-            said = stream.fields["content-type"] == SSE or revision in SESSIONS
-            assert stream.status == (200 if said else 503)
+    async with (
+        speaking(waiting.server, revision) as http,
+        waiting.calling(http, revision, 1, tool) as stream,
+        http.listening(revision) as got,
+    ):
+        await waiting.until(begun=1)
+        await http.shut_down()
+        assert waiting.cancelled == [1]
+        await stream.end()
+        await got.end()
+        answer = Reply(stream).messages[-1]
+        said = stream.fields["content-type"] == SSE or revision in SESSIONS
+        assert stream.status == (200 if said else 503)
     assert (answer["id"], answer["error"]["message"]) == (1, ENDING)
 
 
@@ -115,13 +118,14 @@ async def test_the_end_of_the_lifespan_ends_calls_with_an_error(
 async def test_the_end_of_a_server_waits_a_second_for_a_client_that_does_not_read(
     revision: str, tool: str, waiting: WaitingServer
 ) -> None:
-    async with asgi(waiting.server) as http:
-        await http.begin(revision)
-        async with waiting.calling(http, revision, 1, tool) as stream:
-            await waiting.until(begun=1)
-            stream.stop_reading()
-            await http.shut_down()
-            assert (anyio.current_time(), waiting.cancelled) == (1.0, [1])
+    async with (
+        speaking(waiting.server, revision) as http,
+        waiting.calling(http, revision, 1, tool) as stream,
+    ):
+        await waiting.until(begun=1)
+        stream.stop_reading()
+        await http.shut_down()
+        assert (anyio.current_time(), waiting.cancelled) == (1.0, [1])
 
 
 @every_revision
@@ -129,14 +133,12 @@ async def test_calls_may_finish_while_the_application_drains(
     revision: str, waiting: WaitingServer
 ) -> None:
     app = waiting.server.asgi()
-    async with asgi(app) as http:
-        await http.begin(revision)
-        async with waiting.calling(http, revision) as stream:
-            await stream.message()
-            app.start_drain()
-            await anyio.wait_all_tasks_blocked()
-            waiting.go.set()
-            assert text_in(await stream.message()) == "done"
+    async with speaking(app, revision) as http, waiting.calling(http, revision) as stream:
+        await stream.message()
+        app.start_drain()
+        await anyio.wait_all_tasks_blocked()
+        waiting.go.set()
+        assert text_in(await stream.message()) == "done"
 
 
 @on_virtual_clock
@@ -145,8 +147,7 @@ async def test_calls_have_the_seconds_to_drain_and_then_fail(
     revision: str, waiting: WaitingServer
 ) -> None:
     app = waiting.server.asgi()
-    async with asgi(app) as http:
-        await http.begin(revision)
+    async with speaking(app, revision) as http:
         async with waiting.calling(http, revision) as stream:
             await stream.message()
             for _ in range(2):
@@ -159,30 +160,6 @@ async def test_calls_have_the_seconds_to_drain_and_then_fail(
         assert app.counts["sessions"] == 0
 
 
-@every_revision
-@tools
-async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions(
-    revision: str, tool: str, waiting: WaitingServer
-) -> None:
-    params, meta = {"name": tool, "arguments": {"number": 1}}, {"progressToken": 1}
-    message = request(revision, "tools/call", params, meta=meta)
-    async with asgi(waiting.server) as http:
-        await http.begin(revision)
-        stream = Stream([encode_message(message)], unfinished=False)
-        async with anyio.create_task_group() as tasks:
-            scope = http.scope_of("POST", None, fields_of(revision, message))
-            tasks.start_soon(stream.run, http.app, scope)
-            await waiting.until(begun=1)
-            tasks.cancel_scope.cancel()
-        if revision in SESSIONS:
-            assert waiting.cancelled == []
-            await http.shut_down()
-        else:
-            await stream.end()
-            assert ENDING in str(Reply(stream).messages[-1])
-        assert waiting.cancelled == [1]
-
-
 def application(http: Http) -> AsgiApplication:
     """The application that a client calls."""
     assert isinstance(http.app, AsgiApplication)
@@ -192,24 +169,8 @@ def application(http: Http) -> AsgiApplication:
 @pytest.mark.one_process
 @pytest.mark.parametrize("revision", SESSIONS)
 async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: str) -> None:
-    async with asgi(Server("tester"), limits=Limits(sessions=1)) as http:
-        await http.initialize(revision)
+    async with speaking(Server("tester"), revision, limits=Limits(sessions=1)) as http:
         await application(http).close_streams()
         refused = await http.another().post(initialize(revision))
     assert (refused.status, refused.fields["retry-after"]) == (503, "1")
     assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
-
-
-@pytest.mark.one_process
-@pytest.mark.parametrize("revision", SESSIONS)
-async def test_a_server_that_ends_takes_no_session_of_another_process(revision: str) -> None:
-    state = SharedState(MemoryBus(), MemorySessionStore())
-    server = Server("tester")
-    async with asgi(server, shared=state) as first, asgi(server, shared=state) as second:
-        await first.initialize(revision)
-        second.fields = first.fields
-        assert (await second.ask(revision, "ping")).status == 200
-        await application(second).close_streams()
-        refused = await second.ask(revision, "ping", id=2)
-        assert (refused.status, refused.error["message"]) == (503, REFUSED)
-        assert (await first.ask(revision, "ping", id=3)).status == 200

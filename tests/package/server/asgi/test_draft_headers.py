@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.asgi_client import SESSION, asgi
+from kit.asgi_client import SESSION, asgi, speaking
 from kit.asgi_stream import text_in
 from kit.web import Web
 from kit.wire import (
@@ -69,8 +69,7 @@ async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> No
     async def asks(ctx: Context) -> str:
         return str(len((await ctx.request("roots/list")).roots))
 
-    async with asgi(web.server) as http:
-        await http.initialize(revision, {"roots": {}})
+    async with speaking(web.server, revision, {"roots": {}}) as http:
         fields: dict[str, Any] = {METHOD: "tools/call", NAME: "asks"}
         message = request(revision, "tools/call", {"name": "asks", "arguments": {}})
         async with http.stream("POST", message, fields=fields) as stream:
@@ -113,8 +112,7 @@ async def test_a_field_that_contradicts_the_body_is_refused(
     revision: str, fields: dict[str, str], named: str
 ) -> None:
     web = Web()
-    async with asgi(web.server) as http:
-        await http.initialize(revision)
+    async with speaking(web.server, revision) as http:
         reply = await http.post(marked_tool(region="eu-1", count=5), **fields)
         assert (reply.status, reply.code, reply.json["id"]) == (400, -32001, 7)
         assert named in reply.json["error"]["message"]
@@ -151,8 +149,7 @@ async def test_only_fields_that_are_sent_are_compared(
     given = {NAME: str(name), **{f"mcp-param-{field}": value for field, value in fields.items()}}
     if repeats_method:
         given[METHOD] = method
-    async with asgi(Web().server) as http:
-        await http.initialize(revision)
+    async with speaking(Web().server, revision) as http:
         reply = await http.post(message, **given)
     assert (reply.status == 400 and reply.code == -32001) is not is_accepted
 
@@ -175,16 +172,14 @@ async def test_no_field_is_required_since_such_clients_send_none(
     revision: str, fields: dict[str, str]
 ) -> None:
     web = Web()
-    async with asgi(web.server) as http:
-        await http.initialize(revision)
+    async with speaking(web.server, revision) as http:
         reply = await http.post(marked_tool(region="eu-1"), **fields)
         assert reply.text == "done"
 
 
 @pytest.mark.parametrize("revision", sorted(set(SESSIONS) - set(DRAFT)))
 async def test_where_no_draft_followed_such_fields_mean_nothing(revision: str) -> None:
-    async with asgi(Web().server) as http:
-        await http.initialize(revision)
+    async with speaking(Web().server, revision) as http:
         reply = await http.post(marked_tool(region="eu-1"), **{METHOD: "ping", NAME: "other"})
         assert reply.text == "done"
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from kit.asgi_client import asgi, fields_of
 from kit.rules import revisions_holding
-from kit.web import Web
-from kit.wire import PER_REQUEST, facts, initialize, meta_of, request, speaking_to
+from kit.wire import PER_REQUEST, facts, meta_of, request, speaking_to
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.channel import OutgoingMessage
 from package.protocol.test_jsonrpc_errors import LEGACY_RANGE
@@ -80,26 +78,3 @@ async def test_no_error_response_has_a_code_of_the_legacy_range(
         sent = (await end.receive())["error"]["code"]
     assert sent not in LEGACY_RANGE
     assert sent == code
-
-
-@pytest.mark.requirement("jsonrpc.code-legacy-range-unused", "jsonrpc.code-legacy-range-closed")
-@modern
-async def test_no_error_over_http_has_a_code_of_the_legacy_range(revision: str) -> None:
-    call = request(revision, "tools/call", {"name": "echo", "arguments": {"text": ""}})
-    fields = fields_of(revision, call)
-    expected: list[int | None] = []
-    replies = []
-    async with asgi(Web().only(revision)) as http:
-        for name in ("mcp-protocol-version", "mcp-method", "mcp-name"):
-            for value in (None, "other"):
-                replies.append(await http.post(call, **(fields | {name: value})))
-                expected.append(facts(revision).errors.header_mismatch)
-        older = initialize("2025-11-25")
-        replies.append(await http.post(older))
-        replies.append(await http.post(older, **fields_of(revision, older)))
-        replies.append(await http.post(b"{", **fields))
-        replies.append(await http.post([call], **fields))
-    codes = [reply.json["error"]["code"] for reply in replies]
-    assert codes[:6] == expected
-    assert set(codes) >= {-32020, -32700, -32600}
-    assert set(codes).isdisjoint(LEGACY_RANGE)

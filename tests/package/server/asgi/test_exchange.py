@@ -12,7 +12,7 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from kit.asgi_client import Http, asgi, fields_of
+from kit.asgi_client import Http, asgi, fields_of, speaking
 from kit.asgi_stream import Reply
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
@@ -47,8 +47,7 @@ async def test_each_tool_is_called_as_it_is_registered_now(revision: str) -> Non
     async def multiply(a: float, b: float) -> str:
         return str(a * b)
 
-    async with asgi(server) as http:
-        await http.begin(revision)
+    async with speaking(server, revision) as http:
         for _ in range(2):
             assert (await post(http, revision, message)).text == "3"
         server.remove_tool("add")
@@ -76,8 +75,7 @@ async def test_texts_and_ids_of_every_kind_arrive_as_they_are(revision: str) -> 
     ) -> str:
         return f"{text}{levels or ''}{more or ''}"
 
-    async with asgi(server) as http:
-        await http.begin(revision)
+    async with speaking(server, revision) as http:
         for text in TEXTS:
             for identifier in (*IDS, text[:1000]):
                 message = {**add_request(revision, text=text), "id": identifier}
@@ -105,8 +103,7 @@ async def test_a_function_is_called_once_however_it_ends(
         calls.append(text)
         raise error("no")
 
-    async with asgi(server) as http:
-        await http.begin(revision)
+    async with speaking(server, revision) as http:
         for text, more in (("", {}), ("[" * 500, {"a": 1}), ("x", {"_meta": 1})):
             await post(http, revision, add_request(revision, text=text, more=more))
             assert calls.pop() == text
@@ -125,8 +122,7 @@ async def test_a_call_is_made_once_though_its_client_leaves(
     params = {"name": "wait", "arguments": {"number": 1}}
     message = request(revision, "tools/call", params)
     body, fields = encode_message(message), fields_of(revision, message)
-    async with asgi(waiting.server) as http:
-        await http.begin(revision)
+    async with speaking(waiting.server, revision) as http:
         for count in (1, 2):
             parts = [body] if arrives else []
             async with http.stream(
@@ -178,8 +174,7 @@ async def test_a_body_may_come_after_its_head_in_parts(revision: str, cuts: Sequ
     body = encode_message(message)
     ends = (0, *cuts, len(body))
     parts = [body[start:end] for start, end in pairwise(ends)]
-    async with asgi(WaitingServer().server) as http:
-        await http.begin(revision)
+    async with speaking(WaitingServer().server, revision) as http:
         fields = fields_of(revision, message)
         async with http.stream("POST", parts=[], unfinished=True, fields=fields) as stream:
             for number, part in enumerate(parts, 1):
@@ -199,8 +194,7 @@ async def test_a_tool_reports_after_it_has_waited(revision: str) -> None:
         await ctx.progress(1)
         return f"{ctx.request_id} {ctx.is_retry}"
 
-    async with asgi(server) as http:
-        await http.begin(revision)
+    async with speaking(server, revision) as http:
         for meta in ({}, {"progressToken": 4}, {}, {"progressToken": 4}):
             reply = await http.ask(revision, "tools/call", params, id=3, meta=meta)
             assert (reply.text, len(reply.messages)) == ("3 False", 1 + len(meta))
@@ -229,8 +223,7 @@ async def test_a_waiting_call_is_cancelled_and_its_id_used_again(
     def call(forever: bool) -> dict[str, Any]:
         return {"name": "wait", "arguments": {"forever": forever}}
 
-    async with asgi(server) as http:
-        await http.initialize(revision)
+    async with speaking(server, revision) as http:
         async with http.asking(revision, "tools/call", call(True), begun=False) as stream:
             await begun.wait()
             await http.post(cancelled_notification(1))
@@ -248,8 +241,9 @@ async def test_a_session_is_idle_once_its_waiting_call_ended(
     revision: str, seen: float, moment: float, status: int
 ) -> None:
     waiting = WaitingServer()
-    async with asgi(waiting.server, keep_alive=None, limits=Limits(idle=20.0)) as http:
-        await http.initialize(revision)
+    async with speaking(
+        waiting.server, revision, keep_alive=None, limits=Limits(idle=20.0)
+    ) as http:
         async with waiting.calling(http, revision, 1, "wait") as stream:
             await anyio.sleep_until(seen)
             if seen:

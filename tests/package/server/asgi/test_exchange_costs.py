@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import MutableMapping
 from types import FrameType
@@ -11,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import asgi, fields_of
+from kit.asgi_client import fields_of, speaking
 from kit.wire import STREAMABLE, encode_message, request
 from mcpgen_runtime import Context, Limits, Server
 from mcpgen_runtime.server.asgi.app import AsgiApplication
@@ -76,8 +75,7 @@ async def test_a_short_call_makes_few_function_calls(revision: str, tool: str) -
     async def send(message: MutableMapping[str, Any]) -> None:
         answers.append(message)
 
-    async with asgi(app) as http:
-        await http.begin(revision)
+    async with speaking(app, revision) as http:
         for _ in range(2):  # what is made once and kept is not counted
             reply = await http.post(message, **fields_of(revision, message))
             assert reply.text == "3"
@@ -96,32 +94,3 @@ async def test_a_short_call_makes_few_function_calls(revision: str, tool: str) -
     assert b'"3"' in answers[-1]["body"]
     most = MOST_CALLS[tool] + (0 if sys.version_info >= (3, 12) else ON_PYTHON_3_11)
     assert calls <= most, calls
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio's tasks are cycles themselves
-async def test_a_stream_is_freed_without_a_search_for_cycles(revision: str) -> None:
-    params = {"name": "add_with_progress", "arguments": {"a": 1, "b": 2}}
-    message = request(revision, "tools/call", params, meta={"progressToken": 7})
-    app: AsgiApplication = adding_server().asgi()
-    kinds = list[str]()
-
-    async def receive() -> MutableMapping[str, Any]:
-        return {"type": "http.request", "body": encode_message(message)}
-
-    async def send(answer: MutableMapping[str, Any]) -> None:
-        kinds.append(answer["type"])
-
-    async with asgi(app) as http:
-        await http.begin(revision)
-        scope = http.scope_of("POST", None, fields_of(revision, message))
-        await app(scope, receive, send)  # what is made once and kept is not counted
-        kinds.clear()
-        while gc.collect():  # of earlier tests; what is freed may free more
-            pass
-        gc.disable()
-        try:
-            await app(scope, receive, send)
-            assert gc.collect() == 0
-        finally:
-            gc.enable()
-    assert kinds == ["http.response.start", *["http.response.body"] * 2]

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import BOTH, JSON, SSE, asgi
+from kit.asgi_client import BOTH, JSON, SSE, asgi, speaking
 from kit.asgi_stream import text_in
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
@@ -29,15 +29,16 @@ COMMENT = encode_comment()
 async def test_a_silent_call_gets_a_stream_with_comments_first(
     revision: str, waiting: WaitingServer
 ) -> None:
-    async with asgi(waiting.server, keep_alive=OFTEN) as http:
-        await http.begin(revision)
-        async with waiting.calling(http, revision, 1, "wait", begun=True) as stream:
-            assert (stream.status, stream.fields["content-type"]) == (200, SSE)
-            assert stream.fields["x-accel-buffering"] == "no"
-            await stream.until(COMMENT * 2)
-            waiting.go.set()
-            assert text_in(await stream.message()) == "done"
-            await stream.end()
+    async with (
+        speaking(waiting.server, revision, keep_alive=OFTEN) as http,
+        waiting.calling(http, revision, 1, "wait", begun=True) as stream,
+    ):
+        assert (stream.status, stream.fields["content-type"]) == (200, SSE)
+        assert stream.fields["x-accel-buffering"] == "no"
+        await stream.until(COMMENT * 2)
+        waiting.go.set()
+        assert text_in(await stream.message()) == "done"
+        await stream.end()
 
 
 @pytest.mark.requirement("http.prime-event")
@@ -46,8 +47,7 @@ async def test_a_silent_call_gets_a_stream_with_comments_first(
 async def test_a_break_before_the_answer_of_a_silent_call_is_harmless(
     revision: str, back: str, waiting: WaitingServer
 ) -> None:
-    async with asgi(waiting.server, keep_alive=OFTEN) as http:
-        await http.initialize(revision)
+    async with speaking(waiting.server, revision, keep_alive=OFTEN) as http:
         async with waiting.calling(http, revision, 1, "wait") as stream:
             await stream.until(COMMENT)
             last = stream.decoder.last_id
@@ -62,22 +62,16 @@ async def test_a_break_before_the_answer_of_a_silent_call_is_harmless(
             assert text_in(await stream.message()) == "done"
 
 
+@on_virtual_clock
 @streamable
 @pytest.mark.parametrize(("answers", "accept"), [("auto", JSON), ("sse", JSON), ("json", BOTH)])
 async def test_an_answer_that_has_to_be_json_is_waited_for_in_silence(
     revision: str, answers: Answers, accept: str, waiting: WaitingServer
 ) -> None:
-    noisy = WaitingServer()
-    async with (
-        asgi(waiting.server, keep_alive=OFTEN, answers=answers) as http,
-        asgi(noisy.server, keep_alive=OFTEN) as other,
-    ):
+    async with speaking(waiting.server, revision, answers=answers) as http:
         http.fields["accept"] = accept
-        await http.begin(revision)
-        await other.begin(revision)
         async with waiting.calling(http, revision, 1, "wait") as stream:
-            async with noisy.calling(other, revision, 1, "wait") as comments:
-                await comments.until(COMMENT * 3)
+            await anyio.sleep(60)
             assert stream.status == 0
             waiting.go.set()
             await stream.end()
@@ -123,30 +117,14 @@ async def test_an_error_after_a_long_silence_ends_the_stream(
         await waiting.go.wait()
         raise RuntimeError("secret")
 
-    async with asgi(waiting.server, keep_alive=OFTEN) as http:
-        await http.begin(revision)
-        async with http.asking(revision, "acme/fails") as stream:
-            await stream.until(COMMENT)
-            waiting.go.set()
-            (answer,) = await stream.messages()
-            assert (answer["id"], answer["error"]["code"]) == (1, -32603)
-
-
-@pytest.mark.requirement("http.disconnect-not-cancel", "cancellation.http-close-is-not-signal")
-@streamable
-async def test_leaving_a_silent_call_cancels_where_closing_means_that(
-    revision: str, waiting: WaitingServer
-) -> None:
-    async with asgi(waiting.server, keep_alive=OFTEN) as http:
-        await http.begin(revision)
-        async with waiting.calling(http, revision, 1, "wait") as stream:
-            await stream.until(COMMENT)
-        if revision in SESSIONS:
-            assert (await http.ask(revision, "ping", id=2)).result == {}
-            waiting.go.set()
-            await waiting.until(returned=1)
-        else:
-            await waiting.until(cancelled=1)
+    async with (
+        speaking(waiting.server, revision, keep_alive=OFTEN) as http,
+        http.asking(revision, "acme/fails") as stream,
+    ):
+        await stream.until(COMMENT)
+        waiting.go.set()
+        (answer,) = await stream.messages()
+        assert (answer["id"], answer["error"]["code"]) == (1, -32603)
 
 
 def batch(*names: str) -> list[dict[str, Any]]:
@@ -166,8 +144,7 @@ def batch(*names: str) -> list[dict[str, Any]]:
 async def test_no_answer_of_a_batch_is_lost_while_its_stream_opens(
     waiting: WaitingServer,
 ) -> None:
-    async with asgi(waiting.server, keep_alive=1.0) as http:
-        await http.initialize(WITH_BATCHES)
+    async with speaking(waiting.server, WITH_BATCHES, keep_alive=1.0) as http:
         message = batch("plain", "plain", "wait")
         async with http.stream("POST", message, begun=False) as stream:
             stream.stop_reading()

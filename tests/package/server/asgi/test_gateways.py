@@ -50,20 +50,6 @@ async def test_a_discovery_with_an_old_header_is_answered_in_a_session_or_none(
             assert (await http.ask(session, "ping")).result == {}
 
 
-@modern
-@old_header
-async def test_any_other_request_with_an_old_header_is_a_mismatch(
-    revision: str, header: str | None
-) -> None:
-    for app, message in (
-        (Web().only(revision), discover(revision, with_meta=True)),
-        (Web().server, request(revision, "tools/list")),
-    ):
-        async with asgi(app) as http:
-            reply = await http.post(message, **{VERSION: header})
-        assert (reply.status, reply.error["code"]) == (400, -32020)
-
-
 class Gateway(Channel):
     """A channel that forwards each message to an endpoint, as a client of an older revision.
 

@@ -42,6 +42,7 @@ def is_mismatch(reply: Reply, id: int | str = 1) -> bool:
 @pytest.mark.requirement(
     "headers.missing-required", "headers.mismatch-status-400", "headers.mismatch-code"
 )
+@pytest.mark.requirement("http.version-header-missing-reject")
 @pytest.mark.parametrize("field", [VERSION, METHOD, NAME])
 @pytest.mark.parametrize(
     ("method", "params"),

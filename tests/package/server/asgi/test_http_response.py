@@ -115,19 +115,6 @@ async def test_a_client_has_a_second_more_for_each_64_kib_unread(
     assert (aborts, len(wire.sent)) == ([seconds], sent)
 
 
-async def test_events_of_other_tasks_come_after_the_whole_head() -> None:
-    wire = Wire()
-    wire.stop_reading()
-    response = SseResponse(wire.send, SEND_SECONDS)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(response.open)
-        tasks.start_soon(response.write_event, b"1")
-        tasks.start_soon(response.write_event, b"2")
-        tasks.start_soon(wire.read_at, 7.5)  # in time
-    assert wire.sent == [START, part(b""), part(b"data: 1\n\n"), part(b"data: 2\n\n")]
-    assert response.last_write == 7.5
-
-
 @pytest.mark.parametrize("writes", [False, True])
 async def test_a_client_that_is_gone_is_told_once(writes: bool, aborts: list[float]) -> None:
     wire = Wire()
@@ -201,21 +188,3 @@ async def test_an_event_puts_the_next_comment_off(aborts: list[float]) -> None:
             tasks.start_soon(write_at, moment)
         await until_disconnect(wire.receive, response, 10.0)
     assert [moment for moment, body in wire.bodies() if body == COMMENT] == [17.0, 27.0, 40.0]
-
-
-@pytest.mark.parametrize(("is_ended", "expected"), [(False, [10.0, 20.0]), (True, [])])
-async def test_silence_before_a_stream_is_told_after_each_period(
-    is_ended: bool, expected: Sequence[float]
-) -> None:
-    wire, moments = Wire((25.0, DISCONNECT)), list[float]()
-    response = SseResponse(wire.send, SEND_SECONDS)
-    if is_ended:
-        await response.open()
-        await response.close()
-
-    async def begin() -> None:
-        moments.append(anyio.current_time())
-
-    await until_disconnect(wire.receive, response, 10.0, begin)
-    assert moments == expected
-    assert wire.bodies() == []

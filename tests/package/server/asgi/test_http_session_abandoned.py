@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.asgi_client import JSON, Http, asgi, fields_of
+from kit.asgi_client import JSON, Http, fields_of, speaking
 from kit.asgi_stream import SECONDS, Reply, text_in
 from kit.simulation import on_virtual_clock, on_virtual_clocks
 from kit.waiting import WaitingServer
@@ -62,8 +62,9 @@ async def test_calls_of_clients_that_left_go_on_and_take_no_places(
     revision: str, tool: str
 ) -> None:
     waiting = WaitingServer()
-    async with asgi(waiting.server, limits=Limits(in_flight=4), keep_alive=OFTEN) as http:
-        await http.initialize(revision)
+    async with speaking(
+        waiting.server, revision, limits=Limits(in_flight=4), keep_alive=OFTEN
+    ) as http:
         await waiting.leave(http, revision, 1, 2, 3, 4, tool=tool)
         assert (await request_until_served(http, revision)).status == 200
         await http.another().initialize(revision)
@@ -76,8 +77,9 @@ async def test_calls_of_clients_that_left_go_on_and_take_no_places(
 @sessions
 async def test_no_more_calls_than_so_many_go_on_for_clients_that_left(revision: str) -> None:
     waiting = WaitingServer()
-    async with asgi(waiting.server, limits=Limits(abandoned=2), keep_alive=OFTEN) as http:
-        await http.initialize(revision)
+    async with speaking(
+        waiting.server, revision, limits=Limits(abandoned=2), keep_alive=OFTEN
+    ) as http:
         for number in range(1, 5):
             await waiting.leave(http, revision, number)
             await waiting.until(cancelled=number - 2)
@@ -88,8 +90,9 @@ async def test_no_more_calls_than_so_many_go_on_for_clients_that_left(revision: 
 @resumable
 async def test_a_call_whose_client_came_back_is_not_ended_for_others(revision: str) -> None:
     waiting = WaitingServer()
-    async with asgi(waiting.server, limits=Limits(abandoned=1), keep_alive=OFTEN) as http:
-        await http.initialize(revision)
+    async with speaking(
+        waiting.server, revision, limits=Limits(abandoned=1), keep_alive=OFTEN
+    ) as http:
         last = await waiting.leave(http, revision, 1)
         async with http.stream("GET", fields={"last-event-id": last}):
             for number in (2, 3):
@@ -103,8 +106,9 @@ async def test_a_call_whose_client_came_back_is_not_ended_for_others(revision: s
 async def test_a_body_without_room_ends_a_call_whose_client_left(revision: str) -> None:
     waiting = WaitingServer()
     long = request(revision, "tools/list", meta={"example.com/padding": "x" * 100_000}, id=9)
-    async with asgi(waiting.server, limits=Limits(bodies=100_000), keep_alive=OFTEN) as http:
-        await http.begin(revision)
+    async with speaking(
+        waiting.server, revision, limits=Limits(bodies=100_000), keep_alive=OFTEN
+    ) as http:
         await waiting.leave(http, revision, 1)
         with anyio.fail_after(SECONDS):
             while not waiting.cancelled:
@@ -120,8 +124,7 @@ async def test_a_client_that_comes_back_too_late_finds_the_reason(
     revision: str, keep_alive: float | None, tool: str
 ) -> None:
     waiting, limits = WaitingServer(), Limits(abandoned_seconds=5)
-    async with asgi(waiting.server, limits=limits, keep_alive=keep_alive) as http:
-        await http.initialize(revision)
+    async with speaking(waiting.server, revision, limits=limits, keep_alive=keep_alive) as http:
         last = await waiting.leave(http, revision, 1, tool=tool)
         await anyio.sleep(25)
         assert waiting.cancelled == [1]
@@ -135,8 +138,7 @@ async def test_a_client_that_comes_back_too_late_finds_the_reason(
 @resumable
 async def test_a_call_whose_client_came_back_goes_on_however_long(revision: str) -> None:
     waiting, seconds = WaitingServer(), Limits().abandoned_seconds
-    async with asgi(waiting.server) as http:
-        await http.initialize(revision)
+    async with speaking(waiting.server, revision) as http:
         last = await waiting.leave(http, revision, 1)
         await anyio.sleep(seconds / 2)
         async with http.stream("GET", fields={"last-event-id": last}) as stream:
@@ -144,25 +146,6 @@ async def test_a_call_whose_client_came_back_goes_on_however_long(revision: str)
             assert waiting.cancelled == []
             waiting.go.set()
             assert text_in(await stream.message()) == "done"
-
-
-@on_virtual_clocks
-@resumable
-async def test_calls_expire_in_the_order_in_which_clients_left(revision: str) -> None:
-    waiting, seconds = WaitingServer(), Limits().abandoned_seconds
-    async with asgi(waiting.server) as http:
-        await http.initialize(revision)
-        last = await waiting.leave(http, revision, 1)
-        for number in (2, 3):
-            await anyio.sleep(seconds / 3)
-            await waiting.leave(http, revision, number)
-        async with http.stream("GET", fields={"last-event-id": last}):
-            await anyio.sleep(seconds / 2)
-            for expected in ([], [2], [2, 3]):
-                assert waiting.cancelled == expected
-                await anyio.sleep(seconds / 3)
-        await anyio.sleep(seconds)
-        assert waiting.cancelled == [2, 3, 1]
 
 
 async def notify(http: Http) -> Reply:
@@ -204,8 +187,7 @@ class Noting(Server):
 @sessions
 async def test_a_session_may_do_so_much_for_notifications_at_a_time(revision: str) -> None:
     noting = Noting()
-    async with asgi(noting, limits=Limits(in_flight=2, per_session=3)) as http:
-        await http.initialize(revision)
+    async with speaking(noting, revision, limits=Limits(in_flight=2, per_session=3)) as http:
         for turn in (1, 2):
             for _ in range(3):  # more than are in flight at a time
                 assert (await notify(http)).status == 202
@@ -224,31 +206,17 @@ async def test_a_session_may_do_so_much_for_notifications_at_a_time(revision: st
 @sessions
 async def test_work_for_a_notification_ends_if_the_client_is_silent(revision: str) -> None:
     noting = Noting()
-    async with asgi(noting, limits=Limits(abandoned_seconds=0.02)) as http:
-        await http.initialize(revision)
+    async with speaking(noting, revision, limits=Limits(abandoned_seconds=0.02)) as http:
         assert (await notify(http)).status == 202
         await noting.until(ended=1)
-
-
-async def test_work_for_notifications_outlives_the_answers_of_a_batch() -> None:
-    noting = Noting()
-    limits = Limits(abandoned_seconds=0.02, in_flight=2)
-    async with asgi(noting, limits=limits) as http:
-        await http.initialize(WITH_BATCHES)
-        tools = request(WITH_BATCHES, "tools/list", id="a")
-        for done in range(1, 4):  # more than have a place at a time
-            async with http.stream("POST", [ROOTS_CHANGED, tools]) as stream:
-                await stream.end()
-            await anyio.wait_all_tasks_blocked()
-            assert noting.begun == done
-        await noting.until(ended=3)
 
 
 @on_virtual_clock
 async def test_a_client_that_reads_its_answer_slowly_keeps_its_place() -> None:
     waiting = WaitingServer()
-    async with asgi(waiting.server, keep_alive=10.0, limits=Limits(in_flight=1)) as http:
-        await http.initialize(NEWEST)
+    async with speaking(
+        waiting.server, NEWEST, keep_alive=10.0, limits=Limits(in_flight=1)
+    ) as http:
         http.fields["accept"] = JSON
         async with waiting.calling(http, NEWEST, 1, "wait") as stream:
             await waiting.until(begun=1)
@@ -265,8 +233,7 @@ async def test_a_client_that_reads_its_answer_slowly_keeps_its_place() -> None:
 async def test_each_end_of_a_post_gives_its_places_back() -> None:
     waiting, limits = WaitingServer(), Limits(in_flight=3)
     batch = [request(WITH_BATCHES, "ping", id=number) for number in range(4)]
-    async with asgi(waiting.server, keep_alive=OFTEN, limits=limits) as http:
-        await http.initialize(WITH_BATCHES)
+    async with speaking(waiting.server, WITH_BATCHES, keep_alive=OFTEN, limits=limits) as http:
         for turn in range(4):
             assert (await http.ask(WITH_BATCHES, "no/such")).status == 200
             assert (await http.ask(WITH_BATCHES, "tools/list")).status == 200

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.asgi_client import asgi
+from kit.asgi_client import speaking
 from kit.asgi_stream import Stream
 from kit.wire import HANDSHAKE, SESSIONS, UPDATED, request
 from mcpgen_runtime import (
-    ConnectionClosedError,
     Context,
-    MemoryEventStore,
     Server,
 )
-from mcpgen_runtime.channel import RequestId
 from requirements import INTERIM
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -70,8 +66,7 @@ async def unread(stream: Stream) -> list[Any]:
 @pytest.mark.requirement("http.get-server-close", "http.stream-session-expiry")
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_a_get_opens_a_stream_until_the_session_ends(revision: str) -> None:
-    async with asgi(Kept().server, keep_alive=0.01) as http:
-        await http.initialize(revision)
+    async with speaking(Kept().server, revision, keep_alive=0.01) as http:
         assert (await http.get(accept="application/json")).status == 406
         async with http.stream("GET") as one, http.stream("GET") as two:
             for stream in (one, two):
@@ -105,16 +100,14 @@ async def test_each_message_takes_the_stream_that_it_belongs_to(revision: str) -
         {"name": "busy", "arguments": {}},
         meta={"progressToken": "t"},
     )
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
-        async with http.stream("GET") as opened:
-            reply = await http.post(message)
-            said = [each.get("method") for each in reply.messages]
-            assert said == ["notifications/progress"] * 2 + [None]
-            assert (await opened.message())["method"] == LIST_CHANGED
-            kept.change("after")
-            assert (await opened.message())["method"] == LIST_CHANGED
-            assert await unread(opened) == []
+    async with speaking(kept.server, revision) as http, http.stream("GET") as opened:
+        reply = await http.post(message)
+        said = [each.get("method") for each in reply.messages]
+        assert said == ["notifications/progress"] * 2 + [None]
+        assert (await opened.message())["method"] == LIST_CHANGED
+        kept.change("after")
+        assert (await opened.message())["method"] == LIST_CHANGED
+        assert await unread(opened) == []
 
 
 @pytest.mark.one_process
@@ -124,8 +117,7 @@ async def test_of_the_streams_of_a_session_one_gets_each_message_that_it_asked_f
     revision: str,
 ) -> None:
     kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
+    async with speaking(kept.server, revision) as http:
         stranger = http.another()
         await stranger.initialize(revision)
         await http.ask(revision, "resources/subscribe", {"uri": "memo://one"})
@@ -146,20 +138,18 @@ async def test_of_the_streams_of_a_session_one_gets_each_message_that_it_asked_f
 @sessions
 async def test_when_a_stream_ends_another_that_is_open_takes_its_place(revision: str) -> None:
     kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
-        async with http.stream("GET") as one:
-            async with http.stream("GET") as two:
-                kept.change("a")
-                await two.message()
-            await two.finished.wait()
-            async with http.stream("GET") as three:
-                kept.change("b")
-                await three.message()
-            await three.finished.wait()
-            for name in "cd":
-                kept.change(name)
-                assert (await one.message())["method"] == LIST_CHANGED
+    async with speaking(kept.server, revision) as http, http.stream("GET") as one:
+        async with http.stream("GET") as two:
+            kept.change("a")
+            await two.message()
+        await two.finished.wait()
+        async with http.stream("GET") as three:
+            kept.change("b")
+            await three.message()
+        await three.finished.wait()
+        for name in "cd":
+            kept.change(name)
+            assert (await one.message())["method"] == LIST_CHANGED
 
 
 @pytest.mark.one_process
@@ -169,8 +159,7 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
     revision: str, streams: int
 ) -> None:
     kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
+    async with speaking(kept.server, revision) as http:
         for _ in range(streams):
             async with http.stream("GET") as before:
                 pass
@@ -189,8 +178,7 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
 @sessions
 async def test_a_request_on_behalf_of_nothing_takes_the_opened_stream(revision: str) -> None:
     kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
+    async with speaking(kept.server, revision) as http:
         await http.ask(revision, "tools/call", CALL)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kept.ask)
@@ -210,8 +198,7 @@ async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
         except Exception as error:
             failed.append(error)
 
-    async with asgi(kept.server) as http:
-        await http.initialize("2025-06-18")
+    async with speaking(kept.server, "2025-06-18") as http:
         await http.ask("2025-06-18", "tools/call", CALL)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
@@ -219,45 +206,3 @@ async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
             await http.delete()
         await ask()
     assert [type(error).__name__ for error in failed] == ["ConnectionClosedError"] * 2
-
-
-class HeldStore(MemoryEventStore):
-    """A store that waits before it stores a message.
-
-    Attributes:
-        adding: Set once a message has come.
-        go: Set to let it store messages.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.adding, self.go = anyio.Event(), anyio.Event()
-
-    async def add(
-        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
-    ) -> str | None:
-        """See `EventStore.add`."""
-        if message:
-            self.adding.set()
-            await self.go.wait()
-        return await super().add(session, stream, message, requests)
-
-
-async def test_a_stream_ends_with_its_session_though_a_message_waits() -> None:
-    kept, store = Kept(), HeldStore()
-
-    async def ask() -> None:
-        with pytest.raises(ConnectionClosedError):
-            await kept.ask()
-
-    async with asgi(kept.server, events=store, answers="json") as http:
-        await http.initialize("2025-11-25")
-        await http.ask("2025-11-25", "tools/call", CALL)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
-            await anyio.wait_all_tasks_blocked()
-            async with http.stream("GET") as stream:
-                await store.adding.wait()
-                assert (await http.delete()).status == 200
-                store.go.set()
-                await stream.end()

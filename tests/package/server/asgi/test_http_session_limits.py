@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.asgi_client import SESSION, Http, asgi
+from kit.asgi_client import SESSION, Http, asgi, speaking
 from kit.asgi_stream import SECONDS, Reply
 from kit.asgi_wire import Line
 from kit.web import Web
@@ -71,14 +71,14 @@ async def is_open(http: Http, revision: str, identifier: str) -> bool:
 
 @sessions
 async def test_a_repeated_initialize_is_bounded_like_the_first(revision: str) -> None:
-    async with asgi(Web().server, limits=Limits(initialize=2000, session_bytes=30_000)) as http:
-        await http.initialize(revision)
+    async with speaking(
+        Web().server, revision, limits=Limits(initialize=2000, session_bytes=30_000)
+    ) as http:
         reply = await http.post(initialize_of_size(revision, 2001))
         assert (reply.status, "Limits.initialize" in reply.error["message"]) == (413, True)
         for _ in range(20):
             assert (await http.post(initialize_of_size(revision, 2000))).status == 200
-    async with asgi(Web().server, limits=Limits(session_bytes=12_000)) as http:
-        await http.initialize(revision)
+    async with speaking(Web().server, revision, limits=Limits(session_bytes=12_000)) as http:
         assert (await http.post(initialize_of_size(revision, 60_000))).status == 503
 
 
@@ -147,18 +147,6 @@ async def test_a_flood_of_sessions_that_nobody_confirms_ends_no_others(revision:
 
 
 @sessions
-async def test_some_may_be_about_to_confirm_though_all_others_are_idle(revision: str) -> None:
-    async with asgi(Web().server, limits=Limits(sessions=200)) as http:
-        for _ in range(200):
-            await open_confirmed_session(http, revision)
-        opened = [await open_session(http, revision) for _ in range(3)]
-        for each in opened:
-            assert (await http.post(INITIALIZED, **{SESSION: each})).status == 202
-        opened = [await open_session(http, revision) for _ in range(4)]  # 2 are a hundredth
-        assert [await is_open(http, revision, each) for each in opened] == [False, *[True] * 3]
-
-
-@sessions
 async def test_the_address_that_has_most_sessions_makes_room(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(sessions=10)) as http:
         honest = [
@@ -180,17 +168,6 @@ async def test_of_the_sessions_of_an_address_the_longest_unused_ends(revision: s
         ids = [other, *many, new]
         opened = [await is_open(http, revision, each) for each in ids]
         assert opened == [True, True, False, True, True]
-
-
-@pytest.mark.one_process
-@sessions
-async def test_of_unconfirmed_sessions_the_longest_unused_ends(revision: str) -> None:
-    async with asgi(Web().server, limits=Limits(sessions=3)) as http:
-        ids = [await open_session(http, revision) for _ in range(3)]
-        assert await is_open(http, revision, ids[0])  # a ping confirms nothing
-        ids.append(await open_session(http, revision))
-        opened = [await is_open(http, revision, each) for each in ids]
-        assert opened == [True, False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -227,39 +204,24 @@ async def call_asking_tool(http: Http, id: int, size: int) -> Reply:
 @pytest.mark.parametrize("limit", ["pending_bytes", "session_bytes"])
 async def test_messages_that_wait_for_a_client_are_bounded_in_bytes(limit: str) -> None:
     limits = Limits(**{limit: 10_000})
-    async with asgi(Asking().server, limits=limits, answers="json") as http:
-        await http.initialize(ELICITING, {"elicitation": {}})
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call_asking_tool, http, 1, 6000)
-            await anyio.wait_all_tasks_blocked()
-            refused = await call_asking_tool(http, 2, 6000)
-            assert refused.result["isError"] or "error" in refused.json
-            async with http.stream("GET") as stream:
-                question = await stream.message()
-                assert len(question["params"]["message"]) == 6000
-            tasks.start_soon(call_asking_tool, http, 3, 6000)
-            await anyio.wait_all_tasks_blocked()
-            async with http.stream("GET") as stream:
-                assert (await stream.message())["id"] != question["id"]
-            tasks.cancel_scope.cancel()
-
-
-async def test_waiting_messages_may_use_all_bytes_of_the_limit() -> None:
-    async def size_of_question(limit: int) -> int:
-        limits = Limits(pending_bytes=limit)
-        async with asgi(Asking().server, limits=limits, answers="json") as http:
-            await http.initialize(ELICITING, {"elicitation": {}})
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(call_asking_tool, http, 1, 6000)
-                await anyio.wait_all_tasks_blocked()
-                async with http.stream("GET") as stream:
-                    while not (data := (await stream.event()).data):
-                        pass
-                tasks.cancel_scope.cancel()
-        return len(data)
-
-    size = await size_of_question(10_000)
-    assert await size_of_question(size) == size
+    async with (
+        speaking(
+            Asking().server, ELICITING, {"elicitation": {}}, limits=limits, answers="json"
+        ) as http,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(call_asking_tool, http, 1, 6000)
+        await anyio.wait_all_tasks_blocked()
+        refused = await call_asking_tool(http, 2, 6000)
+        assert refused.result["isError"] or "error" in refused.json
+        async with http.stream("GET") as stream:
+            question = await stream.message()
+            assert len(question["params"]["message"]) == 6000
+        tasks.start_soon(call_asking_tool, http, 3, 6000)
+        await anyio.wait_all_tasks_blocked()
+        async with http.stream("GET") as stream:
+            assert (await stream.message())["id"] != question["id"]
+        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.one_process
@@ -273,18 +235,19 @@ async def test_messages_that_a_stream_lost_are_sent_on_the_next() -> None:
             line.leave()
             raise OSError("the client left")
 
-    async with asgi(app) as http:
-        await http.initialize(ELICITING, {"elicitation": {}})
-        async with anyio.create_task_group() as tasks:
-            for size in (10, 20):
-                tasks.start_soon(call_asking_tool, http, size, size)
-                await anyio.wait_all_tasks_blocked()
-            await app(http.scope_of("GET", None, {}), line.receive, send)
-            assert len(sent) == 3
-            async with http.stream("GET") as stream:
-                questions = [await stream.message() for _ in range(2)]
-            assert [len(each["params"]["message"]) for each in questions] == [10, 20]
-            tasks.cancel_scope.cancel()
+    async with (
+        speaking(app, ELICITING, {"elicitation": {}}) as http,
+        anyio.create_task_group() as tasks,
+    ):
+        for size in (10, 20):
+            tasks.start_soon(call_asking_tool, http, size, size)
+            await anyio.wait_all_tasks_blocked()
+        await app(http.scope_of("GET", None, {}), line.receive, send)
+        assert len(sent) == 3
+        async with http.stream("GET") as stream:
+            questions = [await stream.message() for _ in range(2)]
+        assert [len(each["params"]["message"]) for each in questions] == [10, 20]
+        tasks.cancel_scope.cancel()
 
 
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
@@ -337,8 +300,7 @@ async def test_filters_of_streams_are_bounded_and_the_longest_goes() -> None:
 @sessions
 async def test_changes_that_nobody_follows_do_not_wait_in_sessions(revision: str) -> None:
     server = Web(subscribe=True).server
-    async with asgi(server) as http:
-        await http.initialize(revision)
+    async with speaking(server, revision) as http:
         await http.ask(revision, SUBSCRIBE, {"uri": "memo://one"})
         for number in range(2000):
             server.resource_updated(f"memo://{number}")
@@ -357,8 +319,7 @@ async def test_an_application_counts_what_is_open(revision: str) -> None:
     def counts(requests: int = 0, streams: int = 0) -> bool:
         return app.counts == {"requests": requests, "sessions": sessions, "streams": streams}
 
-    async with asgi(app) as http:
-        await http.begin(revision)
+    async with speaking(app, revision) as http:
         for _ in range(2):  # the second call has a plan
             call = http.asking(revision, "tools/call", {"name": "wait"}, begun=False)
             async with call as waiting:
@@ -369,22 +330,8 @@ async def test_an_application_counts_what_is_open(revision: str) -> None:
                 await waiting.finished.wait()
             assert counts()
             web.begun, web.released = anyio.Event(), anyio.Event()
-        params = {"notifications": {"toolsListChanged": True}}
-        is_listening = http.asking(revision, "subscriptions/listen", params)
-        async with http.stream("GET") if sessions else is_listening as stream:
+        async with http.listening(revision) as stream:
             assert counts(streams=1)
         await stream.finished.wait()
         assert counts()
     assert app.counts == {"requests": 0, "sessions": 0, "streams": 0}
-
-
-async def test_a_session_that_found_no_room_takes_no_memory() -> None:
-    limits = Limits(sessions=1, session_bytes=8000)
-    async with asgi(Web().server, limits=limits) as http:
-        await http.initialize(ELICITING)
-        async with http.stream("GET") as stream:
-            for _ in range(20):
-                reply = await http.post(initialize(ELICITING), **{SESSION: None})
-                assert "Limits.sessions" in reply.error["message"]
-        await stream.finished.wait()
-        assert (await http.post(initialize(ELICITING), **{SESSION: None})).status == 200

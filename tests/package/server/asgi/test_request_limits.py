@@ -187,24 +187,6 @@ async def test_a_refusal_is_immediate_and_the_rest_of_the_body_dropped(
         assert stream.unread == 0
 
 
-async def test_of_refused_bodies_the_longest_silent_is_given_up_first(revision: str) -> None:
-    def refused(http: Http) -> AbstractAsyncContextManager[Stream]:
-        return http.stream("POST", parts=[b"x"], unfinished=True, fields={"host": "x", **CHUNKED})
-
-    async with (
-        asgi(Web().server, limits=Limits(reading=2)) as http,
-        refused(http) as first,
-        refused(http) as second,
-    ):
-        await anyio.wait_all_tasks_blocked()
-        first.upload(b"x")
-        await anyio.wait_all_tasks_blocked()
-        async with refused(http) as third:
-            await second.end()
-            await anyio.wait_all_tasks_blocked()
-            assert (first.ended, second.ended, third.ended) == (False, True, False)
-
-
 async def test_a_client_that_expects_100_is_refused_before_its_body(revision: str) -> None:
     fields = {"host": "x", "content-length": "1000000", "expect": "100-continue"}
     async with (
@@ -286,21 +268,6 @@ async def test_a_client_that_reads_nothing_is_cut_off_and_cancelled(revision: st
                 await stream.finished.wait()
         assert not stream.ended
         assert (await http.ask(revision, "tools/list")).status == 200
-
-
-async def test_a_client_that_reads_on_in_time_misses_nothing(revision: str) -> None:
-    web = Web()
-    params = {"name": "counts", "arguments": {"to": 50}}
-    async with (
-        asgi(web.server) as http,
-        http.asking(revision, "tools/call", params, meta={"progressToken": 1}) as stream,
-    ):
-        stream.stop_reading()
-        await anyio.wait_all_tasks_blocked()
-        stream.read_on()
-        *told, last = await stream.messages()
-    assert [each["params"]["progress"] for each in told] == list(range(1, 51))
-    assert "result" in last
 
 
 @pytest.mark.parametrize("answers", ["json", "sse"])

@@ -202,22 +202,6 @@ async def test_each_method_of_a_path_has_its_route(methods: list[str], texts: li
             ) == expected
 
 
-async def test_a_handler_may_receive_what_follows_the_body() -> None:
-    server, received = Server("routes"), list[Any]()
-
-    @server.custom_route("/own", ["POST"])
-    async def own(request: RouteRequest) -> None:
-        received.extend([await request.receive(), await request.receive()])
-
-    async with asgi(server) as http, http.stream("POST", b"{}", "/own", begun=False) as stream:
-        stream.disconnect()
-        await stream.finished.wait()
-    assert received == [
-        {"type": "http.request", "body": b"{}", "more_body": False},
-        {"type": "http.disconnect"},
-    ]
-
-
 @pytest.mark.parametrize(
     ("path", "methods", "handler", "error"),
     [

@@ -9,8 +9,7 @@ import pytest
 
 from kit.asgi_client import SESSION, asgi
 from kit.live import text_of
-from kit.web import Web
-from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request
+from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
 from mcpgen_runtime import Context, MemoryEventStore, Server, connect
 from requirements import EVERY_REVISION
 
@@ -139,17 +138,3 @@ async def test_a_stream_without_sessions_stores_no_events(revision: str) -> None
             reply = await http.post(message, **{VERSION: revision})
             assert [event.id for event in reply.events] == [""]
         assert len(store) == 0
-
-
-async def test_silence_means_the_oldest_where_all_name_a_revision() -> None:
-    web = Web()
-
-    @web.server.tool()
-    def about(ctx: Context) -> str:
-        return ctx.revision
-
-    named = [each for each in SESSIONS if facts(each).headers.protocol_version]
-    assert len(named) > 1
-    async with asgi(web.only(*named, stateless=True)) as http:
-        reply = await http.post(request(named[0], "tools/call", {"name": "about"}))
-        assert reply.text == named[0]

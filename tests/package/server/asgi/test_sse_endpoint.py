@@ -328,25 +328,6 @@ async def test_other_requests_than_those_of_the_endpoints_are_refused(
         assert (await http.request(method, None, path, accept=SSE)).status == 404
 
 
-async def test_the_memory_of_a_client_that_left_is_free_again() -> None:
-    server = Server("tester", drain=0, subscribe=True)
-
-    @server.resource("memo://{name}")
-    def memo(name: str) -> str:
-        return name
-
-    uri = f"memo://{'x' * 5000}"
-    async with asgi(server, limits=Limits(session_bytes=12_000), **PATHS) as http:
-        for _ in range(3):
-            async with open_client(http) as client:
-                await client.open()
-                assert "result" in await client.ask("resources/subscribe", {"uri": uri})
-                too_much = request(OLD[0], "resources/subscribe", {"uri": f"{uri}-"}, id=2)
-                assert (await client.post(too_much)).status == 503
-                client.stream.disconnect()
-                await client.stream.finished.wait()
-
-
 async def test_a_quiet_stream_gets_comments() -> None:
     async with asgi(tools(), keep_alive=0.01, **PATHS) as http, open_client(http) as client:
         await client.stream.until(b"\n\n:\n\n:\n\n")

@@ -53,23 +53,6 @@ async def test_a_request_is_answered_by_one_json_object(revision: str, type: str
     assert reply.result["_meta"][key] == {"name": "web", "version": "1"}
 
 
-@pytest.mark.requirement("http.independent-process")
-async def test_clients_are_served_side_by_side_and_each_gets_its_own(revision: str) -> None:
-    web, heard = Web(), dict[str, Any]()
-    async with asgi(web.server) as http, anyio.create_task_group() as tasks:
-
-        async def call(name: str) -> None:
-            heard[name] = (await http.ask(revision, "tools/call", {"name": name}, id=1)).result
-
-        tasks.start_soon(call, "wait")
-        await web.begun.wait()
-        await call("logs")
-        assert "wait" not in heard
-        web.released.set()
-    assert heard["logs"]["content"][0]["text"] == "logged"
-    assert heard["wait"]["content"][0]["text"] == "waited"
-
-
 @pytest.mark.requirement(
     "http.missing-meta-400", "meta.missing-required-rejected", "discover.meta-required"
 )
@@ -255,16 +238,6 @@ async def test_a_refused_handshake_names_the_revisions(
             reply = await http.post(message, **({VERSION: older} if named else {}))
         assert (reply.status, reply.json["id"]) == (400, 0)
         assert revision in reply.body.decode()
-
-
-@pytest.mark.requirement("http.version-header-missing-reject")
-async def test_a_request_without_a_version_header_is_refused(revision: str) -> None:
-    message = request(revision, "tools/list")
-    fields = fields_of(revision, message) | {VERSION: None}
-    for app in (Web().only(revision), Web().server):
-        async with asgi(app) as http:
-            reply = await http.post(message, **fields)
-        assert (reply.status, reply.error["code"], reply.json["id"]) == (400, -32020, 1)
 
 
 @pytest.mark.requirement(

@@ -24,7 +24,6 @@ from mcpgen_runtime import Limits, RouteRequest, Server, ServerHttpSettings
 from mcpgen_runtime.errors import ListenFailedError
 from mcpgen_runtime.server.asgi.uvicorn_adapter import (
     HEAD_BYTES,
-    JoinedWrites,
     listener_at,
     protocol_of,
     reached_at,
@@ -32,8 +31,6 @@ from mcpgen_runtime.server.asgi.uvicorn_adapter import (
 )
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
 
 
 class Recorded(asyncio.Transport):
@@ -57,31 +54,6 @@ class Recorded(asyncio.Transport):
 
     def close(self) -> None:
         self.closed = True
-
-
-@on_asyncio
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        pytest.param([HEAD, b"{}"] * 2, [HEAD + b"{}"] * 2, id="a head with what follows"),
-        pytest.param([HEAD, None, b"{}"], [HEAD, b"{}"], id="alone at the end of its turn"),
-        pytest.param([HEAD, b""], [HEAD], id="without a body"),
-        pytest.param([HEAD], [HEAD], id="before the end of the connection"),
-    ],
-)
-async def test_a_head_is_written_together_with_what_follows_in_its_turn(
-    steps: list[bytes | None], expected: list[bytes]
-) -> None:
-    transport = Recorded()
-    writer = JoinedWrites(transport, asyncio.get_running_loop())
-    for step in steps:
-        if step is None:
-            assert transport.writes == []
-            await anyio.lowlevel.checkpoint()
-        else:
-            writer.write(step)
-    writer.close()
-    assert (transport.writes, writer.is_closing()) == (expected, True)
 
 
 @on_asyncio
