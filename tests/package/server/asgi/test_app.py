@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -18,14 +17,12 @@ import anyio.to_thread
 import pytest
 from fastapi import FastAPI
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from kit.asgi_client import SESSION, Http, asgi, fields_of
-from kit.asgi_stream import SECONDS, text_in
+from kit.asgi_stream import text_in
 from kit.processes import PACKAGE_ROOT
 from kit.web import Web
 from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, initialize, request
@@ -35,7 +32,6 @@ pytestmark = pytest.mark.processes
 
 REVISION = PER_REQUEST[-1]
 STATE = {"name": "state"}
-LISTEN = ("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
 CALLER: ContextVar[str] = ContextVar("caller")
 
 
@@ -114,27 +110,6 @@ def test_one_application_serves_on_several_loops_in_turn(backend: str) -> None:
         assert living.left == living.entered
     assert living.entered == 3
     assert lost == [404, 404, 404]
-
-
-def test_two_event_loops_may_run_one_application_at_once() -> None:
-    web = Web()
-    app = web.server.asgi()
-    both, heard = threading.Barrier(2), list[str]()
-
-    async def run() -> None:
-        method, params = LISTEN
-        async with asgi(app) as http, http.asking(REVISION, method, params) as stream:
-            await stream.message()
-            await anyio.to_thread.run_sync(both.wait)
-            if threading.current_thread() is not threading.main_thread():
-                web.server.remove_tool("logs")
-            heard.append((await stream.message())["method"])
-
-    other = threading.Thread(target=anyio.run, args=(run,))
-    other.start()
-    anyio.run(run)
-    other.join()
-    assert heard == ["notifications/tools/list_changed"] * 2
 
 
 async def test_a_lifespan_that_fails_is_retried_with_the_next_request(
@@ -268,19 +243,6 @@ def test_a_test_client_can_use_it(within: bool) -> None:
     assert living.left == living.entered == (1 if within else 3)
 
 
-async def test_web_sockets_are_turned_away() -> None:
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        raise AssertionError("nothing more is wanted of it")
-
-    await Web().server.asgi()({"type": "websocket", "path": "/mcp"}, receive, send)
-    assert sent == [{"type": "websocket.close", "code": 1003}]
-
-
 @pytest.mark.parametrize(
     ("failing", "events"),
     [
@@ -383,20 +345,3 @@ async def test_middleware_may_authenticate_and_handlers_know_the_user(revision: 
             http.fields["authorization"] = None
             for method in ("POST", "GET", "DELETE"):
                 assert (await http.request(method, None)).status == 401
-
-
-async def test_a_disconnect_is_seen_through_middleware() -> None:
-    web = Web()
-
-    async def passing(request: Any, call_next: Any) -> Any:
-        return await call_next(request)
-
-    middleware = [Middleware(BaseHTTPMiddleware, dispatch=passing)]
-    app = Starlette(routes=[Mount("/", web.server.asgi())], middleware=middleware)
-    async with asgi(app) as http:
-        params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
-        async with http.asking(REVISION, "tools/call", params, meta={"progressToken": 1}) as stream:
-            await stream.message()
-        with anyio.fail_after(SECONDS):
-            await stream.finished.wait()
-        assert (await http.ask(REVISION, "tools/list")).status == 200

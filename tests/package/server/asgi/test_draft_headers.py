@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import SESSION, asgi, speaking
-from kit.asgi_stream import text_in
 from kit.web import Web
 from kit.wire import (
     INITIALIZED,
@@ -17,7 +16,7 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import Context, Server
+from mcpgen_runtime import Server
 from requirements import INTERIM
 
 pytestmark = pytest.mark.processes
@@ -58,39 +57,6 @@ async def test_a_client_of_the_draft_is_served_in_a_session(revision: str, asked
         again = await http.get(**{"last-event-id": reply.events[0].id})
         assert [each.data for each in again.events] == [each.data for each in reply.events[1:]]
         assert (await http.delete()).status == 200
-
-
-@pytest.mark.requirement("http.interim-base", revisions=INTERIM)
-@draft
-async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> None:
-    web = Web()
-
-    @web.server.tool()
-    async def asks(ctx: Context) -> str:
-        return str(len((await ctx.request("roots/list")).roots))
-
-    async with speaking(web.server, revision, {"roots": {}}) as http:
-        fields: dict[str, Any] = {METHOD: "tools/call", NAME: "asks"}
-        message = request(revision, "tools/call", {"name": "asks", "arguments": {}})
-        async with http.stream("POST", message, fields=fields) as stream:
-            question = await stream.message()
-            assert question["method"] == "roots/list"
-            answer: Any = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
-            assert (await http.post(answer)).status == 202  # it has no method to be repeated
-            assert text_in(await stream.message()) == "0"
-        params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
-        message = request(revision, "tools/call", params, meta={"progressToken": "t"})
-        fields = {METHOD: "tools/call", NAME: "counts"}
-        async with http.stream("POST", message, fields=fields) as stream:
-            assert (await stream.message())["method"] == "notifications/progress"
-            last = stream.decoder.last_id
-        web.released.set()  # a client that left is waited for: it may come back
-        again = await http.get(**{"last-event-id": last})
-        assert again.text == "counted to 1"
-        ping = request(revision, "ping")
-        for named, status in (("1900-01-01", 400), (None, 200), (revision, 200)):
-            http.fields["mcp-protocol-version"] = named
-            assert (await http.post(ping, **{METHOD: "ping"})).status == status
 
 
 @pytest.mark.requirement("headers.interim-code", "headers.interim-param-code", revisions=INTERIM)
@@ -152,16 +118,6 @@ async def test_only_fields_that_are_sent_are_compared(
     async with speaking(Web().server, revision) as http:
         reply = await http.post(message, **given)
     assert (reply.status == 400 and reply.code == -32001) is not is_accepted
-
-
-@draft
-async def test_messages_of_the_opening_are_compared_too(revision: str) -> None:
-    async with asgi(Web().server) as http:
-        reply = await http.post(initialize(revision), **{METHOD: "ping"})
-        assert (reply.status, reply.code, SESSION in reply.fields) == (400, -32001, False)
-        await http.initialize(revision)
-        reply = await http.post(INITIALIZED, **{METHOD: "ping"})
-        assert (reply.status, reply.code, "id" in reply.json) == (400, -32001, False)
 
 
 @draft

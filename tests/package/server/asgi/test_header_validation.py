@@ -76,8 +76,6 @@ async def test_each_standard_field_has_to_be_there(
         (METHOD, "TOOLS/CALL"),
         (METHOD, "tools/call, tools/call"),
         (METHOD, ""),
-        (METHOD, sentinel("tools/call")),
-        (NAME, "foo"),
         (NAME, "Echo"),
         (NAME, ""),
         (NAME, "echo, echo"),
@@ -122,8 +120,6 @@ async def test_different_revisions_in_header_and_body_are_a_mismatch(
     [
         pytest.param("tools/list", {}, {NAME: "whatever"}, id="no name is needed"),
         ("tools/call", ECHO, {NAME: "  echo  ", METHOD: " tools/call"}),
-        ("tools/call", ECHO, {NAME: "\techo"}),
-        ("tools/call", ECHO, {NAME: "echo \t"}),
         ("tools/call", ECHO, {NAME: sentinel("echo")}),
         ("resources/read", {"uri": UNICODE}, {NAME: sentinel(UNICODE)}),
     ],
@@ -140,14 +136,10 @@ async def test_fields_may_have_white_space_around_and_encoded_names(
 @pytest.mark.parametrize(
     "value",
     [
-        UNICODE,  # raw bytes beyond ASCII
         UNICODE.encode().decode("latin-1"),
         "memo://one\x01",
-        "memo://one\x7f",
         "=?base64?bWVtbzovL29uZQ?=",  # no padding
-        "=?base64?bWVtbzovL29u!!!ZQ==?=",
         "=?base64?bWVtbzovL29uZQ==",  # no suffix: a literal
-        "=?BASE64?bWVtbzovL29uZQ==?=",
         sentinel(b"memo://one\xff"),
     ],
 )
@@ -289,16 +281,10 @@ async def call(
 FITTING: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"region": "us-west1"}, {"REGION": "us-west1"}),
     ({"region": ""}, {"Region": ""}),
-    ({"region": " padded "}, {"Region": sentinel(" padded ")}),
     ({"region": "Hello, \u4e16\u754c"}, {"Region": "=?base64?SGVsbG8sIOS4lueVjA==?="}),
-    ({"region": "Hello"}, {"Region": "=?base64?SGVsbG8=?="}),
-    ({"region": "=?base64?SGVsbG8="}, {"Region": "=?base64?SGVsbG8="}),
-    ({"region": "=?BASE64?SGVsbG8=?="}, {"Region": "=?BASE64?SGVsbG8=?="}),
     ({"region": "=?base64?literal?="}, {"Region": sentinel("=?base64?literal?=")}),
     ({"region": "a"}, {"Region": "  a "}),
     ({"count": 42}, {"Count": "42.0"}),
-    ({"count": 42.0}, {"Count": "42"}),
-    ({"count": -7}, {"Count": "-7"}),
     ({"count": 9007199254740991}, {"Count": "9007199254740991"}),
     ({"dry": True}, {"Dry": "true"}),
     ({"deep": {"inner": "here"}}, {"Inner": "here"}),
@@ -338,15 +324,10 @@ DIFFERING: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"region": "us-west1"}, {"Region": "eu"}),
     ({"region": "us-west1"}, {"Region": "US-WEST1"}),
     ({"region": "Hello"}, {"Region": "=?base64?SGVsbG8?="}),
-    ({"region": "Hello"}, {"Region": "=?BASE64?SGVsbG8=?="}),
-    ({"region": "=?base64?literal?="}, {"Region": "=?base64?literal?="}),
     ({"region": "us west"}, {"Region": "us\x01west"}),
-    ({"region": "\u00fc"}, {"Region": "\u00fc"}),
     ({"region": "a"}, {"Region": "a, a"}),
     ({"count": 42}, {"Count": "4.2e1x"}),
     ({"count": 9007199254740992}, {"Count": "9007199254740993"}),
-    ({"count": 1}, {"Count": "true"}),
-    ({"dry": True}, {"Dry": "True"}),
     ({"deep": {"inner": "here"}}, {"Inner": "there"}),
     ({"region": None}, {"Region": "us-west1"}),
     ({}, {"Region": "us-west1"}),

@@ -9,7 +9,6 @@ import random
 import string
 import sys
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -163,23 +162,6 @@ async def test_any_process_serves_the_requests_of_a_session(revision: str) -> No
             assert seen["capabilities"] == ABLE
         for _ in range(10):
             assert (await http.ask(revision, "tools/list")).status == 200
-
-
-@pytest.mark.requirement(
-    "http.session-id-secure",
-    "transport-security.session-id-nondeterministic",
-    "transport-security.session-id-rng",
-)
-@sessions
-async def test_equal_clients_get_ids_that_have_nothing_in_common(revision: str) -> None:
-    async with serve_sealed() as (http, _):
-        ids: list[str] = []
-        for _ in range(200):
-            random.seed(7)
-            ids.append((await http.post(initialize(revision, ABLE))).fields[SESSION])
-    assert len(set(ids)) == 200
-    for place in range(0, min(map(len, ids)), 20):
-        assert max(Counter(each[place] for each in ids).values()) < 50
 
 
 @pytest.mark.requirement("http.session-gone-404")

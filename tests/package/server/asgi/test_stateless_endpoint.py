@@ -186,20 +186,6 @@ async def test_other_bodies_than_requests_and_notifications_get_400(
         assert "id" not in reply.json or reply.json["id"] == 1
 
 
-@pytest.mark.requirement("http.post-unacceptable-status")
-@pytest.mark.parametrize(
-    ("field", "value", "code"),
-    [(VERSION, "1900-01-01", -32022), ("mcp-method", "notifications/other", -32020)],
-)
-async def test_a_notification_whose_header_fields_deny_it_gets_400(
-    revision: str, field: str, value: str, code: int
-) -> None:
-    message = {"jsonrpc": "2.0", "method": "notifications/acme"}
-    async with asgi(Web().server) as http:
-        reply = await http.post(message, **{VERSION: revision, field: value})
-    assert (reply.status, reply.error["code"], "id" in reply.json) == (400, code, False)
-
-
 @pytest.mark.requirement("http.endpoint-post-only", "http-compat.get-delete-405")
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD", "OPTIONS"])
 async def test_only_post_is_served(revision: str, method: str) -> None:

@@ -22,7 +22,6 @@ from mcpgen_runtime import AddressRules, ConnectFailedError, Introspection, JwtV
 from mcpgen_runtime.auth.address_rules import AddressCheck
 from mcpgen_runtime.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff, IssuerHttp
 from mcpgen_runtime.server.auth.jwt_verifier import LONGEST_RETRY
-from mcpgen_runtime.server.auth.verifiers import STORED_TOKENS, PrincipalCache
 
 pytestmark = pytest.mark.anyio
 
@@ -186,18 +185,6 @@ async def test_requests_without_keys_wait_for_one_fetch_only(
         assert len(issuer.requests) <= 2
 
 
-async def test_newer_keys_are_waited_for_while_their_issuer_responds(
-    issuer: LoopbackIssuer, clock: Clock, silence: Silence, set_limit: SetLimit
-) -> None:
-    set_limit("pkg.server.auth.jwt_verifier.REFRESH_SECONDS", 30)
-    async with serving_keys(issuer, max_age=100) as status:
-        assert await status() == 200
-        issuer.keys = [new_key("new")]
-        clock.now += 101
-        assert await at_once(status, 5) == [401] * 5  # the old key is used no more
-        assert len(issuer.requests) == 2
-
-
 async def test_a_client_that_leaves_ends_no_fetch(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
@@ -211,29 +198,6 @@ async def test_a_client_that_leaves_ends_no_fetch(
         issuer.answering.set()
         assert await status() == 200
         assert len(issuer.requests) == 1
-
-
-async def test_after_a_failed_fetch_nobody_waits_for_the_next(
-    issuer: LoopbackIssuer,
-    clock: Clock,
-    silence: Silence,
-    set_limit: SetLimit,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async with serving_keys(issuer, max_age=100) as status:
-        assert await status() == 200
-        silence.begin()
-        clock.now += 101
-        assert await status() == 200
-        with anyio.fail_after(10):
-            while "the old ones remain in use" not in caplog.text:
-                await anyio.lowlevel.checkpoint()
-        clock.now += LONGEST_RETRY
-        for name in ("issuer_fetch.FETCH_SECONDS", "jwt_verifier.REFRESH_SECONDS"):
-            set_limit(f"pkg.server.auth.{name}", 100)
-        with anyio.fail_after(5):
-            assert await status() == 200
-        silence.end()
 
 
 def test_attempts_become_rarer_up_to_a_bound() -> None:
@@ -315,18 +279,6 @@ async def test_a_document_without_end_is_not_read(issuer: LoopbackIssuer) -> Non
     issuer.raw = b'{"keys": ["' + b"x" * 2 * DOCUMENT_LIMIT + b'"]}'
     async with serving_keys(issuer) as status:
         assert await status() == 503
-
-
-def test_the_least_used_token_is_forgotten_first() -> None:
-    cache = PrincipalCache(60)
-    for number in range(STORED_TOKENS):
-        cache.add(str(number), None)
-    cache.get("0")
-    cache.add("one more", None)
-    assert len(cache) == STORED_TOKENS
-    assert [token for token in ("0", "1", "2") if cache.get(token)] == ["0", "2"]
-    cache.clear()
-    assert len(cache) == 0
 
 
 async def test_an_endpoint_with_errors_is_asked_about_other_tokens(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -246,22 +245,15 @@ async def test_scopes_of_requests_and_tool_are_in_one_challenge(
 
 
 @revisions
-async def test_scopes_imply_others(revision: str) -> None:
-    implies = {"admin": ["mcp:read", "editor"], "editor": ["files:write"]}
-    async with asgi(Guarded().server, auth=protected_settings(implies=implies)) as http:
-        await use_token(http, revision, token_of(scope="admin"))
-        assert text_in(await http.ask(revision, "tools/call", WRITE)) == "alice wrote a.txt"
-
-
-@revisions
-async def test_a_scope_may_have_another_name_in_tokens(revision: str) -> None:
+async def test_scopes_imply_others_and_other_names_of_themselves(revision: str) -> None:
     whole = "api://app/read"  # as Entra has it: tokens name the last part
-    auth = protected_settings(scopes=[whole], implies={"read": [whole]})
-    async with asgi(Guarded().server, auth=auth) as http:
-        refused = await http.post(initialize(revision))
-        assert challenge_in(refused).parameters["scope"] == whole
-        await use_token(http, revision, token_of(scope=None, scp="read"))
-        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+    auth = protected_settings(scopes=[whole], implies={"admin": ["read"], "read": [whole]})
+    for scope in ("read", "admin"):
+        async with asgi(Guarded().server, auth=auth) as http:
+            refused = await http.post(initialize(revision))
+            assert challenge_in(refused).parameters["scope"] == whole
+            await use_token(http, revision, token_of(scope=None, scp=scope))
+            assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
 
 
 @pytest.mark.parametrize("revision", SESSIONS[:1])  # the one with batches
@@ -280,25 +272,6 @@ async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -
         assert guarded.calls == []
         assert (await http.post(calls[:1])).status == 200
     assert guarded.calls == ["alice whoami"]
-
-
-@requirement("auth-resource-server.generic-error-detail", revisions=EVERY_REVISION)
-async def test_a_failing_verifier_says_nothing_of_its_reason(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def verify(token: str) -> Principal | None:
-        raise RuntimeError(f"db host x down, {token}")
-
-    async with asgi(Guarded().server, auth=protected_settings(verifier=verify)) as http:
-        reply = await http.post(initialize(SESSIONS[-1]), Authorization=bearer("secret1"))
-    assert reply.status == 503
-    assert b"db host" not in reply.body + repr(reply.fields).encode()
-    assert b"secret1" not in reply.body
-    assert "db host x down" in caplog.text
-    assert "secret1" not in caplog.text
-    incident = re.search(r"under (\w+)", reply.json["error"]["message"])
-    assert incident is not None
-    assert incident[1] in caplog.text
 
 
 @requirement("auth-resource-server.tokens-validated")
@@ -424,25 +397,13 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
 @requirement("auth-scope.challenge-has-scope", "auth-scope.min-precise-challenge")
 @revisions
 async def test_the_first_challenge_names_the_scopes_of_a_session(revision: str) -> None:
-    guarded = Guarded()
     auth = protected_settings(session_scopes=["files:write", "mcp:read"])
-    async with asgi(guarded.server, auth=auth) as http:
+    async with asgi(Guarded().server, auth=auth) as http:
         refused = await http.ask(revision, "tools/call", WHOAMI)
-        assert (refused.status, challenge_in(refused).parameters["scope"]) == (
-            401,
-            "mcp:read files:write",
-        )
-        metadata = (await http.get(f"{PRM}/mcp")).json
-        assert metadata["scopes_supported"] == ["mcp:read", "files:write"]
+        scope = challenge_in(refused).parameters["scope"]
+        assert (refused.status, scope) == (401, "mcp:read files:write")
         await use_token(http, revision, token_of("alice", "mcp:read"))
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         lacking = await http.ask(revision, "tools/call", SHARE)
-        assert lacking.status == 403
-        assert set(challenge_in(lacking).parameters["scope"].split()) == {
-            "mcp:read",
-            "files:write",
-            "files:share",
-        }
-    own = protected_settings(session_scopes=["files:write"], scopes_supported=["mcp:read"])
-    async with asgi(guarded.server, auth=own) as http:
-        assert (await http.get(f"{PRM}/mcp")).json["scopes_supported"] == ["mcp:read"]
+        scopes = challenge_in(lacking).parameters["scope"].split()
+        assert (lacking.status, {*scopes}) == (403, {"mcp:read", "files:write", "files:share"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,29 +118,22 @@ def test_two_servers_need_two_paths() -> None:
         )
 
 
-DPOP = DpopValidation(algorithms=("ES256",))
-
-
 @pytest.mark.parametrize(
     ("settings", "members"),
     [
         ({"scopes": []}, {}),
         ({"scopes": ["a"], "session_scopes": ["b"]}, {"scopes_supported": ["a", "b"]}),
-        ({"scopes_supported": []}, {}),
+        ({"scopes": ["a"], "session_scopes": ["b"], "scopes_supported": []}, {}),
         ({"metadata": {"resource_name": "Files"}, "scopes": []}, {"resource_name": "Files"}),
-        (
-            {"scopes": [], "dpop": DPOP},
-            {
-                "dpop_signing_alg_values_supported": ["ES256"],
-                "dpop_bound_access_tokens_required": False,
-            },
-        ),
-        (
-            {"scopes": [], "dpop": replace(DPOP, required=True)},
-            {
-                "dpop_signing_alg_values_supported": ["ES256"],
-                "dpop_bound_access_tokens_required": True,
-            },
+        *(
+            (
+                {"scopes": [], "dpop": DpopValidation(algorithms=("ES256",), required=required)},
+                {
+                    "dpop_signing_alg_values_supported": ["ES256"],
+                    "dpop_bound_access_tokens_required": required,
+                },
+            )
+            for required in (False, True)
         ),
     ],
 )
@@ -155,20 +147,6 @@ async def test_a_document_has_the_members_of_the_settings(
             "bearer_methods_supported": ["header"],
             **members,
         }
-
-
-async def test_the_documents_are_for_http_alone() -> None:
-    sent: list[Any] = []
-
-    async def send(event: Any) -> None:
-        sent.append(event)
-
-    async def receive() -> Any:
-        raise AssertionError
-
-    app = ProtectedResourceMetadata(protected_settings())
-    await app({"type": "websocket", "path": PRM}, receive, send)
-    assert sent == []
 
 
 @pytest.mark.parametrize(

@@ -112,31 +112,6 @@ async def test_a_stream_of_http_sse_ends_with_its_token(revision: str) -> None:
             await stream.end()
 
 
-@sessions
-async def test_events_of_a_stream_are_had_again_by_its_principal_only(revision: str) -> None:
-    guarded = Guarded()
-
-    @guarded.server.tool()
-    async def talk(ctx: Context) -> str:
-        await ctx.info("first")
-        return "of alice"
-
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        http.fields["authorization"] = bearer(token_of("alice"))
-        await http.initialize(revision)
-        call = request(revision, "tools/call", {"name": "talk", "arguments": {}})
-        reply = await http.post(call, accept="text/event-stream")
-        event = reply.body.partition(b"id: ")[2].split()[0].decode()
-        assert b"of alice" in (await http.get(last_event_id=event)).body
-        stolen = await http.get(last_event_id=event, authorization=bearer(token_of("mallory")))
-        assert stolen.status == 404
-        # A session of one's own does not help with the events of another's.
-        mallory = http.another()
-        mallory.fields["authorization"] = bearer(token_of("mallory"))
-        await mallory.initialize(revision)
-        assert (await mallory.get(last_event_id=event)).status == 400
-
-
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_request_state_of_another_principal_is_unknown(revision: str) -> None:
     def asking_server(**settings: Any) -> Server:
@@ -272,22 +247,6 @@ async def test_listed_items_without_their_scopes_get_403(revision: str) -> None:
             assert "result" in (await http.ask(revision, method, params)).json
         read = (await http.ask(revision, "resources/read", {"uri": "data://secret"})).result
         assert read.get("cacheScope", "private") == "private"
-
-
-@revisions
-async def test_mounted_tools_and_methods_need_their_scopes(revision: str) -> None:
-    outer = Server("outer", subscribe=True)
-    outer.mount(server_with_scopes(), prefix="in")
-    async with asgi(outer, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(scope="mcp:read"))
-        calls = [("tools/call", {"name": "in_secret"}), ("acme/secret", {})]
-        assert [(await http.ask(revision, *call)).status for call in calls] == [403, 403]
-        assert (await http.ask(revision, "tools/call", {"name": "in_free"})).status == 200
-        if revision in SESSIONS:
-            unsubscribe = await http.ask(
-                revision, "resources/unsubscribe", {"uri": "data://secret"}
-            )
-            assert unsubscribe.status == 200
 
 
 @revisions

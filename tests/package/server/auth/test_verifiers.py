@@ -20,7 +20,7 @@ from kit.guarded import (
     text_in,
     use_token,
 )
-from kit.issuer import bearer, token_of
+from kit.issuer import bearer
 from kit.wire import SESSIONS, request
 from mcpgen_runtime import (
     AnyOf,
@@ -50,6 +50,7 @@ async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
         assert refused.status == 403
         assert challenge_in(refused).parameters["scope"] == "files:write"
         assert "resource_metadata" not in challenge_in(refused).parameters
+        assert (await http.get(f"{PRM}/mcp")).status == 404
     async with asgi(Guarded().server, auth=TOKENS) as http:
         await use_token(http, revision, "bob-1")
         assert text_in(await http.ask(revision, "tools/call", WRITE)) == "bob wrote a.txt"
@@ -74,14 +75,6 @@ async def test_other_tokens_get_a_plain_bearer_challenge(token: str | None, revi
     assert guarded.calls == []
 
 
-async def test_a_server_with_static_tokens_publishes_no_metadata() -> None:
-    async with asgi(Guarded().server, auth=TOKENS) as http:
-        for path in (PRM, f"{PRM}/mcp"):
-            reply = await http.get(path)
-            assert reply.status in (401, 404)
-            assert b"authorization_servers" not in reply.body
-
-
 @revisions
 async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> None:
     async def verify(token: str) -> Principal | None:
@@ -90,16 +83,6 @@ async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> 
     async with asgi(Guarded().server, auth=verify) as http:
         await use_token(http, revision, "key-1")
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "build"
-
-
-@revisions
-async def test_static_tokens_stand_beside_an_issuer(revision: str) -> None:
-    static = StaticTokens({"key-1": Principal("build", scopes=["mcp:read"])})
-    both = AnyOf(static, protected_settings().verifier)
-    for token, subject in (("key-1", "build"), (token_of("alice"), "alice")):
-        async with asgi(Guarded().server, auth=protected_settings(verifier=both)) as http:
-            await use_token(http, revision, token)
-            assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == subject
 
 
 @revisions
