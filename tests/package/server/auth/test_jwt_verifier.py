@@ -325,7 +325,7 @@ async def test_an_issuer_without_keys_gives_503_and_is_asked_once(
                 reply = await http.post(HELLO, Authorization=token)
                 assert (reply.status, reply.fields["retry-after"]) == (503, "1")
                 assert issuer.url.encode() not in reply.body
-        assert len(issuer.requests) == 2
+        assert len({*issuer.requests}) == len(issuer.requests) > 0
     assert reason in caplog.text
     assert "Traceback" not in caplog.text
 
