@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -23,10 +24,11 @@ from starlette.testclient import TestClient
 
 from kit.asgi_client import SESSION, Http, asgi, fields_of
 from kit.asgi_stream import text_in
+from kit.guarded import protected_settings
 from kit.processes import PACKAGE_ROOT
 from kit.web import Web
 from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, initialize, request
-from mcpgen_runtime import Context, Server
+from mcpgen_runtime import Context, ProtectedResourceMetadata, Server
 
 pytestmark = pytest.mark.processes
 
@@ -345,3 +347,45 @@ async def test_middleware_may_authenticate_and_handlers_know_the_user(revision: 
             http.fields["authorization"] = None
             for method in ("POST", "GET", "DELETE"):
                 assert (await http.request(method, None)).status == 401
+
+
+@pytest.mark.parametrize(
+    ("app", "expected"),
+    [
+        (Web().server.asgi(), [{"type": "websocket.close", "code": 1003}]),
+        (ProtectedResourceMetadata(protected_settings()), []),
+    ],
+    ids=["endpoint", "metadata"],
+)
+async def test_web_sockets_are_turned_away(app: Any, expected: Any) -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("nothing more is wanted of it")
+
+    await app({"type": "websocket", "path": "/mcp"}, receive, send)
+    assert sent == expected
+
+
+def test_changes_are_announced_though_an_event_loop_is_gone() -> None:
+    web = Web()
+    application = web.server.asgi()
+
+    async def leave_open() -> None:
+        async with asgi(application, lifespan=False) as http:
+            await http.initialize(SESSIONS[-1])
+
+    async def run() -> None:
+        async with asgi(application) as http, http.listening(REVISION) as stream:
+            await stream.message()
+            web.server.remove_tool("logs")
+            assert (await stream.message())["method"] == "notifications/tools/list_changed"
+
+    gone = threading.Thread(target=anyio.run, args=(leave_open,))
+    gone.start()
+    gone.join()
+    anyio.run(run)
+    web.server.remove_tool("counts")

@@ -8,8 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kit.asgi_client import SSE, Http, speaking
-from kit.asgi_stream import Reply, text_in
+from kit.asgi_client import SSE, Http, asgi, fields_of, speaking
+from kit.asgi_stream import Reply, Stream, text_in
 from kit.raw_http import message_bytes, session_fields, whole
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
@@ -17,10 +17,11 @@ from kit.web_process import rest, start_server, write_server
 from kit.wire import (
     PER_REQUEST,
     SESSIONS,
+    encode_message,
     initialize,
     request,
 )
-from mcpgen_runtime import Limits, Server
+from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, Server, SharedState
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 
 pytestmark = pytest.mark.processes
@@ -174,3 +175,41 @@ async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: 
         refused = await http.another().post(initialize(revision))
     assert (refused.status, refused.fields["retry-after"]) == (503, "1")
     assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
+
+
+@every_revision
+@tools
+async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions(
+    revision: str, tool: str, waiting: WaitingServer
+) -> None:
+    params, meta = {"name": tool, "arguments": {"number": 1}}, {"progressToken": 1}
+    message = request(revision, "tools/call", params, meta=meta)
+    async with speaking(waiting.server, revision) as http:
+        stream = Stream([encode_message(message)], unfinished=False)
+        async with anyio.create_task_group() as tasks:
+            scope = http.scope_of("POST", None, fields_of(revision, message))
+            tasks.start_soon(stream.run, http.app, scope)
+            await waiting.until(begun=1)
+            tasks.cancel_scope.cancel()
+        if revision in SESSIONS:
+            assert waiting.cancelled == []
+            await http.shut_down()
+        else:
+            await stream.end()
+            assert ENDING in str(Reply(stream).messages[-1])
+        assert waiting.cancelled == [1]
+
+
+@pytest.mark.one_process
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_server_that_ends_takes_no_session_of_another_process(revision: str) -> None:
+    state = SharedState(MemoryBus(), MemorySessionStore())
+    server = Server("tester")
+    async with asgi(server, shared=state) as first, asgi(server, shared=state) as second:
+        await first.initialize(revision)
+        second.fields = first.fields
+        assert (await second.ask(revision, "ping")).status == 200
+        await application(second).close_streams()
+        refused = await second.ask(revision, "ping", id=2)
+        assert (refused.status, refused.error["message"]) == (503, REFUSED)
+        assert (await first.ask(revision, "ping", id=3)).status == 200

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -257,3 +259,18 @@ async def test_pings_and_unknown_methods_get_ordinary_answers(revision: str) -> 
         assert (await http.ask(revision, "ping", id="p")).json["result"] == {}
         reply = await http.ask(revision, "no/such", id=3)
         assert (reply.status, reply.code, reply.json["id"]) == (200, -32601, 3)
+
+
+@pytest.mark.one_process
+@streamable
+async def test_a_trace_has_the_messages_of_streams_and_no_other_event(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace"
+    monkeypatch.setenv("MCP_TRACE", str(path))
+    async with speaking(Web().server, revision, answers="sse") as http:
+        await http.ask(revision, "tools/call", counts(), meta=META)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    told = [(each["direction"], each["message"].get("method")) for each in lines]
+    progress = ("sent", "notifications/progress")
+    assert told[-5:] == [("received", "tools/call"), *[progress] * 3, ("sent", None)]

@@ -251,3 +251,13 @@ async def test_each_end_of_a_post_gives_its_places_back() -> None:
             waiting.go = anyio.Event()
             assert (await http.post(batch[:3])).status == 200
             assert (await http.post(batch)).status == 503
+
+
+async def test_work_for_notifications_ends_with_an_abandoned_batch() -> None:
+    noting = Noting()
+    limits = Limits(abandoned_seconds=0.02)
+    async with speaking(noting, WITH_BATCHES, limits=limits, keep_alive=OFTEN) as http:
+        forever = request(WITH_BATCHES, "tools/call", {"name": "sleep_forever"})
+        async with http.stream("POST", [forever, ROOTS_CHANGED]) as stream:
+            await stream.until(b":")  # a comment
+        await noting.until(ended=1)

@@ -176,7 +176,7 @@ async def test_of_the_sessions_of_an_address_the_longest_unused_ends(revision: s
         (("192.0.2.1", 1), "192.0.2.1"),
         (("::ffff:192.0.2.1", 1), "192.0.2.1"),
         (("2001:db8:0:1::5", 1), "20010db800000001"),
-        (("testclient", 1), "testclient"),
+        (("unix:path", 1), "unix:path"),
         (None, ""),
     ],
 )
@@ -335,3 +335,27 @@ async def test_an_application_counts_what_is_open(revision: str) -> None:
         await stream.finished.wait()
         assert counts()
     assert app.counts == {"requests": 0, "sessions": 0, "streams": 0}
+
+
+async def test_a_session_that_found_no_room_takes_no_memory() -> None:
+    limits = Limits(sessions=1, session_bytes=8000)
+    async with asgi(Web().server, limits=limits) as http:
+        await http.initialize(ELICITING)
+        async with http.stream("GET") as stream:
+            for _ in range(20):
+                reply = await http.post(initialize(ELICITING), **{SESSION: None})
+                assert "Limits.sessions" in reply.error["message"]
+        await stream.finished.wait()
+        assert (await http.post(initialize(ELICITING), **{SESSION: None})).status == 200
+
+
+@sessions
+async def test_some_may_be_about_to_confirm_though_all_others_are_idle(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=200)) as http:
+        for _ in range(200):
+            await open_confirmed_session(http, revision)
+        opened = [await open_session(http, revision) for _ in range(3)]
+        for each in opened:
+            assert (await http.post(INITIALIZED, **{SESSION: each})).status == 202
+        opened = [await open_session(http, revision) for _ in range(4)]  # 2 are a hundredth
+        assert [await is_open(http, revision, each) for each in opened] == [False, *[True] * 3]

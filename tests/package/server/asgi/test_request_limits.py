@@ -315,3 +315,44 @@ async def test_unread_responses_of_a_principal_count_together(revision: str) -> 
             await anyio.wait_all_tasks_blocked()
             assert (await another.ask(revision, "tools/call", ECHO)).status == 200
             assert (await http.ask(revision, "tools/call", ECHO)).status == 503
+
+
+async def test_a_response_that_nobody_reads_makes_room_in_time(revision: str) -> None:
+    limits = Limits(unread=800_000, send_seconds=0.02)
+    async with asgi(Web().server, limits=limits) as http:
+        async with http.asking(revision, "tools/call", LONG) as unread:
+            await unread.until(b"x" * 1000)
+            unread.stop_reading()
+            with anyio.fail_after(SECONDS):
+                await unread.finished.wait()
+        assert not unread.ended
+        assert (await http.ask(revision, "tools/call", ECHO)).status == 200
+
+
+async def test_of_refused_bodies_the_longest_silent_is_given_up_first(revision: str) -> None:
+    def refused(http: Http) -> AbstractAsyncContextManager[Stream]:
+        return http.stream("POST", parts=[b"x"], unfinished=True, fields={"host": "x", **CHUNKED})
+
+    async with (
+        asgi(Web().server, limits=Limits(reading=2)) as http,
+        refused(http) as first,
+        refused(http) as second,
+    ):
+        await anyio.wait_all_tasks_blocked()
+        first.upload(b"x")
+        await anyio.wait_all_tasks_blocked()
+        async with refused(http) as third:
+            await second.end()
+            await anyio.wait_all_tasks_blocked()
+            assert (first.ended, second.ended, third.ended) == (False, True, False)
+
+
+@pytest.mark.parametrize(("size", "status"), [(100_000, 200), (100_001, 503)])
+async def test_one_body_may_have_the_bytes_of_all(revision: str, size: int, status: int) -> None:
+    async with asgi(Web().server, limits=Limits(bodies=100_000)) as http:
+        for _ in range(2):
+            body = echo(revision, size)
+            assert (await http.post(body, **fields_of(revision, body))).status == status
+            async with half(http, revision, size) as stream:
+                await anyio.wait_all_tasks_blocked()
+                assert stream.status == (0 if status == 200 else 503)

@@ -434,3 +434,19 @@ async def test_a_store_that_fails_costs_no_more_than_the_way_back(
         assert (await http.delete()).status == 200
     assert len({*caplog.messages}) == 3
     assert all("the event store failed" in each for each in caplog.messages)
+
+
+async def test_a_stream_that_another_process_ended_takes_nothing_more() -> None:
+    steps, store = Steps(), MemoryEventStore()
+    async with speaking(steps.server, NEWEST, events=store, answers="sse") as http:
+        async with http.stream("POST", call(NEWEST)) as stream:
+            name = (await stream.event()).id.rpartition("-")[0]
+            session = str(http.fields[SESSION])
+            last = await store.finish(session, name, b"{}")
+            await steps.say()
+            assert await stream.messages() == []
+            steps.end()
+        assert last is not None
+        replay = await store.after(session, last)
+        assert replay is not None
+        assert (replay.events, replay.over) == ([], True)

@@ -232,3 +232,19 @@ def test_routes_are_checked_with_the_paths_of_the_protocol() -> None:
         protected.asgi()
     with pytest.raises(RuntimeError, match="before run"):  # an application is checked once
         protected.custom_route("/late", auth=True)
+
+
+async def test_a_handler_may_receive_what_follows_the_body() -> None:
+    server, received = Server("routes"), list[Any]()
+
+    @server.custom_route("/own", ["POST"])
+    async def own(request: RouteRequest) -> None:
+        received.extend([await request.receive(), await request.receive()])
+
+    async with asgi(server) as http, http.stream("POST", b"{}", "/own", begun=False) as stream:
+        stream.disconnect()
+        await stream.finished.wait()
+    assert received == [
+        {"type": "http.request", "body": b"{}", "more_body": False},
+        {"type": "http.disconnect"},
+    ]

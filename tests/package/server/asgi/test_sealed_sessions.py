@@ -354,6 +354,7 @@ async def test_delete_ends_a_session_in_one_process_and_says_so(revision: str) -
         (request("2025-06-18", "resources/unsubscribe", {"uri": "note://today"}), 200),
         ({"jsonrpc": "2.0", "id": 1, "result": {}}, 400),
         ({"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}}, 400),
+        ({"jsonrpc": "2.0", "id": 1, "result": 5}, 400),
     ],
     ids=str,
 )

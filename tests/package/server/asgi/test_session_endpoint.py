@@ -278,3 +278,9 @@ async def test_requests_over_the_session_limit_wait_but_answers_do_not(limits: L
             await asking.finished.wait()
             await other.finished.wait()
         assert (await http.ask(OLDER, "ping", id=3)).status == 200
+
+
+async def test_invalid_json_is_reported_before_a_missing_session() -> None:
+    async with asgi(server_of()) as http:
+        reply = await http.post(b"{")
+        assert (reply.status, reply.code, "id" in reply.json) == (400, -32700, False)

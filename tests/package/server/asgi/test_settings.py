@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kit.web import Web
+from kit.wire import SESSIONS
 from mcpgen_runtime import Limits
 
 
@@ -40,3 +41,8 @@ def test_a_limit_has_to_be_above_zero(field: str) -> None:
 def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         Web().server.asgi(**options)
+
+
+def test_transports_that_no_revision_has_are_refused() -> None:
+    with pytest.raises(ValueError, match="none of the revisions that are served has HTTP"):
+        Web().only(SESSIONS[-1], sse_path="/sse")

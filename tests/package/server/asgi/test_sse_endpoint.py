@@ -338,3 +338,17 @@ async def test_a_query_may_have_nine_other_parameters(others: int, status: int) 
     async with asgi(tools(), **PATHS) as http, open_client(http) as client:
         client.endpoint += "&a=1" * others
         assert (await client.post(initialize(OLD[0]))).status == status
+
+
+async def test_the_memory_of_a_client_that_left_is_free_again() -> None:
+    server, uri = Server("tester", drain=0, subscribe=True), f"memo://{'x' * 5000}"
+    server.resource("memo://{name}")(lambda name: name)
+    async with asgi(server, limits=Limits(session_bytes=12_000), **PATHS) as http:
+        for _ in range(3):
+            async with open_client(http) as client:
+                await client.open()
+                assert "result" in await client.ask("resources/subscribe", {"uri": uri})
+                too_much = request(OLD[0], "resources/subscribe", {"uri": f"{uri}-"}, id=2)
+                assert (await client.post(too_much)).status == 503
+                client.stream.disconnect()
+                await client.stream.finished.wait()

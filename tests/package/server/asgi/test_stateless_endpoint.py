@@ -155,8 +155,9 @@ async def test_a_notification_gets_202_and_no_body(revision: str, named: bool) -
     fields: dict[str, str | None] = {VERSION: revision} if named else {}
     async with asgi(Web().only(revision)) as http:
         reply = await http.post(message, **fields)
-    assert (reply.status, reply.body) == (202, b"")
-    assert reply.fields == {"content-length": "0"}
+        unknown = await http.post(message, **{VERSION: "1900-01-01"})
+    assert (reply.status, reply.body, reply.fields) == (202, b"", {"content-length": "0"})
+    assert (unknown.status, unknown.error["code"], "id" in unknown.json) == (400, -32022, False)
 
 
 @pytest.mark.requirement("http.post-unacceptable-status")

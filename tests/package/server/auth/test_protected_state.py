@@ -430,3 +430,13 @@ def test_a_local_server_serves_on_behalf_of_its_principal(
 def test_over_http_each_request_is_authenticated_instead() -> None:
     with pytest.raises(ValueError, match="principal: expected auth instead"):
         Server("s").run(http="127.0.0.1:0", principal=Principal.local())
+
+
+@revisions
+async def test_tools_and_methods_of_a_mounted_server_need_their_scopes(revision: str) -> None:
+    outer = Server("outer", subscribe=True)
+    outer.mount(server_with_scopes(), prefix="in")
+    async with asgi(outer, auth=protected_settings()) as http:
+        await use_token(http, revision, token_of(scope="mcp:read"))
+        calls = [("tools/call", {"name": "in_secret"}), ("acme/secret", {})]
+        assert [(await http.ask(revision, *call)).status for call in calls] == [403, 403]
