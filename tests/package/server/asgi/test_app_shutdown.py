@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from kit.asgi_client import SSE, Http, asgi, fields_of, speaking
-from kit.asgi_stream import Reply, Stream, text_in
+from kit.asgi_stream import Reply, Stream
 from kit.raw_http import message_bytes, session_fields, whole
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
@@ -127,19 +127,6 @@ async def test_the_end_of_a_server_waits_a_second_for_a_client_that_does_not_rea
         stream.stop_reading()
         await http.shut_down()
         assert (anyio.current_time(), waiting.cancelled) == (1.0, [1])
-
-
-@every_revision
-async def test_calls_may_finish_while_the_application_drains(
-    revision: str, waiting: WaitingServer
-) -> None:
-    app = waiting.server.asgi()
-    async with speaking(app, revision) as http, waiting.calling(http, revision) as stream:
-        await stream.message()
-        app.start_drain()
-        await anyio.wait_all_tasks_blocked()
-        waiting.go.set()
-        assert text_in(await stream.message()) == "done"
 
 
 @on_virtual_clock

@@ -87,41 +87,6 @@ async def test_a_field_that_contradicts_the_body_is_refused(
 
 @draft
 @pytest.mark.parametrize(
-    ("method", "params", "fields", "is_accepted"),
-    [
-        ("tools/call", {"name": "marked", "arguments": {"region": "eu"}}, {}, True),
-        ("tools/call", {"name": "marked", "arguments": {"region": "eu"}}, {"region": "us"}, False),
-        ("tools/call", {"name": "marked"}, {"region": "us"}, False),
-        ("tools/call", {"name": "other", "arguments": {"region": "eu"}}, {"region": "us"}, True),
-        ("prompts/get", {"name": "marked", "arguments": {"region": "eu"}}, {"region": "us"}, True),
-        ("tools/call", "no object", {}, False),  # the name is in the header alone
-        ("tools/list", "no object", {}, True),
-        ("tools/list", None, {}, True),
-    ],
-)
-@pytest.mark.parametrize("repeats_method", [True, False])
-async def test_only_fields_that_are_sent_are_compared(
-    revision: str,
-    method: str,
-    params: object,
-    fields: dict[str, str],
-    is_accepted: bool,
-    repeats_method: bool,
-) -> None:
-    message: dict[str, Any] = {"jsonrpc": "2.0", "id": 7, "method": method}
-    if params is not None:
-        message["params"] = params
-    name = params["name"] if isinstance(params, dict) else "marked"
-    given = {NAME: str(name), **{f"mcp-param-{field}": value for field, value in fields.items()}}
-    if repeats_method:
-        given[METHOD] = method
-    async with speaking(Web().server, revision) as http:
-        reply = await http.post(message, **given)
-    assert (reply.status == 400 and reply.code == -32001) is not is_accepted
-
-
-@draft
-@pytest.mark.parametrize(
     "fields", [{}, {METHOD: "tools/call"}, {NAME: "marked"}, {"mcp-param-region": "x"}]
 )
 async def test_no_field_is_required_since_such_clients_send_none(

@@ -43,6 +43,7 @@ def is_mismatch(reply: Reply, id: int | str = 1) -> bool:
     "headers.missing-required", "headers.mismatch-status-400", "headers.mismatch-code"
 )
 @pytest.mark.requirement("http.version-header-missing-reject")
+@pytest.mark.requirement("jsonrpc.code-legacy-range-unused", "jsonrpc.code-legacy-range-closed")
 @pytest.mark.parametrize("field", [VERSION, METHOD, NAME])
 @pytest.mark.parametrize(
     ("method", "params"),

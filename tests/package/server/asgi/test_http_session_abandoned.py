@@ -74,19 +74,6 @@ async def test_calls_of_clients_that_left_go_on_and_take_no_places(
             await waiting.until(returned=4)
 
 
-@sessions
-async def test_no_more_calls_than_so_many_go_on_for_clients_that_left(revision: str) -> None:
-    waiting = WaitingServer()
-    async with speaking(
-        waiting.server, revision, limits=Limits(abandoned=2), keep_alive=OFTEN
-    ) as http:
-        for number in range(1, 5):
-            await waiting.leave(http, revision, number)
-            await waiting.until(cancelled=number - 2)
-        assert sorted(waiting.cancelled) == [1, 2]
-        assert (await http.ask(revision, "ping", id=9)).status == 200
-
-
 @resumable
 async def test_a_call_whose_client_came_back_is_not_ended_for_others(revision: str) -> None:
     waiting = WaitingServer()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime import Limits
-from mcpgen_runtime.server.asgi.request import AcceptedHeads, Answers, HttpRequest
+from mcpgen_runtime.server.asgi.request import AcceptedHeads, HttpRequest
 
 
 def request_with(*headers: tuple[str, str], **scope: Any) -> HttpRequest:
@@ -23,9 +23,6 @@ def test_repeated_fields_are_joined_and_counted() -> None:
     headers = (pair for pair in [(b"host", b"\xfc")])
     from_iterator = HttpRequest({"method": "GET", "path": "/", "headers": headers})
     assert (from_iterator.field("host"), from_iterator.count) == ("\xfc", 1)
-
-
-SSE = "text/event-stream"
 
 
 def add(heads: AcceptedHeads, *headers: tuple[str, str]) -> HttpRequest:
@@ -62,35 +59,3 @@ def test_a_head_is_found_by_its_fields_but_not_its_credentials(
     add(heads, ("authorization", "Bearer secret"))
     assert "secret" not in repr(vars(heads))
     assert heads.accepts(request_with(*headers)) is is_found
-
-
-EITHER, JSON_ONLY, SSE_ONLY = (False, False), (True, False), (False, True)
-
-
-@pytest.mark.parametrize(
-    ("accept", "forms"),
-    [
-        (None, [EITHER, JSON_ONLY, SSE_ONLY]),
-        (f"application/json, {SSE}", [EITHER, JSON_ONLY, SSE_ONLY]),
-        ("*/*", [EITHER, JSON_ONLY, SSE_ONLY]),
-        ("application/json", [JSON_ONLY] * 3),
-        ("application/*", [JSON_ONLY] * 3),
-        (SSE, [SSE_ONLY] * 3),
-        ("text/*;q=0.1", [SSE_ONLY] * 3),
-        (f"application/json;q=0, {SSE}", [SSE_ONLY] * 3),
-        ("application/json;q=0.00, */*", [SSE_ONLY] * 3),
-        (f"application/json;q=0.001, {SSE};Q=0", [JSON_ONLY] * 3),
-        (f"application/json;v=0, {SSE}; q=0", [JSON_ONLY] * 3),
-    ],
-)
-def test_a_response_has_the_form_that_its_client_accepts(
-    accept: str | None, forms: list[tuple[bool, bool]]
-) -> None:
-    headers = [] if accept is None else [("accept", accept)]
-    answers: list[Answers] = ["auto", "json", "sse"]
-    for setting, form in zip(answers, forms, strict=True):
-        heads = AcceptedHeads(Limits(), setting)
-        assert add(heads, *headers).forms == form
-        again = request_with(*headers)
-        assert heads.accepts(again)
-        assert again.forms == form

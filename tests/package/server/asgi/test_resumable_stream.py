@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from itertools import count
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kit.asgi_client import SSE, Http, asgi, speaking
+from kit.asgi_client import SESSION, SSE, Http, asgi, speaking
 from kit.asgi_stream import Stream, text_in
 from kit.rules import revisions_holding
 from kit.simulation import on_virtual_clock, simulate
@@ -248,23 +249,16 @@ async def test_a_connection_that_nobody_reads_delays_a_resumption_for_half_a_sec
     revision: str, reads_at: float, old: list[int]
 ) -> None:
     steps = Steps()
-    async with asgi(steps.server) as http, anyio.create_task_group() as tasks:
-        await http.initialize(revision)
+    async with speaking(steps.server, revision) as http, anyio.create_task_group() as tasks:
         tasks.start_soon(steps.say)
         async with http.stream("POST", call(revision)) as first:
             await first.message()
-            last = first.decoder.last_id
             first.stop_reading()
             tasks.start_soon(steps.say)
             await anyio.wait_all_tasks_blocked()
+            asyncio.get_running_loop().call_later(reads_at, first.read_on)
             began = anyio.current_time()
-
-            async def read_later() -> None:
-                await anyio.sleep(reads_at)
-                first.read_on()
-
-            tasks.start_soon(read_later)
-            async with http.stream("GET", fields={LAST: last}) as second:
+            async with http.stream("GET", fields={LAST: first.decoder.last_id}) as second:
                 assert anyio.current_time() - began == pytest.approx(min(reads_at, 0.5))
                 steps.end()
                 assert await read_texts(second) == [2, "over"]

@@ -8,7 +8,6 @@ import logging
 import random
 import string
 import sys
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -195,20 +194,6 @@ def test_an_id_expires_after_whole_seconds_of_the_clock(
     assert cipher.open(identifier, None) == opened
     now = 1000 + kept
     assert cipher.open(identifier, None) is None
-
-
-@pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
-@sessions
-async def test_an_expired_id_gets_404_and_initialize_opens_anew(revision: str) -> None:
-    async with serve_sealed() as (http, _):
-        http.fields["mcp-protocol-version"] = revision
-        http.fields[SESSION] = cipher_of(now=time.time() - 61).seal(session_of(revision), None)
-        for method in ("POST", "GET", "DELETE"):
-            message = request(revision, "tools/list") if method == "POST" else None
-            assert (await http.request(method, message)).status == 404
-        del http.fields[SESSION]
-        await open_session(http, revision)
-        assert (await http.ask(revision, "tools/list")).status == 200
 
 
 @newest

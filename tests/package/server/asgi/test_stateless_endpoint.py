@@ -118,6 +118,7 @@ async def test_a_method_that_does_not_exist_gets_404_and_an_error(
 
 
 @pytest.mark.requirement("http.missing-capability-400", "capabilities.missing-error")
+@pytest.mark.requirement("jsonrpc.code-legacy-range-unused", "jsonrpc.code-legacy-range-closed")
 @pytest.mark.parametrize(
     ("method", "params", "status", "code", "data"),
     [
@@ -138,6 +139,9 @@ async def test_a_method_that_does_not_exist_gets_404_and_an_error(
             {"uri": "memo://none"},
             id="an error of a handler",
         ),
+        pytest.param("tools/call", {"name": "none"}, 200, -32602, None, id="no such tool"),
+        pytest.param("tools/list", {"cursor": "x"}, 200, -32602, None, id="no such cursor"),
+        pytest.param("prompts/get", {"name": "greeting"}, 200, -32602, None, id="no argument"),
     ],
 )
 async def test_an_error_has_the_status_of_its_kind(
@@ -160,6 +164,7 @@ async def test_a_notification_gets_202_and_no_body(revision: str, named: bool) -
     assert (unknown.status, unknown.error["code"], "id" in unknown.json) == (400, -32022, False)
 
 
+@pytest.mark.requirement("jsonrpc.code-legacy-range-unused", "jsonrpc.code-legacy-range-closed")
 @pytest.mark.requirement("http.post-unacceptable-status")
 @pytest.mark.parametrize(
     ("body", "code"),

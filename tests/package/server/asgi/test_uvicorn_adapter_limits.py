@@ -90,30 +90,6 @@ async def test_half_a_head_and_then_silence_is_closed(server: HttpProcess, begun
         assert await call(other, "add", a=2, b=2) == "4"
 
 
-async def test_a_head_that_drips_is_closed_too(server: HttpProcess) -> None:
-    async with raw(server.port) as connection:
-        with anyio.fail_after(SECONDS):
-            try:
-                await connection.send(b"POST /mcp HTTP/1.1\r\n")
-                while True:
-                    await connection.send(b"x-drip: 1\r\n")
-                    with anyio.move_on_after(0.05):
-                        await connection.stream.receive()
-            except (anyio.EndOfStream, anyio.BrokenResourceError):
-                pass
-
-
-async def test_an_endless_head_is_refused(server: HttpProcess) -> None:
-    async with raw(server.port) as connection:
-        with anyio.fail_after(SECONDS):
-            try:
-                await connection.send(b"POST /mcp HTTP/1.1\r\nx-long: ")
-                while True:
-                    await connection.send(b"x" * 10_000)
-            except anyio.BrokenResourceError:
-                pass
-
-
 async def test_answers_come_in_the_order_of_requests_sent_at_once(server: HttpProcess) -> None:
     ids = list(range(20))
     async with raw(server.port) as connection:

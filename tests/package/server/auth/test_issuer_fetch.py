@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.lowlevel
@@ -49,26 +49,18 @@ def clock(monkeypatch: pytest.MonkeyPatch, set_limit: SetLimit) -> Clock:
     return clock
 
 
-class Silence:
-    """Lets an issuer be silent, for as short as it is waited for."""
-
-    def __init__(self, issuer: LoopbackIssuer, set_limit: SetLimit) -> None:
-        self._issuer = issuer
-        self._set_limit = set_limit
-
-    def begin(self) -> None:
-        self._issuer.answering.clear()
-        self._set_limit("pkg.server.auth.issuer_fetch.FETCH_SECONDS", 0.3)
-
-    def end(self) -> None:
-        self._issuer.answering.set()
-        self._set_limit("pkg.server.auth.issuer_fetch.FETCH_SECONDS", 30)
+Silence: TypeAlias = Callable[[bool], None]
 
 
 @pytest.fixture
 def silence(issuer: LoopbackIssuer, set_limit: SetLimit) -> Silence:
-    silence = Silence(issuer, set_limit)
-    silence.end()
+    """Lets an issuer be silent, for as short as it is waited for, or answer again."""
+
+    def silence(begins: bool) -> None:
+        (issuer.answering.clear if begins else issuer.answering.set)()
+        set_limit("pkg.server.auth.issuer_fetch.FETCH_SECONDS", 0.3 if begins else 30)
+
+    silence(False)
     return silence
 
 
@@ -114,7 +106,7 @@ async def test_keys_in_use_stay_in_use_while_their_issuer_is_silent(
 ) -> None:
     async with serving_keys(issuer, max_age=100) as status:
         assert await status() == 200
-        silence.begin()
+        silence(True)
         clock.now += 101
         assert await at_once(status, 10) == [200] * 10
         assert len(issuer.requests) <= 2
@@ -125,7 +117,7 @@ async def test_keys_in_use_stay_in_use_while_their_issuer_is_silent(
             assert await status() == 200
             assert await status(key=new_key("other")) == 401
         assert len(issuer.requests) <= 2  # not before some time has passed
-        silence.end()
+        silence(False)
         clock.now += LONGEST_RETRY
         issuer.keys = [new := new_key("new")]
         assert await status(key=new) == 200
@@ -172,12 +164,12 @@ async def test_a_token_in_use_ends_with_its_key(issuer: LoopbackIssuer, clock: C
 async def test_requests_without_keys_wait_for_one_fetch_only(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
-    silence.begin()
+    silence(True)
     async with serving_keys(issuer) as status:
         assert await at_once(status, 10) == [503] * 10
         assert await status() == 503
         assert len(issuer.requests) <= 1
-        silence.end()
+        silence(False)
         clock.now += 4.9
         assert await status() == 503
         clock.now += 0.1
@@ -239,13 +231,13 @@ async def connect_introspecting(issuer: LoopbackIssuer) -> AsyncIterator[Any]:
 async def test_requests_with_one_token_share_an_unanswered_request(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
-    silence.begin()
+    silence(True)
     async with connect_introspecting(issuer) as status:
         assert await at_once(lambda: status("opaque"), 10) == [503] * 10
         assert len(issuer.requests) <= 1
         assert await status("other") == 503  # at once
         assert len(issuer.requests) <= 1
-        silence.end()
+        silence(False)
         clock.now += 0.9
         assert await status("other") == 503
         clock.now += 0.1
@@ -257,7 +249,7 @@ async def test_requests_with_one_token_share_an_unanswered_request(
 async def test_a_queue_of_unknown_tokens_waits_a_bounded_time(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
-    silence.begin()
+    silence(True)
     numbers = iter(range(100))
     statuses: list[int] = []
 
