@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import signal
 import sys
 import textwrap
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 import pytest
 
+from kit.http_process import Process
 from kit.http_server import Asked, HttpServer, Reply
 from kit.issuer import (
     IDP,
@@ -30,7 +31,6 @@ from kit.issuer import (
     token_of,
 )
 from kit.processes import PACKAGE_ROOT
-from kit.web_process import Started, start_server
 from kit.wire import SESSIONS, initialize
 from mcpgen_runtime.client.auth.interactions import PROMPTS
 from package.server.auth.test_authenticator import TOKENS
@@ -67,17 +67,12 @@ SERVER = """
 """
 
 
-class Target:
-    """A protected server as a process, whose standard error is kept."""
+class Target(Process):
+    """A protected server as a process."""
 
-    def __init__(self, server: Started) -> None:
-        self.port = server.port
-        self.lines: list[str] = []
-        errors = server.process.stderr
-        assert errors is not None
-        self._reader = threading.Thread(target=lambda: self.lines.extend(errors), daemon=True)
-        self._reader.start()
-        self._server = server
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        super().__init__([sys.executable, "target.py"], environment, folder)
+        self.port = int(self.wait_for(r"serving at http://127.0.0.1:(\d+)/mcp")[0][1])
 
     def post(self, authorization: str, **fields: str) -> http.client.HTTPResponse:
         """The response to a request over a new connection."""
@@ -91,14 +86,11 @@ class Target:
         return response
 
     def log(self) -> str:
-        """Ends the process; all that it wrote to standard error."""
-        self._server.process.terminate()
-        self._server.process.wait(SECONDS)
-        self._reader.join(SECONDS)
-        for stream in (self._server.process.stdout, self._server.process.stderr):
-            assert stream is not None
-            stream.close()
-        return "".join(self.lines)
+        """End it; all that it wrote to standard error."""
+        if self.runs:
+            self.send(signal.SIGTERM)
+            anyio.run(self.ended)
+        return "\n".join(self.lines)
 
 
 @contextmanager
@@ -106,12 +98,11 @@ def target(folder: Path, **environment: str) -> Iterator[Target]:
     """A protected server that runs."""
     (folder / "target.py").write_text(textwrap.dedent(SERVER))
     keys = {} if "ISSUER" in environment else {"ISSUER": IDP, "KEYS": json.dumps(jwk_set(KEY))}
-    with start_server(folder, "target.py", RESOURCE=RESOURCE, **keys, **environment) as server:
-        target = Target(server)
-        try:
-            yield target
-        finally:
-            target.log()
+    target = Target(folder, {"RESOURCE": RESOURCE, **keys, **environment})
+    try:
+        yield target
+    finally:
+        target.log()
 
 
 def test_tokens_beyond_any_parser_get_401_and_fill_no_log(tmp_path: Path) -> None:

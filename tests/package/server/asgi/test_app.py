@@ -161,26 +161,6 @@ async def test_the_endpoint_is_where_it_is_said_to_be(
             assert (reply.status, path in reply.error["message"]) == (404, True)
 
 
-@pytest.mark.parametrize(
-    ("app", "allowed"),
-    [
-        (lambda: Web().server.asgi(), "POST, GET, DELETE"),
-        (lambda: Web().server.asgi(stateless=True), "POST"),
-        (lambda: Web().only(*SESSIONS), "POST, GET, DELETE"),
-        (lambda: Web().only(*PER_REQUEST), "POST"),
-    ],
-)
-async def test_methods_are_refused_with_those_of_the_endpoint(app: Any, allowed: str) -> None:
-    async with asgi(app()) as http:
-        for method in ("PUT", "HEAD", "OPTIONS"):
-            reply = await http.request(method)
-            assert (reply.status, reply.fields["allow"]) == (405, allowed)
-            assert reply.error["message"] == f"expected {allowed}"
-        for method in ("GET", "DELETE"):
-            reply = await http.request(method)
-            assert reply.fields.get("allow") == ("POST" if allowed == "POST" else None)
-
-
 def fastapi_with(path: str, app: Any) -> FastAPI:
     made = FastAPI()
     made.mount(path, app)

@@ -11,7 +11,7 @@ from kit.asgi_client import BOTH, JSON, SSE, asgi, speaking
 from kit.asgi_stream import text_in
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
-from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE, facts, request
+from kit.wire import SESSIONS, STREAMABLE, facts, request
 from mcpgen_runtime.framing.sse import encode_comment
 from mcpgen_runtime.server.asgi.settings import Answers
 
@@ -92,39 +92,6 @@ async def test_a_stream_on_request_opens_before_the_handler_answers(
             assert waiting.returned == []
             waiting.go.set()
             assert text_in(await stream.message()) == "done"
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_immediate_refusals_have_their_status_despite_streaming(
-    revision: str, waiting: WaitingServer
-) -> None:
-    async with asgi(waiting.server, answers="sse", keep_alive=OFTEN) as http:
-        names = facts(revision).headers
-        message = request(revision, "tools/call", {"name": "wait"})
-        assert names.protocol_version is not None
-        reply = await http.post(message, **{names.protocol_version: revision})
-        assert reply.status == facts(revision).http.header_mismatch
-        reply = await http.ask(revision, "acme/nothing")
-        assert reply.status == facts(revision).http.unknown_method
-
-
-@streamable
-async def test_an_error_after_a_long_silence_ends_the_stream(
-    revision: str, waiting: WaitingServer
-) -> None:
-    @waiting.server.method("acme/fails")
-    async def fails() -> None:
-        await waiting.go.wait()
-        raise RuntimeError("secret")
-
-    async with (
-        speaking(waiting.server, revision, keep_alive=OFTEN) as http,
-        http.asking(revision, "acme/fails") as stream,
-    ):
-        await stream.until(COMMENT)
-        waiting.go.set()
-        (answer,) = await stream.messages()
-        assert (answer["id"], answer["error"]["code"]) == (1, -32603)
 
 
 def batch(*names: str) -> list[dict[str, Any]]:

@@ -110,6 +110,8 @@ async def test_answers_have_a_chosen_form_among_those_accepted(
         reply = await http.ask(revision, "tools/call", counts(), meta=META)
         assert (reply.fields["content-type"], reply.text) == (after_others, "counted to 3")
         assert len(reply.messages) == (1 if after_others == JSON else 4)
+        if revision in PER_REQUEST:  # an error has a status, which a stream has not
+            assert (await http.ask(revision, "no/such")).status == 404
 
 
 @streamable

@@ -12,8 +12,8 @@ from kit.asgi_client import BOTH, JSON, SSE, speaking
 from kit.asgi_stream import SECONDS
 from kit.simulation import on_virtual_clocks
 from kit.waiting import WaitingServer
-from kit.wire import SESSIONS, cancelled_notification, request
-from mcpgen_runtime import Context, Limits, Server
+from kit.wire import SESSIONS, cancelled_notification
+from mcpgen_runtime import Limits
 from mcpgen_runtime.server.asgi.settings import Answers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -137,28 +137,3 @@ async def test_a_long_call_keeps_its_session_as_long_as_its_client_waits(
         answer = {"jsonrpc": "2.0", "id": question["id"], "result": {}}
         assert (await http.post(answer)).status == (404 if leaves else 202)
         await stream.finished.wait()
-
-
-@sessions
-async def test_who_does_not_read_is_cut_off_and_holds_nobody_up(revision: str) -> None:
-    server, done = Server("tester"), anyio.Event()
-
-    @server.tool()
-    async def flood(ctx: Context) -> str:
-        for number in range(20):
-            await ctx.info("x" * 1000 + str(number))
-        done.set()
-        return "flooded"
-
-    message = request(revision, "tools/call", {"name": "flood", "arguments": {}})
-    async with (
-        speaking(server, revision, limits=Limits(send_seconds=0.01)) as http,
-        http.stream("POST", message) as stream,
-    ):
-        stream.stop_reading()
-        with anyio.fail_after(SECONDS):
-            await done.wait()
-        assert (await http.ask(revision, "ping", id=2)).result == {}
-        stream.disconnect()
-        with anyio.fail_after(SECONDS):
-            await stream.finished.wait()

@@ -135,23 +135,6 @@ async def test_of_the_streams_of_a_session_one_gets_each_message_that_it_asked_f
             assert {each["method"] for each in await unread(theirs)} == {LIST_CHANGED}
 
 
-@sessions
-async def test_when_a_stream_ends_another_that_is_open_takes_its_place(revision: str) -> None:
-    kept = Kept()
-    async with speaking(kept.server, revision) as http, http.stream("GET") as one:
-        async with http.stream("GET") as two:
-            kept.change("a")
-            await two.message()
-        await two.finished.wait()
-        async with http.stream("GET") as three:
-            kept.change("b")
-            await three.message()
-        await three.finished.wait()
-        for name in "cd":
-            kept.change(name)
-            assert (await one.message())["method"] == LIST_CHANGED
-
-
 @pytest.mark.one_process
 @pytest.mark.parametrize("streams", [0, 1], ids=["first", "next"])
 @sessions

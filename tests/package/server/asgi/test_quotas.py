@@ -101,22 +101,6 @@ async def never() -> MutableMapping[str, Any]:
     raise AssertionError
 
 
-async def test_memory_is_reserved_up_to_the_limit_and_returned_once() -> None:
-    memory = MemoryQuota(limit=10)
-    stream = StreamMemory(lambda: None)
-    assert await memory.reserve(4)
-    assert await memory.reserve(6, stream)
-    assert not await memory.reserve(1, stream)
-    memory.release(2, stream)
-    assert (memory.size, stream.size) == (8, 4)
-    for _ in range(2):
-        memory.close(stream)
-        memory.release(3, stream)
-        assert memory.size == 4
-    memory.release(4)
-    assert memory.size == 0
-
-
 async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:
     memory = MemoryQuota(limit=10)
     ended: list[str] = []

@@ -76,38 +76,28 @@ def half(http: Http, revision: str, size: int = 1) -> AbstractAsyncContextManage
     return http.stream("POST", parts=[b"x" * size], unfinished=True, fields=fields)
 
 
+@pytest.mark.parametrize("goes_on", [False, True], ids=["both silent", "the first goes on"])
 async def test_of_too_many_half_requests_the_longest_overdue_is_ended(
-    revision: str,
+    revision: str, goes_on: bool
 ) -> None:
     async with (
         asgi(Web().server, limits=Limits(reading=2, in_flight=1)) as http,
         half(http, revision) as first,
-    ):
-        await anyio.wait_all_tasks_blocked()
-        async with half(http, revision) as second:
-            await anyio.wait_all_tasks_blocked()
-            assert not first.status
-            async with half(http, revision) as third:
-                await first.started()
-                await anyio.wait_all_tasks_blocked()
-                assert (first.status, second.status, third.status) == (503, 0, 0)
-                assert b"Limits.reading" in first.raw
-                assert first.fields["retry-after"] == "1"
-                assert (await http.ask(revision, "tools/list")).status == 200
-
-
-async def test_of_too_many_half_requests_one_that_goes_on_stays(revision: str) -> None:
-    async with (
-        asgi(Web().server, limits=Limits(reading=2)) as http,
-        half(http, revision) as first,
         half(http, revision) as second,
     ):
         await anyio.wait_all_tasks_blocked()
-        first.upload(b"x")
-        await anyio.wait_all_tasks_blocked()
-        async with half(http, revision):
-            await second.started()
-            assert (first.status, second.status) == (0, 503)
+        if goes_on:
+            first.upload(b"x")
+            await anyio.wait_all_tasks_blocked()
+        assert (first.status, second.status) == (0, 0)
+        async with half(http, revision) as third:
+            ended, other = (second, first) if goes_on else (first, second)
+            await ended.started()
+            await anyio.wait_all_tasks_blocked()
+            assert (ended.status, other.status, third.status) == (503, 0, 0)
+            assert b"Limits.reading" in ended.raw
+            assert ended.fields["retry-after"] == "1"
+            assert (await http.ask(revision, "tools/list")).status == 200
 
 
 @on_virtual_clock

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.abc import TaskGroup
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -47,19 +48,20 @@ class Caller:
         others: What the other streams have brought.
     """
 
-    def __init__(self, http: Http, steps: Steps, revision: str) -> None:
+    def __init__(self, http: Http, steps: Steps, tasks: TaskGroup) -> None:
         self.texts: list[Any] = []
         self.others: list[Any] = []
         self._http = http
         self._steps = steps
-        self._revision = revision
+        self._tasks = tasks
         self._last = ""
-        self._open: dict[str, tuple[Any, Stream]] = {}
+        self._call: Stream | None = None
+        self._listening: Stream | None = None
         self._numbers = count()
 
-    async def begin(self) -> None:
+    async def begin(self, revision: str) -> None:
         """Make the call, and receive its first message."""
-        self._last = await speak_once_and_leave(self._http, self._steps, self._revision)
+        self._last = await speak_once_and_leave(self._http, self._steps, revision)
         self.texts.append(1)
         await self.resume()
 
@@ -68,56 +70,51 @@ class Caller:
 
     async def drop(self) -> None:
         """Leave the stream of the call."""
-        self.texts += await self._close("call")
+        if self._call is not None:
+            self.texts += await self._leave(self._call)
+            self._last = self._call.decoder.last_id or self._last
+            self._call = None
 
     async def resume(self) -> None:
         """Resume the stream of the call, perhaps while an older connection is open."""
-        before = self._open.pop("call", None)
+        before = self._call
         if before is not None:
             await anyio.wait_all_tasks_blocked()  # what it has received by now is not sent again
-            self._last = before[1].decoder.last_id or self._last
-        await self._connect("call", **{LAST: self._last})
+            self._last = before.decoder.last_id or self._last
+        self._call = await self._connect(**{LAST: self._last})
         if before is not None:
-            self.texts += await read_texts(before[1])
-            await before[0].__aexit__(None, None, None)
+            self.texts += await read_texts(before)
 
     async def listen(self) -> None:
         """Open a stream by GET, or leave it."""
-        if "listening" in self._open:
-            self.others += await self._close("listening")
+        if self._listening is None:
+            self._listening = await self._connect()
         else:
-            await self._connect("listening")
+            self.others += await self._leave(self._listening)
+            self._listening = None
 
     async def change(self) -> None:
         """Have the server announce a change."""
-        self._steps.server.tool(name=f"added{next(self._numbers)}")(self._added)
+        self._steps.server.add_tool(lambda: "added", name=f"added{next(self._numbers)}")
 
     async def end(self) -> None:
         """Have the call end, and receive all that is left."""
-        if "listening" in self._open:
+        if self._listening is not None:
             await self.listen()
         await self.drop()
         self._steps.end()
-        await self._connect("call", **{LAST: self._last})
-        self.texts += await read_texts(self._open["call"][1])
-        await self._close("call")
+        self.texts += await read_texts(await self._connect(**{LAST: self._last}))
 
-    async def _added(self) -> str:
-        return "added"
+    async def _connect(self, **fields: str) -> Stream:
+        stream = Stream([b""], unfinished=False)
+        scope = self._http.scope_of("GET", None, fields)
+        self._tasks.start_soon(stream.run, self._http.app, scope)
+        await stream.started()
+        return stream
 
-    async def _connect(self, name: str, **fields: str) -> None:
-        context = self._http.stream("GET", fields=fields)
-        self._open[name] = context, await context.__aenter__()
-
-    async def _close(self, name: str) -> list[Any]:
-        if name not in self._open:
-            return []
-        context, stream = self._open.pop(name)
+    async def _leave(self, stream: Stream) -> list[Any]:
         stream.disconnect()
         texts = await read_texts(stream)
-        if name == "call":
-            self._last = stream.decoder.last_id or self._last
-        await context.__aexit__(None, None, None)
         await stream.finished.wait()
         return texts
 
@@ -135,9 +132,9 @@ def test_each_message_comes_once_however_often_a_client_resumes(
 ) -> None:
     async def run() -> None:
         steps = Steps()
-        async with speaking(steps.server, revision) as http:
-            caller = Caller(http, steps, revision)
-            await caller.begin()
+        async with speaking(steps.server, revision) as http, anyio.create_task_group() as tasks:
+            caller = Caller(http, steps, tasks)
+            await caller.begin(revision)
             for move in moves:
                 await getattr(caller, move)()
                 if waits:
@@ -228,17 +225,6 @@ async def test_after_the_last_event_of_an_ended_stream_none_is_awaited(
         reply = await http.post(requests if len(requests) > 1 else requests[0], accept=SSE)
         assert len(reply.messages) == len(methods)
         assert (await http.get(**{LAST: reply.events[-1].id})).status == 400
-
-
-@sessions
-async def test_a_cancelled_call_can_not_be_waited_for(revision: str) -> None:
-    steps = Steps()
-    async with speaking(steps.server, revision) as http:
-        last = await speak_once_and_leave(http, steps, revision)
-        async with http.stream("GET", fields={LAST: last}) as again:
-            await http.post(cancelled_notification(1))
-            assert await read_texts(again) == []
-        assert (await http.get(**{LAST: last})).status == 400
 
 
 @pytest.mark.one_process  # an engine takes real time

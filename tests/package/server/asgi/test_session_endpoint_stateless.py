@@ -10,7 +10,7 @@ import pytest
 from kit.asgi_client import SESSION, asgi
 from kit.live import text_of
 from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
-from mcpgen_runtime import Context, MemoryEventStore, Server, connect
+from mcpgen_runtime import Context, Server, connect
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes
@@ -128,13 +128,3 @@ async def test_a_batch_is_answered_where_the_revision_has_batches() -> None:
         replies = (await http.post(batch, accept="application/json")).json
         assert sorted(each["id"] for each in replies) == [1, 2]
         assert (await http.post(batch, **{VERSION: "2025-06-18"})).status == 400
-
-
-@sessions
-async def test_a_stream_without_sessions_stores_no_events(revision: str) -> None:
-    store = MemoryEventStore()
-    async with asgi(server_of(), stateless=True, events=store, answers="sse") as http:
-        for message in (initialize(revision), request(revision, "tools/call", CALL)):
-            reply = await http.post(message, **{VERSION: revision})
-            assert [event.id for event in reply.events] == [""]
-        assert len(store) == 0

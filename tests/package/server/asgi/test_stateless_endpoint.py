@@ -202,6 +202,8 @@ async def test_only_post_is_served(revision: str, method: str) -> None:
     async with asgi(Web().server) as http:  # which serves revisions with streams, too
         reply = await http.get(**{VERSION: revision})
         assert (reply.status, reply.fields["allow"]) == (405, "POST")
+        reply = await http.request("PUT")
+        assert (reply.status, reply.fields["allow"]) == (405, "POST, GET, DELETE")
 
 
 @pytest.mark.requirement("http-compat.session-header-ignored", "http-compat.last-event-id-ignored")

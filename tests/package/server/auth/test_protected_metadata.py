@@ -75,34 +75,24 @@ async def test_a_challenge_may_name_scopes_that_the_document_does_not() -> None:
         assert (await http.get(PRM)).json["scopes_supported"] == ["b"]
 
 
-async def test_a_challenge_below_a_mount_has_a_url_that_is_served() -> None:
-    auth = protected_settings(resource="https://h/team/mcp")
-    app = Starlette(
-        routes=[
-            Mount("/team", Guarded().server.asgi(auth=auth)),
-            Mount(PRM, ProtectedResourceMetadata(auth)),
-        ]
-    )
-    async with asgi(app, path="/team/mcp") as http:
-        url = challenge_in(await http.post(HELLO)).parameters["resource_metadata"]
-        assert url == f"https://h/team{PRM}/mcp"
-        for path in (f"/team{PRM}/mcp", f"/team{PRM}", f"{PRM}/team/mcp", f"{PRM}/"):
-            assert (await http.get(path)).json["resource"] == "https://h/team/mcp"
-
-
-async def test_the_root_application_serves_documents_of_all_servers() -> None:
-    one, two = (protected_settings(resource=f"https://h/{name}/mcp") for name in ("one", "two"))
+async def test_challenges_below_mounts_lead_to_documents_there_and_at_the_root() -> None:
+    auths = {name: protected_settings(resource=f"https://h/{name}/mcp") for name in ("one", "two")}
     routes: list[Any] = [
-        Mount(f"/{name}", Guarded().server.asgi(auth=auth))
-        for name, auth in (("one", one), ("two", two))
+        *(Mount(f"/{name}", Guarded().server.asgi(auth=auth)) for name, auth in auths.items()),
+        Mount(PRM, ProtectedResourceMetadata(*auths.values())),
     ]
-    app = Starlette(routes=[*routes, Mount(PRM, ProtectedResourceMetadata(one, two))])
-    async with asgi(app) as http:
-        for name in ("one", "two"):
-            document = await http.get(f"{PRM}/{name}/mcp")
-            assert document.json["resource"] == f"https://h/{name}/mcp"
+    async with asgi(Starlette(routes=routes)) as http:
+        for name in auths:
+            refused = await http.post(HELLO, f"/{name}/mcp")
+            url = challenge_in(refused).parameters["resource_metadata"]
+            assert url == f"https://h/{name}{PRM}/mcp"
+            for path in (f"/{name}{PRM}/mcp", f"/{name}{PRM}", f"{PRM}/{name}/mcp"):
+                assert (await http.get(path)).json["resource"] == f"https://h/{name}/mcp"
         assert (await http.get(f"{PRM}/")).status == 404
         assert (await http.post(HELLO, f"{PRM}/one/mcp")).status == 405
+    single = Starlette(routes=[Mount(PRM, ProtectedResourceMetadata(auths["one"]))])
+    async with asgi(single) as http:
+        assert (await http.get(f"{PRM}/")).json["resource"] == "https://h/one/mcp"
 
 
 def test_two_servers_need_two_paths() -> None:
