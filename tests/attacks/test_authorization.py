@@ -164,13 +164,7 @@ def test_each_worker_accepts_a_proof_once_and_says_so(tmp_path: Path, nonce: boo
 
 
 class HostileServer(HttpServer):
-    """An MCP server and its authorization server; what it answers is up to a test.
-
-    Attributes:
-        documents: Members that documents have besides, by the end of their path.
-        raw: Whole bodies instead of documents.
-        pending: Whether the user of a device never agrees.
-    """
+    """An MCP server and its authorization server; what it answers is up to a test."""
 
     def __init__(self) -> None:
         super().__init__(self._answer)

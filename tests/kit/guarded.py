@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from kit.asgi_client import Http
+from kit.asgi_client import Http, asgi
 from kit.issuer import IDP, KEY, RESOURCE, bearer, jwk_set
 from kit.wire import ALL, SESSIONS, STREAMABLE
 from mcpgen_runtime import Context, JwtVerifier, Protected, Server
@@ -65,6 +67,16 @@ async def use_token(http: Http, revision: str, token: str) -> None:
     http.fields["authorization"] = bearer(token)
     if revision in SESSIONS:
         await http.initialize(revision)
+
+
+@asynccontextmanager
+async def signed_in(
+    server: Server, revision: str, token: str, auth: Any = None
+) -> AsyncIterator[Http]:
+    """A client of a protected server that uses a token, in a session where there are those."""
+    async with asgi(server, auth=auth or protected_settings()) as http:
+        await use_token(http, revision, token)
+        yield http
 
 
 def challenge_in(reply: Any, scheme: str = "Bearer") -> Challenge:

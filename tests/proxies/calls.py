@@ -27,15 +27,7 @@ _PAUSE = 0.2
 
 @dataclass(frozen=True)
 class Scenario:
-    """One call.
-
-    Attributes:
-        proxy: The proxy that it goes through.
-        route: The way through it.
-        revision: The revision that it is made in.
-        ending: How it is to end.
-        seconds: How long it is silent, or how long to wait for it to be cancelled.
-    """
+    """One call."""
 
     proxy: str
     route: Route

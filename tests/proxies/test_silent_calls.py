@@ -1,7 +1,4 @@
-"""Silent calls through nginx and HAProxy: they get their answer, and can be cancelled.
-
-All calls are made side by side, once; each test looks at how one of them ended.
-"""
+"""Silent calls through nginx and HAProxy, made side by side: each test looks at how one ended."""
 
 from __future__ import annotations
 
@@ -63,13 +60,7 @@ SCENARIOS += [
 
 
 class Run:
-    """All scenarios, run.
-
-    Attributes:
-        servers: The servers, by how they answer.
-        proxies: The proxies, by name.
-        outcomes: How each scenario ended, by key.
-    """
+    """All scenarios, run."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         self.servers: dict[str, HttpProcess] = {

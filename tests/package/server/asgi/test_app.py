@@ -38,14 +38,7 @@ CALLER: ContextVar[str] = ContextVar("caller")
 
 
 class Living:
-    """A server with a lifespan.
-
-    Attributes:
-        entered: How often it was entered.
-        left: How often it was left.
-        failing: Whether entering it fails.
-        app: The application.
-    """
+    """A server with a lifespan."""
 
     def __init__(self) -> None:
         self.entered = self.left = 0

@@ -162,26 +162,6 @@ def test_any_body_posted_to_an_sse_stream_is_answered_safely(
     anyio.run(run)
 
 
-@calm
-@given(
-    st.sampled_from(["POST", "GET", "DELETE", "PUT", "HEAD", "OPTIONS", "TRACE", "\u00fc"]),
-    st.sampled_from(["/mcp", "/mcp/", "/", "", "/sse", "/messages", "/mcp?x=%ff", "/%2e%2e", "//"])
-    | st.text(max_size=10).map(lambda text: f"/{text}"),
-    headers,
-)
-def test_any_method_at_any_path_gets_a_proper_answer(
-    caplog: pytest.LogCaptureFixture, method: str, path: str, fields: dict[str, str | None]
-) -> None:
-    async def run() -> None:
-        async with (
-            asgi(Web().server, sse_path="/sse") as http,
-            http.stream(method, b"{}", path, fields=fields) as stream,
-        ):
-            check(stream, caplog)
-
-    anyio.run(run)
-
-
 def marked_call(arguments: Any) -> dict[str, Any]:
     return request(REVISION, "tools/call", {"name": "marked", "arguments": arguments})
 

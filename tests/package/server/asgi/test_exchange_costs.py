@@ -7,7 +7,6 @@ from collections.abc import MutableMapping
 from types import FrameType
 from typing import Any
 
-import anyio
 import pytest
 
 from kit.asgi_client import fields_of, speaking
@@ -23,8 +22,6 @@ pytestmark = [
 
 MOST_CALLS = {
     "add": 122,
-    "add_with_context": 122,
-    "add_after_a_moment": 215,
     "add_with_progress": 270,
 }
 ON_PYTHON_3_11 = 34  # calls more, as `runtime.eager_tasks` begins the task itself
@@ -39,17 +36,8 @@ def adding_server() -> Server:
         return str(a + b)
 
     @server.tool()
-    async def add_with_context(a: int, b: int, ctx: Context) -> str:
-        return str(a + b)
-
-    @server.tool()
     async def add_with_progress(a: int, b: int, ctx: Context) -> str:
         await ctx.progress(1)
-        return str(a + b)
-
-    @server.tool()
-    async def add_after_a_moment(a: int, b: int) -> str:
-        await anyio.sleep(0)
         return str(a + b)
 
     return server

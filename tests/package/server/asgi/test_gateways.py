@@ -51,16 +51,7 @@ async def test_a_discovery_with_an_old_header_is_answered_in_a_session_or_none(
 
 
 class Gateway(Channel):
-    """A channel that forwards each message to an endpoint, as a client of an older revision.
-
-    Args:
-        http: The server.
-        opens: The revision of a session that it opens by itself, before its client asks for one;
-            `None` for a gateway that keeps what `initialize` of its client opens.
-
-    Attributes:
-        forwarded: The methods that its client asked for.
-    """
+    """A channel as a client of an older revision, which may open a session before its client."""
 
     def __init__(self, http: Http, opens: str | None) -> None:
         self.forwarded: list[str] = []

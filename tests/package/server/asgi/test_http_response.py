@@ -1,7 +1,4 @@
-"""Streams of events, written to an ASGI server in memory: bytes, order and moments.
-
-Time passes as soon as nothing else happens, so moments are exact.
-"""
+"""Streams of events, written to an ASGI server in memory: bytes, order and exact moments."""
 
 from __future__ import annotations
 

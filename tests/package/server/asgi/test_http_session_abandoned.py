@@ -143,13 +143,7 @@ async def notify(http: Http) -> Reply:
 
 
 class Noting(Server):
-    """A server whose work for a notification waits.
-
-    Attributes:
-        go: Set to let the work end.
-        begun: How often it began.
-        ended: How often it ended, also by a cancellation.
-    """
+    """A server whose work for a notification waits."""
 
     def __init__(self) -> None:
         super().__init__("noting")

@@ -41,12 +41,7 @@ async def speak_once_and_leave(http: Http, steps: Steps, revision: str) -> str:
 
 
 class Caller:
-    """The client of a call whose stream it leaves and resumes, and that opens streams by GET.
-
-    Attributes:
-        texts: What the stream of the call has brought.
-        others: What the other streams have brought.
-    """
+    """The client of a call whose stream it leaves and resumes, and that opens streams by GET."""
 
     def __init__(self, http: Http, steps: Steps, tasks: TaskGroup) -> None:
         self.texts: list[Any] = []

@@ -47,12 +47,7 @@ def tools() -> Server:
 
 
 class Client:
-    """A client with its stream open.
-
-    Attributes:
-        endpoint: Where it posts.
-        stream: What it hears.
-    """
+    """A client with its stream open."""
 
     def __init__(self, http: Http, stream: Stream, endpoint: str) -> None:
         self.http = http

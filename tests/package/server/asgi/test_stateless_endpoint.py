@@ -287,33 +287,6 @@ async def test_leaving_cancels_the_handler_and_no_other(revision: str, tool: str
     assert gone.raw == b"" if tool == "wait" else b'"result"' not in gone.raw
 
 
-@pytest.mark.requirement("http.cancelled-silence")
-async def test_a_function_in_a_thread_is_abandoned_and_not_heard(revision: str) -> None:
-    web, params, meta = Web(), {"name": "threaded"}, {"progressToken": 1}
-    async with asgi(web.server) as http:
-        async with http.asking(revision, "tools/call", params, meta=meta, begun=False) as stream:
-            await web.begun.wait()
-            stream.disconnect()
-            with anyio.fail_after(SECONDS):
-                await stream.finished.wait()
-        web.threads.set()
-        assert await anyio.to_thread.run_sync(web.spoken.wait, SECONDS)
-        assert (await http.ask(revision, "tools/list")).status == 200
-    assert stream.raw == b""
-
-
-async def test_leaving_before_the_body_is_whole_calls_nobody(revision: str) -> None:
-    web = Web()
-    async with (
-        asgi(web.server) as http,
-        http.stream("POST", parts=[b'{"jsonrpc":'], unfinished=True) as stream,
-    ):
-        stream.disconnect()
-        with anyio.fail_after(SECONDS):
-            await stream.finished.wait()
-    assert (stream.status, web.called) == (0, [])
-
-
 @pytest.mark.parametrize("older", revisions_holding("http.endpoint-post-get"))
 async def test_a_server_without_such_revisions_tells_so_in_its_own_way(
     revision: str, older: str

@@ -168,19 +168,6 @@ async def test_a_client_that_comes_back_hears_of_new_changes_only(revision: str)
         assert before.raw.count(b"data:") == 1
 
 
-@pytest.mark.requirement("subscriptions.listen-unanswered-while-open", "http.keepalive-comments")
-async def test_a_quiet_subscription_stays_open_with_comments(revision: str) -> None:
-    web = Web()
-    async with (
-        asgi(web.server, keep_alive=0.02, answers="json") as http,  # which is of other requests
-        http.asking(revision, LISTEN, wants(toolsListChanged=True)) as stream,
-    ):
-        await stream.message()
-        await stream.until(b":\n\n:\n\n:\n\n")
-        web.server.remove_tool("logs")
-        assert (await stream.message())["method"] == TOOLS
-
-
 @pytest.mark.one_process
 async def test_subscriptions_are_counted_apart_from_requests(revision: str) -> None:
     web, params = Web(), wants(toolsListChanged=True)

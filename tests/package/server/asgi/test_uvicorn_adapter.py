@@ -63,15 +63,7 @@ CLIENT = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
 
 class Connection(asyncio.Transport):
-    """The transport of a connection, and uvicorn's protocol with timeouts at its end.
-
-    Attributes:
-        application: The application that is told of the shutdown.
-        unread: Bytes that the client has not read.
-        aborted: The time of the abort.
-        protocol: The protocol.
-        may_respond: Set to let the application respond to all requests.
-    """
+    """The transport of a connection, and uvicorn's protocol with timeouts at its end."""
 
     def __init__(self, **limits: Any) -> None:
         super().__init__()

@@ -17,6 +17,7 @@ from kit.guarded import (
     protected_settings,
     revisions,
     sessions,
+    signed_in,
     text_in,
     use_token,
 )
@@ -32,8 +33,7 @@ pytestmark = pytest.mark.anyio
 @revisions
 async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of("alice"))
+    async with signed_in(guarded.server, revision, token_of("alice")) as http:
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         for path in ("/authorize", "/token", "/register"):
             assert (await http.get(path)).status == 404
@@ -136,8 +136,7 @@ async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
 @revisions
 async def test_an_invalid_token_gets_401_before_anything_is_done(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of())
+    async with signed_in(guarded.server, revision, token_of()) as http:
         http.fields["authorization"] = bearer("garbage")
         call = await http.ask(revision, "tools/call", WHOAMI)
         stream = await http.get()
@@ -166,8 +165,7 @@ async def test_a_token_without_a_user_is_validated_as_any_other(
     claims: dict[str, Any], status: int, revision: str
 ) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(sub=None, client_id="robot"))
+    async with signed_in(guarded.server, revision, token_of(sub=None, client_id="robot")) as http:
         http.fields["authorization"] = bearer(token_of(sub=None, client_id="robot", **claims))
         reply = await http.ask(revision, "tools/call", WHOAMI)
         assert reply.status == status
@@ -212,8 +210,7 @@ async def test_a_token_in_the_query_lets_nobody_in(
 @revisions
 async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(scope="mcp:read other"))
+    async with signed_in(guarded.server, revision, token_of(scope="mcp:read other")) as http:
         reply = await http.ask(revision, "tools/call", SHARE)
         assert (reply.status, reply.json["id"]) == (403, 1)
         challenge = challenge_in(reply)
@@ -234,8 +231,9 @@ async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str
 async def test_scopes_of_requests_and_tool_are_in_one_challenge(
     revision: str,
 ) -> None:
-    async with asgi(Guarded().server, auth=protected_settings(scopes=["a"])) as http:
-        await use_token(http, revision, token_of(scope="a"))
+    async with signed_in(
+        Guarded().server, revision, token_of(scope="a"), protected_settings(scopes=["a"])
+    ) as http:
         http.fields["authorization"] = bearer(token_of(scope=""))
         reply = await http.ask(revision, "tools/call", WRITE)
         assert (reply.status, challenge_in(reply).parameters["scope"]) == (403, "a files:write")
@@ -259,8 +257,7 @@ async def test_scopes_imply_others_and_other_names_of_themselves(revision: str) 
 @pytest.mark.parametrize("revision", SESSIONS[:1])  # the one with batches
 async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of())
+    async with signed_in(guarded.server, revision, token_of()) as http:
         calls = [
             request(revision, "tools/call", params, id=number)
             for number, params in enumerate((WHOAMI, WRITE, SHARE))
@@ -286,8 +283,9 @@ async def test_a_verifier_of_the_users_own_runs_for_each_request(revision: str) 
         return Principal("bob", scopes={"mcp:read"}) if token == "key-1" else None
 
     verifier = AnyOf(JwtVerifier(keys={"keys": []}), api_key)
-    async with asgi(Guarded().server, auth=protected_settings(verifier=verifier)) as http:
-        await use_token(http, revision, "key-1")
+    async with signed_in(
+        Guarded().server, revision, "key-1", protected_settings(verifier=verifier)
+    ) as http:
         before = len(seen)
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "bob"
         assert len(seen) == before + 1
@@ -372,8 +370,7 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
         token_of(sub=None, client_id="alice"),
     ]
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of("alice"))
+    async with signed_in(guarded.server, revision, token_of("alice")) as http:
         stolen = http.fields[SESSION]
         for token in others:
             for name in (stolen, "unknown"):

@@ -23,8 +23,8 @@ from kit.guarded import (
     protected_settings,
     revisions,
     sessions,
+    signed_in,
     text_in,
-    use_token,
 )
 from kit.issuer import bearer, token_of
 from kit.processes import PACKAGE_ROOT
@@ -197,8 +197,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 async def test_listed_items_without_their_scopes_get_403(revision: str) -> None:
     public = CacheHint(1000, "public")
     server = server_with_scopes(cache={"tools": public})
-    async with asgi(server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(scope="mcp:read"))
+    async with signed_in(server, revision, token_of(scope="mcp:read")) as http:
         listed = (await http.ask(revision, "tools/list")).result
         assert [tool["name"] for tool in listed["tools"]] == ["free", "secret"]
         assert listed.get("cacheScope", "public") == "public"
@@ -217,8 +216,7 @@ async def test_listed_items_without_their_scopes_get_403(revision: str) -> None:
 async def test_hidden_items_look_as_if_they_did_not_exist(revision: str) -> None:
     public = CacheHint(1000, "public")
     server = server_with_scopes(forbidden_items="hidden", cache=public, page_size=1)
-    async with asgi(server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(scope="mcp:read"))
+    async with signed_in(server, revision, token_of(scope="mcp:read")) as http:
         first = (await http.ask(revision, "tools/list")).result
         assert [tool["name"] for tool in first["tools"]] == ["free"]
         assert "nextCursor" not in first
@@ -246,8 +244,7 @@ async def test_only_the_scopes_of_a_resource_allow_a_subscription(
     revision: str, forbidden: str
 ) -> None:
     server = server_with_scopes(forbidden_items=forbidden)
-    async with asgi(server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(scope="mcp:read"))
+    async with signed_in(server, revision, token_of(scope="mcp:read")) as http:
         assert (
             "result"
             in (await http.ask(revision, "resources/subscribe", {"uri": "data://free"})).json
@@ -268,8 +265,7 @@ def shape(reply: Any, name: str) -> Any:
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_listening_needs_the_scopes_of_the_resources(revision: str) -> None:
-    async with asgi(server_with_scopes(), auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(scope="mcp:read"))
+    async with signed_in(server_with_scopes(), revision, token_of(scope="mcp:read")) as http:
         params = {"notifications": {"resourceSubscriptions": ["data://free", "data://secret"]}}
         reply = await http.ask(revision, "subscriptions/listen", params)
         assert (reply.status, challenge_in(reply).parameters["scope"]) == (403, "mcp:read s")
@@ -383,7 +379,6 @@ def test_over_http_each_request_is_authenticated_instead() -> None:
 async def test_tools_and_methods_of_a_mounted_server_need_their_scopes(revision: str) -> None:
     outer = Server("outer", subscribe=True)
     outer.mount(server_with_scopes(), prefix="in")
-    async with asgi(outer, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(scope="mcp:read"))
+    async with signed_in(outer, revision, token_of(scope="mcp:read")) as http:
         calls = [("tools/call", {"name": "in_secret"}), ("acme/secret", {})]
         assert [(await http.ask(revision, *call)).status for call in calls] == [403, 403]

@@ -17,8 +17,8 @@ from kit.guarded import (
     challenge_in,
     protected_settings,
     revisions,
+    signed_in,
     text_in,
-    use_token,
 )
 from kit.issuer import bearer
 from kit.wire import SESSIONS, request
@@ -43,16 +43,14 @@ TOKENS = StaticTokens({"alice-1": "alice", "bob-1": Principal("bob", scopes=["fi
 
 @revisions
 async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
-    async with asgi(Guarded().server, auth=TOKENS) as http:
-        await use_token(http, revision, "alice-1")
+    async with signed_in(Guarded().server, revision, "alice-1", TOKENS) as http:
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         refused = await http.ask(revision, "tools/call", WRITE)
         assert refused.status == 403
         assert challenge_in(refused).parameters["scope"] == "files:write"
         assert "resource_metadata" not in challenge_in(refused).parameters
         assert (await http.get(f"{PRM}/mcp")).status == 404
-    async with asgi(Guarded().server, auth=TOKENS) as http:
-        await use_token(http, revision, "bob-1")
+    async with signed_in(Guarded().server, revision, "bob-1", TOKENS) as http:
         assert text_in(await http.ask(revision, "tools/call", WRITE)) == "bob wrote a.txt"
 
 
@@ -80,8 +78,7 @@ async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> 
     async def verify(token: str) -> Principal | None:
         return Principal("build") if token == "key-1" else None
 
-    async with asgi(Guarded().server, auth=verify) as http:
-        await use_token(http, revision, "key-1")
+    async with signed_in(Guarded().server, revision, "key-1", verify) as http:
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "build"
 
 
