@@ -10,7 +10,7 @@ import pytest
 
 from kit.asgi_client import JSON, Http, fields_of, speaking
 from kit.asgi_stream import SECONDS, Reply, text_in
-from kit.simulation import on_virtual_clock, on_virtual_clocks
+from kit.simulation import on_virtual_clocks
 from kit.waiting import WaitingServer
 from kit.wire import (
     INITIALIZED,
@@ -22,7 +22,7 @@ from kit.wire import (
 )
 from mcpgen_runtime import Limits, Server
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, on_virtual_clocks]
 
 RESUMABLE = [revision for revision in SESSIONS if facts(revision).http.resumable]
 NEWEST = SESSIONS[-1]
@@ -103,7 +103,6 @@ async def test_a_body_without_room_ends_a_call_whose_client_left(revision: str) 
         assert waiting.cancelled == [1]
 
 
-@on_virtual_clock
 @resumable
 @pytest.mark.parametrize("keep_alive", [None, 10.0])
 @pytest.mark.parametrize("tool", ["speak_and_wait", "ask"])
@@ -121,7 +120,6 @@ async def test_a_client_that_comes_back_too_late_finds_the_reason(
         assert "Limits.abandoned_seconds" in answer["error"]["message"]
 
 
-@on_virtual_clocks
 @resumable
 async def test_a_call_whose_client_came_back_goes_on_however_long(revision: str) -> None:
     waiting, seconds = WaitingServer(), Limits().abandoned_seconds
@@ -192,7 +190,6 @@ async def test_work_for_a_notification_ends_if_the_client_is_silent(revision: st
         await noting.until(ended=1)
 
 
-@on_virtual_clock
 async def test_a_client_that_reads_its_answer_slowly_keeps_its_place() -> None:
     waiting = WaitingServer()
     async with speaking(

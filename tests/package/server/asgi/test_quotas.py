@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import MutableMapping
 from contextlib import AsyncExitStack
-from typing import Any
 
 import anyio
 import pytest
 from trio.testing import MockClock
 
 from kit.asgi_client import SESSION, Http, asgi
+from kit.web import Web
 from kit.wire import INITIALIZED, initialize, request
-from mcpgen_runtime import Context, Limits, MemoryEventStore, Server
+from mcpgen_runtime import Limits, MemoryEventStore
 from mcpgen_runtime.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory
 
 pytestmark = pytest.mark.processes
@@ -23,18 +22,7 @@ REVISION = "2025-11-25"
 MANY = 1000
 
 
-def server_of() -> Server:
-    server = Server("tester")
-
-    @server.tool()
-    async def chatty(ctx: Context) -> str:
-        await ctx.info("x" * 1000)
-        return "said"
-
-    return server
-
-
-CALL = request(REVISION, "tools/call", {"name": "chatty", "arguments": {}})
+CALL = request(REVISION, "tools/call", {"name": "logs", "arguments": {}})
 
 
 async def open_and_abandon(http: Http, number: int) -> None:
@@ -63,7 +51,7 @@ def blocks() -> int:
 )
 async def test_abandoned_sessions_give_their_memory_back() -> None:
     store = MemoryEventStore()
-    async with asgi(server_of(), events=store, limits=Limits(sessions=MANY)) as http:
+    async with asgi(Web().server, events=store, limits=Limits(sessions=MANY)) as http:
         idle = Limits().idle
         assert idle is not None
         for number in range(60):  # what is made once, and kept
@@ -83,22 +71,16 @@ async def test_abandoned_sessions_give_their_memory_back() -> None:
 
 @pytest.mark.requirement("http.independent-process", revisions=(REVISION,))
 async def test_five_hundred_streams_are_open_at_once() -> None:
-    server = server_of()
+    server = Web().server
     async with asgi(server) as http, AsyncExitStack() as stack:
         streams = []
         for _ in range(500):
             client = http.another()
             await client.initialize(REVISION)
             streams.append(await stack.enter_async_context(client.stream("GET")))
-        server.remove_tool("chatty")
+        server.remove_tool("logs")
         for stream in streams:
             assert (await stream.message())["method"] == "notifications/tools/list_changed"
-
-
-async def never() -> MutableMapping[str, Any]:
-    """Receive nothing from a client that stays connected."""
-    await anyio.sleep_forever()
-    raise AssertionError
 
 
 async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +25,16 @@ from kit.guarded import (
     text_in,
 )
 from kit.issuer import bearer, token_of
-from kit.processes import PACKAGE_ROOT
-from kit.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
+from kit.stdio_process import PATHS, script
+from kit.wire import (
+    HANDSHAKE,
+    INITIALIZED,
+    PER_REQUEST,
+    SESSIONS,
+    encode_message,
+    initialize,
+    request,
+)
 from mcpgen_runtime import CacheHint, Context, JwtVerifier, Principal, Server
 from mcpgen_runtime.testing import connected
 from requirements import EVERY_REVISION, requirement
@@ -105,22 +111,19 @@ async def test_a_subscription_ends_with_its_token(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_request_state_of_another_principal_is_unknown(revision: str) -> None:
-    def asking_server(**settings: Any) -> Server:
-        @dataclass
-        class Count:
-            value: int
+    @dataclass
+    class Count:
+        value: int
 
-        server = Server("asking", state_key=b"k" * 32, **settings)
+    server = Server("asking", state_key=b"k" * 32)
 
-        @server.tool()
-        async def order(ctx: Context) -> str:
-            answer = await ctx.elicit("How many?", Count)
-            return f"{ctx.principal.subject} {answer.action}"
-
-        return server
+    @server.tool()
+    async def order(ctx: Context) -> str:
+        answer = await ctx.elicit("How many?", Count)
+        return f"{ctx.principal.subject} {answer.action}"
 
     capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
-    async with asgi(asking_server(), auth=protected_settings()) as http:
+    async with asgi(server, auth=protected_settings()) as http:
 
         async def call(subject: str, client: str = "agent", **more: Any) -> Any:
             http.fields["authorization"] = bearer(token_of(subject, client_id=client))
@@ -351,23 +354,18 @@ server.run(principal=%s)
         ("None", "write' needs the scopes files:write"),
     ],
 )
-def test_a_local_server_serves_on_behalf_of_its_principal(
-    tmp_path: Path, principal: str, answer: str
-) -> None:
-    (tmp_path / "server.py").write_text(STDIO_SERVER % principal)
+def test_a_local_server_serves_on_behalf_of_its_principal(principal: str, answer: str) -> None:
     call = request(SESSIONS[-1], "tools/call", {"name": "write", "arguments": {}})
-    lines = [json.dumps(each) for each in (initialize(SESSIONS[-1]), INITIALIZED, call)]
+    lines = [encode_message(each) for each in (initialize(SESSIONS[-1]), INITIALIZED, call)]
     done = subprocess.run(
-        [sys.executable, "server.py"],
-        input="\n".join(lines) + "\n",
+        script(STDIO_SERVER % principal),
+        input=b"\n".join([*lines, b""]),
         capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(PACKAGE_ROOT), "ACME_TOKEN": "secret-1"},
+        env={**PATHS, "ACME_TOKEN": "secret-1"},
         timeout=60,
         check=True,
     )
-    assert answer in done.stdout.splitlines()[-1]
+    assert answer in done.stdout.decode().splitlines()[-1]
 
 
 def test_over_http_each_request_is_authenticated_instead() -> None:
