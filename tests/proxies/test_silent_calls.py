@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
 
+from kit.asgi_client import BOTH, JSON, SSE, fields_of
 from kit.faults import EACH, Outcome
 from kit.http_process import HttpProcess, http_process
-from kit.wire import PER_REQUEST
-from proxies.calls import Scenario, run_all
+from kit.raw_http import Raw, message_bytes, raw
+from kit.wire import PER_REQUEST, request
+from mcpgen_runtime import connect
+from mcpgen_runtime.framing.sse import encode_comment
 from proxies.programs import Proxy, Route, haproxy, nginx
 
 pytestmark = [pytest.mark.proxies, pytest.mark.timeout(240)]
@@ -36,6 +42,87 @@ ROUTES = [
     for answers in SERVERS
     for limit in SILENCE
 ]
+
+Ending: TypeAlias = Literal["answered", "cancelled", "streamed", "refused"]
+
+PAUSE = 0.2
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One call."""
+
+    proxy: str
+    route: Route
+    revision: str
+    ending: Ending
+    seconds: int
+
+    @property
+    def key(self) -> str:
+        """Names the scenario."""
+        return f"{self.proxy}-{self.route.name}-{self.revision}-{self.ending}"
+
+
+async def _answer_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
+    """Make a call, and let it end after its silence."""
+    outcome = Outcome()
+    async with (
+        connect(url, revision=scenario.revision) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": scenario.key}))
+        await server.until(f"working {scenario.key}")
+        await anyio.sleep(scenario.seconds)
+        await client.call_tool("release", {"key": scenario.key})
+    return await outcome.text()
+
+
+async def _cancel_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
+    """Cancel a call, and wait until the server has heard of it; the session goes on meanwhile."""
+    cancelled = f"cancelled {scenario.key}"
+    async with connect(url, revision=scenario.revision) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "look", {"key": scenario.key})
+            await server.until(f"working {scenario.key}")
+            tasks.cancel_scope.cancel()
+        with anyio.move_on_after(scenario.seconds):
+            while not server.said(cancelled):  # which is another process
+                await anyio.sleep(PAUSE)
+    return "cancelled" if server.said(cancelled) else "not cancelled"
+
+
+async def _stream_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
+    """Make a call, and read until the client has the head of a stream and a comment."""
+    async with _post_call(scenario, url, BOTH) as connection:
+        with anyio.fail_after(scenario.seconds):
+            response = await connection.until(b"\r\n\r\n")
+            await connection.until(encode_comment())
+    assert not server.said(f"done {scenario.key}")
+    return "streamed" if f"content-type: {SSE}".encode() in response.lower() else f"{response!r}"
+
+
+async def _refuse_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
+    """Make a call whose answer has to be JSON; the status that the proxy answers with."""
+    async with _post_call(scenario, url, JSON) as connection:
+        await server.until(f"working {scenario.key}")
+        await anyio.sleep(scenario.seconds)
+        return str(await connection.status())
+
+
+@asynccontextmanager
+async def _post_call(scenario: Scenario, url: str, accept: str) -> AsyncIterator[Raw]:
+    """Make a call over a socket, in a revision without sessions."""
+    place = urlsplit(url)
+    assert place.port is not None
+    params = {"name": "look", "arguments": {"key": scenario.key}}
+    message = request(scenario.revision, "tools/call", params)
+    fields = fields_of(scenario.revision, message) | {"Accept": accept}
+    async with raw(place.port) as connection:
+        await connection.send(message_bytes(place.port, message, fields, path=place.path))
+        yield connection
+
+
 SCENARIOS = [
     Scenario(proxy, route, revision, "answered", SILENCE[route.seconds])
     for proxy, route in ROUTES
@@ -59,6 +146,14 @@ SCENARIOS += [
 ]
 
 
+MAKE: dict[Ending, Callable[..., Awaitable[str]]] = {
+    "answered": _answer_call,
+    "cancelled": _cancel_call,
+    "streamed": _stream_call,
+    "refused": _refuse_call,
+}
+
+
 class Run:
     """All scenarios, run."""
 
@@ -72,9 +167,15 @@ class Run:
         for name, run in (("nginx", nginx), ("haproxy", haproxy)):
             routes = {each.route.name: each.route for each in SCENARIOS if each.proxy == name}
             self.proxies[name] = stack.enter_context(run(folder, [*routes.values()], ports))
-        self.outcomes: dict[str, Outcome] = anyio.run(
-            partial(run_all, SCENARIOS, self.proxies, self.servers)
-        )
+        self.outcomes = {each.key: Outcome() for each in SCENARIOS}
+        anyio.run(self._make_all)
+
+    async def _make_all(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            for each in SCENARIOS:
+                url = self.proxies[each.proxy].url(each.route)
+                call = partial(MAKE[each.ending], each, url, self.servers[each.route.server])
+                tasks.start_soon(self.outcomes[each.key].run, call)
 
     def value(self, scenario: Scenario) -> str:
         """How a scenario ended."""

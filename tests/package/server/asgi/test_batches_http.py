@@ -61,9 +61,7 @@ def ping(id: Any) -> dict[str, Any]:
 
 @pytest.mark.requirement("http.post-body-forms-batch", "http.request-reply-type")
 @with_batches
-async def test_requests_of_a_batch_run_together_for_one_array(
-    revision: str,
-) -> None:
+async def test_requests_of_a_batch_run_together_for_one_array(revision: str) -> None:
     meeting = Meeting()
     async with speaking(meeting.server, revision) as http:
         batch = [call("meet", 1, name="a"), INITIALIZED, call("meet", "two", name="b")]
@@ -183,9 +181,7 @@ async def test_initialize_does_not_come_in_a_batch(revision: str) -> None:
 
 
 @with_batches
-async def test_one_request_of_a_batch_may_be_cancelled_alone(
-    revision: str,
-) -> None:
+async def test_one_request_of_a_batch_may_be_cancelled_alone(revision: str) -> None:
     meeting = Meeting()
     async with speaking(meeting.server, revision) as http:
         batch = [call("forever", 1), call("report", 2, name="b")]

@@ -108,9 +108,7 @@ def batch(*names: str) -> list[dict[str, Any]]:
 
 
 @on_virtual_clock
-async def test_no_answer_of_a_batch_is_lost_while_its_stream_opens(
-    waiting: WaitingServer,
-) -> None:
+async def test_no_answer_of_a_batch_is_lost_while_its_stream_opens(waiting: WaitingServer) -> None:
     async with speaking(waiting.server, WITH_BATCHES, keep_alive=1.0) as http:
         message = batch("plain", "plain", "wait")
         async with http.stream("POST", message, begun=False) as stream:

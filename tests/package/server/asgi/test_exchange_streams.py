@@ -195,18 +195,7 @@ async def test_a_client_request_comes_on_a_stream_and_is_answered_by_a_post(
         assert await opened.messages() == []
 
 
-@sessions
-async def test_a_malformed_answer_fails_the_call_waiting_for_it(revision: str) -> None:
-    async with (
-        speaking(asking_server(), revision, {"roots": {}}) as http,
-        http.asking(revision, "tools/call", ASKS) as mine,
-    ):
-        question = await mine.message()
-        reply = await http.post({"jsonrpc": "2.0", "id": question["id"], "result": 5})
-        assert reply.status == 400
-        assert [each["id"] for each in await mine.messages()] == [1]
-
-
+@pytest.mark.requirement("ping.answered")
 @pytest.mark.one_process
 @sessions
 async def test_an_id_in_use_is_refused_and_its_first_use_answered(revision: str) -> None:
@@ -252,15 +241,6 @@ async def test_an_error_after_something_was_said_is_last_and_tells_no_secret(
     assert [each.get("id") for each in reply.messages] == [None, 8][answers == "json" :]
     assert reply.messages[-1]["error"]["code"] == -32603
     assert b"secret" not in reply.body
-
-
-@pytest.mark.requirement("ping.answered")
-@sessions
-async def test_pings_and_unknown_methods_get_ordinary_answers(revision: str) -> None:
-    async with speaking(Web().server, revision) as http:
-        assert (await http.ask(revision, "ping", id="p")).json["result"] == {}
-        reply = await http.ask(revision, "no/such", id=3)
-        assert (reply.status, reply.code, reply.json["id"]) == (200, -32601, 3)
 
 
 @pytest.mark.one_process

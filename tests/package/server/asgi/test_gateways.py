@@ -15,7 +15,7 @@ from kit.asgi_client import SESSION, Http, asgi
 from kit.live import text_of
 from kit.web import Web
 from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
-from mcpgen_runtime import Channel, RevisionError, connect
+from mcpgen_runtime import Channel, connect
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.transports.memory import memory_pair
 
@@ -87,13 +87,3 @@ async def test_a_client_that_probes_through_a_gateway_gets_a_session(opens: str 
             assert text_of(result) == "through"
     opening = [DISCOVER, "initialize", "notifications/initialized"]
     assert gateway.forwarded == [*opening, "tools/call"]
-
-
-@modern
-async def test_a_stateless_client_learns_that_a_gateway_needs_sessions(
-    revision: str,
-) -> None:
-    async with asgi(Web().server) as http:
-        with pytest.raises(RevisionError, match="the server speaks no per-request revision"):
-            async with connect(Gateway(http, None), revision=revision):
-                pass

@@ -106,18 +106,6 @@ async def test_an_idle_session_ends_if_it_keeps_more_than_is_needed(
 
 
 @sessions
-async def test_sessions_in_use_have_so_many_bytes_together(revision: str) -> None:
-    limits = Limits(session_bytes=25_000)
-    async with asgi(Web().server, limits=limits) as http:
-        http.fields[SESSION] = await open_confirmed_session(http, revision, 20_000)
-        async with http.stream("GET"):
-            reply = await http.post(initialize_of_size(revision, 10_000), **{SESSION: None})
-            assert (reply.status, "Limits.session_bytes" in reply.error["message"]) == (503, True)
-        assert (await http.delete()).status == 200
-        await open_session(http, revision, 10_000)
-
-
-@sessions
 async def test_a_flood_of_sessions_that_nobody_confirms_ends_no_others(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(sessions=10)) as http:
         honest = [await open_confirmed_session(http, revision) for _ in range(4)]
@@ -277,20 +265,6 @@ async def test_filters_of_streams_are_bounded_and_the_longest_goes() -> None:
             assert refused.status == 503
             assert "Limits.session_bytes" in refused.error["message"]
             assert not honest.finished.is_set()
-
-
-@sessions
-async def test_changes_that_nobody_follows_do_not_wait_in_sessions(revision: str) -> None:
-    server = Web(subscribe=True).server
-    async with speaking(server, revision) as http:
-        await http.ask(revision, SUBSCRIBE, {"uri": "memo://one"})
-        for number in range(2000):
-            server.resource_updated(f"memo://{number}")
-        server.resource_updated("memo://one")
-        for number in range(2000):
-            server.resource_updated(f"memo://{number}")
-        async with http.stream("GET") as stream:
-            assert (await stream.message())["params"]["uri"] == "memo://one"
 
 
 @pytest.mark.parametrize("revision", STREAMABLE)

@@ -14,14 +14,12 @@ from kit.asgi_client import SESSION, Http, asgi
 from kit.web import Web
 from kit.wire import INITIALIZED, initialize, request
 from mcpgen_runtime import Limits, MemoryEventStore
-from mcpgen_runtime.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory
+from mcpgen_runtime.server.asgi.quotas import MemoryQuota, StreamMemory
 
 pytestmark = pytest.mark.processes
 
 REVISION = "2025-11-25"
 MANY = 1000
-
-
 CALL = request(REVISION, "tools/call", {"name": "logs", "arguments": {}})
 
 
@@ -94,16 +92,3 @@ async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:
     assert ended == []
     assert await memory.reserve(6)
     assert (ended, memory.size) == (["l"], 9)
-
-
-@pytest.mark.parametrize(
-    ("served", "has_room", "looks"), [(4, True, False), (5, True, True), (10, False, True)]
-)
-def test_clients_that_left_are_looked_for_from_half_the_limit_on(
-    served: int, has_room: bool, looks: bool
-) -> None:
-    quotas = Quotas(Limits(in_flight=10))
-    looked: list[None] = []
-    quotas.find_disconnected.append(lambda: looked.append(None))
-    quotas.in_flight = served
-    assert (quotas.has_room(), bool(looked)) == (has_room, looks)

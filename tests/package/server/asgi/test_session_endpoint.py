@@ -73,9 +73,7 @@ async def test_initialize_opens_a_session_that_later_requests_name(
     "transport-security.session-id-rng",
 )
 @sessions
-async def test_ids_are_long_distinct_and_not_from_a_seedable_source(
-    revision: str,
-) -> None:
+async def test_ids_are_long_distinct_and_not_from_a_seedable_source(revision: str) -> None:
     async with asgi(server_of()) as http:
         ids: list[str] = []
         for _ in range(300):

@@ -120,11 +120,3 @@ async def test_what_needs_a_session_is_refused_with_that_reason(
     async with asgi(server_of(), stateless=True) as http:
         reply = await http.post(request(revision, method, params), **{VERSION: revision})
         assert (reply.status, error in reply.error["message"]) == (200, True)
-
-
-async def test_a_batch_is_answered_where_the_revision_has_batches() -> None:
-    async with asgi(server_of(), stateless=True) as http:
-        batch = [request("2025-03-26", "tools/call", CALL, id=number) for number in (1, 2)]
-        replies = (await http.post(batch, accept="application/json")).json
-        assert sorted(each["id"] for each in replies) == [1, 2]
-        assert (await http.post(batch, **{VERSION: "2025-06-18"})).status == 400

@@ -45,9 +45,7 @@ def tag_of(revision: str, message: Mapping[str, Any]) -> Any:
     "subscriptions.ack-first",
     "subscriptions.nothing-before-ack",
 )
-async def test_a_subscription_stream_begins_with_the_acknowledgement(
-    revision: str,
-) -> None:
+async def test_a_subscription_stream_begins_with_the_acknowledgement(revision: str) -> None:
     web = Web()
     params = wants(toolsListChanged=True)
     async with asgi(web.server) as http:

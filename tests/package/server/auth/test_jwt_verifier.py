@@ -134,7 +134,6 @@ async def test_a_wrong_token_is_refused(name: str, caplog: pytest.LogCaptureFixt
 ACCEPTED = {
     "access token": token_of(),
     "without typ": token_of(header={"typ": None}),
-    "typ JWT": token_of(header={"typ": "JWT"}),
     "media type": token_of(header={"typ": "application/at+JWT"}),
     "one of several audiences": token_of(aud=["https://other.example", RESOURCE]),
     "upper case": token_of(aud="HTTPS://H/mcp"),
@@ -143,7 +142,6 @@ ACCEPTED = {
     "scopes as an array": token_of(scope=None, scp=["mcp:read"]),
     "client without user": token_of(sub=None),
     "clocks that differ": token_of(exp=NOW - 29, iat=NOW + 30, nbf=NOW + 30),
-    "no time of issue": token_of(iat=None),
     "typ at+jwt with a claim of ID tokens": token_of(nonce="n"),
     "typ JWT with other values of Keycloak and Cognito": token_of(
         header=JWT, typ="Bearer", token_use="access"

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from kit.asgi_client import SESSION, asgi, fields_of
+from kit.asgi_client import SESSION, asgi
 from kit.guarded import (
     PRM,
     SHARE,
     WHOAMI,
     WRITE,
     Guarded,
+    call_with,
     challenge_in,
     protected_settings,
     revisions,
@@ -59,8 +60,7 @@ async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: st
 async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected_settings(scopes=["a", "b"])) as http:
-        first = request(revision, "tools/call", WHOAMI)
-        replies = [await http.post(first, **fields_of(revision, first))]
+        replies = [await call_with(http, revision, None)]
         await use_token(http, revision, token_of(scope="a b"))
         http.fields["authorization"] = None  # the session id alone lets nobody in
         replies += [await http.request(method, None) for method in ("POST", "GET", "DELETE")]
@@ -68,7 +68,7 @@ async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: 
         replies.append(await http.post({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         replies.append(await http.post(initialize(revision)))
         others = ("Basic dXNlcjpwYXNz", "Negotiate abc")
-        replies += [await http.post(first, Authorization=value) for value in others]
+        replies += [await call_with(http, revision, value) for value in others]
     for reply in replies:
         assert reply.status == 401
         challenge = challenge_in(reply)
@@ -96,10 +96,8 @@ async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: 
 @revisions
 async def test_a_malformed_authorization_field_gets_400(value: str, revision: str) -> None:
     guarded = Guarded()
-    first = request(revision, "tools/call", WHOAMI)
-    fields = fields_of(revision, first)
     async with asgi(guarded.server, auth=protected_settings()) as http:
-        reply = await http.post(first, **fields, Authorization=value)
+        reply = await call_with(http, revision, value)
     assert reply.status == 400
     assert challenge_in(reply).parameters["error"] == "invalid_request"
     assert guarded.calls == []
@@ -110,14 +108,9 @@ async def test_a_malformed_authorization_field_gets_400(value: str, revision: st
 async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
     realm, scopes = 'say "a\\b", c=d', ["a:b", "c/d"]
     auth = protected_settings(realm=realm, scopes=scopes)
-    first = request(revision, "tools/call", WHOAMI)
-    fields = fields_of(revision, first)
+    fields = (None, bearer("garbage"), bearer(token_of(scope="")))
     async with asgi(Guarded().server, auth=auth) as http:
-        replies = [
-            await http.post(first, **fields),
-            await http.post(first, **fields, Authorization=bearer("garbage")),
-            await http.post(first, **fields, Authorization=bearer(token_of(scope=""))),
-        ]
+        replies = [await call_with(http, revision, each) for each in fields]
     assert [reply.status for reply in replies] == [401, 401, 403]
     for reply in replies:
         value = reply.fields["www-authenticate"]
@@ -228,9 +221,7 @@ async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str
 
 @requirement("auth-scope.insufficient-single-challenge")
 @revisions
-async def test_scopes_of_requests_and_tool_are_in_one_challenge(
-    revision: str,
-) -> None:
+async def test_scopes_of_requests_and_tool_are_in_one_challenge(revision: str) -> None:
     async with signed_in(
         Guarded().server, revision, token_of(scope="a"), protected_settings(scopes=["a"])
     ) as http:

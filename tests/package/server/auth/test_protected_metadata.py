@@ -8,11 +8,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from kit.asgi_client import asgi, fields_of
-from kit.guarded import PRM, WHOAMI, Guarded, challenge_in, protected_settings
+from kit.asgi_client import asgi
+from kit.guarded import PRM, Guarded, call_with, challenge_in, protected_settings
 from kit.issuer import IDP
 from kit.rules import revisions_holding
-from kit.wire import SESSIONS, initialize, request
+from kit.wire import SESSIONS, initialize
 from mcpgen_runtime import DpopValidation, Protected, ProtectedResourceMetadata, StaticTokens
 from requirements import EVERY_REVISION, requirement
 
@@ -45,9 +45,8 @@ async def test_the_challenge_leads_to_the_document_of_the_resource(
     resource: str, path: str, others: list[str], revision: str
 ) -> None:
     auth = protected_settings(resource=resource)
-    first = request(revision, "tools/call", WHOAMI)
     async with asgi(Guarded().server, auth=auth) as http:
-        refused = await http.post(first, **fields_of(revision, first))
+        refused = await call_with(http, revision, None)
         origin = resource.split("/", 3)
         url = challenge_in(refused).parameters["resource_metadata"]
         assert url == f"{origin[0]}//{origin[2]}{path}"

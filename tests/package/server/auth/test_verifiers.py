@@ -8,12 +8,13 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import asgi, fields_of
+from kit.asgi_client import asgi
 from kit.guarded import (
     PRM,
     WHOAMI,
     WRITE,
     Guarded,
+    call_with,
     challenge_in,
     protected_settings,
     revisions,
@@ -58,14 +59,10 @@ async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
 @revisions
 async def test_other_tokens_get_a_plain_bearer_challenge(token: str | None, revision: str) -> None:
     guarded = Guarded()
-    first = request(revision, "tools/call", WHOAMI)
     async with asgi(guarded.server, auth=TOKENS) as http:
-        value = None if token is None else f"Bearer {token}"
-        reply = await http.post(first, **fields_of(revision, first), Authorization=value)
-    expected = {"realm": "mcp"}
+        reply = await call_with(http, revision, None if token is None else f"Bearer {token}")
     if token is None:
-        assert reply.status == 401
-        assert challenge_in(reply).parameters == expected
+        assert (reply.status, challenge_in(reply).parameters) == (401, {"realm": "mcp"})
     else:
         assert reply.status in (400, 401)
         assert "resource_metadata" not in challenge_in(reply).parameters
@@ -85,9 +82,8 @@ async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> 
 @revisions
 async def test_protected_without_issuers_requires_scopes(revision: str) -> None:
     auth = Protected(verifier=TOKENS, scopes=["files:write"])
-    first = request(revision, "tools/call", WHOAMI)
     async with asgi(Guarded().server, auth=auth) as http:
-        reply = await http.post(first, **fields_of(revision, first), Authorization="Bearer alice-1")
+        reply = await call_with(http, revision, "Bearer alice-1")
         assert reply.status == 403
         assert challenge_in(reply).parameters["scope"] == "files:write"
 
