@@ -35,7 +35,7 @@ from kit.wire import SESSIONS, initialize
 from mcpgen_runtime.client.auth.interactions import PROMPTS
 from package.server.auth.test_authenticator import TOKENS
 
-pytestmark = [pytest.mark.attack, pytest.mark.anyio, pytest.mark.on_asyncio]
+pytestmark = [pytest.mark.attack, pytest.mark.on_asyncio]
 
 SECONDS = 60
 HELLO = json.dumps(initialize(SESSIONS[-1]))

@@ -116,7 +116,6 @@ def test_a_client_that_writes_first_still_reads_the_refusal(
         assert honest.adds()
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("revision", [REVISION, "2026-07-28"])
 async def test_the_packages_own_client_sees_it_too(revision: str) -> None:

@@ -1,4 +1,4 @@
-"""The cost of a request and of an open stream over HTTP: function calls, and tasks."""
+"""The cost of a request over HTTP in function calls."""
 
 from __future__ import annotations
 
@@ -14,16 +14,9 @@ from kit.wire import STREAMABLE, encode_message, request
 from mcpgen_runtime import Context, Limits, Server
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.parametrize("revision", STREAMABLE),
-    pytest.mark.processes,
-]
+pytestmark = [pytest.mark.parametrize("revision", STREAMABLE), pytest.mark.processes]
 
-MOST_CALLS = {
-    "add": 122,
-    "add_with_progress": 270,
-}
+MOST_CALLS = {"add": 122, "add_with_progress": 270}
 ON_PYTHON_3_11 = 34  # calls more, as `runtime.eager_tasks` begins the task itself
 BODY = 400  # bytes; brackets of longer ones are counted
 

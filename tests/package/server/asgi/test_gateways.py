@@ -1,9 +1,4 @@
-"""A client of both kinds behind gateways that only know revisions with sessions.
-
-Such a gateway forwards `server/discover` as any other request: with the header of an older
-revision or with none, in a session of its own or in none. Its client has to be told, in an answer
-that the gateway passes on, that requests without sessions do not get through.
-"""
+"""A client of both kinds behind gateways that forward whatever it asks as a client of a session."""
 
 from __future__ import annotations
 

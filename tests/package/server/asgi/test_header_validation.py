@@ -15,11 +15,7 @@ from kit.wire import HANDSHAKE, encode_message, facts, request
 
 REVISIONS = revisions_holding("headers.server-validates")
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.parametrize("revision", REVISIONS),
-    pytest.mark.processes,
-]
+pytestmark = [pytest.mark.parametrize("revision", REVISIONS), pytest.mark.processes]
 
 VERSION, METHOD, NAME = "mcp-protocol-version", "mcp-method", "mcp-name"
 ECHO = {"name": "echo", "arguments": {"text": "hi"}}

@@ -92,3 +92,16 @@ async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:
     assert ended == []
     assert await memory.reserve(6)
     assert (ended, memory.size) == (["l"], 9)
+
+
+async def test_memory_is_returned_once() -> None:
+    memory, stream = MemoryQuota(limit=10), StreamMemory(lambda: None)
+    assert await memory.reserve(4)
+    assert await memory.reserve(6, stream)
+    assert not await memory.reserve(1, stream)
+    memory.release(2, stream)
+    assert (memory.size, stream.size) == (8, 4)
+    for _ in range(2):
+        memory.close(stream)
+        memory.release(3, stream)
+        assert memory.size == 4

@@ -16,11 +16,7 @@ from kit.wire import PER_REQUEST, encode_message, request
 from mcpgen_runtime import Limits, StaticTokens
 from mcpgen_runtime.server.asgi.settings import Answers
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.parametrize("revision", PER_REQUEST),
-    pytest.mark.processes,
-]
+pytestmark = [pytest.mark.parametrize("revision", PER_REQUEST), pytest.mark.processes]
 
 SECONDS = 10
 CHUNKED = {"transfer-encoding": "chunked"}

@@ -25,10 +25,7 @@ from kit.wire import (
     request,
 )
 
-pytestmark = [
-    pytest.mark.parametrize("revision", PER_REQUEST),
-    pytest.mark.processes,
-]
+pytestmark = [pytest.mark.parametrize("revision", PER_REQUEST), pytest.mark.processes]
 
 VERSION = "mcp-protocol-version"
 WITHOUT_SESSIONS = (*revisions_holding("sse.two-endpoints"), *PER_REQUEST)

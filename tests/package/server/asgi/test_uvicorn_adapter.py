@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import Callable, Collection
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ from mcpgen_runtime import Limits, RouteRequest, Server, ServerHttpSettings
 from mcpgen_runtime.errors import ListenFailedError
 from mcpgen_runtime.server.asgi.uvicorn_adapter import (
     HEAD_BYTES,
+    JoinedWrites,
     listener_at,
     protocol_of,
     reached_at,
@@ -57,6 +59,36 @@ async def test_a_proxy_is_believed_only_if_the_environment_names_it(
             address = (await connection.answer())[2]
         tasks.cancel_scope.cancel()
     assert address == (b"203.0.113.9" if trusted == "127.0.0.1" else b"127.0.0.1")
+
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
+
+
+@on_asyncio
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param([HEAD, b"{}"] * 2, [HEAD + b"{}"] * 2, id="a head with what follows"),
+        pytest.param([HEAD, None, b"{}"], [HEAD, b"{}"], id="alone at the end of its turn"),
+        pytest.param([HEAD, b""], [HEAD], id="without a body"),
+        pytest.param([HEAD], [HEAD], id="before the end of the connection"),
+    ],
+)
+async def test_a_head_is_written_together_with_what_follows_in_its_turn(
+    steps: list[bytes | None], expected: list[bytes]
+) -> None:
+    writes, join = list[bytes](), b"".join
+    transport: Any = SimpleNamespace(write=writes.append, close=bool, is_closing=bool)
+    transport.writelines = lambda parts: writes.append(join(parts))
+    writer = JoinedWrites(transport, asyncio.get_running_loop())
+    for step in steps:
+        if step is None:
+            assert writes == []
+            await anyio.lowlevel.checkpoint()
+        else:
+            writer.write(step)
+    writer.close()
+    assert writes == expected
 
 
 CLIENT = b"GET / HTTP/1.1\r\nHost: localhost\r\n"

@@ -14,7 +14,7 @@ from kit.http_process import HttpProcess, http_process
 from kit.raw_http import Raw, raw, whole
 from kit.wire import PER_REQUEST
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes, pytest.mark.on_asyncio]
+pytestmark = [pytest.mark.processes, pytest.mark.on_asyncio]
 
 REVISION = PER_REQUEST[-1]
 

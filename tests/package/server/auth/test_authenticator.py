@@ -28,8 +28,6 @@ from mcpgen_runtime.server.auth.authenticator import FailureLog
 from mcpgen_runtime.server.auth.jws_validation import parse_token
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
 HELLO = initialize(SESSIONS[-1])
 BOUND = proof_key()
 NESTED = b"[" * 2500 + b"]" * 2500

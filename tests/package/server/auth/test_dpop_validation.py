@@ -19,8 +19,6 @@ from kit.wire import SESSIONS, initialize, request
 from mcpgen_runtime import DpopValidation
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
 KEY = proof_key()
 OTHER = proof_key()
 TOKEN = token_of(cnf={"jkt": KEY.thumbprint()})

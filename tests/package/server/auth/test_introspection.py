@@ -16,8 +16,6 @@ from kit.wire import SESSIONS, initialize
 from mcpgen_runtime import AnyOf, Introspection, JwtVerifier
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
 HELLO = initialize(SESSIONS[-1])
 
 

@@ -23,8 +23,6 @@ from mcpgen_runtime.auth.address_rules import AddressCheck
 from mcpgen_runtime.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff, IssuerHttp
 from mcpgen_runtime.server.auth.jwt_verifier import LONGEST_RETRY
 
-pytestmark = pytest.mark.anyio
-
 HELLO = initialize(SESSIONS[-1])
 PACKAGE = "mcpgen_runtime.server.auth"
 

@@ -32,8 +32,6 @@ from mcpgen_runtime import DpopValidation, JwtVerifier, MissingExtraError
 from mcpgen_runtime.server.auth.jws_validation import jose_errors
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
 HELLO = initialize(SESSIONS[-1])
 
 

@@ -27,8 +27,6 @@ from kit.wire import PER_REQUEST, SESSIONS, initialize, request
 from mcpgen_runtime import AnyOf, InvalidTokenError, JwtVerifier, Principal
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
 
 @requirement("auth-resource-server.role")
 @revisions

@@ -16,9 +16,6 @@ from kit.wire import SESSIONS, initialize
 from mcpgen_runtime import DpopValidation, Protected, ProtectedResourceMetadata, StaticTokens
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
-
 HELLO = initialize(SESSIONS[-1])
 
 

@@ -39,8 +39,6 @@ from mcpgen_runtime import CacheHint, Context, JwtVerifier, Principal, Server
 from mcpgen_runtime.testing import connected
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
 
 async def verify_expiring(token: str) -> Principal:
     """A verifier whose principals expire soon; the token is their name."""

@@ -36,9 +36,6 @@ from mcpgen_runtime import (
     connect,
 )
 
-pytestmark = pytest.mark.anyio
-
-
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": Principal("bob", scopes=["files:write"])})
 
 
