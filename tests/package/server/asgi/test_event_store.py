@@ -166,8 +166,11 @@ async def test_a_reader_waits_for_an_event_or_the_end_for_a_second(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(change_later)
         result = await store.wait("s", cursor)
-    assert (result and ([each.message for each in result.events], result.over)) == expected
     assert await store.wait("s", "a-9") is None  # at once
-    if result is not None and result.over:
-        assert (await store.wait("s", cursor)) == result
+    if result is None:
+        assert expected is None
+    else:
+        assert ([each.message for each in result.events], result.over) == expected
+        if result.over:
+            assert (await store.wait("s", cursor)) == result
     assert anyio.current_time() == seconds

@@ -56,7 +56,6 @@ async def test_places_of_killed_clients_are_free_again(
         async with AsyncExitStack() as stack:
 
             async def let_in(opening: Any) -> Any:
-                """Open something as soon as there is a place."""
                 deadline = anyio.current_time() + SECONDS
                 while True:
                     try:

@@ -170,7 +170,6 @@ END = b"\r\n"
         ({10: CLIENT + END, 20: b"GET"}, None),  # the first request has no response yet
         ({10: CLIENT + END, 52: b"GET"}, 82),
         ({10: CLIENT + END, 52: CLIENT + END}, None),
-        ({10: CLIENT + END, 52: b"GET", 60: b" / "}, 82),
         ({10: b"no request" + END + END}, None),  # uvicorn has closed the connection
     ],
 )
