@@ -100,6 +100,7 @@ async def test_a_body_without_room_ends_a_call_whose_client_left(revision: str) 
         with anyio.fail_after(SECONDS):
             while not waiting.cancelled:
                 assert is_over(await http.post(long, **fields_of(revision, long)), "bodies")
+                await anyio.sleep(OFTEN)
         assert waiting.cancelled == [1]
 
 
@@ -160,7 +161,7 @@ class Noting(Server):
     async def until(self, ended: int) -> None:
         with anyio.fail_after(SECONDS):
             while self.ended < ended:
-                await anyio.sleep(0)
+                await anyio.sleep(OFTEN)
 
 
 @sessions
