@@ -12,7 +12,7 @@ import pytest
 from kit.asgi_client import BOTH, JSON, SESSION, SSE, asgi, fields_of, speaking
 from kit.asgi_stream import text_in
 from kit.web import Web
-from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE, request
+from kit.wire import CHANGED, PER_REQUEST, SESSIONS, STREAMABLE, request
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Answers
 
@@ -248,11 +248,17 @@ async def test_an_error_after_something_was_said_is_last_and_tells_no_secret(
 async def test_a_trace_has_the_messages_of_streams_and_no_other_event(
     revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "trace"
+    path, web, changed = tmp_path / "trace", Web(), CHANGED["toolsListChanged"]
     monkeypatch.setenv("MCP_TRACE", str(path))
-    async with speaking(Web().server, revision, answers="sse") as http:
+    async with speaking(web.server, revision, answers="sse") as http:
         await http.ask(revision, "tools/call", counts(), meta=META)
+        async with http.listening(revision) as stream:
+            web.server.remove_tool("logs")
+            while (await stream.message())["method"] != changed:
+                pass
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     told = [(each["direction"], each["message"].get("method")) for each in lines]
-    progress = ("sent", "notifications/progress")
-    assert told[-5:] == [("received", "tools/call"), *[progress] * 3, ("sent", None)]
+    call = told[(at := told.index(("received", "tools/call"))) : at + 5]
+    assert call == [told[at], *[("sent", "notifications/progress")] * 3, ("sent", None)]
+    assert ("sent", changed) in told
+    assert len(told) == at + (6 if revision in SESSIONS else 9)

@@ -106,7 +106,6 @@ LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"
         ("fd00::5", "[fd00::6]:8000", False),
         ("0.0.0.0", "localhost:8000", True),
         ("0.0.0.0", "0.0.0.0:8000", False),
-        ("testserver", "testserver", True),
         (None, "localhost", True),
         (None, "evil.example", False),
     ],

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from functools import partial
-from typing import Any
 
 import anyio
 import pytest
 
+from kit.asgi_client import fields_of
 from kit.faults import call_text
 from kit.http_process import SECONDS, Process, http_process
-from kit.wire import PER_REQUEST, SESSIONS
-from mcpgen_runtime import HttpStatusError, RemoteError, Timeouts, ToolsChanged, connect
+from kit.raw_http import message_bytes, raw
+from kit.wire import PER_REQUEST, SESSIONS, initialize, request
+from mcpgen_runtime import RemoteError, ToolsChanged, connect
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes, pytest.mark.usefixtures("quiet")]
 
@@ -29,8 +29,6 @@ async def main(url, revision):
 
 anyio.run(main, *sys.argv[1:])
 """
-AT_ONCE = Timeouts(retries=())
-"""A client that gives up at the first refusal."""
 
 
 @pytest.mark.parametrize(
@@ -48,25 +46,25 @@ async def test_places_of_killed_clients_are_free_again(
         try:
             await killed.until("listening")
             await server.until("working a")
-            with pytest.raises(HttpStatusError, match="503"):
-                async with connect(server.url, revision=revision, timeouts=AT_ONCE):
-                    raise AssertionError("it was opened")
+            opening = (
+                initialize(revision)
+                if revision in SESSIONS
+                else request(revision, "server/discover")
+            )
+            async with raw(server.port) as connection:
+                fields = fields_of(revision, opening)
+                await connection.send(message_bytes(server.port, opening, fields))
+                assert await connection.status() == 503
         finally:
             killed.kill()
-        async with AsyncExitStack() as stack:
-
-            async def let_in(opening: Any) -> Any:
-                deadline = anyio.current_time() + SECONDS
-                while True:
-                    try:
-                        return await stack.enter_async_context(opening())
-                    except (HttpStatusError, RemoteError) as error:
-                        if "too " not in str(error) or anyio.current_time() > deadline:
-                            raise
-
-            connecting = partial(connect, server.url, revision=revision, timeouts=AT_ONCE)
-            another = await let_in(connecting)
-            changes = await let_in(partial(another.listen, tools=True))
+        async with connect(server.url, revision=revision) as another, AsyncExitStack() as stack:
+            deadline, changes = anyio.current_time() + SECONDS, None
+            while changes is None:
+                try:
+                    changes = await stack.enter_async_context(another.listen(tools=True))
+                except RemoteError as error:
+                    if "too " not in str(error) or anyio.current_time() > deadline:
+                        raise
             await server.until("cancelled a")
             await call_text(another, "grow", name="more")
             with anyio.fail_after(SECONDS):

@@ -301,7 +301,6 @@ async def test_keys_are_found_by_the_metadata_of_the_issuer() -> None:
     ("raw", "reason"),
     [
         (b'{"issuer": "https://other.example", "jwks_uri": "URL/jwks"}', "its issuer and jwks_uri"),
-        (b'{"issuer": "URL"}', "its issuer and jwks_uri"),
         (b"[" * 200_000 + b"]" * 200_000, "expected a JSON object"),
         (b'{"issuer": "URL", "jwks_uri": "URL/x"}', "the JWK set of the issuer: expected status"),
         (b'{"issuer": "URL", "jwks_uri": "URL/x", "keys": {}}', "the JWK set of the issuer"),
