@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import http.client
 import json
-import subprocess
+import signal
 import sys
 import textwrap
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from kit.http_process import Process
+from kit.http_server import Asked, HttpServer, Reply
 from kit.issuer import (
     IDP,
     KEY,
@@ -30,12 +31,11 @@ from kit.issuer import (
     token_of,
 )
 from kit.processes import PACKAGE_ROOT
-from kit.web_process import Started, start_server
 from kit.wire import SESSIONS, initialize
 from mcpgen_runtime.client.auth.interactions import PROMPTS
 from package.server.auth.test_authenticator import TOKENS
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.on_asyncio]
 
 SECONDS = 60
 HELLO = json.dumps(initialize(SESSIONS[-1]))
@@ -67,17 +67,12 @@ SERVER = """
 """
 
 
-class Target:
-    """A protected server as a process, whose standard error is kept."""
+class Target(Process):
+    """A protected server as a process."""
 
-    def __init__(self, server: Started) -> None:
-        self.port = server.port
-        self.lines: list[str] = []
-        errors = server.process.stderr
-        assert errors is not None
-        self._reader = threading.Thread(target=lambda: self.lines.extend(errors), daemon=True)
-        self._reader.start()
-        self._server = server
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        super().__init__([sys.executable, "target.py"], environment, folder)
+        self.port = int(self.wait_for(r"serving at http://127.0.0.1:(\d+)/mcp")[0][1])
 
     def post(self, authorization: str, **fields: str) -> http.client.HTTPResponse:
         """The response to a request over a new connection."""
@@ -91,14 +86,11 @@ class Target:
         return response
 
     def log(self) -> str:
-        """Ends the process; all that it wrote to standard error."""
-        self._server.process.terminate()
-        self._server.process.wait(SECONDS)
-        self._reader.join(SECONDS)
-        for stream in (self._server.process.stdout, self._server.process.stderr):
-            assert stream is not None
-            stream.close()
-        return "".join(self.lines)
+        """End it; all that it wrote to standard error."""
+        if self.runs:
+            self.send(signal.SIGTERM)
+            anyio.run(self.ended)
+        return "\n".join(self.lines)
 
 
 @contextmanager
@@ -106,12 +98,11 @@ def target(folder: Path, **environment: str) -> Iterator[Target]:
     """A protected server that runs."""
     (folder / "target.py").write_text(textwrap.dedent(SERVER))
     keys = {} if "ISSUER" in environment else {"ISSUER": IDP, "KEYS": json.dumps(jwk_set(KEY))}
-    with start_server(folder, "target.py", RESOURCE=RESOURCE, **keys, **environment) as server:
-        target = Target(server)
-        try:
-            yield target
-        finally:
-            target.log()
+    target = Target(folder, {"RESOURCE": RESOURCE, **keys, **environment})
+    try:
+        yield target
+    finally:
+        target.log()
 
 
 def test_tokens_beyond_any_parser_get_401_and_fill_no_log(tmp_path: Path) -> None:
@@ -172,41 +163,31 @@ def test_each_worker_accepts_a_proof_once_and_says_so(tmp_path: Path, nonce: boo
         assert "a DPoP proof is accepted once by each worker" in server.log()
 
 
-class HostileServer:
-    """An MCP server and its authorization server; what it answers is up to a test.
-
-    Attributes:
-        documents: Members that documents have besides, by the end of their path.
-        pending: Whether the user of a device never agrees.
-        requests: Paths of all requests so far.
-        calls: Tokens that each call takes, one after the other.
-    """
+class HostileServer(HttpServer):
+    """An MCP server and its authorization server; what it answers is up to a test."""
 
     def __init__(self) -> None:
+        super().__init__(self._answer)
         self.documents: dict[str, dict[str, Any]] = {}
         self.raw: dict[str, bytes] = {}
         self.pending = False
-        self.url = ""
-        self.requests: list[str] = []
-        self.used: set[str] = set()
-        self.tokens = 0
+        self._used: set[str] = set()
+        self._tokens = 0
 
-    def answer(self, path: str, message: Any, token: str | None) -> tuple[int, Any]:
-        """Status and document for a request."""
-        name = path.rsplit("/", 1)[-1]
-        if path == "/mcp":
-            return self._mcp(message, token)
-        if name == "token":
-            if self.pending:
-                return 400, {"error": "authorization_pending"}
-            self.tokens += 1
-            document = {"access_token": f"access-{self.tokens}", "token_type": "Bearer"}
+    async def _answer(self, asked: Asked, reply: Reply) -> None:
+        name = asked.target.rsplit("/", 1)[-1]
+        if asked.target == "/mcp":
+            await self._serve(asked, reply)
+        elif name == "token" and self.pending:
+            await reply.json({"error": "authorization_pending"}, 400)
+        elif name in (documents := self._documents()):
+            document = {**documents[name], **self.documents.get(name, {})}
+            await reply.json(self.raw.get(name, document))
         else:
-            document = self._documents().get(name, {})
-        return 200 if document else 404, {**document, **self.documents.get(name, {})}
+            await reply.json({}, 404)
 
     def _documents(self) -> dict[str, dict[str, Any]]:
-        url = self.url
+        url = self.url.removesuffix("/mcp")
         endpoints = {
             "authorization_endpoint": f"{url}/authorize",
             "token_endpoint": f"{url}/token",
@@ -214,76 +195,35 @@ class HostileServer:
             "device_authorization_endpoint": f"{url}/device",
         }
         code = {"device_code": "d", "user_code": "A", "verification_uri": f"{url}/v"}
+        challenges = {"code_challenge_methods_supported": ["S256"]}
+        self._tokens += 1
         return {
             "mcp": {"resource": f"{url}/mcp", "authorization_servers": [url]},
-            "oauth-authorization-server": {
-                "issuer": url,
-                "code_challenge_methods_supported": ["S256"],
-                **endpoints,
-            },
+            "oauth-authorization-server": {"issuer": url, **challenges, **endpoints},
             "register": {"client_id": "c"},
             "device": {**code, "interval": 1, "expires_in": 60},
+            "token": {"access_token": f"access-{self._tokens}", "token_type": "Bearer"},
         }
 
-    def _mcp(self, message: Any, token: str | None) -> tuple[int, Any]:
-        if token is None or token in self.used:
-            return 401, {}
-        if message is None or "id" not in message:
-            return 202 if message else 405, {}
-        result: dict[str, Any] = {"tools": [], "content": []}
-        if message["method"] == "tools/call":
-            self.used.add(token)
-        if message["method"] == "initialize":
-            result = {
-                "protocolVersion": message["params"]["protocolVersion"],
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "hostile", "version": "1"},
-            }
-        return 200, {"jsonrpc": "2.0", "id": message["id"], "result": result}
-
-
-@pytest.fixture
-def hostile() -> Iterator[HostileServer]:
-    """A hostile server at a free port of loopback."""
-    hostile = HostileServer()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self.respond(None)
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.respond(json.loads(body) if self.path == "/mcp" else body)
-
-        def respond(self, message: Any) -> None:
-            hostile.requests.append(self.path)
-            token = self.headers.get("Authorization")
-            status, document = hostile.answer(self.path, message, token)
-            body = json.dumps(document).encode()
-            body = hostile.raw.get(self.path.rsplit("/", 1)[-1], body) if status == 200 else body
-            self.send_response(status)
-            if status == 401:
-                self.send_header("WWW-Authenticate", "Bearer")
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hostile.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield hostile
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    async def _serve(self, asked: Asked, reply: Reply) -> None:
+        token = asked.fields.get("authorization")
+        if token is None or token in self._used:
+            await reply.json({}, 401, WWW_Authenticate="Bearer")
+        elif asked.verb != "POST":
+            await reply.json({}, 405)
+        elif "id" not in asked.message:
+            await reply.json({}, 202)
+        else:
+            result: dict[str, Any] = {"tools": [], "content": []}
+            if asked.what == "tools/call":
+                self._used.add(token)
+            if asked.what == "initialize":
+                result = {
+                    "protocolVersion": asked.message["params"]["protocolVersion"],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "hostile", "version": "1"},
+                }
+            await reply.json({"jsonrpc": "2.0", "id": asked.id, "result": result})
 
 
 CLIENT = """
@@ -332,79 +272,74 @@ CLIENT = """
 """
 
 
-def outcome_of(
+async def outcome_of(
     folder: Path,
     hostile: HostileServer,
     backend: str,
     kind: str = "code",
     calls: int = 0,
-    seconds: float = 30,
+    seconds: int = 30,
 ) -> tuple[list[str], int]:
     """Outcome lines of a client process, and the number of windows or codes shown to its user."""
     script = folder / "client.py"
     script.write_text(textwrap.dedent(CLIENT))
-    done = subprocess.run(
-        [
-            sys.executable,
-            str(script),
-            f"{hostile.url}/mcp",
-            kind,
-            str(calls),
-            str(seconds),
-            backend,
-        ],
-        env={"PYTHONPATH": str(PACKAGE_ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=2 * SECONDS,
-    )
+    words = (hostile.url, kind, f"{calls}", f"{seconds}", backend)
+    with anyio.fail_after(2 * SECONDS):
+        done = await anyio.run_process(
+            [sys.executable, str(script), *words],
+            env={"PYTHONPATH": str(PACKAGE_ROOT)},
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+    assert b"Traceback" not in done.stderr
     outcome, windows = json.loads(done.stdout)
     return outcome, windows
 
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+NAMES = ("mcp", "oauth-authorization-server", "register", "device", "token")
 NUMBERS = dict.fromkeys(("expires_in", "interval", "client_secret_expires_at"), 10**400)
 
 
 @both
 @pytest.mark.parametrize("kind", ["code", "device"])
-def test_numbers_beyond_floats_and_stray_returns_stop_no_sign_in(
-    kind: str, tmp_path: Path, hostile: HostileServer, backend: str
+async def test_numbers_beyond_floats_and_stray_returns_stop_no_sign_in(
+    kind: str, tmp_path: Path, backend: str
 ) -> None:
-    names = ("mcp", "oauth-authorization-server", "register", "device", "token")
-    hostile.documents = dict.fromkeys(names, NUMBERS)
-    assert outcome_of(tmp_path, hostile, backend, kind) == (["signed in"], 1)
+    async with HostileServer() as hostile:
+        hostile.documents = dict.fromkeys(NAMES, NUMBERS)
+        assert await outcome_of(tmp_path, hostile, backend, kind) == (["signed in"], 1)
 
 
 @both
-@pytest.mark.parametrize(
-    "document", ["mcp", "oauth-authorization-server", "register", "device", "token"]
-)
-def test_a_deeply_nested_document_is_an_error_of_the_package(
-    document: str, tmp_path: Path, hostile: HostileServer, backend: str
+@pytest.mark.parametrize("document", NAMES)
+async def test_a_deeply_nested_document_is_an_error_of_the_package(
+    document: str, tmp_path: Path, backend: str
 ) -> None:
-    hostile.raw[document] = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    outcome, _ = outcome_of(tmp_path, hostile, backend, "device")
-    assert outcome == ["AuthorizationError"]
+    async with HostileServer() as hostile:
+        hostile.raw[document] = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+        outcome, _ = await outcome_of(tmp_path, hostile, backend, "device")
+        assert outcome == ["AuthorizationError"]
 
 
 @both
-def test_a_device_that_nobody_confirms_polls_once_a_second(
-    tmp_path: Path, hostile: HostileServer, backend: str
+async def test_a_device_that_nobody_confirms_polls_once_a_second(
+    tmp_path: Path, backend: str
 ) -> None:
-    hostile.pending = True
-    hostile.documents["device"] = {"interval": 0}
-    outcome, windows = outcome_of(tmp_path, hostile, backend, "device", seconds=5)
-    assert (outcome, windows) == (["waits"], 1)
-    assert 1 <= hostile.requests.count("/token") <= 5
+    async with HostileServer() as hostile:
+        hostile.pending = True
+        hostile.documents["device"] = {"interval": 0}
+        outcome, windows = await outcome_of(tmp_path, hostile, backend, "device", seconds=5)
+        assert (outcome, windows) == (["waits"], 1)
+        assert 1 <= [each.target for each in hostile.asked].count("/token") <= 5
 
 
 @both
-def test_a_server_that_forgets_each_token_opens_few_windows(
-    tmp_path: Path, hostile: HostileServer, backend: str
+async def test_a_server_that_forgets_each_token_opens_few_windows(
+    tmp_path: Path, backend: str
 ) -> None:
-    outcome, windows = outcome_of(tmp_path, hostile, backend, calls=20)
-    assert windows == PROMPTS
-    assert outcome == ["signed in", *["called"] * PROMPTS, *["AuthorizationError"] * (20 - PROMPTS)]
+    async with HostileServer() as hostile:
+        outcome, windows = await outcome_of(tmp_path, hostile, backend, calls=20)
+        assert windows == PROMPTS
+        refused = ["AuthorizationError"] * (20 - PROMPTS)
+        assert outcome == ["signed in", *["called"] * PROMPTS, *refused]

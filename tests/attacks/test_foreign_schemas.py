@@ -1,7 +1,4 @@
-"""Schemas, URIs and lists of hostile peers, between whole clients and servers: others are served.
-
-Each test would run for minutes, or for ever, without the bounds.
-"""
+"""Schemas, URIs and lists of hostile peers that would keep others waiting: they are served."""
 
 from __future__ import annotations
 

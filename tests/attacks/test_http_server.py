@@ -16,6 +16,7 @@ from urllib.parse import urljoin
 import pytest
 
 from kit.http_process import HttpProcess, http_process
+from kit.raw_http import head, message_bytes
 from kit.wire import INITIALIZED, SESSIONS, encode_message, initialize, request
 from mcpgen_runtime import RemoteError, connect
 
@@ -30,13 +31,7 @@ STANDARD = {"Content-Type": "application/json", "Accept": BOTH}
 
 
 class Answer(NamedTuple):
-    """One answer.
-
-    Attributes:
-        status: Its status.
-        session: The session that it opens, if it does.
-        body: Its body.
-    """
+    """One answer, and the id of the session that it opens."""
 
     status: int
     session: str | None
@@ -121,7 +116,6 @@ def test_a_client_that_writes_first_still_reads_the_refusal(
         assert honest.adds()
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("revision", [REVISION, "2026-07-28"])
 async def test_the_packages_own_client_sees_it_too(revision: str) -> None:
@@ -132,24 +126,15 @@ async def test_the_packages_own_client_sees_it_too(revision: str) -> None:
             assert await client.call_tool("add", {"a": 1, "b": 2}) is not None
 
 
-def test_bodies_that_never_end_keep_nobody_out() -> None:
-    head = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+@pytest.mark.parametrize("host", ["127.0.0.1", "evil.example"], ids=["taken", "refused"])
+def test_bodies_that_never_end_keep_nobody_out(host: str) -> None:
     with run_server(in_flight=50, reading=100) as (server, honest), ExitStack() as stack:
         for _ in range(300):
             half = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-            half.sendall(head + b"Content-Length: 1000\r\n\r\n{")
+            half.sendall(head(server.port, {"Host": host, "Content-Length": "1000000"}) + b"{")
         begun = time.monotonic()
         assert honest.adds()
         assert time.monotonic() - begun < 5
-
-
-def test_refused_bodies_that_never_end_keep_nobody_out() -> None:
-    head = b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\n"
-    with run_server(in_flight=50, reading=100) as (server, honest), ExitStack() as stack:
-        for _ in range(300):
-            half = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-            half.sendall(head + b"Content-Length: 1000000\r\n\r\n{")
-        assert honest.adds()
 
 
 def test_clients_that_leave_while_they_are_asked_keep_nobody_out() -> None:
@@ -158,16 +143,10 @@ def test_clients_that_leave_while_they_are_asked_keep_nobody_out() -> None:
         for leaving in leavings:
             leaving.open(capabilities={"elicitation": {}})
         for leaving in leavings:
-            fields = "".join(f"{name}: {value}\r\n" for name, value in leaving.fields.items())
             for number in range(40):
-                body = encode_message(call("ask", number, key=f"{number}"))
-                head = (
-                    f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {BOTH}\r\n"
-                    f"Content-Type: application/json\r\n{fields}Content-Length: {len(body)}\r\n\r\n"
-                )
-                with socket.create_connection(("127.0.0.1", server.port)) as connection:
-                    connection.settimeout(SECONDS)
-                    connection.sendall(head.encode() + body)
+                message = call("ask", number, key=f"{number}")
+                with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
+                    connection.sendall(message_bytes(server.port, message, leaving.fields))
                     connection.recv(100)
             leaving.close()
         deadline = time.monotonic() + SECONDS
@@ -205,16 +184,12 @@ def test_an_array_of_millions_costs_no_more_than_its_own_bytes(transport: str) -
 def test_responses_that_nobody_reads_take_bounded_memory() -> None:
     with run_server(unread=32 * MIB) as (server, honest), ExitStack() as stack:
         before = peak(server)
-        fields = "".join(f"{name}: {value}\r\n" for name, value in honest.fields.items())
         statuses = set[bytes]()
         for number in range(150):
-            body = encode_message(call("text", number, width=5 * MIB))
-            head = (
-                f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {BOTH}\r\n"
-                f"Content-Type: application/json\r\n{fields}Content-Length: {len(body)}\r\n\r\n"
-            )
+            message = call("text", number, width=5 * MIB)
             connection = socket.create_connection(("127.0.0.1", server.port), SECONDS)
-            stack.enter_context(connection).sendall(head.encode() + body)
+            stack.enter_context(connection)
+            connection.sendall(message_bytes(server.port, message, honest.fields))
             statuses.add(connection.recv(12))
         assert statuses == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
         assert peak(server) - before < 80

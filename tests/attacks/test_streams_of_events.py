@@ -16,7 +16,7 @@ from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import REVISIONS, RequestTimeoutError, connect
 from mcpgen_runtime.facts import Lifecycle
 
-pytestmark = [pytest.mark.attack, pytest.mark.anyio]
+pytestmark = pytest.mark.attack
 
 LIMIT_MIB = 6
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, TypeAlias, Unpack
 
 import anyio
 import anyio.abc
 
 from kit.asgi_stream import SECONDS, App, Reply, Stream
-from kit.wire import HANDSHAKE, INITIALIZED, encode_message, facts, initialize, request
+from kit.wire import HANDSHAKE, INITIALIZED, LISTEN, encode_message, facts, initialize, request
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 
 ALONE = frozenset({"shared", "sessions", "stateless", "sse_path", "events"})
@@ -146,6 +146,12 @@ class Http:
         async with self.stream("POST", message, begun=begun, fields=fields) as stream:
             yield stream
 
+    def listening(self, revision: str) -> AbstractAsyncContextManager[Stream]:
+        """Open the stream of changes of tools: by GET in a session, else by a subscription."""
+        if revision in HANDSHAKE:
+            return self.stream("GET")
+        return self.asking(revision, LISTEN, {"notifications": {"toolsListChanged": True}})
+
     def scope_of(self, method: str, path: str | None, fields: Fields) -> dict[str, Any]:
         """The ASGI connection scope of a request."""
         place, _, query = (self.path if path is None else path).partition("?")
@@ -223,6 +229,19 @@ async def asgi(
                 http.lifespans = [only]
                 yield http
         tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def speaking(
+    server: Any,
+    revision: str,
+    capabilities: Mapping[str, Any] | None = None,
+    **options: Unpack[ServerHttpOptions],
+) -> AsyncIterator[Http]:
+    """A client of a server as `asgi` runs it, with a session open in revisions that have them."""
+    async with asgi(server, **options) as http:
+        await http.begin(revision, capabilities)
+        yield http
 
 
 @asynccontextmanager

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from kit.asgi_client import Http
+from kit.asgi_client import Http, asgi, fields_of
+from kit.asgi_stream import Reply
 from kit.issuer import IDP, KEY, RESOURCE, bearer, jwk_set
-from kit.wire import ALL, SESSIONS, STREAMABLE
+from kit.wire import ALL, SESSIONS, STREAMABLE, request
 from mcpgen_runtime import Context, JwtVerifier, Protected, Server
 from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
 
@@ -60,6 +63,22 @@ async def use_token(http: Http, revision: str, token: str) -> None:
     http.fields["authorization"] = bearer(token)
     if revision in SESSIONS:
         await http.initialize(revision)
+
+
+@asynccontextmanager
+async def signed_in(
+    server: Server, revision: str, token: str, auth: Any = None
+) -> AsyncIterator[Http]:
+    """A client of a protected server that uses a token, in a session where there are those."""
+    async with asgi(server, auth=auth or protected_settings()) as http:
+        await use_token(http, revision, token)
+        yield http
+
+
+async def call_with(http: Http, revision: str, authorization: str | None) -> Reply:
+    """The response to the first request of a client, with this field."""
+    message = request(revision, "tools/call", WHOAMI)
+    return await http.post(message, **fields_of(revision, message), authorization=authorization)
 
 
 def challenge_in(reply: Any, scheme: str = "Bearer") -> Challenge:

@@ -13,8 +13,6 @@ from kit.wire import EVERY_SERVER_CAPABILITY, opening_result
 from mcpgen_runtime import REVISIONS, connect
 from mcpgen_runtime.facts import Lifecycle
 
-"""The members of a result of `initialize`, and of one of `server/discover`."""
-
 TOOL: Mapping[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}
 RESULTS: Mapping[str, Mapping[str, Any]] = {
     "tools/list": {"tools": [TOOL]},
@@ -93,7 +91,7 @@ class Script:
             await reply.json(result(asked))
 
     async def _initialize(self, asked: Asked, reply: Reply) -> None:
-        opened = {**opening_result(self.revision, self.capabilities)}
+        opened = opening_result(self.revision, self.capabilities)
         await reply.json(result(asked, **opened), 200, **self.session_fields())
 
     def session_fields(self) -> dict[str, str]:

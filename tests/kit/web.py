@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any, Unpack
 
@@ -34,7 +33,15 @@ MARKED: Mapping[str, Any] = {
 
 
 class Web:
-    """A server, and what happened to it."""
+    """A server, and what happened to it.
+
+    Attributes:
+        server: It.
+        called: The arguments of each call of `marked` and `echo`.
+        begun: Set once `wait` runs.
+        released: What `wait` waits for.
+        cancelled: Set once `wait` was cancelled.
+    """
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("web", "1", **options)
@@ -42,9 +49,7 @@ class Web:
         self.begun = anyio.Event()
         self.released = anyio.Event()
         self.cancelled = anyio.Event()
-        self.threads = threading.Event()
-        self.spoken = threading.Event()
-        for tool in (self.echo, self.wait, self.threaded, self.counts, self.logs, self.needs):
+        for tool in (self.echo, self.wait, self.counts, self.logs, self.needs):
             self.server.tool()(tool)
         self.server.tool(input_schema=MARKED)(self.marked)
         self.server.resource("memo://one")(self.memo)
@@ -64,15 +69,6 @@ class Web:
             raise
         await ctx.progress(99)
         return "waited"
-
-    def threaded(self, ctx: Context) -> str:
-        anyio.from_thread.run_sync(self.begun.set)
-        self.threads.wait(10)
-        try:
-            anyio.from_thread.run(ctx.progress, 99)
-        finally:
-            self.spoken.set()
-        return "late"
 
     async def counts(self, ctx: Context, to: int, wait: bool = False) -> str:
         for value in range(1, to + 1):

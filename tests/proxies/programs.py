@@ -27,14 +27,7 @@ _PAUSE = 0.05
 
 @dataclass(frozen=True)
 class Route:
-    """A way through a proxy, under a path of its own.
-
-    Attributes:
-        name: The first part of the path.
-        server: Names the server at its end.
-        version: The version of HTTP that the proxy speaks to the server, if that can be chosen.
-        seconds: How long the server may be silent; `None` for the default of the proxy.
-    """
+    """A way through a proxy, under a path of its own."""
 
     name: str
     server: str
@@ -43,12 +36,7 @@ class Route:
 
 
 class Proxy:
-    """A proxy that runs.
-
-    Args:
-        process: It.
-        port: Where it listens.
-    """
+    """A proxy that runs."""
 
     def __init__(self, process: Process, port: int) -> None:
         self._process = process
@@ -77,14 +65,7 @@ def nginx(folder: Path, routes: Sequence[Route], ports: Ports) -> Iterator[Proxy
 def nginx_server(
     folder: Path, text: str, port: int, words: Sequence[str] = ("-g", "daemon off;")
 ) -> Iterator[Process]:
-    """Run nginx with the text of a file as images have it in `conf.d`.
-
-    Args:
-        folder: For its files.
-        text: What its `http` block includes.
-        port: Where it listens then.
-        words: Of its command line.
-    """
+    """Run nginx with the text of a file as images have it in `conf.d`."""
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     folders = "\n".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
     (folder / "nginx.conf").write_text(f"""

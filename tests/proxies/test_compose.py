@@ -80,17 +80,7 @@ def block(language: str) -> str:
 
 
 class Site:
-    """The services, as processes at ports of this machine.
-
-    Args:
-        folder: For their files.
-        stack: Ends them.
-        proxy: The language of the proxy's file.
-
-    Attributes:
-        url: Where clients reach them.
-        workers: The processes of the server, by name.
-    """
+    """The services, as processes at ports of this machine."""
 
     def __init__(self, folder: Path, stack: ExitStack, proxy: str = "nginx") -> None:
         services: dict[str, Any] = yaml.safe_load(block("yaml"))["services"]
@@ -197,11 +187,7 @@ behind_each = pytest.mark.parametrize("site", ["nginx", "haproxy", "caddyfile"],
 
 
 class Load:
-    """Calls of a read-only tool, one after the other in each of some tasks.
-
-    Attributes:
-        failures: The errors of calls.
-    """
+    """Calls of a read-only tool, one after the other in each of some tasks."""
 
     def __init__(self, client: Any) -> None:
         self.failures: list[str] = []

@@ -1,22 +1,25 @@
-"""Silent calls through nginx and HAProxy: they get their answer, and can be cancelled.
-
-All calls are made side by side, once; each test looks at how one of them ended.
-"""
+"""Silent calls through nginx and HAProxy, made side by side: each test looks at how one ended."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
 
+from kit.asgi_client import BOTH, JSON, SSE, fields_of
 from kit.faults import EACH, Outcome
 from kit.http_process import HttpProcess, http_process
-from kit.wire import PER_REQUEST
-from proxies.calls import Scenario, run_all
+from kit.raw_http import Raw, message_bytes, raw
+from kit.wire import PER_REQUEST, request
+from mcpgen_runtime import connect
+from mcpgen_runtime.framing.sse import encode_comment
 from proxies.programs import Proxy, Route, haproxy, nginx
 
 pytestmark = [pytest.mark.proxies, pytest.mark.timeout(240)]
@@ -39,37 +42,120 @@ ROUTES = [
     for answers in SERVERS
     for limit in SILENCE
 ]
-ANSWERED = [
+
+Ending: TypeAlias = Literal["answered", "cancelled", "streamed", "refused"]
+
+PAUSE = 0.2
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One call."""
+
+    proxy: str
+    route: Route
+    revision: str
+    ending: Ending
+    seconds: int
+
+    @property
+    def key(self) -> str:
+        """Names the scenario."""
+        return f"{self.proxy}-{self.route.name}-{self.revision}-{self.ending}"
+
+
+async def _answer_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
+    """Make a call, and let it end after its silence."""
+    outcome = Outcome()
+    async with (
+        connect(url, revision=scenario.revision) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": scenario.key}))
+        await server.until(f"working {scenario.key}")
+        await anyio.sleep(scenario.seconds)
+        await client.call_tool("release", {"key": scenario.key})
+    return await outcome.text()
+
+
+async def _cancel_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
+    """Cancel a call, and wait until the server has heard of it; the session goes on meanwhile."""
+    cancelled = f"cancelled {scenario.key}"
+    async with connect(url, revision=scenario.revision) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "look", {"key": scenario.key})
+            await server.until(f"working {scenario.key}")
+            tasks.cancel_scope.cancel()
+        with anyio.move_on_after(scenario.seconds):
+            while not server.said(cancelled):  # which is another process
+                await anyio.sleep(PAUSE)
+    return "cancelled" if server.said(cancelled) else "not cancelled"
+
+
+async def _stream_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
+    """Make a call, and read until the client has the head of a stream and a comment."""
+    async with _post_call(scenario, url, BOTH) as connection:
+        with anyio.fail_after(scenario.seconds):
+            response = await connection.until(b"\r\n\r\n")
+            await connection.until(encode_comment())
+    assert not server.said(f"done {scenario.key}")
+    return "streamed" if f"content-type: {SSE}".encode() in response.lower() else f"{response!r}"
+
+
+async def _refuse_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
+    """Make a call whose answer has to be JSON; the status that the proxy answers with."""
+    async with _post_call(scenario, url, JSON) as connection:
+        await server.until(f"working {scenario.key}")
+        await anyio.sleep(scenario.seconds)
+        return str(await connection.status())
+
+
+@asynccontextmanager
+async def _post_call(scenario: Scenario, url: str, accept: str) -> AsyncIterator[Raw]:
+    """Make a call over a socket, in a revision without sessions."""
+    place = urlsplit(url)
+    assert place.port is not None
+    params = {"name": "look", "arguments": {"key": scenario.key}}
+    message = request(scenario.revision, "tools/call", params)
+    fields = fields_of(scenario.revision, message) | {"Accept": accept}
+    async with raw(place.port) as connection:
+        await connection.send(message_bytes(place.port, message, fields, path=place.path))
+        yield connection
+
+
+SCENARIOS = [
     Scenario(proxy, route, revision, "answered", SILENCE[route.seconds])
     for proxy, route in ROUTES
     for revision in EACH
 ]
-CANCELLED = [
+SCENARIOS += [
     # What reaches the proxy is a closed connection, which HAProxy sees once it has to write to it.
     Scenario(proxy, route, revision, "cancelled", 3 * KEEP_ALIVE)
     for proxy, route in ROUTES
     for revision in EACH
     if route.seconds is None
 ]
-STREAMED = [
+SCENARIOS += [
     Scenario(proxy, route, PER_REQUEST[-1], "streamed", 3 * KEEP_ALIVE)
     for proxy, route in ROUTES
     if route.seconds is None
 ]
-REFUSED = [
+SCENARIOS += [
     Scenario(proxy, Route("refused", "auto", seconds=SHORT), PER_REQUEST[-1], "refused", SHORT)
     for proxy in ("nginx", "haproxy")
 ]
 
 
-class Run:
-    """All scenarios, run.
+MAKE: dict[Ending, Callable[..., Awaitable[str]]] = {
+    "answered": _answer_call,
+    "cancelled": _cancel_call,
+    "streamed": _stream_call,
+    "refused": _refuse_call,
+}
 
-    Attributes:
-        servers: The servers, by how they answer.
-        proxies: The proxies, by name.
-        outcomes: How each scenario ended, by key.
-    """
+
+class Run:
+    """All scenarios, run."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         self.servers: dict[str, HttpProcess] = {
@@ -79,13 +165,17 @@ class Run:
         ports = {answers: server.port for answers, server in self.servers.items()}
         self.proxies: dict[str, Proxy] = {}
         for name, run in (("nginx", nginx), ("haproxy", haproxy)):
-            routes = [route for proxy, route in ROUTES if proxy == name]
-            routes += [each.route for each in REFUSED if each.proxy == name]
-            self.proxies[name] = stack.enter_context(run(folder, routes, ports))
-        every = [*ANSWERED, *CANCELLED, *STREAMED, *REFUSED]
-        self.outcomes: dict[str, Outcome] = anyio.run(
-            partial(run_all, every, self.proxies, self.servers)
-        )
+            routes = {each.route.name: each.route for each in SCENARIOS if each.proxy == name}
+            self.proxies[name] = stack.enter_context(run(folder, [*routes.values()], ports))
+        self.outcomes = {each.key: Outcome() for each in SCENARIOS}
+        anyio.run(self._make_all)
+
+    async def _make_all(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            for each in SCENARIOS:
+                url = self.proxies[each.proxy].url(each.route)
+                call = partial(MAKE[each.ending], each, url, self.servers[each.route.server])
+                tasks.start_soon(self.outcomes[each.key].run, call)
 
     def value(self, scenario: Scenario) -> str:
         """How a scenario ended."""
@@ -101,45 +191,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         yield Run(stack, tmp_path_factory.mktemp("proxies"))
 
 
-def key_of(scenario: Scenario) -> str:
-    return scenario.key
+IN_VAIN = ("timed out", " sH", " sD", " cD")
+"""Marks of timeouts in the logs of nginx and HAProxy."""
 
 
-def name_of(part: str | Route) -> str:
-    return part.name if isinstance(part, Route) else part
-
-
-@pytest.mark.parametrize("scenario", ANSWERED, ids=key_of)
-def test_a_call_silent_for_longer_than_the_proxy_waits_succeeds(
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.key)
+def test_a_call_silent_for_longer_than_the_proxy_waits_ends_as_it_should(
     scenario: Scenario, run: Run
 ) -> None:
-    assert run.value(scenario) == scenario.key
-    server = run.servers[scenario.route.server]
-    assert server.said(f"working {scenario.key}") == 1  # nobody had to ask again
-
-
-@pytest.mark.parametrize("scenario", CANCELLED, ids=key_of)
-def test_a_silent_call_can_be_cancelled_through_a_proxy(scenario: Scenario, run: Run) -> None:
-    assert run.value(scenario) == "cancelled"
-
-
-@pytest.mark.parametrize("scenario", STREAMED, ids=key_of)
-def test_no_proxy_holds_comments_back(scenario: Scenario, run: Run) -> None:
-    assert run.value(scenario) == "streamed"
-
-
-@pytest.mark.parametrize("scenario", REFUSED, ids=key_of)
-def test_the_proxy_gives_up_where_the_answer_has_to_be_json(scenario: Scenario, run: Run) -> None:
-    assert run.value(scenario) == "504"
-    assert waits_in_vain(run.proxies[scenario.proxy], scenario.route)
-
-
-@pytest.mark.parametrize(("proxy", "route"), ROUTES, ids=name_of)
-def test_the_proxy_gives_up_on_no_other_route(proxy: str, route: Route, run: Run) -> None:
-    assert waits_in_vain(run.proxies[proxy], route) == []
-
-
-def waits_in_vain(proxy: Proxy, route: Route) -> list[str]:
-    """Log lines of a proxy for timeouts on a route."""
-    marks = ("timed out", " sH", " sD", " cD")  # of nginx; HAProxy logs termination states
-    return [line for line in proxy.lines(route) if any(mark in line for mark in marks)]
+    expected = {"answered": scenario.key, "refused": "504"}.get(scenario.ending, scenario.ending)
+    assert run.value(scenario) == expected
+    if scenario.ending == "answered":  # nobody had to ask again
+        assert run.servers[scenario.route.server].said(f"working {scenario.key}") == 1
+    lines = run.proxies[scenario.proxy].lines(scenario.route)
+    waited = [line for line in lines if any(mark in line for mark in IN_VAIN)]
+    assert bool(waited) is (scenario.ending == "refused"), waited

@@ -14,14 +14,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from kit.asgi_client import SESSION, asgi, fields_of
+from kit.asgi_client import SESSION, asgi
 from kit.asgi_stream import SECONDS, Reply, Stream
 from kit.http_process import HttpProcess, http_process
 from kit.raw_http import whole
 from kit.strategies import anything
 from kit.web import MARKED, Web
 from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, initialize, request
-from mcpgen_runtime import Limits
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
@@ -163,26 +162,6 @@ def test_any_body_posted_to_an_sse_stream_is_answered_safely(
     anyio.run(run)
 
 
-@calm
-@given(
-    st.sampled_from(["POST", "GET", "DELETE", "PUT", "HEAD", "OPTIONS", "TRACE", "\u00fc"]),
-    st.sampled_from(["/mcp", "/mcp/", "/", "", "/sse", "/messages", "/mcp?x=%ff", "/%2e%2e", "//"])
-    | st.text(max_size=10).map(lambda text: f"/{text}"),
-    headers,
-)
-def test_any_method_at_any_path_gets_a_proper_answer(
-    caplog: pytest.LogCaptureFixture, method: str, path: str, fields: dict[str, str | None]
-) -> None:
-    async def run() -> None:
-        async with (
-            asgi(Web().server, sse_path="/sse") as http,
-            http.stream(method, b"{}", path, fields=fields) as stream,
-        ):
-            check(stream, caplog)
-
-    anyio.run(run)
-
-
 def marked_call(arguments: Any) -> dict[str, Any]:
     return request(REVISION, "tools/call", {"name": "marked", "arguments": arguments})
 
@@ -191,37 +170,6 @@ messages = st.one_of(
     st.dictionaries(st.sampled_from(sorted(MARKED["properties"])), anything).map(marked_call),
     st.builds(initialize, st.sampled_from(SESSIONS), objects),
 )
-
-
-@calm
-@given(messages, headers)
-def test_any_arguments_and_capabilities_are_answered(
-    caplog: pytest.LogCaptureFixture, message: dict[str, Any], fields: dict[str, str | None]
-) -> None:
-    async def run() -> None:
-        async with asgi(Web().server) as http:
-            given = {name: value for name, value in fields.items() if name != "host"}
-            own = fields_of(REVISION, message) if message["method"] == "tools/call" else {}
-            check(await http.post(message, **(own | given)), caplog)
-
-    anyio.run(run)
-
-
-@calm
-@given(st.lists(st.binary(max_size=40), max_size=6), st.booleans())
-def test_a_body_in_any_pieces_is_the_same_body(
-    caplog: pytest.LogCaptureFixture, cuts: list[bytes], whole: bool
-) -> None:
-    async def run() -> None:
-        limits = Limits(body_seconds=0.01)
-        async with (
-            asgi(Web().server, limits=limits) as http,
-            http.stream("POST", parts=cuts or [b""], unfinished=not whole) as stream,
-        ):
-            await stream.end()
-            check(stream, caplog)
-
-    anyio.run(run)
 
 
 @pytest.fixture(scope="module")

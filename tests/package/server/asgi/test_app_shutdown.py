@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import anyio
 import pytest
 
-from kit.asgi_client import SSE, Http, asgi, fields_of
-from kit.asgi_stream import Reply, Stream, text_in
-from kit.raw_http import head, message_bytes, session_fields, whole
+from kit.asgi_client import SSE, Http, asgi, fields_of, speaking
+from kit.asgi_stream import Reply, Stream
+from kit.raw_http import message_bytes, session_fields, whole
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
-from kit.web_process import rest, start_server, until, write_server
+from kit.web_process import rest, start_server, write_server
 from kit.wire import (
-    HANDSHAKE,
-    INITIALIZED,
     PER_REQUEST,
     SESSIONS,
     encode_message,
@@ -91,44 +88,28 @@ def test_a_call_of_a_plain_function_holds_nothing_up(folder: Path, host: str, to
     assert took < 5
 
 
-@hosts
-def test_a_call_on_the_older_transport_delays_no_shutdown(folder: Path, host: str) -> None:
-    revision = HANDSHAKE[0]
-    with start_server(folder, "-c", host) as server:
-        stream = server.ask(head(server.port, {}, method="GET").replace(b"/mcp", b"/sse"))
-        place = re.search(rb"data: (\S+)", until(stream, b"session_id="))
-        assert place is not None
-        path = "/" + place[1].decode().lstrip("./")
-        params = {"name": "slow", "arguments": {"seconds": 600}}
-        for message in (initialize(revision), INITIALIZED):
-            until(server.ask(message_bytes(server.port, message, path=path)), b" 202 ")
-        message = request(revision, "tools/call", params)
-        server.ask(message_bytes(server.port, message, path=path))
-        server.says("slow begins")
-        _, _, err, took = server.end()
-        rest(stream)
-    assert "left\n" in err
-    assert took < 5
-
-
 tools = pytest.mark.parametrize("tool", ["wait", "speak_and_wait"])
 
 
+@pytest.mark.requirement("http.shutdown-by-close", "lifecycle.shutdown-http")
 @every_revision
 @tools
-async def test_the_end_of_the_lifespan_ends_calls_with_an_error(
+async def test_the_end_of_the_lifespan_ends_calls_with_an_error_and_streams(
     revision: str, tool: str, waiting: WaitingServer
 ) -> None:
-    async with asgi(waiting.server) as http:
-        await http.begin(revision)
-        async with waiting.calling(http, revision, 1, tool) as stream:
-            await waiting.until(begun=1)
-            await http.shut_down()
-            assert waiting.cancelled == [1]
-            await stream.end()
-            answer = Reply(stream).messages[-1]
-            said = stream.fields["content-type"] == SSE or revision in SESSIONS
-            assert stream.status == (200 if said else 503)
+    async with (
+        speaking(waiting.server, revision) as http,
+        waiting.calling(http, revision, 1, tool) as stream,
+        http.listening(revision) as got,
+    ):
+        await waiting.until(begun=1)
+        await http.shut_down()
+        assert waiting.cancelled == [1]
+        await stream.end()
+        await got.end()
+        answer = Reply(stream).messages[-1]
+        said = stream.fields["content-type"] == SSE or revision in SESSIONS
+        assert stream.status == (200 if said else 503)
     assert (answer["id"], answer["error"]["message"]) == (1, ENDING)
 
 
@@ -138,28 +119,14 @@ async def test_the_end_of_the_lifespan_ends_calls_with_an_error(
 async def test_the_end_of_a_server_waits_a_second_for_a_client_that_does_not_read(
     revision: str, tool: str, waiting: WaitingServer
 ) -> None:
-    async with asgi(waiting.server) as http:
-        await http.begin(revision)
-        async with waiting.calling(http, revision, 1, tool) as stream:
-            await waiting.until(begun=1)
-            stream.stop_reading()
-            await http.shut_down()
-            assert (anyio.current_time(), waiting.cancelled) == (1.0, [1])
-
-
-@every_revision
-async def test_calls_may_finish_while_the_application_drains(
-    revision: str, waiting: WaitingServer
-) -> None:
-    app = waiting.server.asgi()
-    async with asgi(app) as http:
-        await http.begin(revision)
-        async with waiting.calling(http, revision) as stream:
-            await stream.message()
-            app.start_drain()
-            await anyio.wait_all_tasks_blocked()
-            waiting.go.set()
-            assert text_in(await stream.message()) == "done"
+    async with (
+        speaking(waiting.server, revision) as http,
+        waiting.calling(http, revision, 1, tool) as stream,
+    ):
+        await waiting.until(begun=1)
+        stream.stop_reading()
+        await http.shut_down()
+        assert (anyio.current_time(), waiting.cancelled) == (1.0, [1])
 
 
 @on_virtual_clock
@@ -168,8 +135,7 @@ async def test_calls_have_the_seconds_to_drain_and_then_fail(
     revision: str, waiting: WaitingServer
 ) -> None:
     app = waiting.server.asgi()
-    async with asgi(app) as http:
-        await http.begin(revision)
+    async with speaking(app, revision) as http:
         async with waiting.calling(http, revision) as stream:
             await stream.message()
             for _ in range(2):
@@ -182,17 +148,20 @@ async def test_calls_have_the_seconds_to_drain_and_then_fail(
         assert app.counts["sessions"] == 0
 
 
+def application(http: Http) -> AsgiApplication:
+    """The application that a client calls."""
+    assert isinstance(http.app, AsgiApplication)
+    return http.app
+
+
+@pytest.mark.one_process
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_an_application_that_drains_keeps_no_idle_session(
-    revision: str, waiting: WaitingServer
-) -> None:
-    app = waiting.server.asgi()
-    async with asgi(app) as http:
-        await http.initialize(revision)
-        app.start_drain()
-        await anyio.wait_all_tasks_blocked()
-        assert (await http.ask(revision, "tools/list")).status == 404
-        assert (await http.another().post(initialize(revision))).status == 503
+async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: str) -> None:
+    async with speaking(Server("tester"), revision, limits=Limits(sessions=1)) as http:
+        await application(http).close_streams()
+        refused = await http.another().post(initialize(revision))
+    assert (refused.status, refused.fields["retry-after"]) == (503, "1")
+    assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
 
 
 @every_revision
@@ -202,8 +171,7 @@ async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions
 ) -> None:
     params, meta = {"name": tool, "arguments": {"number": 1}}, {"progressToken": 1}
     message = request(revision, "tools/call", params, meta=meta)
-    async with asgi(waiting.server) as http:
-        await http.begin(revision)
+    async with speaking(waiting.server, revision) as http:
         stream = Stream([encode_message(message)], unfinished=False)
         async with anyio.create_task_group() as tasks:
             scope = http.scope_of("POST", None, fields_of(revision, message))
@@ -217,23 +185,6 @@ async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions
             await stream.end()
             assert ENDING in str(Reply(stream).messages[-1])
         assert waiting.cancelled == [1]
-
-
-def application(http: Http) -> AsgiApplication:
-    """The application that a client calls."""
-    assert isinstance(http.app, AsgiApplication)
-    return http.app
-
-
-@pytest.mark.one_process
-@pytest.mark.parametrize("revision", SESSIONS)
-async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: str) -> None:
-    async with asgi(Server("tester"), limits=Limits(sessions=1)) as http:
-        await http.initialize(revision)
-        await application(http).close_streams()
-        refused = await http.another().post(initialize(revision))
-    assert (refused.status, refused.fields["retry-after"]) == (503, "1")
-    assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
 
 
 @pytest.mark.one_process

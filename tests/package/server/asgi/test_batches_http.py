@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import JSON, SSE, asgi
+from kit.asgi_client import JSON, SSE, asgi, speaking
 from kit.asgi_stream import text_in
 from kit.rules import revisions_holding
 from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, initialize, request
@@ -61,12 +61,9 @@ def ping(id: Any) -> dict[str, Any]:
 
 @pytest.mark.requirement("http.post-body-forms-batch", "http.request-reply-type")
 @with_batches
-async def test_requests_of_a_batch_run_together_for_one_array(
-    revision: str,
-) -> None:
+async def test_requests_of_a_batch_run_together_for_one_array(revision: str) -> None:
     meeting = Meeting()
-    async with asgi(meeting.server) as http:
-        await http.initialize(revision)
+    async with speaking(meeting.server, revision) as http:
         batch = [call("meet", 1, name="a"), INITIALIZED, call("meet", "two", name="b")]
         reply = await http.post(batch)
         assert (reply.status, reply.fields["content-type"]) == (200, JSON)
@@ -94,23 +91,11 @@ async def test_requests_of_a_batch_run_together_for_one_array(
 async def test_each_request_has_its_answer_in_the_array(
     revision: str, batch: Any, answers: dict[Any, int | None]
 ) -> None:
-    async with asgi(Meeting().server) as http:
-        await http.initialize(revision)
+    async with speaking(Meeting().server, revision) as http:
         reply = await http.post(batch)
         assert (reply.status, reply.fields["content-type"]) == (200, JSON)
         codes = {each["id"]: each.get("error", {}).get("code") for each in reply.json}
         assert (codes, len(reply.json)) == (answers, len(answers))
-
-
-@with_batches
-async def test_an_id_twice_in_a_batch_is_answered_and_refused_once(revision: str) -> None:
-    async with asgi(Meeting().server) as http:
-        await http.initialize(revision)
-        http.fields["accept"] = JSON
-        reply = await http.post([call("report", 1, name="a"), call("report", 1, name="b")])
-        first, second = sorted(reply.json, key=lambda each: "error" in each)
-        assert text_in(first) == "a"
-        assert (second["id"], second["error"]["code"]) == (1, -32600)
 
 
 TOO_MANY = "expected at most 100 messages"
@@ -137,8 +122,7 @@ async def test_a_batch_is_refused_whole_and_harms_no_session(
     revision: str, batch: Any, status: int, message: str
 ) -> None:
     meeting = Meeting()
-    async with asgi(meeting.server, limits=Limits(per_session=3)) as http:
-        await http.initialize(revision)
+    async with speaking(meeting.server, revision, limits=Limits(per_session=3)) as http:
         reply = await http.post(batch)
         assert (reply.status, message in reply.error["message"]) == (status, True)
         assert reply.code in (-32700, -32600, -32603)
@@ -156,8 +140,7 @@ async def test_a_batch_is_refused_whole_and_harms_no_session(
 async def test_answers_come_one_by_one_on_a_stream_with_other_messages(
     revision: str, accept: str
 ) -> None:
-    async with asgi(Meeting().server) as http:
-        await http.initialize(revision)
+    async with speaking(Meeting().server, revision) as http:
         batch = [ping(0), call("report", 1, name="a"), call("report", 2, name="b")]
         reply = await http.post(batch, accept=accept)
         assert reply.fields["content-type"] == SSE
@@ -179,30 +162,9 @@ async def test_answers_come_one_by_one_on_a_stream_with_other_messages(
 async def test_a_batch_without_requests_is_accepted_without_a_body(
     revision: str, batch: Any
 ) -> None:
-    async with asgi(Meeting().server) as http:
-        await http.initialize(revision)
+    async with speaking(Meeting().server, revision) as http:
         reply = await http.post(batch)
         assert (reply.status, reply.body) == (202, b"")
-
-
-@with_batches
-async def test_a_batch_of_responses_answers_the_servers_requests(revision: str) -> None:
-    server = Server("tester")
-
-    @server.tool()
-    async def asks(ctx: Context) -> str:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ctx.request, "ping")
-            tasks.start_soon(ctx.request, "ping")
-        return "both"
-
-    async with asgi(server) as http:
-        await http.initialize(revision)
-        async with http.stream("POST", call("asks", 1)) as stream:
-            asked = [await stream.message(), await stream.message()]
-            answers = [{"jsonrpc": "2.0", "id": each["id"], "result": {}} for each in asked]
-            assert (await http.post(answers)).status == 202
-            assert text_in(await stream.message()) == "both"
 
 
 @pytest.mark.requirement("jsonrpc.batch-no-initialize")
@@ -219,12 +181,9 @@ async def test_initialize_does_not_come_in_a_batch(revision: str) -> None:
 
 
 @with_batches
-async def test_one_request_of_a_batch_may_be_cancelled_alone(
-    revision: str,
-) -> None:
+async def test_one_request_of_a_batch_may_be_cancelled_alone(revision: str) -> None:
     meeting = Meeting()
-    async with asgi(meeting.server) as http:
-        await http.initialize(revision)
+    async with speaking(meeting.server, revision) as http:
         batch = [call("forever", 1), call("report", 2, name="b")]
         async with http.stream("POST", batch) as stream:
             first = [await stream.message(), await stream.message()]
@@ -233,23 +192,3 @@ async def test_one_request_of_a_batch_may_be_cancelled_alone(
             await http.post(cancelled_notification(1))
             assert await stream.messages() == []
         assert meeting.cancelled.is_set()
-
-
-@with_batches
-async def test_notifications_of_a_batch_are_handled_one_by_one(revision: str) -> None:
-    running = most = 0
-
-    class Noting(Server):
-        async def notified(self, ctx: Any) -> None:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            await anyio.lowlevel.checkpoint()
-            running -= 1
-
-    async with asgi(Noting("tester")) as http:
-        await http.initialize(revision)
-        changed = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
-        for batch in ([changed] * 50, [*[changed] * 50, ping(1), ping(2)]):
-            assert (await http.post(batch)).status in (200, 202)
-        assert most == 1

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kit.asgi_client import SESSION, asgi
-from kit.asgi_stream import text_in
+from kit.asgi_client import SESSION, asgi, speaking
 from kit.web import Web
 from kit.wire import (
     INITIALIZED,
@@ -17,7 +16,7 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import REVISIONS, Context, Server
+from mcpgen_runtime import Server
 from requirements import INTERIM
 
 pytestmark = pytest.mark.processes
@@ -60,40 +59,6 @@ async def test_a_client_of_the_draft_is_served_in_a_session(revision: str, asked
         assert (await http.delete()).status == 200
 
 
-@pytest.mark.requirement("http.interim-base", revisions=INTERIM)
-@draft
-async def test_a_client_of_the_draft_has_what_a_session_has(revision: str) -> None:
-    web = Web()
-
-    @web.server.tool()
-    async def asks(ctx: Context) -> str:
-        return str(len((await ctx.request("roots/list")).roots))
-
-    async with asgi(web.server) as http:
-        await http.initialize(revision, {"roots": {}})
-        fields: dict[str, Any] = {METHOD: "tools/call", NAME: "asks"}
-        message = request(revision, "tools/call", {"name": "asks", "arguments": {}})
-        async with http.stream("POST", message, fields=fields) as stream:
-            question = await stream.message()
-            assert question["method"] == "roots/list"
-            answer: Any = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
-            assert (await http.post(answer)).status == 202  # it has no method to be repeated
-            assert text_in(await stream.message()) == "0"
-        params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
-        message = request(revision, "tools/call", params, meta={"progressToken": "t"})
-        fields = {METHOD: "tools/call", NAME: "counts"}
-        async with http.stream("POST", message, fields=fields) as stream:
-            assert (await stream.message())["method"] == "notifications/progress"
-            last = stream.decoder.last_id
-        web.released.set()  # a client that left is waited for: it may come back
-        again = await http.get(**{"last-event-id": last})
-        assert again.text == "counted to 1"
-        ping = request(revision, "ping")
-        for named, status in (("1900-01-01", 400), (None, 200), (revision, 200)):
-            http.fields["mcp-protocol-version"] = named
-            assert (await http.post(ping, **{METHOD: "ping"})).status == status
-
-
 @pytest.mark.requirement("headers.interim-code", "headers.interim-param-code", revisions=INTERIM)
 @draft
 @pytest.mark.parametrize(
@@ -113,58 +78,11 @@ async def test_a_field_that_contradicts_the_body_is_refused(
     revision: str, fields: dict[str, str], named: str
 ) -> None:
     web = Web()
-    async with asgi(web.server) as http:
-        await http.initialize(revision)
+    async with speaking(web.server, revision) as http:
         reply = await http.post(marked_tool(region="eu-1", count=5), **fields)
         assert (reply.status, reply.code, reply.json["id"]) == (400, -32001, 7)
         assert named in reply.json["error"]["message"]
         assert web.called == []
-
-
-@draft
-@pytest.mark.parametrize(
-    ("method", "params", "fields", "is_accepted"),
-    [
-        ("tools/call", {"name": "marked", "arguments": {"region": "eu"}}, {}, True),
-        ("tools/call", {"name": "marked", "arguments": {"region": "eu"}}, {"region": "us"}, False),
-        ("tools/call", {"name": "marked"}, {"region": "us"}, False),
-        ("tools/call", {"name": "other", "arguments": {"region": "eu"}}, {"region": "us"}, True),
-        ("prompts/get", {"name": "marked", "arguments": {"region": "eu"}}, {"region": "us"}, True),
-        ("tools/call", "no object", {}, False),  # the name is in the header alone
-        ("tools/list", "no object", {}, True),
-        ("tools/list", None, {}, True),
-    ],
-)
-@pytest.mark.parametrize("repeats_method", [True, False])
-async def test_only_fields_that_are_sent_are_compared(
-    revision: str,
-    method: str,
-    params: object,
-    fields: dict[str, str],
-    is_accepted: bool,
-    repeats_method: bool,
-) -> None:
-    message: dict[str, Any] = {"jsonrpc": "2.0", "id": 7, "method": method}
-    if params is not None:
-        message["params"] = params
-    name = params["name"] if isinstance(params, dict) else "marked"
-    given = {NAME: str(name), **{f"mcp-param-{field}": value for field, value in fields.items()}}
-    if repeats_method:
-        given[METHOD] = method
-    async with asgi(Web().server) as http:
-        await http.initialize(revision)
-        reply = await http.post(message, **given)
-    assert (reply.status == 400 and reply.code == -32001) is not is_accepted
-
-
-@draft
-async def test_messages_of_the_opening_are_compared_too(revision: str) -> None:
-    async with asgi(Web().server) as http:
-        reply = await http.post(initialize(revision), **{METHOD: "ping"})
-        assert (reply.status, reply.code, SESSION in reply.fields) == (400, -32001, False)
-        await http.initialize(revision)
-        reply = await http.post(INITIALIZED, **{METHOD: "ping"})
-        assert (reply.status, reply.code, "id" in reply.json) == (400, -32001, False)
 
 
 @draft
@@ -175,16 +93,14 @@ async def test_no_field_is_required_since_such_clients_send_none(
     revision: str, fields: dict[str, str]
 ) -> None:
     web = Web()
-    async with asgi(web.server) as http:
-        await http.initialize(revision)
+    async with speaking(web.server, revision) as http:
         reply = await http.post(marked_tool(region="eu-1"), **fields)
         assert reply.text == "done"
 
 
 @pytest.mark.parametrize("revision", sorted(set(SESSIONS) - set(DRAFT)))
 async def test_where_no_draft_followed_such_fields_mean_nothing(revision: str) -> None:
-    async with asgi(Web().server) as http:
-        await http.initialize(revision)
+    async with speaking(Web().server, revision) as http:
         reply = await http.post(marked_tool(region="eu-1"), **{METHOD: "ping", NAME: "other"})
         assert reply.text == "done"
 
@@ -197,11 +113,6 @@ async def test_a_method_that_is_not_served_gets_those_that_are(method: str) -> N
     async with asgi(Web().only(*PER_REQUEST)) as http:
         reply = await http.request(method)
         assert (reply.status, reply.fields["allow"]) == (405, "POST")
-
-
-def test_the_draft_followed_one_revision() -> None:
-    assert (max(SESSIONS),) == DRAFT
-    assert all(REVISIONS[name].facts.draft.method is None for name in PER_REQUEST)
 
 
 REGION = {"type": "string", "x-mcp-header": "Region"}

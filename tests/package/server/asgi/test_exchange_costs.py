@@ -1,37 +1,24 @@
-"""The cost of a request and of an open stream over HTTP: function calls, and tasks."""
+"""The cost of a request over HTTP in function calls."""
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import MutableMapping
-from contextlib import AsyncExitStack
 from types import FrameType
 from typing import Any
 
-import anyio
 import pytest
 
-from kit.asgi_client import asgi, fields_of
-from kit.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
+from kit.asgi_client import fields_of, speaking
+from kit.wire import STREAMABLE, encode_message, request
 from mcpgen_runtime import Context, Limits, Server
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.parametrize("revision", STREAMABLE),
-    pytest.mark.processes,
-]
+pytestmark = [pytest.mark.parametrize("revision", STREAMABLE), pytest.mark.processes]
 
-MOST_CALLS = {
-    "add": 122,
-    "add_with_context": 122,
-    "add_after_a_moment": 215,
-    "add_with_progress": 270,
-}
+MOST_CALLS = {"add": 122, "add_with_progress": 270}
 ON_PYTHON_3_11 = 34  # calls more, as `runtime.eager_tasks` begins the task itself
 BODY = 400  # bytes; brackets of longer ones are counted
-STREAMS = 5
 
 
 def adding_server() -> Server:
@@ -42,17 +29,8 @@ def adding_server() -> Server:
         return str(a + b)
 
     @server.tool()
-    async def add_with_context(a: int, b: int, ctx: Context) -> str:
-        return str(a + b)
-
-    @server.tool()
     async def add_with_progress(a: int, b: int, ctx: Context) -> str:
         await ctx.progress(1)
-        return str(a + b)
-
-    @server.tool()
-    async def add_after_a_moment(a: int, b: int) -> str:
-        await anyio.sleep(0)
         return str(a + b)
 
     return server
@@ -78,8 +56,7 @@ async def test_a_short_call_makes_few_function_calls(revision: str, tool: str) -
     async def send(message: MutableMapping[str, Any]) -> None:
         answers.append(message)
 
-    async with asgi(app) as http:
-        await http.begin(revision)
+    async with speaking(app, revision) as http:
         for _ in range(2):  # what is made once and kept is not counted
             reply = await http.post(message, **fields_of(revision, message))
             assert reply.text == "3"
@@ -98,48 +75,3 @@ async def test_a_short_call_makes_few_function_calls(revision: str, tool: str) -
     assert b'"3"' in answers[-1]["body"]
     most = MOST_CALLS[tool] + (0 if sys.version_info >= (3, 12) else ON_PYTHON_3_11)
     assert calls <= most, calls
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio's tasks are cycles themselves
-async def test_a_stream_is_freed_without_a_search_for_cycles(revision: str) -> None:
-    params = {"name": "add_with_progress", "arguments": {"a": 1, "b": 2}}
-    message = request(revision, "tools/call", params, meta={"progressToken": 7})
-    app: AsgiApplication = adding_server().asgi()
-    kinds = list[str]()
-
-    async def receive() -> MutableMapping[str, Any]:
-        return {"type": "http.request", "body": encode_message(message)}
-
-    async def send(answer: MutableMapping[str, Any]) -> None:
-        kinds.append(answer["type"])
-
-    async with asgi(app) as http:
-        await http.begin(revision)
-        scope = http.scope_of("POST", None, fields_of(revision, message))
-        await app(scope, receive, send)  # what is made once and kept is not counted
-        kinds.clear()
-        while gc.collect():  # of earlier tests; what is freed may free more
-            pass
-        gc.disable()
-        try:
-            await app(scope, receive, send)
-            assert gc.collect() == 0
-        finally:
-            gc.enable()
-    assert kinds == ["http.response.start", *["http.response.body"] * 2]
-
-
-async def test_an_open_stream_takes_no_task_besides_its_request(revision: str) -> None:
-    async with asgi(adding_server()) as http:
-        await http.begin(revision)
-        before = len(anyio.get_running_tasks())
-        async with AsyncExitStack() as streams:
-            for number in range(STREAMS):
-                if revision in HANDSHAKE:
-                    stream = http.stream("GET")
-                else:
-                    params = {"notifications": {"toolsListChanged": True}}
-                    stream = http.asking(revision, LISTEN, params, id=number + 1)
-                await (await streams.enter_async_context(stream)).started()
-            await anyio.wait_all_tasks_blocked()
-            assert len(anyio.get_running_tasks()) - before == STREAMS

@@ -1,9 +1,4 @@
-"""A client of both kinds behind gateways that only know revisions with sessions.
-
-Such a gateway forwards `server/discover` as any other request: with the header of an older
-revision or with none, in a session of its own or in none. Its client has to be told, in an answer
-that the gateway passes on, that requests without sessions do not get through.
-"""
+"""A client of both kinds behind gateways that forward whatever it asks as a client of a session."""
 
 from __future__ import annotations
 
@@ -11,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kit.asgi_client import SESSION, Http, asgi, fields_of
+from kit.asgi_client import SESSION, Http, asgi
 from kit.live import text_of
 from kit.web import Web
 from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
-from mcpgen_runtime import Channel, RevisionError, connect
+from mcpgen_runtime import Channel, connect
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.transports.memory import memory_pair
 
@@ -50,39 +45,8 @@ async def test_a_discovery_with_an_old_header_is_answered_in_a_session_or_none(
             assert (await http.ask(session, "ping")).result == {}
 
 
-@modern
-@old_header
-async def test_any_other_request_with_an_old_header_is_a_mismatch(
-    revision: str, header: str | None
-) -> None:
-    for app, message in (
-        (Web().only(revision), discover(revision, with_meta=True)),
-        (Web().server, request(revision, "tools/list")),
-    ):
-        async with asgi(app) as http:
-            reply = await http.post(message, **{VERSION: header})
-        assert (reply.status, reply.error["code"]) == (400, -32020)
-
-
-@modern
-async def test_a_discovery_with_its_own_header_has_its_revision(revision: str) -> None:
-    message = discover(revision, with_meta=True)
-    async with asgi(Web().server) as http:
-        reply = await http.post(message, **fields_of(revision, message))
-    assert revision in reply.result["supportedVersions"]
-
-
 class Gateway(Channel):
-    """A channel that forwards each message to an endpoint, as a client of an older revision.
-
-    Args:
-        http: The server.
-        opens: The revision of a session that it opens by itself, before its client asks for one;
-            `None` for a gateway that keeps what `initialize` of its client opens.
-
-    Attributes:
-        forwarded: The methods that its client asked for.
-    """
+    """A channel as a client of an older revision, which may open a session before its client."""
 
     def __init__(self, http: Http, opens: str | None) -> None:
         self.forwarded: list[str] = []
@@ -118,26 +82,3 @@ async def test_a_client_that_probes_through_a_gateway_gets_a_session(opens: str 
             assert text_of(result) == "through"
     opening = [DISCOVER, "initialize", "notifications/initialized"]
     assert gateway.forwarded == [*opening, "tools/call"]
-
-
-@pytest.mark.parametrize("revision", SESSIONS)
-@pytest.mark.parametrize("opens", SESSIONS)
-async def test_a_client_of_one_revision_passes_a_gateway_of_another(
-    revision: str, opens: str
-) -> None:
-    async with (
-        asgi(Web().server) as http,
-        connect(Gateway(http, opens), revision=revision) as client,
-    ):
-        assert client.revision == revision
-        assert text_of(await client.call_tool("echo", {"text": "through"})) == "through"
-
-
-@modern
-async def test_a_stateless_client_learns_that_a_gateway_needs_sessions(
-    revision: str,
-) -> None:
-    async with asgi(Web().server) as http:
-        with pytest.raises(RevisionError, match="the server speaks no per-request revision"):
-            async with connect(Gateway(http, None), revision=revision):
-                pass

@@ -13,7 +13,7 @@ from kit.asgi_client import Http, asgi, fields_of
 from kit.asgi_stream import Reply
 from kit.rules import revisions_holding
 from kit.web import Web
-from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
+from kit.wire import PER_REQUEST, SESSIONS, request
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes
@@ -86,45 +86,26 @@ LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"
 @pytest.mark.parametrize(
     ("bound", "host", "served"),
     [
-        (LOOPBACK, "127.0.0.1:8000", True),
-        (LOOPBACK, "127.0.0.1", True),
-        (LOOPBACK, "localhost:8000", True),
         (LOOPBACK, "LocalHost:9", True),
-        (LOOPBACK, "[::1]:8000", True),
-        (LOOPBACK, "evil.example", False),
         (LOOPBACK, "192.168.1.5:8000", False),
         (LOOPBACK, "0.0.0.0:8000", False),
         (LOOPBACK, "", False),
         (LOOPBACK, None, False),
-        (LOOPBACK, "127.0.0.1:8000, evil.example", False),
-        (LOOPBACK, "[::1%25lo]", False),
         (LOOPBACK, "[::FFFF:127.0.0.1]:80", True),
-        (LOOPBACK, "[::ffff:7f00:1]", True),
         (LOOPBACK, "[::ffff:192.168.1.5]", False),
-        (LOOPBACK, "localhost:0", True),
-        (LOOPBACK, "localhost:65535", True),
         (LOOPBACK, "localhost:000080", False),
-        (LOOPBACK, "127.0.0.01", False),
-        (LOOPBACK, "2130706433", False),
         (LOOPBACK, "localhost\t", True),  # white space around a value is none of it
-        (LOOPBACK, "loc%61lhost", False),
-        (LOOPBACK, "\xb5localhost", False),
         ("fe80::5%eth0", "[fe80::5]:80", True),
         ("fe80::5%eth0", "[fe80::5%eth0]:80", False),
         ("fe80::5%eth0", "[fe80::6]:80", False),
         (LAN, "192.168.1.5:8000", True),
         (LAN, "localhost:8000", True),
-        (LAN, "192.168.1.6:8000", False),
-        (LAN, "my-machine.local:8000", False),
         ("::ffff:192.168.1.5", "192.168.1.5:8000", True),
-        (SIX, "[::1]:8000", True),
         (SIX, "[0:0:0:0:0:0:0:1]:8000", True),
         ("fd00::5", "[fd00::5]:8000", True),
         ("fd00::5", "[fd00::6]:8000", False),
         ("0.0.0.0", "localhost:8000", True),
         ("0.0.0.0", "0.0.0.0:8000", False),
-        ("::", "[::]:8000", False),
-        ("testserver", "testserver", True),
         (None, "localhost", True),
         (None, "evil.example", False),
     ],
@@ -142,7 +123,7 @@ async def test_hosts_are_loopback_and_the_address_of_the_socket(
         assert (origin.status == 200) is served
 
 
-PIECES = (
+PIECES = [
     "localhost",
     "127.0.0.1",
     "[::1]",
@@ -153,8 +134,8 @@ PIECES = (
     "65536",
     "0",
     "v1",
-)
-MARKS = (".", ":", "@", "/", "?", "#", "[", "]", "%25lo", " ", ",", "-", "+", "\xb2", "x")
+]
+MARKS = [*".:@/?#[] ,-+\xb2x", "%25lo"]
 LOCAL = re.compile(r"(?i)(localhost|127\.0\.0\.1|\[::1\])(:(?P<port>[0-9]{1,5}))?")
 
 
@@ -184,13 +165,7 @@ async def test_no_text_but_a_name_of_loopback_and_a_port_is_a_host(host: str) ->
     "origin",
     [
         *("null", "", "file://", "ftp://localhost", "localhost", "http://", "*", f"{EVIL}:80"),
-        *("http://localhost/", "http://localhost/x", "http:localhost", "http:///localhost"),
-        *(
-            "http://user@localhost",
-            "http://localhost, http://localhost",
-            "http://[::1].evil.example",
-        ),
-        *("xhttp://localhost", "http://localhost http://localhost", "http://localhost:80:80"),
+        *("http:localhost", "http:///localhost", "http://localhost, http://localhost"),
     ],
 )
 async def test_origins_other_than_this_machine_are_refused(origin: str) -> None:
@@ -206,13 +181,9 @@ async def test_origins_other_than_this_machine_are_refused(origin: str) -> None:
         (["api.example:8443"], "api.example:8443", True),
         (["api.example:8443"], "api.example", False),
         (["api.example"], "localhost", False),
-        (["[fd00::5]"], "[fd00::5]", True),
         (["[fd00::5]"], "[fd00::5]:8000", True),
-        (["fd00::5"], "[fd00::5]:8000", True),
-        (["[fd00::5]:8000"], "[fd00::5]", False),
         (["fd00::5"], "[fd00:0::5]:8000", True),
         (["[fd00::5]"], "[fd00::5]evil.example", False),
-        (["api.example"], "api.example.", False),
         (["api.example"], "api.example.evil.example", False),
         (["api.example."], "api.example.:80", True),
         (["192.168.1.5"], "[::ffff:192.168.1.5]", True),
@@ -236,10 +207,8 @@ async def test_hosts_can_be_listed_and_are_no_others_then(
         (["https://app.example/"], "https://APP.example", True),
         (["https://app.example"], "http://app.example", False),
         (["https://app.example"], "https://app.example/", False),
-        (["https://app.example"], "https://app.example.evil.example", False),
         (["https://app.example"], "https://app.example, https://app.example", False),
         (["https://app.example"], "https://app.example:8443", False),
-        (["https://app.example"], "http://localhost:8000", False),
         (["vscode-webview://abc"], "vscode-webview://abc", True),
         (["*"], EVIL, True),
         (["null"], "null", True),
@@ -273,16 +242,6 @@ async def test_a_field_that_comes_twice_is_refused(field: str, value: bytes) -> 
             assert (await http.get("/nowhere")).status == status
 
 
-async def test_a_session_is_opened_and_used_only_from_allowed_origins() -> None:
-    async with asgi(Web().server) as http:
-        for fields in ({"host": "evil.example.com"}, {"origin": EVIL}):
-            reply = await http.post(initialize(SESSION), **fields)
-            assert (reply.status, "mcp-session-id" in reply.fields) == (403, False)
-        await http.initialize(SESSION)
-        for origin, status in ((None, 202), (EVIL, 403), (None, 202), (EVIL, 403)):
-            assert (await http.post(INITIALIZED, origin=origin)).status == status
-
-
 @pytest.mark.parametrize(
     ("option", "value", "error"),
     [
@@ -301,12 +260,6 @@ def test_a_setting_that_could_never_fit_is_a_mistake(option: str, value: Any, er
     options: Any = {option: value}
     with pytest.raises((TypeError, ValueError), match=error):
         Web().server.asgi(**options)
-
-
-async def test_a_long_value_is_shortened_in_the_refusal() -> None:
-    async with asgi(Web().server) as http:
-        reply = await list_tools(http, host="x" * 10_000)
-    assert (reply.status, len(reply.body) < 500) == (403, True)
 
 
 @pytest.mark.parametrize("hosts", [None, ["localhost"]])

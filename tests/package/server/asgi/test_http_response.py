@@ -1,12 +1,8 @@
-"""Streams of events, written to an ASGI server in memory: bytes, order and moments.
-
-Time passes as soon as nothing else happens, so moments are exact.
-"""
+"""Streams of events, written to an ASGI server in memory: bytes, order and exact moments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -63,24 +59,6 @@ async def test_a_stream_is_sent_byte_for_byte() -> None:
     ]
 
 
-@pytest.mark.parametrize("is_started", [False, True])
-async def test_a_stream_that_is_not_open_takes_no_events(is_started: bool) -> None:
-    wire = Wire()
-    response = SseResponse(wire.send, SEND_SECONDS)
-    if is_started:
-        await response.open()
-    await response.close()
-    before = len(wire.sent)
-    with pytest.raises(ConnectionClosedError, match=r"^the stream of events is closed$"):
-        await response.write_event(b"{}")
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        while True:  # a loop that goes on regardless can be cancelled
-            with suppress(ConnectionClosedError):
-                await response.write_event(b"{}")
-    assert len(wire.sent) == before
-
-
 @pytest.mark.parametrize(
     ("read", "unread", "seconds"),
     [
@@ -113,33 +91,6 @@ async def test_a_client_has_a_second_more_for_each_64_kib_unread(
     with pytest.raises(ConnectionClosedError, match=r"is closed$"):
         await write(unread)
     assert (aborts, len(wire.sent)) == ([seconds], sent)
-
-
-async def test_events_of_other_tasks_come_after_the_whole_head() -> None:
-    wire = Wire()
-    wire.stop_reading()
-    response = SseResponse(wire.send, SEND_SECONDS)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(response.open)
-        tasks.start_soon(response.write_event, b"1")
-        tasks.start_soon(response.write_event, b"2")
-        tasks.start_soon(wire.read_at, 7.5)  # in time
-    assert wire.sent == [START, part(b""), part(b"data: 1\n\n"), part(b"data: 2\n\n")]
-    assert response.last_write == 7.5
-
-
-async def test_a_task_that_only_writes_lets_others_run_meanwhile(aborts: list[float]) -> None:
-    wire, seen = Wire(), list[int]()
-    response = await opened(wire, aborts)
-
-    async def look() -> None:
-        seen.append(len(wire.sent))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(look)
-        for _ in range(40):
-            await response.write_comment()
-        assert seen
 
 
 @pytest.mark.parametrize("writes", [False, True])
@@ -215,29 +166,3 @@ async def test_an_event_puts_the_next_comment_off(aborts: list[float]) -> None:
             tasks.start_soon(write_at, moment)
         await until_disconnect(wire.receive, response, 10.0)
     assert [moment for moment, body in wire.bodies() if body == COMMENT] == [17.0, 27.0, 40.0]
-
-
-async def test_a_comment_that_cannot_be_written_ends_the_watch(aborts: list[float]) -> None:
-    wire = Wire((99.0, DISCONNECT))
-    response = await opened(wire, aborts)
-    wire.is_gone = True
-    await until_disconnect(wire.receive, response, 10.0)
-    assert aborts == [10.0]
-
-
-@pytest.mark.parametrize(("is_ended", "expected"), [(False, [10.0, 20.0]), (True, [])])
-async def test_silence_before_a_stream_is_told_after_each_period(
-    is_ended: bool, expected: Sequence[float]
-) -> None:
-    wire, moments = Wire((25.0, DISCONNECT)), list[float]()
-    response = SseResponse(wire.send, SEND_SECONDS)
-    if is_ended:
-        await response.open()
-        await response.close()
-
-    async def begin() -> None:
-        moments.append(anyio.current_time())
-
-    await until_disconnect(wire.receive, response, 10.0, begin)
-    assert moments == expected
-    assert wire.bodies() == []

@@ -8,22 +8,21 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.asgi_client import JSON, Http, asgi, fields_of
+from kit.asgi_client import JSON, Http, fields_of, speaking
 from kit.asgi_stream import SECONDS, Reply, text_in
-from kit.simulation import on_virtual_clock, on_virtual_clocks
+from kit.simulation import on_virtual_clocks
 from kit.waiting import WaitingServer
 from kit.wire import (
     INITIALIZED,
     SESSIONS,
     STREAMABLE,
     cancelled_notification,
-    encode_message,
     facts,
     request,
 )
 from mcpgen_runtime import Limits, Server
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, on_virtual_clocks]
 
 RESUMABLE = [revision for revision in SESSIONS if facts(revision).http.resumable]
 NEWEST = SESSIONS[-1]
@@ -63,8 +62,9 @@ async def test_calls_of_clients_that_left_go_on_and_take_no_places(
     revision: str, tool: str
 ) -> None:
     waiting = WaitingServer()
-    async with asgi(waiting.server, limits=Limits(in_flight=4), keep_alive=OFTEN) as http:
-        await http.initialize(revision)
+    async with speaking(
+        waiting.server, revision, limits=Limits(in_flight=4), keep_alive=OFTEN
+    ) as http:
         await waiting.leave(http, revision, 1, 2, 3, 4, tool=tool)
         assert (await request_until_served(http, revision)).status == 200
         await http.another().initialize(revision)
@@ -74,23 +74,12 @@ async def test_calls_of_clients_that_left_go_on_and_take_no_places(
             await waiting.until(returned=4)
 
 
-@sessions
-async def test_no_more_calls_than_so_many_go_on_for_clients_that_left(revision: str) -> None:
-    waiting = WaitingServer()
-    async with asgi(waiting.server, limits=Limits(abandoned=2), keep_alive=OFTEN) as http:
-        await http.initialize(revision)
-        for number in range(1, 5):
-            await waiting.leave(http, revision, number)
-            await waiting.until(cancelled=number - 2)
-        assert sorted(waiting.cancelled) == [1, 2]
-        assert (await http.ask(revision, "ping", id=9)).status == 200
-
-
 @resumable
 async def test_a_call_whose_client_came_back_is_not_ended_for_others(revision: str) -> None:
     waiting = WaitingServer()
-    async with asgi(waiting.server, limits=Limits(abandoned=1), keep_alive=OFTEN) as http:
-        await http.initialize(revision)
+    async with speaking(
+        waiting.server, revision, limits=Limits(abandoned=1), keep_alive=OFTEN
+    ) as http:
         last = await waiting.leave(http, revision, 1)
         async with http.stream("GET", fields={"last-event-id": last}):
             for number in (2, 3):
@@ -104,62 +93,38 @@ async def test_a_call_whose_client_came_back_is_not_ended_for_others(revision: s
 async def test_a_body_without_room_ends_a_call_whose_client_left(revision: str) -> None:
     waiting = WaitingServer()
     long = request(revision, "tools/list", meta={"example.com/padding": "x" * 100_000}, id=9)
-    async with asgi(waiting.server, limits=Limits(bodies=100_000), keep_alive=OFTEN) as http:
-        await http.begin(revision)
+    async with speaking(
+        waiting.server, revision, limits=Limits(bodies=100_000), keep_alive=OFTEN
+    ) as http:
         await waiting.leave(http, revision, 1)
         with anyio.fail_after(SECONDS):
             while not waiting.cancelled:
                 assert is_over(await http.post(long, **fields_of(revision, long)), "bodies")
+                await anyio.sleep(OFTEN)
         assert waiting.cancelled == [1]
 
 
-@pytest.mark.parametrize("tool", ["wait", "ask"])
-@sessions
-async def test_a_call_whose_client_does_not_come_back_is_cancelled(
-    revision: str, tool: str
-) -> None:
-    waiting = WaitingServer()
-    limits = Limits(abandoned_seconds=0.02)
-    async with asgi(waiting.server, limits=limits, keep_alive=OFTEN) as http:
-        await http.initialize(revision)
-        await waiting.leave(http, revision, 1, tool=tool)
-        await waiting.until(cancelled=1)
-        assert (await http.ask(revision, "ping", id=1)).result == {}
-
-
-@on_virtual_clock
-@pytest.mark.parametrize("keep_alive", [None, 10.0])
-async def test_clients_that_left_are_found_without_comments_too(keep_alive: float | None) -> None:
-    waiting = WaitingServer()
-    limits = Limits(abandoned_seconds=5)
-    async with asgi(waiting.server, keep_alive=keep_alive, limits=limits) as http:
-        await http.initialize(NEWEST)
-        for number in (1, 2):
-            await waiting.leave(http, NEWEST, number)
-            await anyio.sleep(25)
-            assert waiting.cancelled == [*range(1, number + 1)]
-
-
 @resumable
-async def test_a_client_that_comes_back_too_late_finds_the_reason(revision: str) -> None:
-    waiting = WaitingServer()
-    limits = Limits(abandoned_seconds=0.02)
-    async with asgi(waiting.server, limits=limits, keep_alive=OFTEN) as http:
-        await http.initialize(revision)
-        last = await waiting.leave(http, revision, 1)
-        await waiting.until(cancelled=1)
+@pytest.mark.parametrize("keep_alive", [None, 10.0])
+@pytest.mark.parametrize("tool", ["speak_and_wait", "ask"])
+async def test_a_client_that_comes_back_too_late_finds_the_reason(
+    revision: str, keep_alive: float | None, tool: str
+) -> None:
+    waiting, limits = WaitingServer(), Limits(abandoned_seconds=5)
+    async with speaking(waiting.server, revision, limits=limits, keep_alive=keep_alive) as http:
+        last = await waiting.leave(http, revision, 1, tool=tool)
+        await anyio.sleep(25)
+        assert waiting.cancelled == [1]
         async with http.stream("GET", fields={"last-event-id": last}) as stream:
-            answer = await stream.message()
+            answer = (await stream.messages())[-1]
         assert (answer["id"], answer["error"]["code"]) == (1, -32603)
         assert "Limits.abandoned_seconds" in answer["error"]["message"]
 
 
-@on_virtual_clocks
 @resumable
 async def test_a_call_whose_client_came_back_goes_on_however_long(revision: str) -> None:
     waiting, seconds = WaitingServer(), Limits().abandoned_seconds
-    async with asgi(waiting.server) as http:
-        await http.initialize(revision)
+    async with speaking(waiting.server, revision) as http:
         last = await waiting.leave(http, revision, 1)
         await anyio.sleep(seconds / 2)
         async with http.stream("GET", fields={"last-event-id": last}) as stream:
@@ -167,61 +132,6 @@ async def test_a_call_whose_client_came_back_goes_on_however_long(revision: str)
             assert waiting.cancelled == []
             waiting.go.set()
             assert text_in(await stream.message()) == "done"
-
-
-@on_virtual_clocks
-@resumable
-async def test_calls_expire_in_the_order_in_which_clients_left(revision: str) -> None:
-    waiting, seconds = WaitingServer(), Limits().abandoned_seconds
-    async with asgi(waiting.server) as http:
-        await http.initialize(revision)
-        last = await waiting.leave(http, revision, 1)
-        for number in (2, 3):
-            await anyio.sleep(seconds / 3)
-            await waiting.leave(http, revision, number)
-        async with http.stream("GET", fields={"last-event-id": last}):
-            await anyio.sleep(seconds / 2)
-            for expected in ([], [2], [2, 3]):
-                assert waiting.cancelled == expected
-                await anyio.sleep(seconds / 3)
-        await anyio.sleep(seconds)
-        assert waiting.cancelled == [2, 3, 1]
-
-
-async def test_each_request_of_a_batch_takes_a_place() -> None:
-    waiting = WaitingServer()
-    async with asgi(waiting.server, limits=Limits(in_flight=4)) as http:
-        await http.initialize(WITH_BATCHES)
-        five = [call(number) for number in range(1, 6)]
-        assert is_over(await http.post(five), "in_flight")
-        assert waiting.begun == 0
-        async with http.stream("POST", five[:4]) as stream:
-            await waiting.until(begun=4)
-            assert (await http.ask(WITH_BATCHES, "ping", id=9)).status == 503
-            waiting.go.set()
-            assert len([m for m in await stream.messages() if "result" in m]) == 4
-            await stream.finished.wait()
-        assert (await http.ask(WITH_BATCHES, "ping", id=9)).status == 200
-
-
-async def test_an_abandoned_batch_gives_all_its_places_back() -> None:
-    waiting = WaitingServer()
-    limits = Limits(in_flight=3, abandoned=3)
-    async with asgi(waiting.server, limits=limits, keep_alive=OFTEN) as http:
-        await http.initialize(WITH_BATCHES)
-        batch = [*(call(number) for number in range(1, 4)), ROOTS_CHANGED]
-        async with http.stream("POST", batch) as stream:
-            await stream.message()
-            await waiting.until(begun=3)
-        assert (await request_until_served(http, WITH_BATCHES)).status == 200
-        await waiting.leave(http, WITH_BATCHES, 7)  # one more than may be abandoned
-        await waiting.until(cancelled=1)
-        waiting.go.set()
-        await waiting.until(returned=3)
-        assert len(waiting.cancelled) == 1  # of the first POST
-        assert 7 not in waiting.cancelled
-        pings = [request(WITH_BATCHES, "ping", id=number) for number in range(10, 13)]
-        assert (await request_until_served(http, WITH_BATCHES, pings)).status == 200
 
 
 async def notify(http: Http) -> Reply:
@@ -232,13 +142,7 @@ async def notify(http: Http) -> Reply:
 
 
 class Noting(Server):
-    """A server whose work for a notification waits.
-
-    Attributes:
-        go: Set to let the work end.
-        begun: How often it began.
-        ended: How often it ended, also by a cancellation.
-    """
+    """A server whose work for a notification waits."""
 
     def __init__(self) -> None:
         super().__init__("noting")
@@ -257,14 +161,13 @@ class Noting(Server):
     async def until(self, ended: int) -> None:
         with anyio.fail_after(SECONDS):
             while self.ended < ended:
-                await anyio.sleep(0)
+                await anyio.sleep(OFTEN)
 
 
 @sessions
 async def test_a_session_may_do_so_much_for_notifications_at_a_time(revision: str) -> None:
     noting = Noting()
-    async with asgi(noting, limits=Limits(in_flight=2, per_session=3)) as http:
-        await http.initialize(revision)
+    async with speaking(noting, revision, limits=Limits(in_flight=2, per_session=3)) as http:
         for turn in (1, 2):
             for _ in range(3):  # more than are in flight at a time
                 assert (await notify(http)).status == 202
@@ -283,42 +186,16 @@ async def test_a_session_may_do_so_much_for_notifications_at_a_time(revision: st
 @sessions
 async def test_work_for_a_notification_ends_if_the_client_is_silent(revision: str) -> None:
     noting = Noting()
-    async with asgi(noting, limits=Limits(abandoned_seconds=0.02)) as http:
-        await http.initialize(revision)
+    async with speaking(noting, revision, limits=Limits(abandoned_seconds=0.02)) as http:
         assert (await notify(http)).status == 202
         await noting.until(ended=1)
 
 
-async def test_work_for_notifications_ends_with_an_abandoned_batch() -> None:
-    noting = Noting()
-    limits = Limits(abandoned_seconds=0.02)
-    async with asgi(noting, limits=limits, keep_alive=OFTEN) as http:
-        await http.initialize(WITH_BATCHES)
-        forever = request(WITH_BATCHES, "tools/call", {"name": "sleep_forever"})
-        async with http.stream("POST", [forever, ROOTS_CHANGED]) as stream:
-            await stream.until(b":")  # a comment
-        await noting.until(ended=1)
-
-
-async def test_work_for_notifications_outlives_the_answers_of_a_batch() -> None:
-    noting = Noting()
-    limits = Limits(abandoned_seconds=0.02, in_flight=2)
-    async with asgi(noting, limits=limits) as http:
-        await http.initialize(WITH_BATCHES)
-        tools = request(WITH_BATCHES, "tools/list", id="a")
-        for done in range(1, 4):  # more than have a place at a time
-            async with http.stream("POST", [ROOTS_CHANGED, tools]) as stream:
-                await stream.end()
-            await anyio.wait_all_tasks_blocked()
-            assert noting.begun == done
-        await noting.until(ended=3)
-
-
-@on_virtual_clock
 async def test_a_client_that_reads_its_answer_slowly_keeps_its_place() -> None:
     waiting = WaitingServer()
-    async with asgi(waiting.server, keep_alive=10.0, limits=Limits(in_flight=1)) as http:
-        await http.initialize(NEWEST)
+    async with speaking(
+        waiting.server, NEWEST, keep_alive=10.0, limits=Limits(in_flight=1)
+    ) as http:
         http.fields["accept"] = JSON
         async with waiting.calling(http, NEWEST, 1, "wait") as stream:
             await waiting.until(begun=1)
@@ -335,8 +212,7 @@ async def test_a_client_that_reads_its_answer_slowly_keeps_its_place() -> None:
 async def test_each_end_of_a_post_gives_its_places_back() -> None:
     waiting, limits = WaitingServer(), Limits(in_flight=3)
     batch = [request(WITH_BATCHES, "ping", id=number) for number in range(4)]
-    async with asgi(waiting.server, keep_alive=OFTEN, limits=limits) as http:
-        await http.initialize(WITH_BATCHES)
+    async with speaking(waiting.server, WITH_BATCHES, keep_alive=OFTEN, limits=limits) as http:
         for turn in range(4):
             assert (await http.ask(WITH_BATCHES, "no/such")).status == 200
             assert (await http.ask(WITH_BATCHES, "tools/list")).status == 200
@@ -356,10 +232,11 @@ async def test_each_end_of_a_post_gives_its_places_back() -> None:
             assert (await http.post(batch)).status == 503
 
 
-@sessions
-async def test_notifications_leave_nothing_in_the_memory_of_sessions(revision: str) -> None:
-    padded = {**ROOTS_CHANGED, "params": {"_meta": {"padding": "x" * 1000}}}
-    limits = Limits(session_bytes=4 * len(encode_message(padded)))
-    async with asgi(WaitingServer().server, limits=limits) as http:
-        await http.initialize(revision)
-        assert [(await http.post(padded)).status for _ in range(5)] == [202] * 5
+async def test_work_for_notifications_ends_with_an_abandoned_batch() -> None:
+    noting = Noting()
+    limits = Limits(abandoned_seconds=0.02)
+    async with speaking(noting, WITH_BATCHES, limits=limits, keep_alive=OFTEN) as http:
+        forever = request(WITH_BATCHES, "tools/call", {"name": "sleep_forever"})
+        async with http.stream("POST", [forever, ROOTS_CHANGED]) as stream:
+            await stream.until(b":")  # a comment
+        await noting.until(ended=1)

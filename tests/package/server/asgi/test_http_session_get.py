@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.asgi_client import asgi
+from kit.asgi_client import speaking
 from kit.asgi_stream import Stream
 from kit.wire import HANDSHAKE, SESSIONS, UPDATED, request
 from mcpgen_runtime import (
-    ConnectionClosedError,
     Context,
-    Limits,
-    MemoryEventStore,
     Server,
-    TransportError,
 )
-from mcpgen_runtime.channel import RequestId
 from requirements import INTERIM
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -74,8 +66,7 @@ async def unread(stream: Stream) -> list[Any]:
 @pytest.mark.requirement("http.get-server-close", "http.stream-session-expiry")
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_a_get_opens_a_stream_until_the_session_ends(revision: str) -> None:
-    async with asgi(Kept().server, keep_alive=0.01) as http:
-        await http.initialize(revision)
+    async with speaking(Kept().server, revision, keep_alive=0.01) as http:
         assert (await http.get(accept="application/json")).status == 406
         async with http.stream("GET") as one, http.stream("GET") as two:
             for stream in (one, two):
@@ -109,52 +100,39 @@ async def test_each_message_takes_the_stream_that_it_belongs_to(revision: str) -
         {"name": "busy", "arguments": {}},
         meta={"progressToken": "t"},
     )
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
-        async with http.stream("GET") as opened:
-            reply = await http.post(message)
-            said = [each.get("method") for each in reply.messages]
-            assert said == ["notifications/progress"] * 2 + [None]
-            assert (await opened.message())["method"] == LIST_CHANGED
-            kept.change("after")
-            assert (await opened.message())["method"] == LIST_CHANGED
-            assert await unread(opened) == []
+    async with speaking(kept.server, revision) as http, http.stream("GET") as opened:
+        reply = await http.post(message)
+        said = [each.get("method") for each in reply.messages]
+        assert said == ["notifications/progress"] * 2 + [None]
+        assert (await opened.message())["method"] == LIST_CHANGED
+        kept.change("after")
+        assert (await opened.message())["method"] == LIST_CHANGED
+        assert await unread(opened) == []
 
 
 @pytest.mark.one_process
 @pytest.mark.requirement("http.no-broadcast", "http.multiple-streams")
 @sessions
-async def test_of_two_open_streams_one_gets_each_message(revision: str) -> None:
+async def test_of_the_streams_of_a_session_one_gets_each_message_that_it_asked_for(
+    revision: str,
+) -> None:
     kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
+    async with speaking(kept.server, revision) as http:
+        stranger = http.another()
+        await stranger.initialize(revision)
         await http.ask(revision, "resources/subscribe", {"uri": "memo://one"})
-        async with http.stream("GET") as one, http.stream("GET") as two:
+        async with (
+            http.stream("GET") as one,
+            http.stream("GET") as two,
+            stranger.stream("GET") as theirs,
+        ):
             for number in range(3):
                 kept.change(f"tool{number}")
                 assert (await two.message())["method"] == LIST_CHANGED
             kept.server.resource_updated("memo://one")
             assert (await two.message())["method"] == UPDATED
             assert await unread(one) == []
-
-
-@sessions
-async def test_when_a_stream_ends_another_that_is_open_takes_its_place(revision: str) -> None:
-    kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
-        async with http.stream("GET") as one:
-            async with http.stream("GET") as two:
-                kept.change("a")
-                await two.message()
-            await two.finished.wait()
-            async with http.stream("GET") as three:
-                kept.change("b")
-                await three.message()
-            await three.finished.wait()
-            for name in "cd":
-                kept.change(name)
-                assert (await one.message())["method"] == LIST_CHANGED
+            assert {each["method"] for each in await unread(theirs)} == {LIST_CHANGED}
 
 
 @pytest.mark.one_process
@@ -164,8 +142,7 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
     revision: str, streams: int
 ) -> None:
     kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
+    async with speaking(kept.server, revision) as http:
         for _ in range(streams):
             async with http.stream("GET") as before:
                 pass
@@ -184,8 +161,7 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
 @sessions
 async def test_a_request_on_behalf_of_nothing_takes_the_opened_stream(revision: str) -> None:
     kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
+    async with speaking(kept.server, revision) as http:
         await http.ask(revision, "tools/call", CALL)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kept.ask)
@@ -193,19 +169,6 @@ async def test_a_request_on_behalf_of_nothing_takes_the_opened_stream(revision: 
                 question = await stream.message()
                 assert question["method"] == "ping"
                 await http.post({"jsonrpc": "2.0", "id": question["id"], "result": {}})
-
-
-async def test_more_than_may_wait_for_a_stream_fails_the_one_who_asks() -> None:
-    kept = Kept()
-    async with asgi(kept.server, limits=Limits(pending=1)) as http:
-        await http.initialize("2025-06-18")
-        await http.ask("2025-06-18", "tools/call", CALL)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(kept.ask)
-            await anyio.wait_all_tasks_blocked()
-            with pytest.raises(TransportError, match="pending"):
-                await kept.ask()
-            tasks.cancel_scope.cancel()
 
 
 async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
@@ -218,8 +181,7 @@ async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
         except Exception as error:
             failed.append(error)
 
-    async with asgi(kept.server) as http:
-        await http.initialize("2025-06-18")
+    async with speaking(kept.server, "2025-06-18") as http:
         await http.ask("2025-06-18", "tools/call", CALL)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
@@ -227,84 +189,3 @@ async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
             await http.delete()
         await ask()
     assert [type(error).__name__ for error in failed] == ["ConnectionClosedError"] * 2
-
-
-@sessions
-async def test_a_session_hears_nothing_of_what_another_asked_to_hear(revision: str) -> None:
-    kept = Kept()
-    async with asgi(kept.server) as http:
-        await http.initialize(revision)
-        stranger = http.another()
-        await stranger.initialize(revision)
-        await http.ask(revision, "resources/subscribe", {"uri": "memo://one"})
-        async with http.stream("GET") as mine, stranger.stream("GET") as theirs:
-            kept.server.resource_updated("memo://one")
-            assert (await mine.message())["params"] == {"uri": "memo://one"}
-            kept.change("a")
-            assert (await theirs.message())["method"] == LIST_CHANGED
-
-
-@pytest.mark.one_process
-@sessions
-async def test_a_trace_has_the_messages_of_streams_and_no_other_event(
-    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "trace"
-    monkeypatch.setenv("MCP_TRACE", str(path))
-    kept = Kept()
-    async with asgi(kept.server, answers="sse", keep_alive=0.01) as http:
-        await http.initialize(revision)
-        async with http.stream("GET") as stream:
-            kept.change("now")
-            await stream.message()
-            await stream.until(b": ")  # a comment
-        assert (await http.delete()).status == 200
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [(each["direction"], each["message"].get("method")) for each in lines] == [
-        ("received", "initialize"),
-        ("sent", None),
-        ("received", "notifications/initialized"),
-        ("sent", LIST_CHANGED),
-    ]
-
-
-class HeldStore(MemoryEventStore):
-    """A store that waits before it stores a message.
-
-    Attributes:
-        adding: Set once a message has come.
-        go: Set to let it store messages.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.adding, self.go = anyio.Event(), anyio.Event()
-
-    async def add(
-        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
-    ) -> str | None:
-        """See `EventStore.add`."""
-        if message:
-            self.adding.set()
-            await self.go.wait()
-        return await super().add(session, stream, message, requests)
-
-
-async def test_a_stream_ends_with_its_session_though_a_message_waits() -> None:
-    kept, store = Kept(), HeldStore()
-
-    async def ask() -> None:
-        with pytest.raises(ConnectionClosedError):
-            await kept.ask()
-
-    async with asgi(kept.server, events=store, answers="json") as http:
-        await http.initialize("2025-11-25")
-        await http.ask("2025-11-25", "tools/call", CALL)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(ask)
-            await anyio.wait_all_tasks_blocked()
-            async with http.stream("GET") as stream:
-                await store.adding.wait()
-                assert (await http.delete()).status == 200
-                store.go.set()
-                await stream.end()

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
-from collections.abc import MutableMapping
 from contextlib import AsyncExitStack
-from typing import Any
 
 import anyio
 import pytest
 from trio.testing import MockClock
 
 from kit.asgi_client import SESSION, Http, asgi
-from kit.asgi_wire import Line, drop
-from kit.simulation import ASYNCIO
+from kit.web import Web
 from kit.wire import INITIALIZED, initialize, request
-from mcpgen_runtime import Context, Limits, MemoryEventStore, Server
-from mcpgen_runtime.server.asgi.http_response import SseResponse
-from mcpgen_runtime.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory, StreamQuota
+from mcpgen_runtime import Limits, MemoryEventStore
+from mcpgen_runtime.server.asgi.quotas import MemoryQuota, StreamMemory
 
 pytestmark = pytest.mark.processes
 
 REVISION = "2025-11-25"
 MANY = 1000
-
-
-def server_of() -> Server:
-    server = Server("tester")
-
-    @server.tool()
-    async def chatty(ctx: Context) -> str:
-        await ctx.info("x" * 1000)
-        return "said"
-
-    return server
-
-
-CALL = request(REVISION, "tools/call", {"name": "chatty", "arguments": {}})
+CALL = request(REVISION, "tools/call", {"name": "logs", "arguments": {}})
 
 
 async def open_and_abandon(http: Http, number: int) -> None:
@@ -67,7 +49,7 @@ def blocks() -> int:
 )
 async def test_abandoned_sessions_give_their_memory_back() -> None:
     store = MemoryEventStore()
-    async with asgi(server_of(), events=store, limits=Limits(sessions=MANY)) as http:
+    async with asgi(Web().server, events=store, limits=Limits(sessions=MANY)) as http:
         idle = Limits().idle
         assert idle is not None
         for number in range(60):  # what is made once, and kept
@@ -85,79 +67,18 @@ async def test_abandoned_sessions_give_their_memory_back() -> None:
         assert after < 1.2 * before
 
 
-async def test_sessions_take_bounded_memory_though_none_is_idle() -> None:
-    store = MemoryEventStore()
-    async with asgi(server_of(), events=store, limits=Limits(sessions=10)) as http:
-        for number in range(100):
-            await open_and_abandon(http, number)
-        assert len(store) <= 10
-
-
 @pytest.mark.requirement("http.independent-process", revisions=(REVISION,))
 async def test_five_hundred_streams_are_open_at_once() -> None:
-    server = server_of()
+    server = Web().server
     async with asgi(server) as http, AsyncExitStack() as stack:
         streams = []
         for _ in range(500):
             client = http.another()
             await client.initialize(REVISION)
             streams.append(await stack.enter_async_context(client.stream("GET")))
-        server.remove_tool("chatty")
+        server.remove_tool("logs")
         for stream in streams:
             assert (await stream.message())["method"] == "notifications/tools/list_changed"
-
-
-async def never() -> MutableMapping[str, Any]:
-    """Receive nothing from a client that stays connected."""
-    await anyio.sleep_forever()
-    raise AssertionError
-
-
-async def test_a_stream_that_opens_while_the_application_ends_is_ended() -> None:
-    streams = StreamQuota(limit=1)
-    streams.close()
-    with anyio.fail_after(10):
-        assert not await streams.hold(never, SseResponse(drop, 1), None, anyio.CancelScope())
-
-
-@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
-@pytest.mark.parametrize(
-    ("end", "seconds", "disconnected"),
-    [("deadline", 70, False), ("close", 30, False), ("leave", 20, True), ("abort", 10, True)],
-)
-async def test_a_stream_is_open_until_one_side_ends_it(
-    end: str, seconds: float, disconnected: bool
-) -> None:
-    streams, line, loop = StreamQuota(limit=1), Line(), asyncio.get_running_loop()
-    response = SseResponse(drop, 1)
-    if end == "deadline":
-        streams.deadline = lambda: 70
-    else:
-        ends = {"close": streams.close, "leave": line.leave, "abort": response.abort}
-        loop.call_at(seconds, ends[end])
-    scope = anyio.CancelScope()
-    assert await streams.hold(line.receive, response, None, scope) is disconnected
-    assert anyio.current_time() == seconds
-    assert response.on_abort is None
-    was_cancelled = scope.cancel_called
-    streams.close()
-    assert scope.cancel_called is was_cancelled  # the stream is not known any more
-
-
-async def test_memory_is_reserved_up_to_the_limit_and_returned_once() -> None:
-    memory = MemoryQuota(limit=10)
-    stream = StreamMemory(lambda: None)
-    assert await memory.reserve(4)
-    assert await memory.reserve(6, stream)
-    assert not await memory.reserve(1, stream)
-    memory.release(2, stream)
-    assert (memory.size, stream.size) == (8, 4)
-    for _ in range(2):
-        memory.close(stream)
-        memory.release(3, stream)
-        assert memory.size == 4
-    memory.release(4)
-    assert memory.size == 0
 
 
 async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:
@@ -173,28 +94,14 @@ async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:
     assert (ended, memory.size) == (["l"], 9)
 
 
-async def test_an_idle_session_ends_only_for_bytes_that_lack_room() -> None:
-    memory = MemoryQuota(limit=10)
-    sizes: list[int] = []
-
-    async def end_idle_session(size: int) -> None:
-        sizes.append(size)
-        memory.release(5)
-
-    memory.end_idle_session = end_idle_session
-    assert await memory.reserve(10)
-    assert await memory.reserve(3)
-    assert (sizes, memory.size) == ([3], 8)
-
-
-@pytest.mark.parametrize(
-    ("served", "has_room", "looks"), [(4, True, False), (5, True, True), (10, False, True)]
-)
-def test_clients_that_left_are_looked_for_from_half_the_limit_on(
-    served: int, has_room: bool, looks: bool
-) -> None:
-    quotas = Quotas(Limits(in_flight=10))
-    looked: list[None] = []
-    quotas.find_disconnected.append(lambda: looked.append(None))
-    quotas.in_flight = served
-    assert (quotas.has_room(), bool(looked)) == (has_room, looks)
+async def test_memory_is_returned_once() -> None:
+    memory, stream = MemoryQuota(limit=10), StreamMemory(lambda: None)
+    assert await memory.reserve(4)
+    assert await memory.reserve(6, stream)
+    assert not await memory.reserve(1, stream)
+    memory.release(2, stream)
+    assert (memory.size, stream.size) == (8, 4)
+    for _ in range(2):
+        memory.close(stream)
+        memory.release(3, stream)
+        assert memory.size == 4

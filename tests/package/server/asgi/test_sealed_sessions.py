@@ -8,9 +8,7 @@ import logging
 import random
 import string
 import sys
-import time
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +17,6 @@ import anyio
 import pytest
 
 from kit.asgi_client import SESSION, Http, asgi
-from kit.limits import SetLimit
 from kit.wire import INITIALIZED, SESSIONS, initialize, request
 from mcpgen_runtime import (
     REVISIONS,
@@ -75,24 +72,15 @@ def server_of(key: Any = KEY, name: str = "tester") -> Server:
         }
 
     @server.tool()
-    async def greet(ctx: Context) -> str:
-        return str(await ctx.elicit("Who?", Name))
-
-    @server.tool()
-    async def sample(ctx: Context) -> str:
-        return str(await ctx.sample("Write a poem"))
-
-    @server.tool()
-    async def roots(ctx: Context) -> str:
-        return str(await ctx.list_roots())
-
-    @server.tool()
-    async def ping(ctx: Context) -> str:
-        return str(await ctx.request("ping"))
-
-    @server.tool()
-    async def count(ctx: Context) -> int:
-        return len(ctx.session_state(list))
+    async def ask(what: str, ctx: Context) -> str:
+        needs: dict[str, Callable[[], Any]] = {
+            "elicit": lambda: ctx.elicit("Who?", Name),
+            "sample": lambda: ctx.sample("Write a poem"),
+            "roots": ctx.list_roots,
+            "ping": lambda: ctx.request("ping"),
+            "state": lambda: ctx.session_state(list),
+        }
+        return str(await needs[what]())
 
     @server.tool()
     async def steps(ctx: Context) -> str:
@@ -162,7 +150,8 @@ async def test_any_process_serves_the_requests_of_a_session(revision: str) -> No
     async with serve_sealed() as (http, each):
         identifier = await open_session(http, revision)
         assert is_visible_ascii(identifier)
-        assert len(identifier) < ID_CHARACTERS
+        sealed = base64.urlsafe_b64decode(identifier + "=" * (-len(identifier) % 4))
+        assert not any(text in sealed for text in (revision.encode(), b"tester", b"elicitation"))
         for process in each:
             process.fields = http.fields
             seen = await about(process, revision)
@@ -172,32 +161,6 @@ async def test_any_process_serves_the_requests_of_a_session(revision: str) -> No
             assert seen["capabilities"] == ABLE
         for _ in range(10):
             assert (await http.ask(revision, "tools/list")).status == 200
-
-
-@pytest.mark.requirement(
-    "http.session-id-secure",
-    "transport-security.session-id-nondeterministic",
-    "transport-security.session-id-rng",
-)
-@sessions
-async def test_equal_clients_get_ids_that_have_nothing_in_common(revision: str) -> None:
-    async with serve_sealed() as (http, _):
-        ids: list[str] = []
-        for _ in range(200):
-            random.seed(7)
-            ids.append((await http.post(initialize(revision, ABLE))).fields[SESSION])
-    assert len(set(ids)) == 200
-    for place in range(0, min(map(len, ids)), 20):
-        assert max(Counter(each[place] for each in ids).values()) < 50
-
-
-@newest
-async def test_an_id_shows_nothing_of_its_session(revision: str) -> None:
-    identifier = cipher_of().seal(session_of(revision), ("https://idp.example", "alice", None))
-    assert identifier is not None
-    raw = base64.urlsafe_b64decode(identifier + "=" * (-len(identifier) % 4))
-    for text in (revision, "tester", "elicitation", "alice"):
-        assert text.encode() not in raw
 
 
 @pytest.mark.requirement("http.session-gone-404")
@@ -211,8 +174,7 @@ async def test_no_other_text_than_the_id_opens_a_session(revision: str) -> None:
             f"{own[:place]}{'B' if own[place] == 'A' else 'A'}{own[place + 1 :]}"
             for place in range(0, len(own) - 1, 7)
         ]
-        others += ["A", own[:-1], f"{own}=", f"{own}A", "A" * (ID_CHARACTERS + 1)]
-        for text in others:
+        for text in (*others, "A", own[:-1], f"{own}=", f"{own}A", "A" * (ID_CHARACTERS + 1)):
             reply = await http.post(request(revision, "tools/list"), **{SESSION: text})
             assert reply.status == 404, text
 
@@ -234,20 +196,6 @@ def test_an_id_expires_after_whole_seconds_of_the_clock(
     assert cipher.open(identifier, None) is None
 
 
-@pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
-@sessions
-async def test_an_expired_id_gets_404_and_initialize_opens_anew(revision: str) -> None:
-    async with serve_sealed() as (http, _):
-        http.fields["mcp-protocol-version"] = revision
-        http.fields[SESSION] = cipher_of(now=time.time() - 61).seal(session_of(revision), None)
-        for method in ("POST", "GET", "DELETE"):
-            message = request(revision, "tools/list") if method == "POST" else None
-            assert (await http.request(method, message)).status == 404
-        del http.fields[SESSION]
-        await open_session(http, revision)
-        assert (await http.ask(revision, "tools/list")).status == 200
-
-
 @newest
 async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
     async with serve_sealed(limits=Limits(sealed_seconds=5)) as (http, _):
@@ -255,21 +203,6 @@ async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
     session = SessionCipher("tester", lambda: (KEY,), 60.0).open(identifier, None)
     assert session is not None
     assert session.expires - session.start == 5
-
-
-@newest
-async def test_keys_rotate_while_sessions_of_the_old_one_live(revision: str) -> None:
-    async with serve_sealed(server_of(OTHER_KEY)) as (old, _):
-        await open_session(old, revision)
-    async with serve_sealed(server_of([KEY, OTHER_KEY])) as (both, _):
-        both.fields |= old.fields
-        assert (await about(both, revision))["revision"] == revision
-        await open_session(both, revision)
-    async with serve_sealed(server_of(KEY)) as (new, _):
-        new.fields |= old.fields
-        assert (await call(new, revision, "about")).status == 404
-        new.fields |= both.fields
-        assert (await about(new, revision))["revision"] == revision
 
 
 @newest
@@ -283,19 +216,17 @@ async def test_a_key_ring_rotates_while_the_server_runs(revision: str) -> None:
             assert status == (200 if is_known else 404)
         await ring.rotate(KEY)
         await open_session(http, revision)
-    async with serve_sealed(server_of(KEY)) as (other, _):
-        other.fields |= http.fields
-        assert (await call(other, revision, "about")).status == 200
+    for keys in (KEY, [OTHER_KEY, KEY]):
+        async with serve_sealed(server_of(keys)) as (other, _):
+            other.fields |= http.fields
+            assert (await call(other, revision, "about")).status == 200
 
 
-def test_a_key_ring_keeps_so_many_keys() -> None:
-    for kept in (1, 2, 3):
-        ring = MemoryKeyRing(KEY, kept=kept)
-        for number in range(5):
-            anyio.run(ring.rotate, b"%d" % number * KEY_BYTES)
-        assert [*ring.keys()] == [b"%d" % number * KEY_BYTES for number in (4, 3, 2)[:kept]]
-    anyio.run(ring.rotate)
-    assert ring.keys()[0] != KEY
+def test_a_key_ring_keeps_its_newest_keys() -> None:
+    ring = MemoryKeyRing(KEY, kept=2)
+    for number in range(5):
+        anyio.run(ring.rotate, b"%d" % number * KEY_BYTES)
+    assert [*ring.keys()] == [b"%d" % number * KEY_BYTES for number in (4, 3)]
     with pytest.raises(ValueError, match="kept: expected at least 1"):
         MemoryKeyRing(KEY, kept=0)
     with pytest.raises(ValueError, match="expected at least 16 bytes, got 15"):
@@ -355,22 +286,12 @@ async def test_a_client_with_too_much_info_has_one_process(
 
 
 @newest
-@pytest.mark.parametrize(
-    "value",
-    [
-        2**70,
-        *(json.loads("[" * depth + "]" * depth) for depth in (300, 900)),
-        1e300,
-        "\ud83d\ude00",
-    ],
-)
-async def test_capabilities_of_any_shape_open_a_session(revision: str, value: Any) -> None:
+async def test_capabilities_of_any_shape_open_a_session(revision: str) -> None:
     async with serve_sealed(server_of()) as (http, _):
-        message = initialize(revision, {"experimental": {"lamp": {"value": value}}})
-        reply = await http.post(message)
-        assert reply.status == 200
-        fields = {SESSION: reply.fields[SESSION]}
-        assert (await http.post(request(revision, "tools/list"), **fields)).status == 200
+        for value in (2**70, 1e300, "\ud83d\ude00", json.loads("[" * 900 + "]" * 900)):
+            message = initialize(revision, {"experimental": {"lamp": {"value": value}}})
+            fields = {SESSION: (await http.post(message)).fields[SESSION]}
+            assert (await http.post(request(revision, "tools/list"), **fields)).status == 200
 
 
 @newest
@@ -401,27 +322,17 @@ async def test_delete_ends_a_session_in_one_process_and_says_so(revision: str) -
             assert (await call(other, revision, "about")).status == 200
 
 
-@newest
-async def test_so_many_ended_sessions_are_remembered(revision: str, set_limit: SetLimit) -> None:
-    set_limit("pkg.server.asgi.sealed_sessions.ENDED", 2)
-    async with serve_sealed(server_of()) as (http, _):
-        ids: list[str] = []
-        for _ in range(3):
-            ids.append(await open_session(http, revision))
-            assert (await http.delete()).status == 200
-        ping = request(revision, "ping")
-        statuses = [(await http.post(ping, **{SESSION: each})).status for each in ids]
-        assert statuses == [200, 404, 404]
-
-
 @pytest.mark.requirement("http.post-unacceptable-status", "http.get-reply")
 @sessions
 @pytest.mark.parametrize(
     ("message", "status"),
     [
         *(
-            (request("2025-06-18", "tools/call", {"name": tool, "arguments": {}}), 200)
-            for tool in ("greet", "sample", "roots", "ping", "count")
+            (
+                request("2025-06-18", "tools/call", {"name": "ask", "arguments": {"what": what}}),
+                200,
+            )
+            for what in ("elicit", "sample", "roots", "ping", "state")
         ),
         (request("2025-06-18", "logging/setLevel", {"level": "info"}), 200),
         (request("2025-06-18", "resources/subscribe", {"uri": "note://today"}), 200),
@@ -437,8 +348,7 @@ async def test_what_needs_a_store_is_refused_with_that_reason(
 ) -> None:
     async with serve_sealed() as (http, _):
         await open_session(http, revision)
-        with anyio.fail_after(5):
-            reply = await http.post(message)
+        reply = await http.post(message)
         assert (reply.status, NEED in reply.error["message"]) == (status, True)
         for last in (None, "0-1"):
             reply = await http.get(**{"last-event-id": last})
@@ -453,17 +363,6 @@ async def test_refused_capabilities_are_not_declared(revision: str) -> None:
         assert result["capabilities"] == {"tools": {}, "resources": {}}
 
 
-@sessions
-async def test_initialize_with_an_id_opens_another_session(revision: str) -> None:
-    async with serve_sealed() as (http, _):
-        first = await open_session(http, revision)
-        second = (await http.post(initialize(revision, ABLE))).fields[SESSION]
-        assert first != second
-        for identifier in (first, second):
-            http.fields[SESSION] = identifier
-            assert (await about(http, revision))["session"] == identifier
-
-
 @pytest.mark.requirement("http.session-id-missing-400")
 @sessions
 async def test_the_rest_of_the_protocol_is_that_of_other_sessions(revision: str) -> None:
@@ -475,21 +374,6 @@ async def test_the_rest_of_the_protocol_is_that_of_other_sessions(revision: str)
         reply = await http.post([{**PING, "id": 1}, {**PING, "id": 2}])
         assert (reply.status == 200) is REVISIONS[revision].batching
         assert (await call(http.another(), "2026-07-28", "steps")).text == "done"
-
-
-@pytest.mark.parametrize(
-    ("key", "options", "text"),
-    [
-        (None, {}, r"expected a key that all processes have, Server\(state_key="),
-        (KEY, {"stateless": True}, "a stateless server has none"),
-        (KEY, {"sse_path": "/sse"}, "expected no sse_path"),
-        (KEY, {"sessions": "engine"}, "sessions: expected one of .* got 'engine'"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(key: Any, options: Any, text: str) -> None:
-    settings: Any = {"sessions": "sealed", **options}
-    with pytest.raises(ValueError, match=text):
-        server_of(key).asgi(**settings)
 
 
 def test_a_missing_package_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

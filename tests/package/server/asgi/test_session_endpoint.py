@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import JSON, SESSION, SSE, asgi
+from kit.asgi_client import JSON, SESSION, SSE, asgi, speaking
 from kit.rules import revisions_holding
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
@@ -30,7 +30,8 @@ from requirements import EVERY_REVISION
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-CALL = {"name": "echo", "arguments": {"text": "hei"}}
+TEXT = "bl\u00e5b\u00e6r"
+CALL = {"name": "echo", "arguments": {"text": TEXT}}
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 OLDER = "2025-06-18"
@@ -47,6 +48,7 @@ def server_of(**how: Any) -> Server:
 
 
 @pytest.mark.requirement("http.session-assign", "http.session-id-charset", "http.endpoint-post-get")
+@pytest.mark.requirement("http.utf8")
 @pytest.mark.parametrize("revision", HANDSHAKE)
 @pytest.mark.parametrize("accept", [JSON, SSE])
 async def test_initialize_opens_a_session_that_later_requests_name(
@@ -61,13 +63,7 @@ async def test_initialize_opens_a_session_that_later_requests_name(
         http.fields[SESSION] = reply.fields[SESSION]
         assert (await http.post(INITIALIZED)).status == 202
         http.fields["mcp-protocol-version"] = revision
-        assert (await http.ask(revision, "tools/call", CALL)).text == "hei"
-
-
-async def test_an_unknown_revision_gets_the_newest_with_sessions() -> None:
-    async with asgi(server_of()) as http:
-        result = (await http.post(initialize("2031-01-01"))).result
-        assert result["protocolVersion"] == max(HANDSHAKE)
+        assert (await http.ask(revision, "tools/call", CALL)).text == TEXT
 
 
 @pytest.mark.requirement(
@@ -77,9 +73,7 @@ async def test_an_unknown_revision_gets_the_newest_with_sessions() -> None:
     "transport-security.session-id-rng",
 )
 @sessions
-async def test_ids_are_long_distinct_and_not_from_a_seedable_source(
-    revision: str,
-) -> None:
+async def test_ids_are_long_distinct_and_not_from_a_seedable_source(revision: str) -> None:
     async with asgi(server_of()) as http:
         ids: list[str] = []
         for _ in range(300):
@@ -139,8 +133,7 @@ async def test_a_request_without_a_session_id_is_refused(
 async def test_a_session_that_was_ended_is_gone_for_every_request(
     revision: str, message: Any
 ) -> None:
-    async with asgi(server_of()) as http:
-        await http.initialize(revision)
+    async with speaking(server_of(), revision) as http:
         assert (await http.delete()).status == 200
         assert (await http.post(message)).status == 404
         assert (await http.get()).status == 404
@@ -164,33 +157,13 @@ async def test_ids_that_were_never_given_open_nothing(identifier: str) -> None:
 async def test_a_second_initialize_within_a_session_is_answered_there(
     revision: str, second: str
 ) -> None:
-    async with asgi(server_of()) as http:
-        await http.initialize(revision)
+    async with speaking(server_of(), revision) as http:
         reply = await http.post(initialize(second, id=9))
         assert (reply.status, reply.result["protocolVersion"]) == (200, second)
         assert SESSION not in reply.fields
         assert (await http.post(INITIALIZED)).status == 202
         assert (await http.ask(second, "ping")).result == {}
-        assert (await http.ask(second, "tools/call", CALL)).text == "hei"
-
-
-@pytest.mark.requirement("http.independent-process", "http.utf8")
-@sessions
-async def test_clients_at_the_same_time_get_what_they_asked_for(revision: str) -> None:
-    async with asgi(server_of()) as http:
-        got: dict[int, str] = {}
-
-        async def talk(number: int) -> None:
-            client = http.another()
-            await client.initialize(revision)
-            arguments = {"name": "echo", "arguments": {"text": f"bl\u00e5b\u00e6r {number}"}}
-            reply = await client.ask(revision, "tools/call", arguments)
-            got[number] = reply.text
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(20):
-                tasks.start_soon(talk, number)
-    assert got == {number: f"bl\u00e5b\u00e6r {number}" for number in range(20)}
+        assert (await http.ask(second, "tools/call", CALL)).text == TEXT
 
 
 @pytest.mark.requirement("http.post-202", "http.post-202-batch")
@@ -208,8 +181,7 @@ async def test_clients_at_the_same_time_get_what_they_asked_for(revision: str) -
 async def test_notifications_and_responses_are_accepted_without_a_body(
     revision: str, message: Any
 ) -> None:
-    async with asgi(server_of()) as http:
-        await http.initialize(revision)
+    async with speaking(server_of(), revision) as http:
         reply = await http.post(message)
         assert (reply.status, reply.body) == (202, b"")
 
@@ -230,19 +202,12 @@ async def test_notifications_and_responses_are_accepted_without_a_body(
     ],
 )
 async def test_invalid_messages_get_an_error_and_no_effect(revision: str, message: Any) -> None:
-    async with asgi(server_of()) as http:
-        await http.initialize(revision)
+    async with speaking(server_of(), revision) as http:
         reply = await http.post(message)
         assert reply.status == 400
         assert reply.code in (-32700, -32600)
         assert reply.json.get("id") in (None, 1)
         assert (await http.ask(revision, "ping")).result == {}
-
-
-async def test_invalid_json_is_reported_before_a_missing_session() -> None:
-    async with asgi(server_of()) as http:
-        reply = await http.post(b"{")
-        assert (reply.status, reply.code, "id" in reply.json) == (400, -32700, False)
 
 
 @pytest.mark.requirement("http.version-header-invalid-400")
@@ -252,8 +217,7 @@ async def test_invalid_json_is_reported_before_a_missing_session() -> None:
 async def test_a_revision_that_is_not_spoken_is_refused(
     revision: str, method: str, named: str
 ) -> None:
-    async with asgi(server_of()) as http:
-        await http.initialize(revision)
+    async with speaking(server_of(), revision) as http:
         http.fields["mcp-protocol-version"] = named
         message = request(revision, "tools/list") if method == "POST" else None
         assert (await http.request(method, message)).status == 400
@@ -264,8 +228,7 @@ async def test_a_revision_that_is_not_spoken_is_refused(
 @pytest.mark.requirement("http.version-header-missing-default")
 @sessions
 async def test_without_the_version_header_the_agreed_revision_holds(revision: str) -> None:
-    async with asgi(server_of()) as http:
-        await http.initialize(revision)
+    async with speaking(server_of(), revision) as http:
         http.fields["mcp-protocol-version"] = None
         reply = await http.ask(revision, "tools/call", {"name": "echo", "arguments": {"text": 5}})
         if facts(revision).behaviour.bad_tool_arguments == "error":
@@ -283,71 +246,21 @@ async def test_a_session_that_nobody_uses_ends(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     store = MemoryEventStore()
-    async with asgi(server_of(), limits=Limits(idle=60), events=store) as http:
-        reply = await http.post(initialize(revision), accept=SSE)
-        assert len(store) == 1
-        await anyio.sleep(61)
+    async with speaking(server_of(), revision, limits=Limits(idle=60), events=store) as http:
+        async with http.stream("GET"):
+            await anyio.sleep(100)
+        for seconds, status in ((59, 200), (59, 200), (61, 404)):
+            await anyio.sleep(seconds)
+            assert (await http.ask(revision, "ping")).status == status
         assert len(store) == 0
-        assert (await http.post(INITIALIZED, **{SESSION: reply.fields[SESSION]})).status == 404
-    assert reply.fields[SESSION] not in caplog.text
-
-
-@pytest.mark.one_process
-@on_virtual_clock
-async def test_each_session_ends_so_many_seconds_after_its_last_use() -> None:
-    app, opened = server_of().asgi(limits=Limits(idle=60)), list[int]()
-
-    async def wait_until(seconds: float) -> None:
-        await anyio.sleep_until(seconds)
-        opened.append(app.counts["sessions"])
-
-    async with asgi(app) as http:
-        await wait_until(100)  # nothing is looked for while there is no session
-        first, second, third = (http.another() for _ in range(3))
-        await first.initialize(OLDER)
-        await wait_until(110)
-        await second.initialize(OLDER)
-        await third.initialize(OLDER)
-        async with third.stream("GET"):
-            await wait_until(120)
-            assert (await second.ask(OLDER, "ping")).status == 200
-            for seconds in (159, 161, 179, 181, 500):
-                await wait_until(seconds)
-        for seconds in (559, 561):
-            await wait_until(seconds)
-    assert opened == [0, 1, 3, 3, 2, 2, 1, 1, 1, 0]
-
-
-@pytest.mark.one_process  # an engine's answers are late by a clock that jumps an hour
-@on_virtual_clock
-async def test_a_session_never_ends_without_an_idle_time() -> None:
-    async with asgi(server_of(), limits=Limits(idle=None)) as http:
-        await http.initialize(OLDER)
-        await anyio.sleep_until(4000.0)
-        assert (await http.ask(OLDER, "ping")).status == 200
-
-
-@pytest.mark.one_process
-async def test_a_new_session_ends_the_one_that_was_idle_longest_and_none_in_use() -> None:
-    async with asgi(server_of(), limits=Limits(sessions=2)) as http:
-        clients = [http.another() for _ in range(3)]
-        for client in clients[:2]:
-            client.fields[SESSION] = (await client.post(initialize(OLDER))).fields[SESSION]
-        assert (await clients[0].ask(OLDER, "ping")).status == 200
-        await clients[2].initialize(OLDER)
-        assert [(await each.ask(OLDER, "ping")).status for each in clients] == [200, 404, 200]
-        async with clients[0].stream("GET"), clients[2].stream("GET"):
-            reply = await http.post(initialize(OLDER))
-            assert (reply.status, "retry-after" in reply.fields) == (503, True)
-            assert (await clients[0].ask(OLDER, "ping")).result == {}
+        assert str(http.fields[SESSION]) not in caplog.text
 
 
 @pytest.mark.one_process
 @pytest.mark.parametrize("limits", [Limits(per_session=2), Limits(in_flight=2)], ids=str)
 async def test_requests_over_the_session_limit_wait_but_answers_do_not(limits: Limits) -> None:
     waiting = WaitingServer()
-    async with asgi(waiting.server, limits=limits) as http:
-        await http.initialize(OLDER)
+    async with speaking(waiting.server, OLDER, limits=limits) as http:
         async with (
             waiting.calling(http, OLDER, 1, "ask") as asking,
             waiting.calling(http, OLDER, 2) as other,
@@ -365,16 +278,7 @@ async def test_requests_over_the_session_limit_wait_but_answers_do_not(limits: L
         assert (await http.ask(OLDER, "ping", id=3)).status == 200
 
 
-@pytest.mark.requirement("http.shutdown-by-close", "lifecycle.shutdown-http")
-@sessions
-async def test_the_end_of_the_server_answers_and_ends_its_calls(revision: str) -> None:
-    waiting = WaitingServer()
-    async with asgi(waiting.server) as http:
-        await http.initialize(revision)
-        async with http.stream("GET") as got, waiting.calling(http, revision) as post:
-            await post.message()
-            await http.shut_down()
-            assert waiting.cancelled == [1]
-            (answer,) = await post.messages()
-            assert "the server is ending" in answer["error"]["message"]
-            assert await got.messages() == []
+async def test_invalid_json_is_reported_before_a_missing_session() -> None:
+    async with asgi(server_of()) as http:
+        reply = await http.post(b"{")
+        assert (reply.status, reply.code, "id" in reply.json) == (400, -32700, False)

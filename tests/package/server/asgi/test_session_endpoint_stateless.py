@@ -9,9 +9,8 @@ import pytest
 
 from kit.asgi_client import SESSION, asgi
 from kit.live import text_of
-from kit.web import Web
-from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request
-from mcpgen_runtime import Context, MemoryEventStore, Server, connect
+from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
+from mcpgen_runtime import Context, Server, connect
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes
@@ -121,35 +120,3 @@ async def test_what_needs_a_session_is_refused_with_that_reason(
     async with asgi(server_of(), stateless=True) as http:
         reply = await http.post(request(revision, method, params), **{VERSION: revision})
         assert (reply.status, error in reply.error["message"]) == (200, True)
-
-
-async def test_a_batch_is_answered_where_the_revision_has_batches() -> None:
-    async with asgi(server_of(), stateless=True) as http:
-        batch = [request("2025-03-26", "tools/call", CALL, id=number) for number in (1, 2)]
-        replies = (await http.post(batch, accept="application/json")).json
-        assert sorted(each["id"] for each in replies) == [1, 2]
-        assert (await http.post(batch, **{VERSION: "2025-06-18"})).status == 400
-
-
-@sessions
-async def test_a_stream_without_sessions_stores_no_events(revision: str) -> None:
-    store = MemoryEventStore()
-    async with asgi(server_of(), stateless=True, events=store, answers="sse") as http:
-        for message in (initialize(revision), request(revision, "tools/call", CALL)):
-            reply = await http.post(message, **{VERSION: revision})
-            assert [event.id for event in reply.events] == [""]
-        assert len(store) == 0
-
-
-async def test_silence_means_the_oldest_where_all_name_a_revision() -> None:
-    web = Web()
-
-    @web.server.tool()
-    def about(ctx: Context) -> str:
-        return ctx.revision
-
-    named = [each for each in SESSIONS if facts(each).headers.protocol_version]
-    assert len(named) > 1
-    async with asgi(web.only(*named, stateless=True)) as http:
-        reply = await http.post(request(named[0], "tools/call", {"name": "about"}))
-        assert reply.text == named[0]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kit.web import Web
+from kit.wire import SESSIONS
 from mcpgen_runtime import Limits
 
 
@@ -29,6 +30,8 @@ def test_a_limit_has_to_be_above_zero(field: str) -> None:
         ({"keep_alive": 0}, "keep_alive: expected more than 0"),
         ({"retry": 0}, "retry: expected more than 0"),
         ({"sse_path": "/mcp"}, "differ"),
+        ({"sse_path": "/messages"}, "differ"),
+        ({"sessions": "sealed"}, r"expected a key that all processes have, Server\(state_key="),
         ({"sse_path": "/sse", "stateless": True}, "stateless: HTTP\\+SSE has sessions only"),
         ({"sse_path": "/sse", "sessions": "sealed"}, "sessions='sealed': HTTP\\+SSE has sessions"),
         ({"stateless": True, "sessions": "sealed"}, "a stateless server has none"),
@@ -38,3 +41,8 @@ def test_a_limit_has_to_be_above_zero(field: str) -> None:
 def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         Web().server.asgi(**options)
+
+
+def test_transports_that_no_revision_has_are_refused() -> None:
+    with pytest.raises(ValueError, match="none of the revisions that are served has HTTP"):
+        Web().only(SESSIONS[-1], sse_path="/sse")

@@ -14,11 +14,11 @@ import anyio
 import pytest
 
 from kit.asgi_client import SSE, Http, asgi
-from kit.asgi_stream import Reply, Stream
+from kit.asgi_stream import Reply, Stream, text_in
 from kit.rules import revisions_holding
+from kit.waiting import WaitingServer
 from kit.wire import HANDSHAKE, INITIALIZED, initialize, request
 from mcpgen_runtime import Context, Limits, Server
-from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.processes
 
 OLD = revisions_holding("sse.two-endpoints")
 PATHS: Any = {"sse_path": "/sse", "messages_path": "/messages"}
+ASKS = {"name": "asks", "arguments": {}}
 old = pytest.mark.parametrize("revision", OLD)
 
 
@@ -46,18 +47,12 @@ def tools() -> Server:
 
 
 class Client:
-    """A client with its stream open.
-
-    Attributes:
-        endpoint: Where it posts.
-        stream: What it hears.
-    """
+    """A client with its stream open."""
 
     def __init__(self, http: Http, stream: Stream, endpoint: str) -> None:
         self.http = http
         self.stream = stream
         self.endpoint = endpoint
-        self.opened = False
 
     async def post(self, message: Any, **fields: str | None) -> Reply:
         return await self.http.post(message, self.endpoint, **fields)
@@ -76,7 +71,6 @@ class Client:
         await self.post(initialize(revision, {"roots": {}}))
         answer = await self.stream.message()
         await self.post(INITIALIZED)
-        self.opened = True
         return answer["result"]
 
 
@@ -86,6 +80,19 @@ async def open_client(http: Http) -> AsyncIterator[Client]:
         event = await stream.event()
         assert event.type == "endpoint"
         yield Client(http, stream, urljoin("/sse", event.data.decode()))
+
+
+@asynccontextmanager
+async def opened(
+    server: Server | None = None, revision: str = OLD[0], **limits: Any
+) -> AsyncIterator[Client]:
+    """A client of a server with these limits that has shaken hands."""
+    async with (
+        asgi(server or tools(), limits=Limits(**limits), **PATHS) as http,
+        open_client(http) as client,
+    ):
+        assert (await client.open(revision))["protocolVersion"] == revision
+        yield client
 
 
 @pytest.mark.requirement("sse.two-endpoints", "sse.endpoint-event", "sse.endpoint-event-first")
@@ -143,117 +150,81 @@ async def test_clients_at_the_same_time_hear_their_own_messages_only(revision: s
             assert await client.stream.messages() == []
 
 
-@old
+@pytest.mark.parametrize("revision", HANDSHAKE)  # a client that fell back has a later one
 async def test_a_server_asks_and_tells_on_the_stream(revision: str) -> None:
-    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
-        await client.open()
-        await client.post(request(revision, "tools/call", {"name": "asks", "arguments": {}}, id=7))
+    server = tools()
+    async with opened(server, revision) as client:
+        await client.post(request(revision, "tools/call", ASKS, id=7))
         assert (await client.stream.message())["method"] == "notifications/message"
         question = await client.stream.message()
         assert question["method"] == "roots/list"
         await client.post({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})
         answer = await client.stream.message()
-        assert (answer["id"], answer["result"]["content"][0]["text"]) == (7, "0")
-
-
-@old
-async def test_changes_are_announced_on_the_stream(revision: str) -> None:
-    server = tools()
-    async with asgi(server, **PATHS) as http, open_client(http) as client:
-        await client.open()
-        await client.ask("ping")
+        assert (answer["id"], text_in(answer)) == (7, "0")
         server.remove_tool("echo")
         assert (await client.stream.message())["method"] == "notifications/tools/list_changed"
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_a_fallen_back_client_gets_its_later_revision(
-    revision: str,
-) -> None:
-    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
-        assert (await client.open(revision))["protocolVersion"] == revision
 
 
 @pytest.mark.requirement("sse.client-closes-stream", "sse.shutdown-by-close")
 @old
 async def test_when_the_stream_closes_its_endpoint_is_gone(revision: str) -> None:
-    async with asgi(tools(), **PATHS) as http:
-        async with open_client(http) as client:
-            await client.open()
-            client.stream.disconnect()
-            with anyio.fail_after(5):
-                await client.stream.finished.wait()
-        reply = await client.post(request(revision, "ping"))
-        assert reply.status == 404
+    async with opened() as client:
+        client.stream.disconnect()
+        with anyio.fail_after(5):
+            await client.stream.finished.wait()
+        assert (await client.post(request(revision, "ping"))).status == 404
 
 
 @pytest.mark.requirement("sse.shutdown-by-close", "lifecycle.shutdown-http")
 @old
 async def test_the_end_of_the_server_closes_the_stream(revision: str) -> None:
-    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
-        await client.open()
-        await http.shut_down()
+    async with opened(revision=revision) as client:
+        await client.http.shut_down()
         assert await client.stream.messages() == []
 
 
-@old
-async def test_inbound_requests_may_end_after_the_client_leaves(revision: str) -> None:
-    server = Server("tester", drain=5)
-    begun, go, done = anyio.Event(), anyio.Event(), anyio.Event()
-
-    @server.tool()
-    async def slow() -> str:
-        begun.set()
-        await go.wait()
-        done.set()
-        return ""
-
-    async with asgi(server, **PATHS) as http, open_client(http) as client:
-        await client.open()
-        await client.post(request(revision, "tools/call", {"name": "slow", "arguments": {}}))
-        await begun.wait()
-        client.stream.disconnect()
-        assert (await http.get()).status == 400  # others are served meanwhile
-        go.set()
-        with anyio.fail_after(5):
-            await client.stream.finished.wait()
-        assert done.is_set()
-
-
 @pytest.mark.parametrize(
-    "path", ["/messages", "/messages?session_id=", "/messages?session_id=x", "/messages?a=%FF;&"]
-)
-async def test_posts_without_a_stream_are_refused(path: str) -> None:
-    async with asgi(tools(), **PATHS) as http, open_client(http):
-        assert (await http.post(initialize(OLD[0]), path)).status == 404
-
-
-@pytest.mark.parametrize(
-    ("message", "fields", "status"),
+    ("path", "status"),
     [
-        (b"{", {}, 400),
-        (b"[]", {}, 400),
-        (b'{"jsonrpc": "2.0"}', {}, 400),
-        (request(OLD[0], "ping"), {"content-type": "text/plain"}, 415),
-        (request(OLD[0], "ping"), {"accept": "text/plain"}, 202),
-        (b" " * 5000, {}, 413),
+        *(
+            (f"/messages{query}", 404)
+            for query in ("", "?session_id=", "?session_id=x", "?a=%FF;&")
+        ),
+        ("ENDPOINT" + "&a=1" * 9, 202),
+        ("ENDPOINT" + "&a=1" * 10, 404),  # more parameters than are read
+    ],
+)
+async def test_posts_are_for_the_stream_that_they_name(path: str, status: int) -> None:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
+        place = path.replace("ENDPOINT", client.endpoint)
+        assert (await http.post(initialize(OLD[0]), place)).status == status
+
+
+@pytest.mark.parametrize(
+    ("message", "fields", "status", "text"),
+    [
+        (b"{", {}, 400, "JSON"),
+        (b'{"jsonrpc": "2.0"}', {}, 400, ""),
+        (request(OLD[0], "ping"), {"content-type": "text/plain"}, 415, "Content-Type"),
+        (request(OLD[0], "ping"), {"accept": "text/plain"}, 202, ""),
+        (b" " * 5000, {}, 413, "Limits.body"),
+        (initialize(OLD[0], {"experimental": {"x": {"y": "z" * 999}}}), {}, 413, "initialize"),
+        (b"[1,1]", {}, 400, "got an array"),
+        (b"[]", {}, 400, "got an array"),
     ],
 )
 async def test_unacceptable_posts_are_refused_at_once(
-    message: Any, fields: dict[str, str], status: int
+    message: Any, fields: dict[str, str], status: int, text: str
 ) -> None:
-    limits = Limits(body=4096)
-    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
-        await client.open()
-        assert (await client.post(message, **fields)).status == status
+    async with opened(body=4096, initialize=1000) as client:
+        reply = await client.post(message, **fields)
+        assert (reply.status, text in reply.body.decode()) == (status, True)
         assert "result" in await client.ask("ping", id="still")
 
 
 async def test_requests_over_the_stream_limit_are_refused_not_answers() -> None:
-    limits = Limits(per_session=1)
-    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
-        await client.open()
-        await client.post(request(OLD[0], "tools/call", {"name": "asks", "arguments": {}}, id=7))
+    async with opened(per_session=1) as client:
+        await client.post(request(OLD[0], "tools/call", ASKS, id=7))
         await client.stream.message()
         question = await client.stream.message()
         assert (await client.post(request(OLD[0], "ping", id=8))).status == 503
@@ -264,15 +235,14 @@ async def test_requests_over_the_stream_limit_are_refused_not_answers() -> None:
 
 @pytest.mark.parametrize(
     ("limits", "size", "most"),
-    [(Limits(per_session=5), 0, 5), (Limits(body=4096), 900, 4)],
+    [({"per_session": 5}, 0, 5), ({"body": 4096}, 900, 4)],
     ids=["messages", "bytes"],
 )
 async def test_posts_of_a_client_that_does_not_read_are_bounded(
-    limits: Limits, size: int, most: int
+    limits: dict[str, int], size: int, most: int
 ) -> None:
     changed = {**INITIALIZED, "params": {"padding": "x" * size}}
-    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
-        await client.open()
+    async with opened(**limits) as client:
         client.stream.stop_reading()
         await client.post(request(OLD[0], "no/such"))  # whose answer waits to be read
         statuses = [(await client.post(changed)).status for _ in range(most + 2)]
@@ -282,82 +252,27 @@ async def test_posts_of_a_client_that_does_not_read_are_bounded(
         assert "result" in await client.ask("ping", id="still")
 
 
-@pytest.mark.parametrize(
-    ("revision", "body", "message"),
-    [
-        (OLD[0], b"[1,1]", "got an array"),
-        (OLD[0], b"[" + b"1," * 10_000 + b"1]", "got an array"),
-        (OLD[0], b"[{", "got an array"),
-        (OLD[0], b"[]", "got an array"),
-        ("2025-03-26", b"[" + b"1," * 10_000 + b"1]", "expected at most 100 messages"),
-    ],
-)
-async def test_an_array_is_refused_by_one_error(revision: str, body: bytes, message: str) -> None:
-    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
-        assert (await client.post(body)).status == 400  # before there is a session
-        await client.open(revision)
-        reply = await client.post(body)
-        assert (reply.status, message in reply.error["message"]) == (400, True)
+async def test_a_long_array_is_refused_by_one_error() -> None:
+    async with opened(revision="2025-03-26") as client:
+        reply = await client.post(b"[" + b"1," * 10_000 + b"1]")
+        assert (reply.status, "at most 100 messages" in reply.error["message"]) == (400, True)
         assert "result" in await client.ask("ping", id="still")
 
 
 async def test_requests_of_all_clients_and_transports_share_a_limit() -> None:
-    server = tools()
-    go = anyio.Event()
-
-    @server.tool()
-    async def waits() -> str:
-        await go.wait()
-        return ""
-
-    async with (
-        asgi(server, limits=Limits(in_flight=2), **PATHS) as http,
-        open_client(http) as one,
-        open_client(http) as other,
-    ):
-        for client in (one, other):
-            await client.open()
-            call = request(OLD[0], "tools/call", {"name": "waits", "arguments": {}}, id=7)
-            assert (await client.post(call)).status == 202
-            await anyio.wait_all_tasks_blocked()
+    waiting = WaitingServer(drain=0)
+    async with opened(waiting.server, in_flight=1) as client:
+        params = {"name": "wait", "arguments": {"number": 1}}
+        assert (await client.post(request(OLD[0], "tools/call", params))).status == 202
+        await waiting.until(begun=1)
         for reply in (
-            await one.post(request(OLD[0], "ping", id=8)),
-            await http.post(initialize("2025-06-18")),
+            await client.post(request(OLD[0], "ping", id=8)),
+            await client.http.post(initialize("2025-06-18")),
         ):
             assert (reply.status, "Limits.in_flight" in reply.error["message"]) == (503, True)
-        answer = {"jsonrpc": "2.0", "id": 99, "result": {}}
-        assert (await other.post(answer)).status == 202
-        go.set()
-        assert "result" in await one.stream.message()
-        assert (await http.post(initialize("2025-06-18"))).status == 200
-
-
-async def test_initialize_requests_are_bounded_in_bytes() -> None:
-    limits = Limits(initialize=1000)
-    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
-        long = initialize(OLD[0], {"experimental": {"x": {"y": "z" * 1000}}})
-        reply = await client.post(long)
-        assert (reply.status, "Limits.initialize" in reply.error["message"]) == (413, True)
-        await client.open()
-
-
-async def test_posts_of_clients_that_read_nothing_are_bounded_in_bytes() -> None:
-    padded = {**INITIALIZED, "params": {"padding": "x" * 4000}}
-    limits = Limits(session_bytes=20_000)
-    async with (
-        asgi(tools(), limits=limits, **PATHS) as http,
-        open_client(http) as one,
-        open_client(http) as other,
-    ):
-        await one.open()
-        await other.open()
-        one.stream.stop_reading()
-        await one.post(request(OLD[0], "no/such"))  # whose answer waits to be read
-        statuses = [(await one.post(padded)).status for _ in range(5)]
-        assert statuses == [202] * 4 + [503]
-        for _ in range(5):  # the one that keeps most goes
-            assert (await other.post(padded)).status == 202
-        assert "result" in await other.ask("ping", id="still")
+        waiting.go.set()
+        assert "result" in await client.stream.message()
+        assert (await client.http.post(initialize("2025-06-18"))).status == 200
 
 
 @pytest.mark.requirement("transport-security.validate-origin", revisions=EVERY_REVISION)
@@ -386,25 +301,14 @@ async def test_other_requests_than_those_of_the_endpoints_are_refused(
         assert (await http.request(method, None, path, accept=SSE)).status == 404
 
 
-async def test_a_stream_that_its_host_cancels_is_gone() -> None:
-    async with asgi(tools(), **PATHS) as http:
-        stream = Stream([b""], unfinished=False)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stream.run, http.app, http.scope_of("GET", "/sse", {}))
-            endpoint = urljoin("/sse", (await stream.event()).data.decode())
-            assert (await http.post(initialize(OLD[0]), endpoint)).status == 202
-            tasks.cancel_scope.cancel()
-        assert (await http.post(request(OLD[0], "ping"), endpoint)).status == 404
+async def test_a_quiet_stream_gets_comments() -> None:
+    async with asgi(tools(), keep_alive=0.01, **PATHS) as http, open_client(http) as client:
+        await client.stream.until(b"\n\n:\n\n:\n\n")
 
 
 async def test_the_memory_of_a_client_that_left_is_free_again() -> None:
-    server = Server("tester", drain=0, subscribe=True)
-
-    @server.resource("memo://{name}")
-    def memo(name: str) -> str:
-        return name
-
-    uri = f"memo://{'x' * 5000}"
+    server, uri = Server("tester", drain=0, subscribe=True), f"memo://{'x' * 5000}"
+    server.resource("memo://{name}")(lambda name: name)
     async with asgi(server, limits=Limits(session_bytes=12_000), **PATHS) as http:
         for _ in range(3):
             async with open_client(http) as client:
@@ -414,38 +318,3 @@ async def test_the_memory_of_a_client_that_left_is_free_again() -> None:
                 assert (await client.post(too_much)).status == 503
                 client.stream.disconnect()
                 await client.stream.finished.wait()
-
-
-@pytest.mark.parametrize(
-    "paths", [{"sse_path": "/mcp"}, {"sse_path": "/messages"}, {"sse_path": "sse"}]
-)
-def test_paths_that_can_not_be_told_apart_are_refused(paths: ServerHttpOptions) -> None:
-    with pytest.raises(ValueError, match="sse_path"):
-        tools().asgi(**paths)
-
-
-async def test_a_quiet_stream_gets_comments() -> None:
-    async with asgi(tools(), keep_alive=0.01, **PATHS) as http, open_client(http) as client:
-        await client.stream.until(b"\n\n:\n\n:\n\n")
-
-
-async def test_the_rest_of_a_body_that_is_too_long_is_dropped() -> None:
-    limits = Limits(body=4096)
-    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
-        await client.open()
-        parts, path = [b" " * 3000, b" " * 3000], client.endpoint
-        async with http.stream("POST", None, path, parts=parts, unfinished=True) as stream:
-            await stream.started()
-            assert (stream.status, stream.fields["connection"]) == (413, "close")
-            assert not stream.ended
-            stream.upload(b" " * 9000, last=True)
-            await stream.end()
-            assert stream.unread == 0
-        assert "result" in await client.ask("ping", id="still")
-
-
-@pytest.mark.parametrize(("others", "status"), [(9, 202), (10, 404)])
-async def test_a_query_may_have_nine_other_parameters(others: int, status: int) -> None:
-    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
-        client.endpoint += "&a=1" * others
-        assert (await client.post(initialize(OLD[0]))).status == status

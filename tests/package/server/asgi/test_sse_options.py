@@ -12,23 +12,14 @@ from starlette.routing import Mount
 from kit.asgi_client import asgi
 from kit.rules import revisions_holding
 from kit.uvicorn_host import serve_on_uvicorn
+from kit.web import Web
 from kit.wire import initialize
-from mcpgen_runtime import Server, connect
+from mcpgen_runtime import connect
 
 pytestmark = pytest.mark.processes
 
 PREFIX = "/team/tools"
 OLD = revisions_holding("sse.two-endpoints")
-
-
-def server_of() -> Server:
-    server = Server("tester", drain=0)
-
-    @server.tool()
-    def echo(text: str) -> str:
-        return text
-
-    return server
 
 
 def mount_app(app: Any) -> Any:
@@ -63,7 +54,7 @@ def strip_prefix(app: Any) -> Any:
 async def test_a_client_below_a_prefix_makes_a_call(
     revision: str, behind: Any, endpoint: str | None, anyio_backend: str
 ) -> None:
-    app = server_of().asgi(sse_path="/sse", messages_endpoint=endpoint)
+    app = Web(drain=0).server.asgi(sse_path="/sse", messages_endpoint=endpoint)
     async with serve_on_uvicorn(behind(app)) as url:
         async with connect(f"{url}{PREFIX}/sse", revision=revision) as client:
             result = await client.call_tool("echo", {"text": "sun"})
@@ -77,19 +68,16 @@ async def test_a_client_below_a_prefix_makes_a_call(
 )
 def test_an_endpoint_that_no_client_could_post_to_is_refused(endpoint: str) -> None:
     with pytest.raises(ValueError, match="messages_endpoint: expected a path that begins with"):
-        server_of().asgi(sse_path="/sse", messages_endpoint=endpoint)
+        Web(drain=0).server.asgi(sse_path="/sse", messages_endpoint=endpoint)
 
 
 @pytest.mark.parametrize(
     ("sse_path", "messages_path", "absolute", "relative"),
     [
         ("/sse", "/messages", "/messages", "messages"),
-        ("/sse", "/messages/", "/messages/", "messages/"),
         ("/sse/", "/messages", "/messages", "../messages"),
-        ("/a/sse", "/a/messages", "/a/messages", "messages"),
         ("/a/b/sse", "/messages", "/messages", "../../messages"),
         ("/sse", "/sse/messages", "/sse/messages", "sse/messages"),
-        ("/sse", "/", "/", "./"),
         ("/sse", "//other.example/m", "/other.example/m", "other.example/m"),
         ("/sse", "/x:y", "/x%3Ay", "x%3Ay"),
         ("/sse", "/a b/\u00fc", "/a%20b/%C3%BC", "a%20b/%C3%BC"),
@@ -101,7 +89,7 @@ async def test_the_endpoint_is_named_by_a_path_that_clients_find(
     paths: Any = {"sse_path": sse_path, "messages_path": messages_path}
     for endpoint, reference in ((None, absolute), ("relative", relative)):
         async with (
-            asgi(server_of(), messages_endpoint=endpoint, **paths) as http,
+            asgi(Web(drain=0).server, messages_endpoint=endpoint, **paths) as http,
             http.stream("GET", None, sse_path) as stream,
         ):
             named = (await stream.event()).data.decode()
@@ -115,20 +103,16 @@ async def test_the_endpoint_is_named_by_a_path_that_clients_find(
 @pytest.mark.parametrize(
     ("root", "endpoint", "reference"),
     [
-        ("/team/tools", None, "/team/tools/messages"),
-        ("/team/tools/", None, "/team/tools/messages"),
+        ("/t\u00f8ols/", None, "/t%C3%B8ols/messages"),
         ("//team/tools", None, "/team/tools/messages"),
-        ("/t\u00f8ols", None, "/t%C3%B8ols/messages"),
-        *(
-            ("", endpoint, endpoint)
-            for endpoint in ("/team/messages", "https://tools.example/m", "http://[::1]:80/m")
-        ),
+        ("", "/team/messages", "/team/messages"),
+        ("", "http://[::1]:80/m", "http://[::1]:80/m"),
     ],
 )
 async def test_the_endpoint_is_named_below_the_mount_point_or_as_it_was_set(
     root: str, endpoint: str | None, reference: str
 ) -> None:
-    async with asgi(server_of(), sse_path="/sse", messages_endpoint=endpoint) as http:
+    async with asgi(Web(drain=0).server, sse_path="/sse", messages_endpoint=endpoint) as http:
         http.scope["root_path"] = root
         async with http.stream("GET", None, "/sse") as stream:
             event = await stream.event()

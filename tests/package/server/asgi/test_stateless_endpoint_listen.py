@@ -13,7 +13,7 @@ from kit.asgi_client import SESSION, asgi, fields_of
 from kit.asgi_stream import SECONDS
 from kit.rules import revisions_holding
 from kit.web import Web
-from kit.wire import ACKNOWLEDGED, LISTEN, UPDATED, facts, request
+from kit.wire import ACKNOWLEDGED, LISTEN, facts, request
 from mcpgen_runtime import Limits
 
 REVISIONS = revisions_holding("http.listen-response-stream", "subscriptions.ack-first")
@@ -45,9 +45,7 @@ def tag_of(revision: str, message: Mapping[str, Any]) -> Any:
     "subscriptions.ack-first",
     "subscriptions.nothing-before-ack",
 )
-async def test_a_subscription_stream_begins_with_the_acknowledgement(
-    revision: str,
-) -> None:
+async def test_a_subscription_stream_begins_with_the_acknowledgement(revision: str) -> None:
     web = Web()
     params = wants(toolsListChanged=True)
     async with asgi(web.server) as http:
@@ -83,54 +81,6 @@ async def test_each_subscription_gets_its_own_copy_under_its_own_id(revision: st
             change = await stream.message()
             assert (change["method"], tag_of(revision, change)) == (TOOLS, tag)
             assert type(tag_of(revision, change)) is type(tag)
-
-
-@pytest.mark.requirement("subscriptions.only-requested-types", "subscriptions.filter-fields")
-async def test_only_what_was_asked_for_is_sent(revision: str) -> None:
-    web = Web()
-    async with (
-        asgi(web.server) as http,
-        http.asking(revision, LISTEN, wants(promptsListChanged=True)) as prompts,
-        http.asking(revision, LISTEN, wants()) as nothing,
-        http.asking(revision, LISTEN, wants(toolsListChanged=True)) as tools,
-    ):
-        assert (await nothing.message())["params"]["notifications"] == {}
-        for stream in (prompts, tools):
-            await stream.message()
-        web.server.remove_tool("logs")
-        assert (await tools.message())["method"] == TOOLS
-        web.server.remove_prompt("greeting")
-        assert (await prompts.message())["method"] == PROMPTS
-    assert nothing.raw.count(b"data:") == 1
-    assert PROMPTS.encode() not in tools.raw
-    assert TOOLS.encode() not in prompts.raw
-
-
-@pytest.mark.requirement("subscriptions.only-requested-resources")
-async def test_updates_are_sent_of_the_resources_that_were_named(revision: str) -> None:
-    web = Web(subscribe=True)
-    params = wants(resourceSubscriptions=["memo://one"])
-    async with asgi(web.server) as http, http.asking(revision, LISTEN, params) as stream:
-        assert (await stream.message())["params"]["notifications"] == params["notifications"]
-        web.server.resource_updated("memo://other")
-        await anyio.to_thread.run_sync(web.server.resource_updated, "memo://one")
-        update = await stream.message()
-        assert (update["method"], update["params"]["uri"]) == (UPDATED, "memo://one")
-
-
-@pytest.mark.requirement("subscriptions.ack-subset", "subscriptions.pattern-mandatory")
-async def test_the_acknowledgement_leaves_out_what_is_not_announced(
-    revision: str,
-) -> None:
-    for web, announced in ((Web(), True), (Web(list_changed=False), False)):
-        params = wants(toolsListChanged=True, resourceSubscriptions=["memo://one"])
-        async with (
-            asgi(web.server) as http,
-            http.asking(revision, LISTEN, params) as stream,
-        ):
-            acknowledged = (await stream.message())["params"]["notifications"]
-            assert acknowledged == ({"toolsListChanged": True} if announced else {})
-            assert not stream.ended
 
 
 @pytest.mark.requirement("subscriptions.filter-fields")
@@ -214,31 +164,6 @@ async def test_a_client_that_comes_back_hears_of_new_changes_only(revision: str)
             assert (await stream.message())["method"] == TOOLS
         assert stream.raw.count(b"data:") == 2
         assert before.raw.count(b"data:") == 1
-
-
-@pytest.mark.requirement("subscriptions.listen-unanswered-while-open", "http.keepalive-comments")
-async def test_a_quiet_subscription_stays_open_with_comments(revision: str) -> None:
-    web = Web()
-    async with (
-        asgi(web.server, keep_alive=0.02, answers="json") as http,  # which is of other requests
-        http.asking(revision, LISTEN, wants(toolsListChanged=True)) as stream,
-    ):
-        await stream.message()
-        await stream.until(b":\n\n:\n\n:\n\n")
-        web.server.remove_tool("logs")
-        assert (await stream.message())["method"] == TOOLS
-
-
-async def test_many_changes_at_once_are_told_once(revision: str) -> None:
-    web = Web(subscribe=True)
-    params = wants(resourceSubscriptions=["memo://one"], toolsListChanged=True)
-    async with asgi(web.server) as http, http.asking(revision, LISTEN, params) as stream:
-        await stream.message()
-        for _ in range(1000):
-            web.server.resource_updated("memo://one")
-        web.server.remove_tool("logs")
-        assert (await stream.message())["method"] == UPDATED
-        assert (await stream.message())["method"] == TOOLS
 
 
 @pytest.mark.one_process

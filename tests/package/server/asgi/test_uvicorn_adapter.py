@@ -6,8 +6,9 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,56 +33,6 @@ from mcpgen_runtime.server.asgi.uvicorn_adapter import (
 )
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
-
-
-class Recorded(asyncio.Transport):
-    """A transport that keeps each write."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.writes: list[bytes] = []
-        self.closed = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.writes.append(bytes(data))
-
-    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        parts = [bytes(part) for part in list_of_data]
-        assert all(parts)  # from Python 3.12 on, asyncio's own never writes an empty one
-        self.write(b"".join(parts))
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
-
-
-@on_asyncio
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        pytest.param([HEAD, b"{}"] * 2, [HEAD + b"{}"] * 2, id="a head with what follows"),
-        pytest.param([HEAD, None, b"{}"], [HEAD, b"{}"], id="alone at the end of its turn"),
-        pytest.param([HEAD, b""], [HEAD], id="without a body"),
-        pytest.param([HEAD], [HEAD], id="before the end of the connection"),
-    ],
-)
-async def test_a_head_is_written_together_with_what_follows_in_its_turn(
-    steps: list[bytes | None], expected: list[bytes]
-) -> None:
-    transport = Recorded()
-    writer = JoinedWrites(transport, asyncio.get_running_loop())
-    for step in steps:
-        if step is None:
-            assert transport.writes == []
-            await anyio.lowlevel.checkpoint()
-        else:
-            writer.write(step)
-    writer.close()
-    assert (transport.writes, writer.is_closing()) == (expected, True)
 
 
 @on_asyncio
@@ -110,22 +61,45 @@ async def test_a_proxy_is_believed_only_if_the_environment_names_it(
     assert address == (b"203.0.113.9" if trusted == "127.0.0.1" else b"127.0.0.1")
 
 
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
+
+
+@on_asyncio
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param([HEAD, b"{}"] * 2, [HEAD + b"{}"] * 2, id="a head with what follows"),
+        pytest.param([HEAD, None, b"{}"], [HEAD, b"{}"], id="alone at the end of its turn"),
+        pytest.param([HEAD, b""], [HEAD], id="without a body"),
+        pytest.param([HEAD], [HEAD], id="before the end of the connection"),
+    ],
+)
+async def test_a_head_is_written_together_with_what_follows_in_its_turn(
+    steps: list[bytes | None], expected: list[bytes]
+) -> None:
+    writes, join = list[bytes](), b"".join
+    transport: Any = SimpleNamespace(write=writes.append, close=bool, is_closing=bool)
+    transport.writelines = lambda parts: writes.append(join(parts))
+    writer = JoinedWrites(transport, asyncio.get_running_loop())
+    for step in steps:
+        if step is None:
+            assert writes == []
+            await anyio.lowlevel.checkpoint()
+        else:
+            writer.write(step)
+    writer.close()
+    assert writes == expected
+
+
 CLIENT = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
 
-class Connection(Recorded):
-    """The transport of a connection, and uvicorn's protocol with timeouts at its end.
-
-    Attributes:
-        application: The application that is told of the shutdown.
-        unread: Bytes that the client has not read.
-        aborted: The time of the abort.
-        protocol: The protocol.
-        may_respond: Set to let the application respond to all requests.
-    """
+class Connection(asyncio.Transport):
+    """The transport of a connection, and uvicorn's protocol with timeouts at its end."""
 
     def __init__(self, **limits: Any) -> None:
         super().__init__()
+        self.closed = False
         self.unread = 0
         self.aborted: float | None = None
         self.may_respond = anyio.Event()
@@ -143,6 +117,12 @@ class Connection(Recorded):
         self.protocol: Any = kind(config, ServerState(), {})
         self.protocol.connection_made(self)
 
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Called by the protocol with a response."""
+
+    def is_closing(self) -> bool:
+        return self.closed
+
     def get_write_buffer_size(self) -> int:
         return self.unread
 
@@ -155,7 +135,7 @@ class Connection(Recorded):
     def close(self) -> None:
         if self.closed:
             return
-        super().close()
+        self.closed = True
         asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
 
     def abort(self) -> None:
@@ -190,7 +170,6 @@ END = b"\r\n"
         ({10: CLIENT + END, 20: b"GET"}, None),  # the first request has no response yet
         ({10: CLIENT + END, 52: b"GET"}, 82),
         ({10: CLIENT + END, 52: CLIENT + END}, None),
-        ({10: CLIENT + END, 52: b"GET", 60: b" / "}, 82),
         ({10: b"no request" + END + END}, None),  # uvicorn has closed the connection
     ],
 )
@@ -298,10 +277,8 @@ INTERRUPT, TERMINATE = signal.SIGINT, signal.SIGTERM
     ("signals", "ends"),
     [
         ([INTERRUPT], True),
-        ([TERMINATE], True),
         ([INTERRUPT, INTERRUPT], False),
         ([TERMINATE, INTERRUPT], False),
-        ([INTERRUPT, TERMINATE], True),
         ([TERMINATE, TERMINATE], True),
     ],
 )
@@ -327,7 +304,6 @@ def test_only_a_second_interrupt_skips_the_lifespan(
     ("bound", "shown"),
     [
         (("127.0.0.1", 80), "127.0.0.1:80"),
-        (("192.0.2.1", 8000), "192.0.2.1:8000"),
         (("0.0.0.0", 80), "127.0.0.1:80"),
         (("::", 80, 0, 0), "[::1]:80"),
         (("2001:db8::1", 80, 0, 0), "[2001:db8::1]:80"),

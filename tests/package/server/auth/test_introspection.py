@@ -7,17 +7,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import anyio
 import pytest
 
 from kit.asgi_client import asgi
 from kit.guarded import Guarded, challenge_in, protected_settings
 from kit.issuer import KEY, RESOURCE, LoopbackIssuer, bearer, jwk_set, serving_issuer, token_of
 from kit.wire import SESSIONS, initialize
-from mcpgen_runtime import AnyOf, ConnectFailedError, Introspection, JwtVerifier, TransportError
+from mcpgen_runtime import AnyOf, Introspection, JwtVerifier
 from requirements import EVERY_REVISION, requirement
-
-pytestmark = pytest.mark.anyio
 
 HELLO = initialize(SESSIONS[-1])
 
@@ -138,45 +135,6 @@ async def test_of_several_issuers_an_answer_names_its_own(issuer: LoopbackIssuer
     async with asgi(Guarded().server, auth=auth) as http:
         for token, status in (("named", 200), ("nameless", 401)):
             assert (await http.post(HELLO, Authorization=bearer(token))).status == status
-
-
-async def test_many_requests_with_one_new_token_ask_few_times(issuer: LoopbackIssuer) -> None:
-    async with asgi(Guarded().server, auth=settings(issuer)) as http:
-        codes: list[int] = []
-
-        async def ask() -> None:
-            codes.append((await http.post(HELLO, Authorization=bearer("opaque"))).status)
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(30):
-                tasks.start_soon(ask)
-    assert codes == [200] * 30
-    assert len(issuer.forms) == 1
-
-
-async def test_an_endpoint_that_fails_gives_503(
-    issuer: LoopbackIssuer, caplog: pytest.LogCaptureFixture
-) -> None:
-    issuer.failing = True
-    assert await statuses(issuer, "opaque") == [503]
-    assert "the introspection endpoint: expected status 200" in caplog.text
-
-
-async def test_an_endpoint_that_is_not_reached_is_asked_more_rarely(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = [100.0]
-    # The module has no clock argument, and the pauses are of seconds.
-    monkeypatch.setattr("mcpgen_runtime.server.auth.introspection.monotonic", lambda: clock[0])
-    verifier = Introspection("http://127.0.0.1:1/introspect", "i", "s")
-    verify = verifier.bind(protected_settings().trusted)
-    for pause in (1, 2, 4, 8, 10, 10):
-        with pytest.raises(ConnectFailedError):
-            await verify("token")
-        clock[0] += pause - 0.5
-        with pytest.raises(TransportError, match="the introspection endpoint did not respond"):
-            await verify("token")
-        clock[0] += 0.5
 
 
 async def test_jwts_are_verified_first_and_other_tokens_introspected(

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import pytest
 from joserfc.jwk import JWKRegistry, OctKey, OKPKey
 
@@ -32,8 +31,6 @@ from kit.wire import SESSIONS, initialize
 from mcpgen_runtime import DpopValidation, JwtVerifier, MissingExtraError
 from mcpgen_runtime.server.auth.jws_validation import jose_errors
 from requirements import EVERY_REVISION, requirement
-
-pytestmark = pytest.mark.anyio
 
 HELLO = initialize(SESSIONS[-1])
 
@@ -80,23 +77,16 @@ EXPIRY, AUDIENCE = "exp: expected a time in the future", "aud: expected this ser
 ID_TOKEN = "expected an access token, got an ID token"
 JWT = {"typ": "JWT"}
 IN_HEADER = {"jwk": (own := new_key("own")).as_dict(private=False), "kid": None}
-OTHERS = ["https://a.example", "https://b.example"]
 
 REFUSED: dict[str, tuple[str, str]] = {
-    "garbage": ("abc", UNKNOWN),
-    "two parts": ("a.b", UNKNOWN),
     "three parts": ("a.b.c", UNKNOWN),
     "alg none": (unsigned_token(alg="none"), ALGORITHM),
-    "alg none with kid": (unsigned_token(alg="none", kid="one", typ="at+jwt"), ALGORITHM),
     "HS256 with the public key": (signed_by_public_key(), ALGORITHM),
     "key of someone else": (token_of(key=new_key("one")), SIGNATURE),
     "unknown kid": (token_of(key=new_key("two")), SIGNATURE),
     "critical header": (token_of(header={"crit": ["exp"], "exp": 1}), CRITICAL),
-    "critical b64": (token_of(header={"crit": ["b64"], "b64": True}), CRITICAL),
     "key in the header": (token_of(key=own, header=IN_HEADER), SIGNATURE),
     "other issuer": (token_of(iss="https://other.example"), UNKNOWN),
-    "other realm": (token_of(iss=f"{IDP}/realm"), UNKNOWN),
-    "issuer with a slash": (token_of(iss=f"{IDP}/"), UNKNOWN),
     "no issuer": (token_of(iss=None), UNKNOWN),
     "expired": (token_of(exp=NOW - 30), EXPIRY),
     "no expiry": (token_of(exp=None), EXPIRY),
@@ -106,19 +96,13 @@ REFUSED: dict[str, tuple[str, str]] = {
     "issued in the future": (token_of(iat=NOW + 31), "iat: expected a time in the past"),
     "other audience": (token_of(aud="https://other.example/mcp"), AUDIENCE),
     "sibling": (token_of(aud="https://h/other"), AUDIENCE),
-    "generic audience": (token_of(aud="api"), AUDIENCE),
     "no audience": (token_of(aud=None), AUDIENCE),
-    "several other audiences": (token_of(aud=OTHERS), AUDIENCE),
     "audience is no text": (token_of(aud={"https://h/mcp": 1}), AUDIENCE),
     "no subject": (token_of(sub=None, client_id=None), "sub: expected a subject"),
     "ID token by typ claim": (token_of(header=JWT, typ="ID"), ID_TOKEN),
     "ID token by nonce": (token_of(header=JWT, nonce="n"), ID_TOKEN),
-    "ID token by at_hash": (token_of(header={"typ": None}, at_hash="h"), ID_TOKEN),
-    "ID token by c_hash": (token_of(header=JWT, c_hash="h"), ID_TOKEN),
     "ID token of Cognito": (token_of(header=JWT, token_use="id"), ID_TOKEN),
-    "ID token for the client": (token_of(header=JWT, aud="agent"), AUDIENCE),
     "DPoP proof": (token_of(header={"typ": "dpop+jwt"}), "typ: expected an access token"),
-    "logout token": (token_of(header={"typ": "logout+jwt"}), "typ: expected an access token"),
     "scope with a quote": (token_of(scope='a"b'), "scope: expected scopes"),
 }
 
@@ -146,7 +130,6 @@ async def test_a_wrong_token_is_refused(name: str, caplog: pytest.LogCaptureFixt
 ACCEPTED = {
     "access token": token_of(),
     "without typ": token_of(header={"typ": None}),
-    "typ JWT": token_of(header={"typ": "JWT"}),
     "media type": token_of(header={"typ": "application/at+JWT"}),
     "one of several audiences": token_of(aud=["https://other.example", RESOURCE]),
     "upper case": token_of(aud="HTTPS://H/mcp"),
@@ -155,7 +138,6 @@ ACCEPTED = {
     "scopes as an array": token_of(scope=None, scp=["mcp:read"]),
     "client without user": token_of(sub=None),
     "clocks that differ": token_of(exp=NOW - 29, iat=NOW + 30, nbf=NOW + 30),
-    "no time of issue": token_of(iat=None),
     "typ at+jwt with a claim of ID tokens": token_of(nonce="n"),
     "typ JWT with other values of Keycloak and Cognito": token_of(
         header=JWT, typ="Bearer", token_use="access"
@@ -315,55 +297,11 @@ async def test_keys_are_found_by_the_metadata_of_the_issuer() -> None:
         assert issuer.requests == ["/.well-known/oauth-authorization-server", "/jwks"]
 
 
-async def test_unknown_key_ids_cause_one_fetch_and_find_rotated_keys(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with serving_issuer() as issuer:
-        verifier = JwtVerifier(jwks=f"{issuer.url}/jwks", cool_down=30)
-        new = new_key("new")
-        flood = [token_of(key=new_key(f"k{n}"), iss=issuer.url) for n in range(20)]
-        auth = protected_settings(issuers=[issuer.url], verifier=verifier)
-        async with asgi(Guarded().server, auth=auth) as http:
-            statuses: list[int] = []
-
-            async def ask(token: str) -> None:
-                statuses.append((await http.post(HELLO, Authorization=bearer(token))).status)
-
-            async with anyio.create_task_group() as tasks:
-                for token in flood:
-                    tasks.start_soon(ask, token)
-            assert statuses == [401] * 20
-            assert len(issuer.requests) == 1
-            issuer.keys = [new]  # rotated: the old key is not accepted either after the fetch
-            later = time.monotonic() + 31
-            # A verifier has no clock argument, and would wait for half a minute.
-            monkeypatch.setattr("mcpgen_runtime.server.auth.jwt_verifier.monotonic", lambda: later)
-            await ask(token_of(key=new, iss=issuer.url))
-            await ask(token_of(iss=issuer.url))
-            assert statuses[20:] == [200, 401]
-            assert len(issuer.requests) == 2
-
-
-async def test_unavailable_keys_give_503_and_old_ones_stay_in_use() -> None:
-    with serving_issuer() as issuer:
-        verifier = JwtVerifier(jwks=f"{issuer.url}/jwks", cool_down=0, max_age=0)
-        auth = protected_settings(issuers=[issuer.url], verifier=verifier)
-        async with asgi(Guarded().server, auth=auth) as http:
-            for subject, failing, status in (("a", True, 503), ("b", False, 200), ("c", True, 200)):
-                issuer.failing = failing
-                token = token_of(subject, iss=issuer.url)
-                reply = await http.post(HELLO, Authorization=bearer(token))
-                assert reply.status == status
-                assert issuer.url.encode() not in reply.body
-                assert reply.fields.get("retry-after") == ("1" if status == 503 else None)
-
-
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
         (b'{"issuer": "https://other.example", "jwks_uri": "URL/jwks"}', "its issuer and jwks_uri"),
-        (b'{"issuer": "URL"}', "its issuer and jwks_uri"),
-        (b'{"issuer": "URL", "jwks_uri": 5}', "its issuer and jwks_uri"),
+        (b"[" * 200_000 + b"]" * 200_000, "expected a JSON object"),
         (b'{"issuer": "URL", "jwks_uri": "URL/x"}', "the JWK set of the issuer: expected status"),
         (b'{"issuer": "URL", "jwks_uri": "URL/x", "keys": {}}', "the JWK set of the issuer"),
     ],
@@ -376,25 +314,23 @@ async def test_an_issuer_without_keys_gives_503_and_is_asked_once(
         auth = protected_settings(issuers=[issuer.url], verifier=JwtVerifier())
         async with asgi(Guarded().server, auth=auth) as http:
             token = bearer(token_of(iss=issuer.url))
-            assert [(await http.post(HELLO, Authorization=token)).status for _ in "ab"] == [503] * 2
-        assert len(issuer.requests) == 2
+            for _ in "ab":
+                reply = await http.post(HELLO, Authorization=token)
+                assert (reply.status, reply.fields["retry-after"]) == (503, "1")
+                assert issuer.url.encode() not in reply.body
+        assert len({*issuer.requests}) == len(issuer.requests) > 0
     assert reason in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.parametrize(
     "jwks_uri",
     [
-        "https://127.0.0.1:1/jwks",
         "https://localhost:1/jwks",
         "https://169.254.169.254/latest",
-        "https://10.0.0.1/jwks",
-        "https://[::1]:1/jwks",
         "https://[::ffff:127.0.0.1]:1/jwks",
-        "https://[64:ff9b::7f00:1]:1/jwks",
         "https://2130706433:1/jwks",
-        "https://0x7f.1:1/jwks",
         "http://example.com/jwks",
-        "file:///etc/passwd",
     ],
 )
 async def test_keys_are_not_fetched_from_private_metadata_addresses(

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 
-from kit.asgi_client import SESSION, asgi, fields_of
+from kit.asgi_client import SESSION, asgi
 from kit.guarded import (
     PRM,
     SHARE,
     WHOAMI,
     WRITE,
     Guarded,
+    call_with,
     challenge_in,
     protected_settings,
     revisions,
     sessions,
+    signed_in,
     text_in,
     use_token,
 )
@@ -26,15 +27,12 @@ from kit.wire import PER_REQUEST, SESSIONS, initialize, request
 from mcpgen_runtime import AnyOf, InvalidTokenError, JwtVerifier, Principal
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
 
 @requirement("auth-resource-server.role")
 @revisions
 async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of("alice"))
+    async with signed_in(guarded.server, revision, token_of("alice")) as http:
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         for path in ("/authorize", "/token", "/register"):
             assert (await http.get(path)).status == 404
@@ -60,8 +58,7 @@ async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: st
 async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected_settings(scopes=["a", "b"])) as http:
-        first = request(revision, "tools/call", WHOAMI)
-        replies = [await http.post(first, **fields_of(revision, first))]
+        replies = [await call_with(http, revision, None)]
         await use_token(http, revision, token_of(scope="a b"))
         http.fields["authorization"] = None  # the session id alone lets nobody in
         replies += [await http.request(method, None) for method in ("POST", "GET", "DELETE")]
@@ -69,7 +66,7 @@ async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: 
         replies.append(await http.post({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         replies.append(await http.post(initialize(revision)))
         others = ("Basic dXNlcjpwYXNz", "Negotiate abc")
-        replies += [await http.post(first, Authorization=value) for value in others]
+        replies += [await call_with(http, revision, value) for value in others]
     for reply in replies:
         assert reply.status == 401
         challenge = challenge_in(reply)
@@ -97,10 +94,8 @@ async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: 
 @revisions
 async def test_a_malformed_authorization_field_gets_400(value: str, revision: str) -> None:
     guarded = Guarded()
-    first = request(revision, "tools/call", WHOAMI)
-    fields = fields_of(revision, first)
     async with asgi(guarded.server, auth=protected_settings()) as http:
-        reply = await http.post(first, **fields, Authorization=value)
+        reply = await call_with(http, revision, value)
     assert reply.status == 400
     assert challenge_in(reply).parameters["error"] == "invalid_request"
     assert guarded.calls == []
@@ -111,14 +106,9 @@ async def test_a_malformed_authorization_field_gets_400(value: str, revision: st
 async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
     realm, scopes = 'say "a\\b", c=d', ["a:b", "c/d"]
     auth = protected_settings(realm=realm, scopes=scopes)
-    first = request(revision, "tools/call", WHOAMI)
-    fields = fields_of(revision, first)
+    fields = (None, bearer("garbage"), bearer(token_of(scope="")))
     async with asgi(Guarded().server, auth=auth) as http:
-        replies = [
-            await http.post(first, **fields),
-            await http.post(first, **fields, Authorization=bearer("garbage")),
-            await http.post(first, **fields, Authorization=bearer(token_of(scope=""))),
-        ]
+        replies = [await call_with(http, revision, each) for each in fields]
     assert [reply.status for reply in replies] == [401, 401, 403]
     for reply in replies:
         value = reply.fields["www-authenticate"]
@@ -137,8 +127,7 @@ async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
 @revisions
 async def test_an_invalid_token_gets_401_before_anything_is_done(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of())
+    async with signed_in(guarded.server, revision, token_of()) as http:
         http.fields["authorization"] = bearer("garbage")
         call = await http.ask(revision, "tools/call", WHOAMI)
         stream = await http.get()
@@ -167,8 +156,7 @@ async def test_a_token_without_a_user_is_validated_as_any_other(
     claims: dict[str, Any], status: int, revision: str
 ) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(sub=None, client_id="robot"))
+    async with signed_in(guarded.server, revision, token_of(sub=None, client_id="robot")) as http:
         http.fields["authorization"] = bearer(token_of(sub=None, client_id="robot", **claims))
         reply = await http.ask(revision, "tools/call", WHOAMI)
         assert reply.status == status
@@ -213,8 +201,7 @@ async def test_a_token_in_the_query_lets_nobody_in(
 @revisions
 async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of(scope="mcp:read other"))
+    async with signed_in(guarded.server, revision, token_of(scope="mcp:read other")) as http:
         reply = await http.ask(revision, "tools/call", SHARE)
         assert (reply.status, reply.json["id"]) == (403, 1)
         challenge = challenge_in(reply)
@@ -232,11 +219,10 @@ async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str
 
 @requirement("auth-scope.insufficient-single-challenge")
 @revisions
-async def test_scopes_of_requests_and_tool_are_in_one_challenge(
-    revision: str,
-) -> None:
-    async with asgi(Guarded().server, auth=protected_settings(scopes=["a"])) as http:
-        await use_token(http, revision, token_of(scope="a"))
+async def test_scopes_of_requests_and_tool_are_in_one_challenge(revision: str) -> None:
+    async with signed_in(
+        Guarded().server, revision, token_of(scope="a"), protected_settings(scopes=["a"])
+    ) as http:
         http.fields["authorization"] = bearer(token_of(scope=""))
         reply = await http.ask(revision, "tools/call", WRITE)
         assert (reply.status, challenge_in(reply).parameters["scope"]) == (403, "a files:write")
@@ -246,29 +232,21 @@ async def test_scopes_of_requests_and_tool_are_in_one_challenge(
 
 
 @revisions
-async def test_scopes_imply_others(revision: str) -> None:
-    implies = {"admin": ["mcp:read", "editor"], "editor": ["files:write"]}
-    async with asgi(Guarded().server, auth=protected_settings(implies=implies)) as http:
-        await use_token(http, revision, token_of(scope="admin"))
-        assert text_in(await http.ask(revision, "tools/call", WRITE)) == "alice wrote a.txt"
-
-
-@revisions
-async def test_a_scope_may_have_another_name_in_tokens(revision: str) -> None:
+async def test_scopes_imply_others_and_other_names_of_themselves(revision: str) -> None:
     whole = "api://app/read"  # as Entra has it: tokens name the last part
-    auth = protected_settings(scopes=[whole], implies={"read": [whole]})
-    async with asgi(Guarded().server, auth=auth) as http:
-        refused = await http.post(initialize(revision))
-        assert challenge_in(refused).parameters["scope"] == whole
-        await use_token(http, revision, token_of(scope=None, scp="read"))
-        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+    auth = protected_settings(scopes=[whole], implies={"admin": ["read"], "read": [whole]})
+    for scope in ("read", "admin"):
+        async with asgi(Guarded().server, auth=auth) as http:
+            refused = await http.post(initialize(revision))
+            assert challenge_in(refused).parameters["scope"] == whole
+            await use_token(http, revision, token_of(scope=None, scp=scope))
+            assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
 
 
 @pytest.mark.parametrize("revision", SESSIONS[:1])  # the one with batches
 async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of())
+    async with signed_in(guarded.server, revision, token_of()) as http:
         calls = [
             request(revision, "tools/call", params, id=number)
             for number, params in enumerate((WHOAMI, WRITE, SHARE))
@@ -280,25 +258,6 @@ async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -
         assert guarded.calls == []
         assert (await http.post(calls[:1])).status == 200
     assert guarded.calls == ["alice whoami"]
-
-
-@requirement("auth-resource-server.generic-error-detail", revisions=EVERY_REVISION)
-async def test_a_failing_verifier_says_nothing_of_its_reason(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def verify(token: str) -> Principal | None:
-        raise RuntimeError(f"db host x down, {token}")
-
-    async with asgi(Guarded().server, auth=protected_settings(verifier=verify)) as http:
-        reply = await http.post(initialize(SESSIONS[-1]), Authorization=bearer("secret1"))
-    assert reply.status == 503
-    assert b"db host" not in reply.body + repr(reply.fields).encode()
-    assert b"secret1" not in reply.body
-    assert "db host x down" in caplog.text
-    assert "secret1" not in caplog.text
-    incident = re.search(r"under (\w+)", reply.json["error"]["message"])
-    assert incident is not None
-    assert incident[1] in caplog.text
 
 
 @requirement("auth-resource-server.tokens-validated")
@@ -313,8 +272,9 @@ async def test_a_verifier_of_the_users_own_runs_for_each_request(revision: str) 
         return Principal("bob", scopes={"mcp:read"}) if token == "key-1" else None
 
     verifier = AnyOf(JwtVerifier(keys={"keys": []}), api_key)
-    async with asgi(Guarded().server, auth=protected_settings(verifier=verifier)) as http:
-        await use_token(http, revision, "key-1")
+    async with signed_in(
+        Guarded().server, revision, "key-1", protected_settings(verifier=verifier)
+    ) as http:
         before = len(seen)
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "bob"
         assert len(seen) == before + 1
@@ -399,8 +359,7 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
         token_of(sub=None, client_id="alice"),
     ]
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected_settings()) as http:
-        await use_token(http, revision, token_of("alice"))
+    async with signed_in(guarded.server, revision, token_of("alice")) as http:
         stolen = http.fields[SESSION]
         for token in others:
             for name in (stolen, "unknown"):
@@ -424,25 +383,13 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
 @requirement("auth-scope.challenge-has-scope", "auth-scope.min-precise-challenge")
 @revisions
 async def test_the_first_challenge_names_the_scopes_of_a_session(revision: str) -> None:
-    guarded = Guarded()
     auth = protected_settings(session_scopes=["files:write", "mcp:read"])
-    async with asgi(guarded.server, auth=auth) as http:
+    async with asgi(Guarded().server, auth=auth) as http:
         refused = await http.ask(revision, "tools/call", WHOAMI)
-        assert (refused.status, challenge_in(refused).parameters["scope"]) == (
-            401,
-            "mcp:read files:write",
-        )
-        metadata = (await http.get(f"{PRM}/mcp")).json
-        assert metadata["scopes_supported"] == ["mcp:read", "files:write"]
+        scope = challenge_in(refused).parameters["scope"]
+        assert (refused.status, scope) == (401, "mcp:read files:write")
         await use_token(http, revision, token_of("alice", "mcp:read"))
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         lacking = await http.ask(revision, "tools/call", SHARE)
-        assert lacking.status == 403
-        assert set(challenge_in(lacking).parameters["scope"].split()) == {
-            "mcp:read",
-            "files:write",
-            "files:share",
-        }
-    own = protected_settings(session_scopes=["files:write"], scopes_supported=["mcp:read"])
-    async with asgi(guarded.server, auth=own) as http:
-        assert (await http.get(f"{PRM}/mcp")).json["scopes_supported"] == ["mcp:read"]
+        scopes = challenge_in(lacking).parameters["scope"].split()
+        assert (lacking.status, {*scopes}) == (403, {"mcp:read", "files:write", "files:share"})

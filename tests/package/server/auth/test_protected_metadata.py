@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from kit.asgi_client import asgi, fields_of
-from kit.guarded import PRM, WHOAMI, Guarded, challenge_in, protected_settings
+from kit.asgi_client import asgi
+from kit.guarded import PRM, Guarded, call_with, challenge_in, protected_settings
 from kit.issuer import IDP
 from kit.rules import revisions_holding
-from kit.wire import SESSIONS, initialize, request
+from kit.wire import SESSIONS, initialize
 from mcpgen_runtime import DpopValidation, Protected, ProtectedResourceMetadata, StaticTokens
 from requirements import EVERY_REVISION, requirement
-
-pytestmark = pytest.mark.anyio
-
 
 HELLO = initialize(SESSIONS[-1])
 
@@ -46,9 +42,8 @@ async def test_the_challenge_leads_to_the_document_of_the_resource(
     resource: str, path: str, others: list[str], revision: str
 ) -> None:
     auth = protected_settings(resource=resource)
-    first = request(revision, "tools/call", WHOAMI)
     async with asgi(Guarded().server, auth=auth) as http:
-        refused = await http.post(first, **fields_of(revision, first))
+        refused = await call_with(http, revision, None)
         origin = resource.split("/", 3)
         url = challenge_in(refused).parameters["resource_metadata"]
         assert url == f"{origin[0]}//{origin[2]}{path}"
@@ -76,34 +71,24 @@ async def test_a_challenge_may_name_scopes_that_the_document_does_not() -> None:
         assert (await http.get(PRM)).json["scopes_supported"] == ["b"]
 
 
-async def test_a_challenge_below_a_mount_has_a_url_that_is_served() -> None:
-    auth = protected_settings(resource="https://h/team/mcp")
-    app = Starlette(
-        routes=[
-            Mount("/team", Guarded().server.asgi(auth=auth)),
-            Mount(PRM, ProtectedResourceMetadata(auth)),
-        ]
-    )
-    async with asgi(app, path="/team/mcp") as http:
-        url = challenge_in(await http.post(HELLO)).parameters["resource_metadata"]
-        assert url == f"https://h/team{PRM}/mcp"
-        for path in (f"/team{PRM}/mcp", f"/team{PRM}", f"{PRM}/team/mcp", f"{PRM}/"):
-            assert (await http.get(path)).json["resource"] == "https://h/team/mcp"
-
-
-async def test_the_root_application_serves_documents_of_all_servers() -> None:
-    one, two = (protected_settings(resource=f"https://h/{name}/mcp") for name in ("one", "two"))
+async def test_challenges_below_mounts_lead_to_documents_there_and_at_the_root() -> None:
+    auths = {name: protected_settings(resource=f"https://h/{name}/mcp") for name in ("one", "two")}
     routes: list[Any] = [
-        Mount(f"/{name}", Guarded().server.asgi(auth=auth))
-        for name, auth in (("one", one), ("two", two))
+        *(Mount(f"/{name}", Guarded().server.asgi(auth=auth)) for name, auth in auths.items()),
+        Mount(PRM, ProtectedResourceMetadata(*auths.values())),
     ]
-    app = Starlette(routes=[*routes, Mount(PRM, ProtectedResourceMetadata(one, two))])
-    async with asgi(app) as http:
-        for name in ("one", "two"):
-            document = await http.get(f"{PRM}/{name}/mcp")
-            assert document.json["resource"] == f"https://h/{name}/mcp"
+    async with asgi(Starlette(routes=routes)) as http:
+        for name in auths:
+            refused = await http.post(HELLO, f"/{name}/mcp")
+            url = challenge_in(refused).parameters["resource_metadata"]
+            assert url == f"https://h/{name}{PRM}/mcp"
+            for path in (f"/{name}{PRM}/mcp", f"/{name}{PRM}", f"{PRM}/{name}/mcp"):
+                assert (await http.get(path)).json["resource"] == f"https://h/{name}/mcp"
         assert (await http.get(f"{PRM}/")).status == 404
         assert (await http.post(HELLO, f"{PRM}/one/mcp")).status == 405
+    single = Starlette(routes=[Mount(PRM, ProtectedResourceMetadata(auths["one"]))])
+    async with asgi(single) as http:
+        assert (await http.get(f"{PRM}/")).json["resource"] == "https://h/one/mcp"
 
 
 def test_two_servers_need_two_paths() -> None:
@@ -119,29 +104,22 @@ def test_two_servers_need_two_paths() -> None:
         )
 
 
-DPOP = DpopValidation(algorithms=("ES256",))
-
-
 @pytest.mark.parametrize(
     ("settings", "members"),
     [
         ({"scopes": []}, {}),
         ({"scopes": ["a"], "session_scopes": ["b"]}, {"scopes_supported": ["a", "b"]}),
-        ({"scopes_supported": []}, {}),
+        ({"scopes": ["a"], "session_scopes": ["b"], "scopes_supported": []}, {}),
         ({"metadata": {"resource_name": "Files"}, "scopes": []}, {"resource_name": "Files"}),
-        (
-            {"scopes": [], "dpop": DPOP},
-            {
-                "dpop_signing_alg_values_supported": ["ES256"],
-                "dpop_bound_access_tokens_required": False,
-            },
-        ),
-        (
-            {"scopes": [], "dpop": replace(DPOP, required=True)},
-            {
-                "dpop_signing_alg_values_supported": ["ES256"],
-                "dpop_bound_access_tokens_required": True,
-            },
+        *(
+            (
+                {"scopes": [], "dpop": DpopValidation(algorithms=("ES256",), required=required)},
+                {
+                    "dpop_signing_alg_values_supported": ["ES256"],
+                    "dpop_bound_access_tokens_required": required,
+                },
+            )
+            for required in (False, True)
         ),
     ],
 )
@@ -155,20 +133,6 @@ async def test_a_document_has_the_members_of_the_settings(
             "bearer_methods_supported": ["header"],
             **members,
         }
-
-
-async def test_the_documents_are_for_http_alone() -> None:
-    sent: list[Any] = []
-
-    async def send(event: Any) -> None:
-        sent.append(event)
-
-    async def receive() -> Any:
-        raise AssertionError
-
-    app = ProtectedResourceMetadata(protected_settings())
-    await app({"type": "websocket", "path": PRM}, receive, send)
-    assert sent == []
 
 
 @pytest.mark.parametrize(

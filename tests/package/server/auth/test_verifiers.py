@@ -8,19 +8,20 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.asgi_client import asgi, fields_of
+from kit.asgi_client import asgi
 from kit.guarded import (
     PRM,
     WHOAMI,
     WRITE,
     Guarded,
+    call_with,
     challenge_in,
     protected_settings,
     revisions,
+    signed_in,
     text_in,
-    use_token,
 )
-from kit.issuer import bearer, token_of
+from kit.issuer import bearer
 from kit.wire import SESSIONS, request
 from mcpgen_runtime import (
     AnyOf,
@@ -35,23 +36,19 @@ from mcpgen_runtime import (
     connect,
 )
 
-pytestmark = pytest.mark.anyio
-
-
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": Principal("bob", scopes=["files:write"])})
 
 
 @revisions
 async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
-    async with asgi(Guarded().server, auth=TOKENS) as http:
-        await use_token(http, revision, "alice-1")
+    async with signed_in(Guarded().server, revision, "alice-1", TOKENS) as http:
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         refused = await http.ask(revision, "tools/call", WRITE)
         assert refused.status == 403
         assert challenge_in(refused).parameters["scope"] == "files:write"
         assert "resource_metadata" not in challenge_in(refused).parameters
-    async with asgi(Guarded().server, auth=TOKENS) as http:
-        await use_token(http, revision, "bob-1")
+        assert (await http.get(f"{PRM}/mcp")).status == 404
+    async with signed_in(Guarded().server, revision, "bob-1", TOKENS) as http:
         assert text_in(await http.ask(revision, "tools/call", WRITE)) == "bob wrote a.txt"
 
 
@@ -59,14 +56,10 @@ async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
 @revisions
 async def test_other_tokens_get_a_plain_bearer_challenge(token: str | None, revision: str) -> None:
     guarded = Guarded()
-    first = request(revision, "tools/call", WHOAMI)
     async with asgi(guarded.server, auth=TOKENS) as http:
-        value = None if token is None else f"Bearer {token}"
-        reply = await http.post(first, **fields_of(revision, first), Authorization=value)
-    expected = {"realm": "mcp"}
+        reply = await call_with(http, revision, None if token is None else f"Bearer {token}")
     if token is None:
-        assert reply.status == 401
-        assert challenge_in(reply).parameters == expected
+        assert (reply.status, challenge_in(reply).parameters) == (401, {"realm": "mcp"})
     else:
         assert reply.status in (400, 401)
         assert "resource_metadata" not in challenge_in(reply).parameters
@@ -74,40 +67,20 @@ async def test_other_tokens_get_a_plain_bearer_challenge(token: str | None, revi
     assert guarded.calls == []
 
 
-async def test_a_server_with_static_tokens_publishes_no_metadata() -> None:
-    async with asgi(Guarded().server, auth=TOKENS) as http:
-        for path in (PRM, f"{PRM}/mcp"):
-            reply = await http.get(path)
-            assert reply.status in (401, 404)
-            assert b"authorization_servers" not in reply.body
-
-
 @revisions
 async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> None:
     async def verify(token: str) -> Principal | None:
         return Principal("build") if token == "key-1" else None
 
-    async with asgi(Guarded().server, auth=verify) as http:
-        await use_token(http, revision, "key-1")
+    async with signed_in(Guarded().server, revision, "key-1", verify) as http:
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "build"
-
-
-@revisions
-async def test_static_tokens_stand_beside_an_issuer(revision: str) -> None:
-    static = StaticTokens({"key-1": Principal("build", scopes=["mcp:read"])})
-    both = AnyOf(static, protected_settings().verifier)
-    for token, subject in (("key-1", "build"), (token_of("alice"), "alice")):
-        async with asgi(Guarded().server, auth=protected_settings(verifier=both)) as http:
-            await use_token(http, revision, token)
-            assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == subject
 
 
 @revisions
 async def test_protected_without_issuers_requires_scopes(revision: str) -> None:
     auth = Protected(verifier=TOKENS, scopes=["files:write"])
-    first = request(revision, "tools/call", WHOAMI)
     async with asgi(Guarded().server, auth=auth) as http:
-        reply = await http.post(first, **fields_of(revision, first), Authorization="Bearer alice-1")
+        reply = await call_with(http, revision, "Bearer alice-1")
         assert reply.status == 403
         assert challenge_in(reply).parameters["scope"] == "files:write"
 

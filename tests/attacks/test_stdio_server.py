@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,16 +16,19 @@ from typing import Any
 import psutil
 import pytest
 
-from kit.processes import PACKAGE_ROOT
+from kit.stdio_process import PATHS, script
 from kit.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
+from mcpgen_runtime.protocol.jsonrpc import Result, parse
+from mcpgen_runtime.runtime.peer import HELD_BYTES
 
 pytestmark = pytest.mark.attack
 
 MIB = 2**20
+CALLS, LENGTH = 80, 6 * MIB
+FULL = Path("/dev/full")
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-SERVER = f"""
+CODE = """
 import sys
-sys.path.insert(0, {str(PACKAGE_ROOT)!r})
 import anyio
 from typing import Any
 from mcpgen_runtime import Server
@@ -32,7 +36,7 @@ server = Server("target", version="1", drain=0.1)
 
 @server.tool()
 async def echo(value: Any) -> Any:
-    return {{"value": value}}
+    return {"value": value}
 
 @server.tool()
 async def wait() -> str:
@@ -41,6 +45,7 @@ async def wait() -> str:
 
 @server.tool(structured=False)
 async def shout(size: int) -> str:
+    print("begun", file=sys.stderr, flush=True)
     return "x" * size
 
 server.run(backend=sys.argv[1])
@@ -50,14 +55,13 @@ server.run(backend=sys.argv[1])
 class Target:
     """A server process, lines in and lines out."""
 
-    def __init__(self, folder: Path, backend: str, revision: str) -> None:
-        script = folder / "target.py"
-        script.write_text(SERVER)
+    def __init__(self, backend: str, revision: str, errors: int) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(script), backend],
+            [*script(CODE), backend],
+            env={**os.environ, **PATHS},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=errors,
         )
         self.revision = revision
         self.say(initialize(revision))
@@ -108,8 +112,10 @@ class Target:
 
 
 @contextmanager
-def target(folder: Path, backend: str, revision: str = HANDSHAKE[-1]) -> Iterator[Target]:
-    started = Target(folder, backend, revision)
+def target(
+    backend: str, revision: str = HANDSHAKE[-1], errors: int = subprocess.DEVNULL
+) -> Iterator[Target]:
+    started = Target(backend, revision, errors)
     try:
         yield started
     finally:
@@ -134,10 +140,10 @@ DEEP = [
 @both
 @pytest.mark.parametrize("message", DEEP, ids=range(len(DEEP)))
 def test_a_line_nested_to_the_recursion_limit_is_answered(
-    tmp_path: Path, backend: str, message: dict[str, Any]
+    backend: str, message: dict[str, Any]
 ) -> None:
     text = json.dumps(message)
-    with target(tmp_path, backend) as server:
+    with target(backend) as server:
         for depth in range(930, 1001):
             for deep in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
                 server.say(text.replace('"DEEP"', deep).encode())
@@ -160,9 +166,9 @@ def test_a_line_nested_to_the_recursion_limit_is_answered(
 )
 @pytest.mark.parametrize("revision", HANDSHAKE[:2])
 def test_a_line_of_megabytes_takes_a_short_answer_and_memory(
-    tmp_path: Path, backend: str, revision: str, line: bytes
+    backend: str, revision: str, line: bytes
 ) -> None:
-    with target(tmp_path, backend, revision) as server:
+    with target(backend, revision) as server:
         with server.watched() as most:
             begun = time.monotonic()
             server.say(line)
@@ -173,10 +179,8 @@ def test_a_line_of_megabytes_takes_a_short_answer_and_memory(
 
 
 @both
-def test_a_flood_of_calls_starts_no_more_handlers_than_the_limit(
-    tmp_path: Path, backend: str
-) -> None:
-    with target(tmp_path, backend) as server, server.watched() as most:
+def test_a_flood_of_calls_starts_no_more_handlers_than_the_limit(backend: str) -> None:
+    with target(backend) as server, server.watched() as most:
         flood = b"\n".join(encode_message(call("wait", {}, id=id)) for id in range(100_000))
         sender = threading.Thread(target=try_to_say, args=(server, flood))
         sender.start()
@@ -188,8 +192,8 @@ def test_a_flood_of_calls_starts_no_more_handlers_than_the_limit(
 
 
 @both
-def test_a_client_that_reads_nothing_makes_no_answers_pile_up(tmp_path: Path, backend: str) -> None:
-    with target(tmp_path, backend) as server, server.watched() as most:
+def test_a_client_that_reads_nothing_makes_no_answers_pile_up(backend: str) -> None:
+    with target(backend) as server, server.watched() as most:
         asked = encode_message(call("shout", {"size": 100_000}))
         sender = threading.Thread(target=try_to_say, args=(server, b"\n".join([asked] * 50_000)))
         sender.start()
@@ -205,3 +209,33 @@ def try_to_say(server: Target, lines: bytes) -> None:
         server.say(lines)
     except OSError:
         return  # it was killed: that is how the test ends
+
+
+def test_answers_that_nobody_reads_take_bounded_memory() -> None:
+    with target("asyncio", errors=subprocess.PIPE) as server:
+        assert server.process.stderr is not None
+        big = [call("shout", {"size": LENGTH}, id=id) for id in range(CALLS)]
+        server.say(b"\n".join(map(encode_message, big)))
+        begun = [server.process.stderr.readline()]
+        while select.select([server.process.stderr], [], [], 3)[0]:
+            begun.append(server.process.stderr.readline())
+        assert begun[0] == b"begun\n"
+        assert len(begun) <= HELD_BYTES / LENGTH + 2
+        assert server.memory < 500
+        answers = [parse(server.hear().rstrip()) for _ in range(CALLS)]
+        assert sorted(each.id for each in answers if isinstance(each, Result)) == list(range(CALLS))
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
+@both
+def test_a_server_answers_though_its_trace_cannot_be_written(backend: str) -> None:
+    done = subprocess.run(
+        [*script(CODE), backend],
+        input=encode_message(initialize(HANDSHAKE[0])) + b"\n",
+        env={**os.environ, **PATHS, "MCP_TRACE": str(FULL)},
+        capture_output=True,
+        check=True,
+        timeout=20,
+    )
+    assert json.loads(done.stdout)["result"]["protocolVersion"] == HANDSHAKE[0]
+    assert done.stderr.count(b"MCP_TRACE: nothing more is recorded in '/dev/full'") == 1
