@@ -34,7 +34,6 @@ NAMES = tuple(each.name for each in FEATURES)
 DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
 OF_SERVER = tuple(name for name in DEFAULTS if name != "returns")
 """The default features of a server."""
-FORMER_DEFAULTS = tuple(each.name for each in FEATURES if each.was_default)
 NONE = ("none",)
 
 
@@ -165,6 +164,7 @@ for name in sys.argv[1].split(","):
             kind()
         except (AttributeError, ImportError) as error:
             errors.append(f"{type(error).__name__}: {error}")
+assert not [each for each in sys.argv[5].split(",") if hasattr(pkg.Client, each)]
 server = pkg.Server("one")
 context = object.__new__(pkg.Context)
 for owner, members in ((server, sys.argv[2]), (context, sys.argv[3])):
@@ -177,11 +177,11 @@ for owner, members in ((server, sys.argv[2]), (context, sys.argv[3])):
 for call in sys.argv[4].split(","):
     function, keyword = call.split(".")
     try:
-        {"Server": pkg.Server, "tool": server.tool}[function]("a", **{keyword: True})
+        called = {"Server": pkg.Server, "tool": server.tool, "connect": pkg.connect}
+        called[function]("a", **{keyword: True})
     except TypeError as error:
         errors.append(str(error))
 for call in (
-    lambda: pkg.connect([sys.executable, "-c", "input()"], restart=True),
     lambda: pkg.connect({"mcpServers": {}}),
     lambda: server.asgi(auth=pkg),
     lambda: server.asgi(sessions="sealed"),
@@ -205,50 +205,19 @@ def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
     missing = exports.missing_names(none)
     tables = [none.absent_members("server"), none.absent_members("context")]
     options = none.absent_options.items()
-    tables.append({each: of for each, of in options if each.startswith(("Server.", "tool."))})
-    words = (",".join(names) for names in (missing, *tables))
+    called = ("Server.", "tool.", "connect.")
+    tables.append({each: of for each, of in options if each.startswith(called)})
+    of_clients = none.absent_members("client")
+    words = (",".join(names) for names in (missing, *tables, of_clients))
     errors = output_of(USES_EACH, *words, cwd=tmp_path).splitlines()
     expected = [feature for feature in missing.values() for _ in range(2)]
     expected += [feature for table in tables for feature in table.values()]
-    expected += ["restart", "groups", "auth", "scaling", "shared"]
+    expected += ["groups", "auth", "scaling", "shared"]
     for line, feature in zip(errors, expected, strict=True):
         assert line.endswith(
             f" comes with the feature {feature}, which this package was generated without:"
             f" mcpgen update pkg --features +{feature}"
         )
-
-
-USES_A_CLIENT = """
-import inspect, sys
-import pkg
-members, options, of_calls = (each.split(",") for each in sys.argv[1:4])
-assert not [each for each in (*members, "ask_for_logs", "cache") if hasattr(pkg.Client, each)]
-assert not inspect.signature(pkg.Client.call_tool).parameters.keys() & {*of_calls}
-for option in options:
-    try:
-        pkg.connect(["server"], **{option: True})
-    except TypeError as error:
-        print(str(error).split(" which ")[0])
-"""
-
-
-def test_a_client_has_no_member_and_no_option_without_effect(tmp_path: Path) -> None:
-    write_package(rendered("client", "all", (MIDDLE,), features=NONE), tmp_path)
-    none = features(selection(("client",), features=NONE), [spec_of(MIDDLE).facts])
-    options = {
-        function: {
-            each.rpartition(".")[2]: feature
-            for each, feature in none.absent_options.items()
-            if each.startswith(f"{function}.")
-        }
-        for function in ("connect", "call_tool")
-    }
-    words = [",".join(names) for names in (none.absent_members("client"), *options.values())]
-    assert output_of(USES_A_CLIENT, *words, cwd=tmp_path).splitlines() == [
-        f"connect: {each}= comes with the feature {feature},"
-        for each, feature in options["connect"].items()
-    ]
-    assert all(options.values())
 
 
 def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
@@ -263,21 +232,12 @@ def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "words", "expected"),
     [
-        (("all",), (), ("all",)),
         ((), (), ("none", *DEFAULTS)),
-        (("none", "auth"), (), ("none", "auth")),
         (("none", "auth"), ("groups,mount",), ("none", *DEFAULTS, "groups", "mount")),
         (("none", "auth"), ("none,skills",), ("none", "skills")),
         (("none", "auth"), ("+mount",), ("none", "auth", "mount")),
         (("none", "auth", "mount"), ("-auth",), ("none", "mount")),
-        (("none", "auth"), ("-auth",), ("none",)),
-        (
-            ("none", *DEFAULTS),
-            ("-prompts,+auth",),
-            ("none", "resources", "serve", "auth", "returns"),
-        ),
         (("none", "auth"), ("+prompts",), ("none", "prompts", "auth")),
-        (("none", "resources"), ("-auth",), ("none", "resources")),
         (("-prompts",), ("+auth",), ("none", "resources", "serve", "auth", "returns")),
         (("all",), ("-auth, -prompts, -proxy",), ("all", "-prompts", "-auth", "-proxy")),
         (("all", "-auth"), ("+auth",), ("all",)),
@@ -294,10 +254,7 @@ def test_an_update_replaces_adds_or_removes_features(
     [
         ((), DEFAULTS),
         (("auth",), (*DEFAULTS, "auth")),
-        (("none",), ()),
-        (("none,auth",), ("auth",)),
         (("none", "prompts"), ("prompts",)),
-        (("-prompts",), tuple(name for name in DEFAULTS if name != "prompts")),
         (("+auth,-serve",), ("prompts", "resources", "auth", "returns")),
         (("none,skills",), ("resources", "skills")),
         (
@@ -320,7 +277,7 @@ EARLIER = json.loads((Path(__file__).parent / "earlier_manifest.json").read_text
 """The manifest of a server over stdio, written when more features were default ones."""
 
 OLD_NONE = [f"-{each.name}" for each in FEATURES if each.name in OF_SERVERS]
-KEPT = {*DEFAULTS, *FORMER_DEFAULTS}
+KEPT = {*DEFAULTS, *(each.name for each in FEATURES if each.was_default)}
 ALWAYS = KEPT - {*OF_SERVERS}
 """Features that earlier packages could not be without."""
 
@@ -332,7 +289,6 @@ ALWAYS = KEPT - {*OF_SERVERS}
         ("all", ["auth"], KEPT | {"auth"}),
         ("all", ["-prompts", "-state"], KEPT - {"prompts", "state"}),
         ("all", OLD_NONE, ALWAYS),
-        ("all", ["auth", *OLD_NONE], ALWAYS | {"auth"}),
         ("all", ["trace", *OLD_NONE], ALWAYS | {"trace"}),
         ("all", None, {*NAMES}),
         ("all", ["all", "-auth"], {*NAMES} - {"auth"}),
@@ -507,44 +463,6 @@ def test_the_sizes_in_the_readme_are_those_of_packages(parts: str) -> None:
     for cell, runtime in zip(cells[2:4], ("", "installed"), strict=True):
         files = render_selection(parts, "all", (MIDDLE,), features=(), runtime=runtime)
         assert cell == size_of(files)
-
-
-SENDS_HEADERS = """
-import asyncio, sys
-import httpx2
-from pkg import Context, Server, connect
-
-server = Server("one")
-
-@server.tool
-async def tenant(ctx: Context) -> str:
-    return ctx.http_request.headers["x-tenant"]
-
-async def same():
-    return {"x-tenant": "b"}
-
-async def main():
-    for headers in ({"x-tenant": "a"}, same):
-        transport = httpx2.ASGITransport(server.asgi(hosts=["app"]))
-        async with (
-            httpx2.AsyncClient(transport=transport) as http,
-            connect("http://app/mcp", http_client=http, headers=headers) as client,
-        ):
-            print(await client.call_tool("tenant", returns=str))
-            assert hasattr(client, "cache") == (sys.argv[1] == "cached")
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize("revision", [MIDDLE, NEWEST])
-def test_a_client_sends_its_header_fields_with_and_without_cache(
-    tmp_path: Path, revision: str
-) -> None:
-    write_package(rendered("all", "all", (revision,), features=("none", "returns")), tmp_path)
-    assert (tmp_path / "pkg/client/response_cache.py").exists() is (revision == NEWEST)
-    word = "cached" if revision == NEWEST else "plain"
-    assert output_of(SENDS_HEADERS, word, cwd=tmp_path).split() == ["a", "b"]
 
 
 SCRIPT = """
