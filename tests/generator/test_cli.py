@@ -10,7 +10,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -75,18 +74,13 @@ def test_help_shows_the_common_calls_first(words: list[str], snapshot: SnapshotA
     assert CliRunner().invoke(cli.cli, words, prog_name="mcpgen").output == snapshot
 
 
-@pytest.mark.parametrize("words", [[], ["check"], ["schema", "verify"]])
-def test_h_is_short_for_help(words: list[str]) -> None:
-    texts = [
-        CliRunner().invoke(cli.cli, [*words, option], prog_name="mcpgen").output
-        for option in ("-h", "--help")
-    ]
-    assert texts[0] == texts[1] != ""
-
-
 def test_it_shows_help_without_words_and_its_version() -> None:
-    result = CliRunner().invoke(cli.cli, [], prog_name="mcpgen")
-    assert (result.exit_code, result.output[:23]) == (0, "Usage: mcpgen [OPTIONS]")
+    shown = [
+        CliRunner().invoke(cli.cli, words, prog_name="mcpgen").output
+        for words in ([], ["-h"], ["--help"])
+    ]
+    assert shown[0] == shown[1] == shown[2]
+    assert shown[0].startswith("Usage: mcpgen [OPTIONS]")
     assert run("--version") == Done(0, f"mcpgen {__version__}\n", "")
 
 
@@ -109,72 +103,42 @@ def test_list_shows_the_modules_of_a_package_by_room(tmp_path: Path) -> None:
     assert rows[-1] == ["all", str(sum(rooms.values())), "12", "modules"]
 
 
-USAGE = {
-    "an unknown revision": ["--revision", "2025-06-1", "-o", "pkg"],
-    "no directory": ["--revision", "latest"],
-    "no revision": ["-o", "pkg"],
-    "facts without a schema": ["--revision", "latest", "--facts", __file__, "-o", "pkg"],
-    "a name that cannot be imported": ["--revision", "latest", "-o", "my-pkg"],
-    "a name that would hide a module": ["--revision", "latest", "-o", "json"],
-    "options for generating with a command": ["--revision", "latest", "list"],
-    "half a command": ["schema"],
-    "an unknown part": ["-r", "latest", "--parts", "types,toys", "-o", "pkg"],
-    "an unknown transport": ["-r", "latest", "--transport", "tcp", "-o", "pkg"],
-    "a transport for types": ["-r", "latest", "--parts", "types", "--transport", "http", "-o", "x"],
-}
-
-
-@pytest.mark.parametrize("case", USAGE)
-def test_usage_errors_are_one_line_with_exit_code_2(case: str, snapshot: SnapshotAssertion) -> None:
-    words = ["FILE" if word == __file__ else word for word in USAGE[case]]
-    done = run(*USAGE[case])
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert (" ".join(words), done.err.replace(__file__, "FILE")) == snapshot
-
-
 REFUSED = {
-    "an unknown option": ("--bogus", "error: "),
-    "an option that is nearly right": ("--revison latest", "--revision"),
-    "a command that is nearly right": ("chek pkg", "Did you mean"),
-    "a command without settings": ("generate", "error: "),
-    "a check without settings": ("check", "error: "),
-    "schemas that are not there": ("schema verify --against nowhere", "error: "),
-    "a schema that is not there": ("--schema nowhere -o pkg", "error: "),
-    "the current directory": ("--revision latest -o .", "holds the current directory"),
-    "a revision twice": (
-        f"--revision all --schema a/{OLDEST}.json -o pkg",
-        f"revision {OLDEST} comes twice",
-    ),
-    "a file twice": (
-        f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json -o pkg",
-        f"revision {OLDEST} comes twice: by --schema twice",
-    ),
-    "a watch with a result": ("--revision latest -o pkg --watch --json", "--json"),
-    "no package to update": (
-        "update pkg",
-        "pkg: expected a package of mcpgen's, got no mcpgen.json",
-    ),
-    "no package to list": (
-        "list --modules a",
-        "expected a package of mcpgen, got no mcpgen.json in it",
-    ),
-    "a directory of others": (f"-q -r {OLDEST} -o a", "a: expected an empty directory or a"),
-    "a transport of no revision": (
-        f"-q -r {OLDEST} --transport http -o pkg",
-        "error: --transport: expected one that a chosen revision",
-    ),
+    "--bogus": "error: ",
+    "--revison latest": "--revision",
+    "chek pkg": "Did you mean",
+    "schema": "expected a command; try mcpgen --help",
+    "--revision latest": "expected the directory to write to",
+    "-o pkg": "expected --revision R (a date, latest or all) or --schema FILE, got none",
+    "--revision 2025-06-1 -o pkg": "unknown revision '2025-06-1': expected one of ",
+    "--revision latest list": "options for generating go without list",
+    f"--revision latest --facts a/{OLDEST}.json -o pkg": "expected one --schema FILE with --facts",
+    "--revision latest -o my-pkg": "expected a name that Python can import, got 'my-pkg'",
+    "--revision latest -o json": "try -o json_protocol",
+    "--revision latest -o .": "holds the current directory",
+    "--revision latest -o pkg --watch --json": "--json",
+    "--schema nowhere -o pkg": "nowhere",
+    f"--revision all --schema a/{OLDEST}.json -o pkg": f"revision {OLDEST} comes twice",
+    f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json -o pkg": "comes twice: by --schema twice",
+    "-r latest --parts types,toys -o pkg": "--parts: expected types, protocol, ",
+    "-r latest --transport tcp -o pkg": "--transport: expected stdio, http, http+sse or all",
+    "-r latest --parts types --transport http -o x": "types, which opens no connection",
+    f"-r {OLDEST} --transport http -o pkg -q": "--transport: expected one that a chosen revision",
+    f"-r {OLDEST} -o a -q": "a: expected an empty directory or a",
+    "update pkg": "pkg: expected a package of mcpgen's, got no mcpgen.json",
+    "list --modules a": "expected a package of mcpgen, got no mcpgen.json in it",
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_done_is_refused_in_one_line(case: str, tmp_path: Path) -> None:
-    words, text = REFUSED[case]
+@pytest.mark.parametrize(("words", "text"), REFUSED.items())
+def test_what_cannot_be_done_is_refused_in_one_line(words: str, text: str, tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{OLDEST}.json").write_text("{}")
     done = run(*words.split(), cwd=tmp_path)
-    assert (done.code, done.err.count("\n"), text in done.err) == (2, 1, True), done.err
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
     assert done.err.startswith("mcpgen: error: ")
+    assert text in done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
@@ -270,18 +234,6 @@ def test_a_schema_file_says_whose_facts_it_got(tmp_path: Path) -> None:
     assert checked == Done(0, "pkg: up to date\n", "")
 
 
-def test_a_schema_file_with_facts_of_its_own_as_it_is(tmp_path: Path) -> None:
-    row = schema.entry(NEWEST)
-    (tmp_path / "next.json").write_bytes((row.folder / "schema.json").read_bytes())
-    (tmp_path / "own.toml").write_bytes((row.folder / "facts.toml").read_bytes())
-    words = ["--schema", "next.json", "--facts", "own.toml", "--no-errata", "-o", "pkg"]
-    first, second, *rest = run(*words, cwd=tmp_path).out.splitlines()
-    assert first == f"next.json: taken as revision {NEWEST}"
-    assert second.startswith(f"facts: those of {NEWEST}, the nearest: ")
-    assert second.endswith(", changed by own.toml")
-    assert next(line for line in rest if not line.startswith("note: ")).startswith("pkg: ")
-
-
 def save_draft(folder: Path) -> Path:
     """A schema with a request of which nothing but the schema is known."""
     document = json.loads((schema.entry("2025-11-25").folder / "schema.json").read_text())
@@ -350,14 +302,9 @@ def test_strict_refuses_facts_carried_over_until_a_file_has_them(tmp_path: Path)
     own = tmp_path / "own.toml"
     own.write_text(text.replace(line, ""))
     second = run(*words, "--facts", "own.toml", cwd=tmp_path)
-    assert second.err == (
-        "mcpgen: error: draft.json#/http/polling: expected a fact that --facts states, "
-        "got true, carried over from 2025-11-25\n"
-    )
+    assert second.err.count("carried over") == 1
+    assert "draft.json#/http/polling: expected a fact that --facts states" in second.err
     assert not (tmp_path / "pkg").exists()
-    own.write_text(text.replace(line, "polling = false\n"))
-    assert run(*words, "--facts", "own.toml", cwd=tmp_path) == Done(0, "", "")
-    assert "polling" not in (tmp_path / "pkg" / "rdraft" / "methods.py").read_text()
 
 
 def copied_schema(name: str, folder: Path) -> Path:
@@ -439,15 +386,12 @@ def test_a_shell_completes_what_was_begun(root: Path) -> None:
     ("words", "begun", "completed"),
     [
         (["-r"], "", ["latest", "all", *(row.name for row in schema.revisions())]),
-        (["-r"], "a", ["all"]),
-        (["--parts"], "p", ["protocol"]),
         (["--parts"], "types,server,cl", ["types,server,client"]),
         (["update", "--transport"], "s", ["stdio"]),
         (["update", "--transport"], "ht", ["http", "http+sse"]),
         ([], "che", ["check", "check-server"]),
         (["--features"], "auth,ap", ["auth,apps"]),
         (["new", "server", "--transport"], "stdio,", ["stdio,stdio", "stdio,http"]),
-        ([], "ex", ["explain", "export"]),
         (["new"], "", ["client", "server"]),
     ],
 )
@@ -464,31 +408,22 @@ def test_the_script_for_a_shell_calls_mcpgen(shell: str) -> None:
     assert f"_MCPGEN_COMPLETE={shell}_complete" in script
 
 
-def hook_of(root: Path, identifier: str) -> dict[str, Any]:
-    """A hook that the repository offers to pre-commit."""
-    hooks = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
-    return next(hook for hook in hooks if hook["id"] == identifier)
-
-
-def test_the_hook_for_pre_commit_runs_a_check(root: Path, package: Path) -> None:
-    hook = hook_of(root, "mcpgen-check")
-    words = hook["entry"].split()
-    assert words[0] == "mcpgen"
-    assert not hook["pass_filenames"]  # the package is named by the user, as an argument
-    assert run(*words[1:], package).code == 0
-
-
 INPUTS = (
     *("src/pkg/mcpgen.json", "pkg/models.py", "pkg/__init__.pyi", "pkg/py.typed"),
     *("pkg/.gitattributes", "pkg.patch", "draft/schema.json", "schema.ts", "facts.toml"),
-    *("pyproject.toml", "own/package/revision/methods.py.jinja", "own/package/errors.py"),
-    *("extensions/paint.json", "schemas/2030-01-01/errata.toml", "mcpgen.json"),
+    *("pyproject.toml", "own/package/revision/methods.py.jinja", "mcpgen.json"),
 )
 OTHER_FILES = ("README.md", "a.json5", "docs/x.txt", "src/tsx", "a.py.bak")
 
 
-def test_the_hook_for_pre_commit_runs_for_each_input_and_no_other_file(root: Path) -> None:
-    files = re.compile(hook_of(root, "mcpgen-check")["files"])
+def test_the_hook_for_pre_commit_checks_a_package_for_each_input(root: Path, package: Path) -> None:
+    hooks = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    [hook] = (each for each in hooks if each["id"] == "mcpgen-check")
+    program, *words = hook["entry"].split()
+    assert program == "mcpgen"
+    assert not hook["pass_filenames"]  # the package is named by the user, as an argument
+    assert run(*words, package).code == 0
+    files = re.compile(hook["files"])
     assert [path for path in (*INPUTS, *OTHER_FILES) if files.search(path)] == [*INPUTS]
 
 

@@ -68,16 +68,13 @@ def test_a_package_that_is_left_as_rendered_is_the_same_code() -> None:
 
 MODULES = {
     "two functions": "def f( ): pass\ndef g( ):\n  return 1\nx = [  1 ]\n",
-    "an empty line between them": "def f( ): pass\n\ndef g( ):\n  return 1\n\nx = 1\n",
     "a docstring and a comment": "'''A.'''\n\n# of f\ndef f( ): pass\n\n# of g\ndef g( ): ...\n",
-    "imports and a class": "import a\nimport b\n\n\n\n\nclass A :\n  x=1\n\n  def f(s): ...\n",
     "decorators": "x = 1\n\n@a\n# why\n@b( 1 )\ndef f( ): ...\n\n@c\nclass A: pass\n",
     "overloads": "@o\ndef f( ): ...\n@o\ndef f(a ): ...\n\ndef f(a=1 ):\n  pass\n",
     "a text with definitions": 'x = """\n\ndef f( ): pass\n\n# y\n"""\n\ndef g( ): pass\n',
     "branches": "if a :\n  def f( ): pass\n\nelse :\n  b\n\nfor x in  y:\n  class A: pass\n\nb\n",
     "parts that are switched off": "# fmt: off\ndef f( ): pass\n\n# fmt: on\n\ndef g( ): pass\n",
     "nothing": "",
-    "comments alone": "\n\n# a\n\n\n\n# b\n",
     "a comment at the end": "def f( ): pass\n\n# end\n",
     "other ends of lines": "def f( ): pass\r\n\r\ndef g( ): pass\r\n",
     "other spaces": "def f( ): pass\n\n\x0c\ndef g( ): x = '\u2028'\n\ndef h( ): pass\n",

@@ -22,13 +22,10 @@ FILES = {"b.py": "b\n", "a.py": "a\n"}
     ("chosen", "more"),
     [
         ({}, set()),
-        ({"models": "pydantic"}, {"models"}),
         ({"features": ("none",)}, {"features"}),
-        ({"gitattributes": False}, {"gitattributes"}),
+        ({"gitattributes": False, "decoding": "strict"}, {"gitattributes", "decoding"}),
         ({"sources": ("../src",), "words": ("used",)}, {"sources", "words"}),
-        ({"runtime": "installed"}, {"runtime"}),
-        ({"decoding": "strict"}, {"decoding"}),
-        ({"extra": ("forbid", "Tool=keep")}, {"extra"}),
+        ({"runtime": "installed", "extra": ("forbid",)}, {"runtime", "extra"}),
         ({"models": "pydantic", "mutability": "mutable"}, {"models", "mutability"}),
     ],
 )
@@ -103,7 +100,6 @@ def test_a_fingerprint_is_a_sha256_that_does_not_see_line_ends(tmp_path: Path) -
     [
         ("templates/package/new.py", True),
         ("templates/package/__pycache__/new.pyc", False),
-        ("templates/package/__pycache__/new.txt", False),
         ("templates/_data/new.py", False),
         ("templates/package/_data/new.py", True),
         ("schema/docs.toml", True),
@@ -158,18 +154,13 @@ def test_a_file_within_the_package_is_taken(tmp_path: Path, path: str) -> None:
     ("text", "expected"),
     [
         ("[" * 100_000, "at most 64 levels of nesting, got more"),
-        ('{"a":' * 100_000, "at most 64 levels of nesting, got more"),
-        ("9" * 5000, "a number that fits 64 bits, got one that does not"),
-        ("\udcff", "JSON text in UTF-8, got "),
-        ("[", "JSON text, got "),
         (" " * manifest.MAX_BYTES + "{}", f"a file of {manifest.MAX_BYTES} bytes at most"),
-        ("[" + "[]," * 600_000 + "0]", "at most 1000000 brackets, braces and commas"),
         (f'{{"files": {{{",".join(f""""f{n}": "" """ for n in range(6000))}}}}}', "at most 5000"),
     ],
-    ids=["deep", "deep objects", "digits", "bytes", "half", "long", "signs", "files"],
+    ids=["deep", "long", "files"],
 )
 def test_unreadable_json_is_one_error(tmp_path: Path, text: str, expected: str) -> None:
-    (tmp_path / manifest.NAME).write_bytes(text.encode(errors="surrogateescape"))
+    (tmp_path / manifest.NAME).write_text(text)
     with pytest.raises(ManifestError, match=f"expected {expected}"):
         manifest.read(tmp_path)
 
@@ -190,7 +181,6 @@ def test_a_manifest_of_an_earlier_release_is_of_every_part(tmp_path: Path) -> No
     [
         ("/options", {"options": {"errata": True, "parts": ["toys"], "transports": ["all"]}}),
         ("/revisions/2031-02-03/schema", {"schema": "/etc/passwd"}),
-        ("/revisions/2031-02-03/schema", {"schema": "C:\\x.json"}),
         ("/revisions/2031-02-03/facts", {"facts": "a\nb"}),
         ("/package", {"package": "a..b"}),
         ("/templates/directory", {"templates": {"directory": "/t", "files": {}}}),
@@ -199,19 +189,12 @@ def test_a_manifest_of_an_earlier_release_is_of_every_part(tmp_path: Path) -> No
             "/extensions/com.example~1x/schema",
             {"extensions": {"com.example/x": {"schema": "/etc/x.json", "inputs": ""}}},
         ),
-        (
-            "/extensions/a\nb/schema",
-            {"extensions": {"a\nb": {"schema": "x.json", "inputs": ""}}},
-        ),
         ("/mcpgen", {"mcpgen": "1.0\x1b[2J"}),
-        ("/package", {"package": "x\nimport os"}),
         (
             "/revisions/\x1b]0;",
             {"revisions": {"\x1b]0;": {"origin": "file", "structure": "", "inputs": ""}}},
         ),
         ("/renamed_types/Old", {"renamed_types": {"Old": "class"}}),
-        ("/renamed_types/a-b", {"renamed_types": {"a-b": "New"}}),
-        ("/old_revisions/2030", {"old_revisions": {"2030": "1999"}}),
         ("/old_revisions/a\nb", {"old_revisions": {"a\nb": "2031-02-03"}}),
         ("/old_revisions/2031-02-03", {"old_revisions": {"2031-02-03": "2031-02-03"}}),
     ],

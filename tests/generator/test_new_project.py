@@ -208,15 +208,6 @@ def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(place: str) -> None:
         assert (contract, [each for each in commands if "mcpgen" in each]) == ([], [])
 
 
-def test_a_workflow_runs_on_each_version_with_few_rights() -> None:
-    workflow = yaml.safe_load(user_text(".github/workflows/ci.yml"))
-    job = workflow["jobs"]["test"]
-    assert workflow["permissions"] == {"contents": "read"}
-    assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14", "3.15"]
-    [python] = [step["with"] for step in job["steps"] if "setup-python" in step.get("uses", "")]
-    assert (python["python-version"], python["cache"]) == ("${{ matrix.python }}", "pip")
-
-
 @pytest.mark.parametrize("side", ["server", "client"])
 def test_checks_before_a_commit_are_programs_of_the_project(side: projects.Side) -> None:
     config = user_text(".pre-commit-config.yaml", side, mcpgen="./wheels/mcpgen.whl")
@@ -232,9 +223,7 @@ def test_checks_before_a_commit_are_programs_of_the_project(side: projects.Side)
     ("words", "environment"),
     [
         (["--hosts", "mcp.example.com, mcp.example.org"], {}),
-        ([], {"MCP_HOSTS": "mcp.example.com"}),
         ([], {"MCP_HOSTS": "mcp.example.com", "MCP_WORKERS": "2"}),
-        (["--auth", "tokens.json", "--hosts", "mcp.example.com"], {}),
         ([], {"MCP_HOSTS": "mcp.example.com", "MCP_AUTH": "tokens.json"}),
     ],
 )
@@ -244,7 +233,6 @@ def test_a_server_of_a_project_serves_behind_a_public_name(
     new = ("new", "server", "weather", "-q", "-r", "latest", "--features", "auth")
     assert run(*new, cwd=tmp_path).code == 0
     (tmp_path / "tokens.json").write_text('{"t0ken": "alice"}')
-    needs_token = "--auth" in words or "MCP_AUTH" in environment
     command = [sys.executable, "-m", "weather", "--http", "127.0.0.1:0", *words]
     process = subprocess.Popen(
         command,
@@ -257,13 +245,11 @@ def test_a_server_of_a_project_serves_behind_a_public_name(
     try:
         lines = (line.strip() for line in process.stderr)
         url = next(line for line in lines if "serving at" in line).removeprefix("serving at ")
+        token = {"Authorization": "Bearer t0ken"}
         statuses = {
-            (host, token): httpx2.get(
-                url,
-                headers={"Host": host, **({"Authorization": f"Bearer {token}"} if token else {})},
-            ).status_code
+            (host, len(fields)): httpx2.get(url, headers={"Host": host, **fields}).status_code
             for host in ("mcp.example.com", "other.example.com")
-            for token in ("", "t0ken")
+            for fields in ({}, token)
         }
         healthy = httpx2.get(url.replace("/mcp", "/health"))
     finally:
@@ -271,67 +257,50 @@ def test_a_server_of_a_project_serves_behind_a_public_name(
         process.wait()
         process.stderr.close()
     assert statuses == {
-        ("mcp.example.com", ""): 401 if needs_token else 405,
-        ("mcp.example.com", "t0ken"): 405,
-        ("other.example.com", ""): 403,
-        ("other.example.com", "t0ken"): 403,
+        ("mcp.example.com", 0): 401 if "MCP_AUTH" in environment else 405,
+        ("mcp.example.com", 1): 405,
+        ("other.example.com", 0): 403,
+        ("other.example.com", 1): 403,
     }
     assert (healthy.status_code, healthy.text) == (200, "ok")
 
 
 WRONG = {
-    "an option of pip": (["server", "x", "--mcpgen", "--pre"], "--mcpgen: expected what pip"),
-    "two lines": (["server", "x", "--mcpgen", "a\nb"], "--mcpgen: expected what pip"),
-    "nothing to install": (["server", "x", "--mcpgen", " "], "--mcpgen: expected what pip"),
-    "no name": (["server"], "expected mcpgen new server NAME, got no name"),
-    "a name with capitals": (["server", "Weather"], "expected a name of lower-case letters"),
-    "a path as a name": (["server", "../x"], "expected a name of lower-case letters"),
-    "the name of a module": (["server", "json"], "try json-protocol"),
-    "a keyword": (["client", "class"], "expected a name that no other module has"),
-    "a package that it needs": (["client", "anyio"], "expected a name that no other module has"),
-    "an unknown revision": (["server", "x", "-r", "2000-01-01"], "2000-01-01"),
-    "an unknown transport": (["server", "x", "--transport", "tcp"], "--transport: expected"),
-    "two origins": (
-        ["server", "x", "--from", "f.json", "--from-server", "y"],
-        "expected --from or --from-server, got both",
-    ),
-    "an app of an old revision": (
-        ["server", "x", "--app", "-r", "2025-03-26"],
-        "--app: expected a revision whose tools have _meta, got 2025-03-26",
-    ),
-    "an app of a mirror": (
-        ["server", "x", "--app", "--from", "f.json"],
-        "--app: expected no --from",
-    ),
-    "the current directory": (["server", "x", "-o", "."], "holds the current directory"),
-    "lists that are no JSON": (["server", "x", "--from", "no.json"], "expected JSON text"),
-    "no lists": (["server", "x", "--from", "f.json"], "expected an object with tools"),
-    "tools without names": (["server", "x", "--from", "nameless.json"], "expected a name"),
-    "a directory with files": (
-        ["server", "x", "-o", "taken"],
-        "taken: expected a new or an empty directory, got one with files",
-    ),
-    "a file": (["server", "x", "-o", "f.json"], "got a file"),
-    "a directory below a file": (
-        ["server", "x", "-o", "f.json/x", "-r", OLDEST, "--transport", "stdio"],
-        "nothing was written: ",
-    ),
-    "a name that no index has": (
-        ["server", "x", "--mcpgen", "MCPGEN [http] >= 1"],
-        "since no package index has mcpgen, got",
-    ),
+    "x --mcpgen --pre": "--mcpgen: expected what pip",
+    "x --mcpgen 'a\nb'": "--mcpgen: expected what pip",
+    "x --mcpgen ' '": "--mcpgen: expected what pip",
+    "x --mcpgen 'MCPGEN [http] >= 1'": "since no package index has mcpgen, got",
+    "": "expected mcpgen new server NAME, got no name",
+    "Weather": "expected a name of lower-case letters",
+    "../x": "expected a name of lower-case letters",
+    "json": "try json-protocol",
+    "class": "expected a name that no other module has",
+    "anyio": "expected a name that no other module has",
+    "x -r 2000-01-01": "2000-01-01",
+    "x --transport tcp": "--transport: expected",
+    "x --from f.json --from-server y": "expected --from or --from-server, got both",
+    "x --app -r 2025-03-26": "expected a revision whose tools have _meta, got 2025-03-26",
+    "x --app --from f.json": "--app: expected no --from",
+    "x -o .": "holds the current directory",
+    "x --from no.json": "expected JSON text",
+    "x --from f.json": "expected an object with tools",
+    "x --from nameless.json": "expected a name",
+    "x -o taken": "taken: expected a new or an empty directory, got one with files",
+    "x -o f.json": "got a file",
+    f"x -o f.json/x -r {OLDEST} --transport stdio": "nothing was written: ",
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_usage_errors_are_one_line_and_write_nothing(case: str, tmp_path: Path) -> None:
-    words, error = WRONG[case]
+@pytest.mark.parametrize(("words", "error"), WRONG.items())
+def test_usage_errors_are_one_line_and_write_nothing(
+    words: str, error: str, tmp_path: Path
+) -> None:
     files = {"f.json": "{}", "no.json": "{", "nameless.json": '{"tools": [{}]}'}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine.txt").touch()
-    ended = run("new", *words, "-q", cwd=tmp_path)
+    ended = run("new", "server", *shlex.split(words), "-q", cwd=tmp_path)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert error in ended.err
     assert {path.name for path in tmp_path.rglob("*")} == {*files, "taken", "mine.txt"}
@@ -362,16 +331,9 @@ class Terminal(io.StringIO):
         return True
 
 
-OPTIONS: dict[str, Any] = {
-    "name": None,
-    "output": None,
-    "revisions": (),
-    "transports": (),
-    "features": (),
-    "from_file": None,
-    "from_server": None,
-    "mcpgen": None,
-}
+OPTIONS: dict[str, Any] = dict.fromkeys(
+    ("name", "output", "from_file", "from_server", "mcpgen")
+) | dict.fromkeys(("revisions", "transports", "features"), ())
 
 
 @pytest.mark.parametrize(
@@ -382,11 +344,6 @@ OPTIONS: dict[str, Any] = {
             {"name": "x"},
             "latest\nstdio\ny\n",
             NewProject("server", "x", Path("y"), ("latest",), ("stdio",)),
-        ),
-        (
-            {"name": "x", "revisions": ("all",), "output": Path("z")},
-            "http\n",
-            NewProject("server", "x", Path("z"), ("all",), ("http",)),
         ),
         (
             {"name": "x", "transports": ("all",), "publish": "a.b", "mcpgen": "m", "app": True},

@@ -89,12 +89,6 @@ def test_a_patch_keeps_old_modules_where_they_are() -> None:
     assert "MINE = 1" in models.read_text("utf-8")
 
 
-def test_without_the_option_no_old_module_stays() -> None:
-    line = "gone: old_pkg.r2025_03_26; import from old_pkg.r2025_06_18 instead"
-    assert line in update_package("-r", SECOND).splitlines()
-    assert not modules_of("r2025_03_26")
-
-
 def test_a_revision_that_comes_back_is_no_old_one() -> None:
     update_package("-r", SECOND, KEEP)
     update_package("-r", FIRST, "-r", SECOND, KEEP)

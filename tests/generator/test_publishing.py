@@ -89,25 +89,18 @@ WRONG: dict[str, tuple[str, Edit, list[str]]] = {
         "pyproject.toml",
         ('version = "0.1.0"', 'version = "0.2.0"'),
         [
-            "server.json: version: expected that of pyproject.toml, 0.2.0, got 0.1.0",
-            "server.json: packages.0.version: expected that of pyproject.toml, 0.2.0, got 0.1.0",
-            "manifest.json: version: expected that of pyproject.toml, 0.2.0, got 0.1.0",
+            f"{place}: expected that of pyproject.toml, 0.2.0, got 0.1.0"
+            for place in (
+                "server.json: version",
+                "server.json: packages.0.version",
+                "manifest.json: version",
+            )
         ],
     ),
-    "a range of versions": (
-        "server.json",
-        lambda server: server.update(version="^1.2.3"),
-        ["server.json: version: expected one version, such as 1.0.2, got '^1.2.3'"],
-    ),
-    "no mark in the README": (
+    "other marks in the README": (
         "README.md",
-        ("mcp-name:", "name:"),
-        ["README: expected the text `mcp-name: io.github.acme/weather`, got none"],
-    ),
-    "another mark in the README": (
-        "README.md",
-        ("acme/weather -->", "acme/wether -->"),
-        ["README: expected the text `mcp-name: io.github.acme/weather`, got io.github.acme/wether"],
+        ("mcp-name: io.github.acme/weather", "mcp-name:a/b mcp-name:   c/d"),
+        ["README: expected the text `mcp-name: io.github.acme/weather`, got a/b, c/d"],
     ),
     "a name without a namespace": (
         "server.json",
@@ -124,11 +117,6 @@ WRONG: dict[str, tuple[str, Edit, list[str]]] = {
         lambda server: server.update(packages=[]),
         ["server.json: expected packages or remotes, got neither"],
     ),
-    "another distribution": (
-        "server.json",
-        lambda server: server["packages"][0].update(identifier="wether"),
-        ["server.json: packages.0.identifier: expected weather, got wether"],
-    ),
     "an unknown kind of server": (
         "manifest.json",
         lambda bundle: bundle["server"].update(type="uw"),
@@ -143,11 +131,6 @@ WRONG: dict[str, tuple[str, Edit, list[str]]] = {
         "manifest.json",
         lambda bundle: bundle.update(name="wether"),
         ["manifest.json: name: expected that of pyproject.toml, 'weather'"],
-    ),
-    "other marks in the README": (
-        "README.md",
-        ("mcp-name: io.github.acme/weather", "mcp-name:a/b mcp-name:   c/d"),
-        ["README: expected the text `mcp-name: io.github.acme/weather`, got a/b, c/d"],
     ),
     "a version that a build computes": (
         "pyproject.toml",
@@ -169,7 +152,7 @@ def test_problems_that_prevent_publishing_are_reported(case: str, project: Path)
     assert len(record["problems"]) == len(problems)
 
 
-@pytest.mark.parametrize("text", ["", "[", "a = 1", "[project]", "project = 5"])
+@pytest.mark.parametrize("text", ["[", "[project]", "project = 5"])
 def test_a_project_to_publish_has_a_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "server.json").write_text("[]")
     (tmp_path / "pyproject.toml").write_text(text)
@@ -184,7 +167,7 @@ def test_a_project_to_publish_has_a_name(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("namespace", "is_valid"),
     [
-        *((name, True) for name in ("io.github.acme", "io.GitHub.Acme-1", "a.b")),
+        *((name, True) for name in ("io.GitHub.Acme-1", "a.b")),
         *((name, False) for name in ("acme", "io.github/acme", "io..acme", "", 'io.a"b')),
         *((name, False) for name in ("io.\u0457.acme", "io.github.acme/", "a")),
     ],
@@ -243,8 +226,7 @@ PYPI = {**NPM, "registryType": "pypi"}
 @pytest.mark.parametrize(
     ("table", "changed", "problems"),
     [
-        ('name = "My_Weather"', {}, []),
-        ('name = "my-weather"\nversion = "0.1.0"', {}, []),
+        ('name = "My_Weather"\nversion = "0.1.0"', {}, []),
         ('name = "x"', {"packages": [NPM]}, []),
         ('name = "x"', {"packages": [], "remotes": [{"type": "sse", "url": "https://a.b/c"}]}, []),
         (
@@ -256,11 +238,6 @@ PYPI = {**NPM, "registryType": "pypi"}
             'name = "my-weather"',
             {"version": "v1"},
             ["server.json: version: expected one version, such as 1.0.2, got 'v1'"],
-        ),
-        (
-            'name = "my-weather"',
-            {"description": 5, "version": "v1"},
-            ["server.json: description: 5 is not of type 'string'"],
         ),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from generator.test_mirror import FORECAST, WEATHER
 from mcpgen.errors import MirrorError
 from mcpgen.project import server_lists
-from mcpgen.project.server_lists import KINDS, MAX_NAME, MAX_TEXT, ServerLists, parse
+from mcpgen.project.server_lists import KINDS, MAX_NAME, MAX_TEXT, parse
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,7 @@ MEMBERS: dict[str, dict[str, tuple[list[Any], list[Any]]]] = {
         **dict.fromkeys(("name", "title", "description", "mimeType"), TEXTS),
         "size": ([0, 1, 2**40], [-1, True, 1.0, "1"]),
         "annotations": (
-            [
-                *({"priority": value} for value in (0, 0.5, 1)),
-                *({"audience": roles} for roles in ([], ["user", "assistant"])),
-                {"lastModified": "2025-01-01"},
-            ],
+            [{"priority": 0, "audience": ["user"]}, {"priority": 1, "lastModified": "2025-01-01"}],
             [],
         ),
     },
@@ -110,16 +106,12 @@ UNKNOWN = "left out: the specification has no such member"
     ("kind", "members", "rest", "notes"),
     [
         ("tools", {"x-own": 1}, {}, {"x-own": UNKNOWN}),
-        ("tools", {"size": 1}, {}, {"size": UNKNOWN}),
         ("resources", {"inputSchema": {}}, {}, {"inputSchema": UNKNOWN}),
-        *(
-            (
-                "tools",
-                {"annotations": {"readOnlyHint": value, "destructiveHint": False}},
-                {"annotations": {"destructiveHint": False}},
-                {"annotations/readOnlyHint": OTHER},
-            )
-            for value in ("yes", 1, None)
+        (
+            "tools",
+            {"annotations": {"readOnlyHint": 1, "destructiveHint": False}},
+            {"annotations": {"destructiveHint": False}},
+            {"annotations/readOnlyHint": OTHER},
         ),
         *(
             (
@@ -129,31 +121,28 @@ UNKNOWN = "left out: the specification has no such member"
                 {f"annotations/{name}": OTHER},
             )
             for name, value in (
-                *(("priority", value) for value in (-0.1, 1.1, True, "1")),
-                *(("audience", value) for value in (["root"], "user")),
-                ("lastModified", 5),
+                *(("priority", -0.1), ("priority", 1.1), ("priority", True)),
+                *(("audience", ["root"]), ("lastModified", 5)),
             )
         ),
-        *(
-            (
-                "tools",
-                {"icons": [{"src": "x", name: value}, {"theme": "dark"}, 5]},
-                {"icons": [{"src": "x"}]},
-                {f"icons/0/{name}": OTHER, "icons/1": NO_NAME, "icons/2": NO_NAME},
-            )
-            for name, value in (("theme", "blue"), ("sizes", [1]), ("sizes", "1x1"))
+        (
+            "tools",
+            {"icons": [{"src": "x", "theme": "blue", "sizes": [1]}, {"theme": "dark"}, 5]},
+            {"icons": [{"src": "x"}]},
+            {
+                "icons/0/theme": OTHER,
+                "icons/0/sizes": OTHER,
+                "icons/1": NO_NAME,
+                "icons/2": NO_NAME,
+            },
         ),
         (
             "prompts",
-            {"arguments": [1, {"name": 2}, {"name": "x" * 201}, {"name": "q"}, {"name": "q"}]},
+            {"arguments": [1, {"name": "x" * 201}, {"name": "q"}, {"name": "q"}]},
             {"arguments": [{"name": "q"}]},
             {
-                "arguments/0": NO_NAME,
+                **{f"arguments/{number}": NO_NAME for number in (0, 1, 3)},
                 "arguments/1/name": OTHER,
-                "arguments/1": NO_NAME,
-                "arguments/2/name": OTHER,
-                "arguments/2": NO_NAME,
-                "arguments/4": NO_NAME,
             },
         ),
         (
@@ -167,12 +156,6 @@ UNKNOWN = "left out: the specification has no such member"
             {"inputSchema": {"enum": [1, 2**70]}},
             {"inputSchema": {}},
             {"inputSchema/enum": UNFIT},
-        ),
-        (
-            "tools",
-            {"outputSchema": {"minimum": float("-inf")}},
-            {"outputSchema": {}},
-            {"outputSchema/minimum": UNFIT},
         ),
         (
             "tools",
@@ -236,9 +219,3 @@ def test_changes_name_another_order_and_other_instructions() -> None:
     old = parse({"tools": tools}, "x")
     new = parse({"tools": tools[::-1], "instructions": "Ask b."}, "x")
     assert server_lists.changes(old, new) == ["changed: order of tools", "changed: instructions"]
-
-
-def test_changes_back_are_the_opposite() -> None:
-    old, new = parse(WEATHER, "x"), ServerLists(dict.fromkeys(KINDS, ()))
-    gone = [line.removeprefix("gone: ") for line in server_lists.changes(old, new)]
-    assert [line.removeprefix("new: ") for line in server_lists.changes(new, old)] == gone

@@ -25,31 +25,17 @@ def annotate_member(schema: Any, **more: Any) -> tuple[str, list[str]]:
 @pytest.mark.parametrize(
     ("schema", "annotation"),
     [
-        (TEXT, "str"),
         ({"type": "integer", "minimum": 1}, "int"),
-        (NUMBER, "float"),
-        ({"type": "boolean"}, "bool"),
-        ({"type": "null"}, "None"),
         ({"type": ["string", "null"]}, "str | None"),
         ({"type": ["null", "integer", "string"]}, "int | str | None"),
         ({"type": ["integer", "number"]}, "float"),
         ({"enum": ["a", 'b"']}, "Literal['a', 'b\"']"),
-        ({"enum": ["a", 1, None]}, "Literal['a'] | Literal[1] | None"),
-        ({"const": "only"}, "Literal['only']"),
-        ({"const": True}, "bool"),
         ({"anyOf": [{"const": "a"}, {"const": "b"}]}, "Literal['a', 'b']"),
-        ({"anyOf": [{"const": "a"}, TEXT]}, "str"),
-        ({"anyOf": [TEXT, {"type": "null"}], "default": None}, "str | None"),
         ({"allOf": [TEXT]}, "str"),
-        ({"type": "array", "items": NUMBER}, "list[float]"),
         ({"type": "array"}, "list[Any]"),
         ({"type": "array", "prefixItems": [TEXT], "items": NUMBER}, "list[Any]"),
         ({"type": "object"}, "dict[str, Any]"),
-        ({"type": "object", "additionalProperties": TEXT}, "dict[str, str]"),
-        (POINT, "RootM"),
         ({"type": "array", "items": POINT}, "list[RootMItem]"),
-        ({**POINT, "anyOf": [True, {"required": ["x"]}]}, "RootM"),
-        ({}, "Any"),
         (True, "Any"),
     ],
 )
@@ -102,47 +88,26 @@ def test_a_root_without_named_members_has_no_class(schema: Any, reason: str) -> 
 
 
 def test_optional_members_have_the_schema_default_or_are_absent() -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "camelCase": {**TEXT, "default": "a\"'"},
-            "days": {"type": "integer", "default": 3},
-            "ratio": {**NUMBER, "default": 1},
-            "wrong": {"type": "integer", "default": True},
-            "other": {"enum": ["a"], "default": "b"},
-            "chosen": {"enum": ["a", "b"], "default": "b"},
-            "flag": {"enum": [1, 2], "default": True},
-            "nullable": {"type": ["string", "null"]},
-            "plain": TEXT,
-        },
+    members = {
+        "camelCase": {**TEXT, "default": "a\"'"},
+        "ratio": {**NUMBER, "default": 1},
+        "wrong": {"type": "integer", "default": True},
+        "nullable": {"type": ["string", "null"]},
     }
+    schema = {"type": "object", "properties": members}
     struct, _ = Types(set()).struct(schema, "Root", "", lambda note: None)
     assert [f"{each.name}: {each.type}{each.value}" for each in struct.fields] == [
         "camel_case: str = field(name='camelCase', default='a\"\\'')",
-        "days: int = 3",
         "ratio: float = 1.0",
         "wrong: int | None = None",
-        "other: Literal['a'] | None = None",
-        "chosen: Literal['a', 'b'] = 'b'",
-        "flag: Literal[1, 2] | None = None",
         "nullable: str | None | UnsetType = UNSET",
-        "plain: str | None = None",
     ]
 
 
 def test_names_that_collide_or_are_python_keywords_are_changed() -> None:
-    wires = ["class", "self", "ctx", "a-b", "a_b", "list", "1st", "\u043f\u043e\u0433", "__init__"]
-    assert field_names(wires) == {
-        "class": "class_",
-        "self": "self_",
-        "ctx": "ctx_",
-        "a-b": "a_b",
-        "a_b": "a_b_",
-        "list": "list_",
-        "1st": "n1st",
-        "\u043f\u043e\u0433": "pog",
-        "__init__": "init",
-    }
+    names = {"class": "class_", "self": "self_", "ctx": "ctx_", "a-b": "a_b", "a_b": "a_b_"}
+    names |= {"list": "list_", "1st": "n1st", "\u043f\u043e\u0433": "pog", "__init__": "init"}
+    assert field_names([*names]) == names
 
 
 def test_references_that_double_at_each_step_stay_short() -> None:

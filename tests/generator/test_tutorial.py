@@ -27,7 +27,6 @@ pytestmark = [pytest.mark.processes, pytest.mark.costly]
 PROJECT = ROOT / "examples" / "tutorial"
 OTHERS = {"README.md", "tokens.json", "__pycache__", ".pytest_cache", ".ruff_cache", "protocol"}
 """Names of files and folders that the reader's project and that of the repository do not share."""
-WORDS = 700
 SKIPPED = (
     *("cd library", "pip install"),
     *("mypy", "pyright", "ruff"),  # `nox -s skeletons` runs them
@@ -196,9 +195,3 @@ def model_server() -> Generator[tuple[str, list[Any]]]:
         yield f"http://127.0.0.1:{server.server_port}", asked
         server.shutdown()
         thread.join()
-
-
-def test_pages_of_the_tutorial_are_short() -> None:
-    words = {page.name: len(page.read_text("utf-8").split()) for page in documents.tutorial()}
-    assert {name: count for name, count in words.items() if count > WORDS} == {}
-    assert len(words) == 8

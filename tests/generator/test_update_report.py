@@ -72,11 +72,6 @@ def test_a_state_that_is_not_known_is_not_compared(
     assert report(run("update", "pkg")) == ""
 
 
-def test_an_update_without_schema_changes_reports_no_protocol() -> None:
-    run("-q", "-r", OLD, *FEW, "-o", "pkg")
-    assert report(run("update", "pkg", "--parts", "protocol")) == ""
-
-
 def test_a_program_gets_the_names(place: Path) -> None:
     definitions = definitions_of(OLD)
     run("-q", "-r", OLD, *FEW, "-o", "pkg")

@@ -55,24 +55,49 @@ def lines_until(process: subprocess.Popen[str], text: str) -> list[str]:
     raise AssertionError(f"{text!r} was never written: {lines}")
 
 
+PROJECT = f"""
+[tool.mcpgen]
+schemas = ["2030-01-01.json"]
+parts = ["types"]
+output = "pkg"
+
+[[tool.mcpgen.render]]
+templates = "pages"
+output = "docs"
+revisions = ["{SMALLEST.name}"]
+"""
+
+
 @pytest.mark.slow
-def test_a_changed_schema_is_generated_again_until_an_interrupt(root: Path, tmp_path: Path) -> None:
-    draft = tmp_path / "2030-01-01.json"
+@pytest.mark.parametrize("words", [(), ("update",)], ids=["mcpgen", "update"])
+def test_each_input_of_a_project_is_watched_until_an_interrupt(
+    root: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    draft, page = tmp_path / "2030-01-01.json", tmp_path / "pages" / "{revision}.md.jinja"
     document = json.loads((SMALLEST.folder / "schema.json").read_text())
     draft.write_text(json.dumps(document))
-    package = tmp_path / "pkg"
-    with watching_process(root, "--schema", draft, "--parts", "types", "-o", package) as process:
+    page.parent.mkdir()
+    page.write_text("one")
+    models = tmp_path / "pkg" / "r2030_01_01" / "models.py"
+    written = tmp_path / "docs" / f"r{SMALLEST.name.replace('-', '_')}.md"
+    with watching_process(root, *words, cwd=tmp_path) as process:
         lines_until(process, "waiting for changes")
-        assert "colour" not in (package / "r2030_01_01" / "models.py").read_text()
+        assert ("colour" in models.read_text(), written.read_text()) == (False, "one")
         document["definitions"]["Tool"]["properties"]["colour"] = {"type": "string"}
         draft.write_text(json.dumps(document))
-        lines = lines_until(process, "updated")
-        assert "changed: 2030-01-01.json" in lines
-        assert "colour" in (package / "r2030_01_01" / "models.py").read_text()
+        assert "changed: 2030-01-01.json" in lines_until(process, "updated")
+        assert "colour" in models.read_text()
         draft.write_text("{")
         lines_until(process, "mcpgen: error: ")  # and it goes on
         draft.write_text(json.dumps(document))
         lines_until(process, "unchanged")
+        page.write_text("two")
+        lines_until(process, "changed: {revision}.md.jinja")
+        lines_until(process, "docs: ")
+        assert written.read_text() == "two"
+        (tmp_path / "pyproject.toml").write_text(PROJECT.replace('"docs"', '"pages_of_docs"'))
+        lines_until(process, "pages_of_docs: ")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
 
@@ -169,36 +194,3 @@ def test_watching_names_the_library_that_it_needs(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     with pytest.raises(UsageError, match="--watch needs watchfiles: pip install watchfiles"):
         watching.watch([], [])
-
-
-PROJECT = f"""
-[tool.mcpgen]
-revisions = ["{SMALLEST.name}"]
-parts = ["types"]
-output = "pkg"
-
-[[tool.mcpgen.render]]
-templates = "pages"
-output = "docs"
-revisions = ["{SMALLEST.name}"]
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [(), ("update",)], ids=["mcpgen", "update"])
-def test_a_project_is_watched_with_its_rendered_folders(
-    root: Path, tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    (tmp_path / "pyproject.toml").write_text(PROJECT)
-    page = tmp_path / "pages" / "{revision}.md.jinja"
-    page.parent.mkdir()
-    page.write_text("one")
-    written = tmp_path / "docs" / f"r{SMALLEST.name.replace('-', '_')}.md"
-    with watching_process(root, *words, cwd=tmp_path) as process:
-        lines_until(process, "waiting for changes")
-        assert written.read_text() == "one"
-        page.write_text("two")
-        lines_until(process, "docs: ")
-        assert written.read_text() == "two"
-        (tmp_path / "pyproject.toml").write_text(PROJECT.replace('"docs"', '"pages_of_docs"'))
-        lines_until(process, "pages_of_docs: ")
