@@ -41,17 +41,7 @@ SPAN = re.compile(r"`([^`]+)`")
 
 
 class Block(NamedTuple):
-    """A fenced block.
-
-    Attributes:
-        document: Path of the document from the top of the repository.
-        line: Number of its first line within the fence.
-        language: The word after the fence; empty if there is none.
-        role: `example`, `output`, `sample` or one of `STEPS`, if the block has a name.
-        name: Name of the file that it is, whose output it is, that has its lines, or that it
-            changes.
-        text: What stands between the fences.
-    """
+    """A fenced block."""
 
     document: str
     line: int
@@ -67,12 +57,7 @@ class Block(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The part of a document between a heading and the next one.
-
-    Attributes:
-        prose: Its text without fenced blocks.
-        python: The text of each block of Python.
-    """
+    """The part of a document between a heading and the next one."""
 
     prose: str
     python: list[str]
@@ -201,11 +186,7 @@ def slug(heading: str) -> str:
 
 
 def page_at(address: str) -> str:
-    """The file of a page of the site, from the top of the repository; pages end with a slash.
-
-    Raises:
-        LookupError: The navigation of the site has no such page.
-    """
+    """The file of a page of the site, from the top of the repository; pages end with a slash."""
     path = address.removeprefix(SITE).removesuffix("/")
     pages = pages_in(SETTINGS["nav"])
     for page in (f"{path}.md", f"{path}/index.md".lstrip("/"), f"{path}/README.md".lstrip("/")):
@@ -228,11 +209,7 @@ def pages_in(navigation: object) -> list[str]:
 
 
 def target_of(link: Link) -> tuple[Path, str]:
-    """The file that a link leads to, and the anchor in it, which is empty for the whole file.
-
-    Raises:
-        LookupError: The link leads to another host, or to no page of the site.
-    """
+    """The file that a link leads to, and the anchor in it, which is empty for the whole file."""
     path, _, anchor = link.target.partition("#")
     if path.startswith(FILES):
         return ROOT / path.removeprefix(FILES), anchor

@@ -69,10 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Counter:
-    """Counts the reports of a run.
-
-    The error of a fixture is a failure of its test, also if it comes after the test passed.
-    """
+    """Counts the reports of a run."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,15 +1,4 @@
-"""A report of names and sentences that readers stumble over; `nox -s prose` prints it.
-
-It fails nothing: each line is for a person to judge. It lists
-
-- words of a dialect, with the standard ones;
-- docstrings that begin with a pronoun, so that the thing has no noun;
-- names that say little: values called `found`, functions of the generator that a lone participle
-  names, tests whose names begin with `what`, have fewer than four words or are long, modules such
-  as `utils`;
-- folders of tests with many modules, a long README, and phrases of the documents that a stranger
-  reads twice.
-"""
+"""A report of names and sentences that readers stumble over; `nox -s prose` prints it."""
 
 from __future__ import annotations
 
@@ -125,10 +114,7 @@ def is_participle(name: str) -> bool:
 
 
 def participles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Functions and methods that a lone participle names, with their lines.
-
-    A property is a value, which an adjective may name. So may a function within a function.
-    """
+    """Functions and methods that a lone participle names, with their lines."""
     bodies = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
     for node in (node for body in bodies for node in body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name):

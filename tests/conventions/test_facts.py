@@ -88,11 +88,7 @@ def kinds() -> dict[str, str]:
 
 
 class Reads(ast.NodeVisitor):
-    """The facts that one module reads: attributes of what holds facts, by class and name.
-
-    What holds facts: `x.http`, `x.facts` of a method, the result of `x.method(...)`, and names that
-    are assigned or annotated as such, wherever in the module.
-    """
+    """The facts that one module reads: attributes of what holds facts, by class and name."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.facts: set[tuple[str, str]] = set()

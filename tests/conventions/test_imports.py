@@ -1,9 +1,4 @@
-"""Imports go one way: what stands left may be imported by what stands right, never back.
-
-A module is placed by the first part of its name; a new one must be placed before it can be used.
-Modules of one layer may import each other if no circle comes of it when they run; for types alone,
-under `TYPE_CHECKING`, they may.
-"""
+"""Imports go one way: what stands left may be imported by what stands right, never back."""
 
 from __future__ import annotations
 

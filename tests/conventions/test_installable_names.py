@@ -1,8 +1,4 @@
-"""Names that texts tell users to install: each is a distribution of a known owner.
-
-A command with a name that is on no index, or that is somebody else's, installs the code of whoever
-has the name. `mcpgen` and `mcpgen-runtime` are on no index yet, so no text installs them by name.
-"""
+"""Names that texts tell users to install: each is a distribution of a known owner."""
 
 from __future__ import annotations
 
@@ -93,11 +89,7 @@ TEXTS = (
 
 
 def installed_names(text: str) -> Iterator[str]:
-    """The names in the install commands of a text; no options, paths, variables or URLs.
-
-    Of a command that runs what it installs, the words after the first are those of the program;
-    `--from` and `--spec` say what it installs.
-    """
+    """The names in the install commands of a text; no options, paths, variables or URLs."""
     for match in COMMAND.finditer(text):
         source = SOURCE.match(match["words"])
         if source:

@@ -53,10 +53,7 @@ def uses(statement: ast.stmt) -> Iterator[tuple[str, set[str]]]:
 
 
 def unexplained_names(names: Iterable[str], documents: str, modules: Iterable[str]) -> list[str]:
-    """The names that no document has, and no signature or value of a name that one has.
-
-    An error counts as explained by the docstring that says when it is raised.
-    """
+    """The names that no document has, and no signature or value of a name that one has."""
     used: defaultdict[str, set[str]] = defaultdict(set)
     raised: set[str] = set()
     for text in modules:

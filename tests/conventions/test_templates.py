@@ -84,12 +84,7 @@ IMPORTS = "_imports."
 
 @dataclass
 class Page:
-    """A template read from top to bottom: in which string or comment a value would stand.
-
-    Attributes:
-        open: The quotes that are open, with the string's prefix; `#` in a comment; else empty.
-        faults: Expressions that stand where none may, each with the reason.
-    """
+    """A template read from top to bottom: in which string or comment a value would stand."""
 
     open: str = ""
     faults: list[str] = field(default_factory=list[str])

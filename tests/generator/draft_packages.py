@@ -66,13 +66,7 @@ def write_package(
     stated: str = "",
     more: Sequence[str] = (),
 ) -> str:
-    """Write the package `pkg` of a schema of these definitions; what was reported.
-
-    Args:
-        parts: Parts of the package; all by default.
-        stated: The text of a facts file.
-        more: Features of the package.
-    """
+    """Write the package `pkg` of a schema of these definitions; what was reported."""
     path, facts = save_schema(folder, definitions), folder / "facts.toml"
     facts.write_text(stated)
     features = ("methods", *more) if not parts or "server" in parts else tuple(more)

@@ -69,12 +69,7 @@ def facts_of(
 
 
 def normal_of(later: Any = (), facts: Any = None, **definitions: Any) -> NormalizedSchema:
-    """The plain form of these definitions.
-
-    Args:
-        later: Definitions of later revisions.
-        facts: What is known beside; nothing by default.
-    """
+    """The plain form of these definitions."""
     return normalize(schema_of(**definitions), facts or facts_of(), later)
 
 

@@ -64,12 +64,7 @@ def with_step(text: str, block: Block) -> str:
 
 
 class Reader:
-    """Does what the tutorial says, in an empty folder.
-
-    Attributes:
-        project: The folder that the first page has `mcpgen new` write.
-        last: The command before.
-    """
+    """Does what the tutorial says, in an empty folder."""
 
     def __init__(self, folder: Path) -> None:
         """Prepare the environment in which `python` is the one of the tests."""

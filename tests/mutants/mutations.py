@@ -1,12 +1,4 @@
-"""Single mutations of a module, as replacements in its text: layout and comments stay.
-
-The kinds are those of programmers' mistakes: a negated condition, `and` for `or`, a comparison off
-by one, another number or flag, a dropped statement, a lost `await`. Texts are left alone: most are
-messages. So are code for type checkers and for Windows, and two kinds of code that nobody's
-behaviour may depend on: records of the log at the level `debug`, and how many bytes one read takes,
-in a constant `CHUNK` or as the argument of `iter_chunked`, since a reader gets the same bytes in
-any pieces.
-"""
+"""Single mutations of a module, as replacements in its text: layout and comments stay."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Checks that what the specification binds us to was tested in each revision that has it.
-
-    python -m tests.requirements.coverage FILE [FILE ...]
-
-Each file is a record of a test run (`pytest --record FILE`). Prints how many runtime entries of
-each area and revision have a test that ran and passed. Fails if a binding entry of a finished area
-has neither that nor an exception in one of its revisions, or if a claim in a test counts nowhere.
-"""
+"""Checks that what the specification binds us to was tested in each revision that has it."""
 
 from __future__ import annotations
 
@@ -38,13 +31,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Proof:
-    """A rule in a revision, by a test that ran and passed.
-
-    Attributes:
-        pair: The rule and the revision.
-        file: The test file, relative to the folder of all tests.
-        test: The test function.
-    """
+    """A rule in a revision, by a test that ran and passed."""
 
     pair: Pair
     file: str
@@ -52,11 +39,7 @@ class Proof:
 
 
 def proofs(records: Iterable[str], entries: Mapping[str, Entry]) -> set[Proof]:
-    """The proofs in lines of records; only for revisions that the rule holds in.
-
-    Raises:
-        LedgerError: A line is not of the agreed form.
-    """
+    """The proofs in lines of records; only for revisions that the rule holds in."""
     known: set[Proof] = set()
     for line in records:
         id, _, rest = line.partition("\t")
@@ -135,11 +118,7 @@ def table(lines: Iterable[Row]) -> str:
 
 
 def lines_of(files: Iterable[Path]) -> Iterator[str]:
-    """The lines of records.
-
-    Raises:
-        LedgerError: a record is missing.
-    """
+    """The lines of records."""
     for file in files:
         if not file.is_file():
             raise LedgerError(f"expected the record of a test run, found no file {file}")

@@ -1,9 +1,4 @@
-"""An extension of griffe for classes that are composed of features.
-
-`Server` has its members and options from one base for each feature. The extension adds what the
-bases explain to its docstring, and replaces `**options: Unpack[ServerOptions]` by the options.
-mkdocstrings loads this file by its path.
-"""
+"""An extension of griffe for classes that are composed of features."""
 
 from __future__ import annotations
 
@@ -269,10 +264,7 @@ def signature_entries(function: Function, explained: Explained) -> Explained:
 
 
 def options_in(table: Class) -> Explained:
-    """The explanations of the keys of a `TypedDict`.
-
-    Keys without one have that of the class of settings that is defined beside the dictionary.
-    """
+    """The explanations of the keys of a `TypedDict`."""
     explained: Explained = {}
     for each in reversed([table, *table.mro()]):
         neighbours = [c for c in each.module.members.values() if isinstance(c, Class)]

@@ -1,8 +1,4 @@
-"""The pages of the reference that list names of Python: which name is on which page.
-
-A name is on the page of the module that defines it, so a new name needs no entry here. The pages
-are Markdown with a directive of mkdocstrings for each name.
-"""
+"""The pages of the reference that list names of Python: which name is on which page."""
 
 from __future__ import annotations
 
@@ -36,14 +32,7 @@ BEFORE = ("Server", "Context", "Client", "ClientHandlers", "connect", "connect_s
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the reference.
-
-    Attributes:
-        name: Its file, without the suffix.
-        title: Its heading.
-        about: Its first paragraph, in Markdown.
-        modules: Modules of the package whose names it has, with all modules below them.
-    """
+    """A page of the reference."""
 
     name: str
     title: str
@@ -198,11 +187,7 @@ def origin(name: str) -> str:
 
 
 def page_of(name: str) -> Page:
-    """The page of a public name.
-
-    Raises:
-        LookupError: No page has its module.
-    """
+    """The page of a public name."""
     if name.endswith("Error"):
         return ERRORS
     words = origin(name).split(".")
@@ -238,10 +223,7 @@ def testing_names() -> list[str]:
 
 
 def error_tree() -> str:
-    """Every error of the package below its base, with the first sentence of its docstring.
-
-    Those that are not exported are shown without a link: they are caught by a base.
-    """
+    """Every error of the package below its base, with the first sentence of its docstring."""
     exported = {target_of(package().members[name]).path: name for name in public_names()}
     errors: defaultdict[str, list[Class]] = defaultdict(list)
     for each in objects_below(package()):
