@@ -80,24 +80,21 @@ def third_party(modules: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "loads_revisions"),
     [
-        "import mcpgen_runtime",
-        "from mcpgen_runtime import Server",
-        "from mcpgen_runtime import connect",
-        "from mcpgen_runtime import *",
-        "import mcpgen_runtime.testing",
+        ("import mcpgen_runtime", False),
+        ("from mcpgen_runtime import Server", False),
+        ("from mcpgen_runtime import *", True),
+        ("import mcpgen_runtime.testing", True),
     ],
 )
-def test_importing_the_package_loads_only_core_dependencies(statement: str) -> None:
-    assert third_party(loaded_by(statement)) <= CORE | BROUGHT_ALONG | {"mcpgen_runtime"}
-
-
-@pytest.mark.parametrize(
-    "statement", ["import mcpgen_runtime", "from mcpgen_runtime import Server"]
-)
-def test_importing_the_package_loads_no_revision(statement: str) -> None:
-    assert [name for name in loaded_by(statement) if name.startswith("mcpgen_runtime.r2")] == []
+def test_importing_the_package_loads_only_core_dependencies(
+    statement: str, loads_revisions: bool
+) -> None:
+    loaded = loaded_by(statement)
+    assert third_party(loaded) <= CORE | BROUGHT_ALONG | {"mcpgen_runtime"}
+    revisions = [name for name in loaded if name.startswith("mcpgen_runtime.r2")]
+    assert loads_revisions or revisions == []
 
 
 def foreign_imports(path: Path) -> Iterator[tuple[ast.stmt, set[str]]]:
@@ -141,18 +138,13 @@ SEALED = PACKAGE / "server" / "asgi" / "sealed_sessions.py"
 """The module of sessions that any process serves, which few servers over HTTP have."""
 
 
-def test_the_extra_for_http_brings_what_http_imports() -> None:
-    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
-    extra = {each.partition(">=")[0] for each in project["optional-dependencies"]["http"]}
-    files = python_files(PACKAGE / "server" / "asgi", PACKAGE / "transports" / "http")
-    files.remove(SEALED)
-    imported = {name for path in files for _, names in foreign_imports(path) for name in names}
-    assert imported - CORE - {"httpcore2"} == extra  # httpx2 brings httpcore2 along
+HTTP = python_files(PACKAGE / "server" / "asgi", PACKAGE / "transports" / "http")
 
 
 @pytest.mark.parametrize(
     ("extra", "files"),
     [
+        ("http", [path for path in HTTP if path != SEALED]),
         ("auth", python_files(PACKAGE / "auth")),
         ("auth-store", [PACKAGE / "client" / "auth" / "stores.py"]),
         ("scaling", [SEALED]),
@@ -163,4 +155,4 @@ def test_the_extras_of_features_bring_what_these_import(extra: str, files: list[
     project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
     names = {each.partition(">=")[0] for each in project["optional-dependencies"][extra]}
     imported = {name for path in files for _, line in foreign_imports(path) for name in line}
-    assert imported - CORE == names
+    assert imported - CORE - {"httpcore2"} == names  # which httpx2 brings along

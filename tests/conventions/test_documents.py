@@ -26,15 +26,7 @@ from jinja2 import Environment
 import documents
 import mcpgen_runtime
 from documents import Block, Link, anchors_of, links, relative_name
-from mcpgen_runtime import (
-    Client,
-    ClientGroup,
-    ClientHandlers,
-    Context,
-    RequestContext,
-    Server,
-    testing,
-)
+from mcpgen_runtime import Client, ClientGroup, Context, RequestContext, Server, testing
 from mcpgen_runtime.client.chosen import ConnectOptions
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions
@@ -94,20 +86,6 @@ def test_a_link_leads_to_a_file_and_a_heading(link: Link) -> None:
     assert not anchor or rendered or anchor in anchors_of(target)
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "https://elsewhere.example/",
-        f"{documents.SITE}docs/gone/",
-        f"{documents.SITE}docs/start",
-        f"{documents.SITE}docs/start.md",
-    ],
-)
-def test_an_address_that_is_no_page_of_the_site_is_refused(target: str) -> None:
-    with pytest.raises(LookupError, match="expected the address of a page"):
-        documents.target_of(Link(documents.README, target))
-
-
 def test_links_of_the_readme_lead_on_wherever_an_index_shows_it() -> None:
     targets = [link.target for link in links() if link.document == documents.README]
     assert [target for target in targets if "://" not in target] == []
@@ -139,14 +117,7 @@ def test_the_site_names_the_version_of_the_project() -> None:
     assert f"mcpgen {project['version']}," in documents.SETTINGS["copyright"]
 
 
-KINDS = "added|changed|security|fixed"
-CHANGE = re.compile(rf"\+[a-z0-9]+(-[a-z0-9]+)*\.({KINDS})\.md")
-
-
-def test_the_kinds_of_changes_are_those_of_the_changelog() -> None:
-    project = tomllib.loads((documents.ROOT / "pyproject.toml").read_text("utf-8"))
-    kinds = [each["directory"] for each in project["tool"]["towncrier"]["type"]]
-    assert kinds == KINDS.split("|")
+CHANGE = re.compile(r"\+[a-z0-9]+(-[a-z0-9]+)*\.(added|changed|security|fixed)\.md")
 
 
 @pytest.mark.parametrize("path", documents.changes(), ids=lambda path: str(path.name))
@@ -314,13 +285,6 @@ def test_documents_name_what_exists_and_is_public() -> None:
     assert len([span for _, span in spans() if NAME.fullmatch(span)]) > 50
 
 
-@pytest.mark.parametrize(
-    "span", ["Exchange", "Server.nothing()", "client.tools", "ctx.exchange_it", "AnswerLostError"]
-)
-def test_a_name_that_does_not_exist_is_found(span: str) -> None:
-    assert unknown_in(span) is not None
-
-
 CALLED: dict[str, Callable[..., Any]] = {
     "connect": mcpgen_runtime.connect,
     "connect_sync": mcpgen_runtime.connect_sync,
@@ -368,15 +332,6 @@ def test_the_page_of_servers_explains_each_argument() -> None:
     rows = documents.tables_of(documents.ROOT / "docs" / "servers.md")
     explained = {span for row in rows for span in documents.SPAN.findall(row[0])}
     assert (parameters | ServerOptions.__optional_keys__) - explained == set()
-
-
-def test_handlers_that_examples_override_exist() -> None:
-    for name, text in documents.examples().items():
-        for node in ast.walk(ast.parse(text)) if name.endswith(".py") else ():
-            match node:
-                case ast.ClassDef(bases=[ast.Name(id="ClientHandlers")], body=body):
-                    own = [f.name for f in body if isinstance(f, ast.AsyncFunctionDef)]
-                    assert [each for each in own if not hasattr(ClientHandlers, each)] == []
 
 
 def test_each_setting_of_http_is_an_option_of_the_same_type() -> None:

@@ -121,7 +121,6 @@ def test_commands_in_texts_install_names_of_listed_owners() -> None:
     ("text", "names"),
     [
         ("pip install -U 'mcpgen[http]>=1' ./generated", ["mcpgen"]),
-        ("run `pip install mcpgen-runtime`, then", ["mcpgen-runtime"]),
         ("pip install '{needed}' $MCPGEN git+https://a/b", []),
         ("uvx --from . mcpgen; pipx run --spec other mcpgen", ["other"]),
         ("uvx mcpgen new; npx -y @a/b", ["mcpgen", "@a/b"]),

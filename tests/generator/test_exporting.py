@@ -23,7 +23,6 @@ REVISIONS = [row.name for row in schema.revisions()]
 each_revision = pytest.mark.parametrize("revision", REVISIONS)
 GOLDEN = Path(__file__).parents[2] / "generated" / "mcpgen_runtime"
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
-TINY = Path(__file__).parent / "tiny" / "schema.json"
 
 
 def export_document(*words: str) -> dict[str, Any]:

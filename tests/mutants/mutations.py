@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 OFF_BY_ONE = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
-COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 UNCHANGED = ("annotation", "decorator_list")
 NOT_RUN = ("TYPE_CHECKING", "sys.platform == 'win32'")
 IMMATERIAL = re.compile(r"_?logger\.debug|.*\.iter_chunked|_?([A-Z]+_)*CHUNK")
