@@ -12,8 +12,8 @@ import pytest
 
 from generator.command_line import run, run_python
 from generator.conftest import REVISION
-from mcpgen import __version__, schema
-from mcpgen.errors import OutputError, UsageError
+from mcpgen import __version__
+from mcpgen.errors import OutputError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, commands, manifest, output, pipeline
 from mcpgen.package import check as checking
@@ -195,17 +195,6 @@ def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
     output.write(tmp_path / "pkg", pipeline.build(request))
     (tmp_path / "pkg" / "errors.py").write_text("mine")
     assert check(tmp_path / "pkg").differing == ("errors.py",)
-
-
-def test_a_package_from_a_file_is_checked_against_that_file(tmp_path: Path) -> None:
-    path = tmp_path / REVISION / "schema.json"
-    path.parent.mkdir()
-    path.write_bytes((schema.entry(REVISION).folder / "schema.json").read_bytes())
-    source = schema_sources.of_file(path)
-    output.write(tmp_path / "pkg", pipeline.build(build_request.BuildRequest("pkg", (source,))))
-    assert check(tmp_path / "pkg", [source]).current
-    with pytest.raises(UsageError, match=f"revision {REVISION} was made from a schema file"):
-        check(tmp_path / "pkg")
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run, run_python
+from generator.draft_packages import save_schema, with_request
+from generator.schemas import TEXT
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest
 
@@ -159,13 +161,9 @@ def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_2(tmp_path: Path)
     expected = 'expected a reference to a definition, #/$defs/<name>, got "#/$defs/Y"'
     assert ended == Done(2, "", f"mcpgen: error: {path}#/$defs/X/$ref: {expected}\n")
     assert not (tmp_path / "pkg").exists()
-
-
-def test_debug_shows_the_traceback_too(tmp_path: Path) -> None:
-    ended = run("--debug", "check", tmp_path)
-    assert ended.code == 2
-    assert ended.err.startswith("Traceback (most recent call last):\n")
-    assert ended.err.splitlines()[-1].startswith("mcpgen: error: ")
+    traced = run("--debug", "-q", "--schema", path, "-o", tmp_path / "pkg")
+    assert traced.err.startswith("Traceback (most recent call last):\n")
+    assert traced.err.endswith(ended.err)
 
 
 def test_a_fault_of_our_own_and_an_interrupt_are_one_line_too(
@@ -234,135 +232,70 @@ def test_a_schema_file_says_whose_facts_it_got(tmp_path: Path) -> None:
     assert checked == Done(0, "pkg: up to date\n", "")
 
 
-def save_draft(folder: Path) -> Path:
-    """A schema with a request of which nothing but the schema is known."""
-    document = json.loads((schema.entry("2025-11-25").folder / "schema.json").read_text())
-    definitions = document["$defs"]
-    definitions["PaintRequest"] = {
-        "type": "object",
-        "properties": {"method": {"const": "tools/paint"}, "id": {"$ref": "#/definitions/Id"}},
-        "required": ["method"],
-    }
-    definitions["Id"] = {"type": "string"}
-    definitions["ClientRequest"]["anyOf"].append({"$ref": "#/$defs/PaintRequest"})
-    path = folder / "draft.json"
-    path.write_text(json.dumps(document))
-    return path
-
-
-def test_guesses_and_odd_references_are_listed_with_their_place(tmp_path: Path) -> None:
-    save_draft(tmp_path)
-    lines = run("--schema", "draft.json", "-o", "pkg", cwd=tmp_path).out.splitlines()
-    beside = "beside the facts of 2025-11-25"
-    note = "1 reference such as #/definitions/Id, taken as into $defs"
-    empty = "there is no PaintResult, and ServerResult has EmptyResult"
-    assert f"note: draft.json#/$defs/PaintRequest/properties/id: {note}" in lines
-    assert f'guess: /capabilities/tools~1paint = "tools", {beside}: named like the method' in lines
-    assert f'guess: /results/client/tools~1paint = ["EmptyResult"], {beside}: {empty}' in lines
-    assert (
-        f"guess: /methods/tools~1paint = {{}}, {beside}: nothing is stated of the method" in lines
-    )
-    (carried,) = [line for line in lines if line.startswith("carried over: ")]
-    assert re.fullmatch(
-        r"carried over: \d+ facts that the schema does not state, from 2025-11-25: "
-        r"transports 3, headers 6, http 14, draft 4, (\w+ \d+, )+results 10; "
-        r"mcpgen facts draft\.json lists them",
-        carried,
-    )
-
-
-def test_strict_makes_a_guess_an_error_until_it_is_stated(tmp_path: Path) -> None:
-    save_draft(tmp_path)
-    words = ["--strict", "--schema", "draft.json", "-q", "-o", "pkg"]
-    ended = run(*words, cwd=tmp_path)
-    expected = 'expected a fact that --facts states, got the guess ["EmptyResult"], there is no'
-    assert ended.err.startswith(
-        f"mcpgen: error: draft.json#/results/client/tools~1paint: {expected} PaintResult"
-    )
-    assert ended.err.endswith(" more, which mcpgen facts lists)\n")
-    assert not (tmp_path / "pkg").exists()
-    stated = run("facts", "draft.json", cwd=tmp_path)
-    assert stated.out.startswith("# All facts that are used for the schema")
-    (tmp_path / "own.toml").write_text(stated.out)
-    assert run(*words, "--facts", "own.toml", cwd=tmp_path) == Done(0, "", "")
-
-
-def test_strict_refuses_facts_carried_over_until_a_file_has_them(tmp_path: Path) -> None:
-    document = json.loads((schema.entry("2025-11-25").folder / "schema.json").read_text())
-    document["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
-    (tmp_path / "draft.json").write_text(json.dumps(document))
-    words = ["--strict", "--parts", "types", "--schema", "draft.json", "-q", "-o", "pkg"]
-    first = run(*words, cwd=tmp_path)
-    assert first.err.startswith(
-        "mcpgen: error: draft.json#/transports/stdio: expected a fact that --facts states, "
-        "got true, carried over from 2025-11-25 (and "
-    )
-    text = run("facts", "draft.json", cwd=tmp_path).out
-    line = "polling = true  # carried over from 2025-11-25\n"
+def test_guesses_and_odd_references_are_listed_and_refused_by_strict(tmp_path: Path) -> None:
+    definitions = with_request("2025-11-25", "Paint", "tools/paint", Id=TEXT)
+    definitions["PaintRequest"]["properties"]["id"] = {"$ref": "#/definitions/Id"}
+    save_schema(tmp_path, definitions)
+    words = ["--schema", "schema.json", "-o", "pkg"]
+    lines = run(*words, cwd=tmp_path).out.splitlines()
+    for begin in (
+        "note: schema.json#/$defs/PaintRequest/properties/id: 1 reference such as #/definitions/Id",
+        'guess: /capabilities/tools~1paint = "tools", beside the facts of 2025-11-25: ',
+        'guess: /results/client/tools~1paint = ["EmptyResult"], beside the facts of 2025-11-25: ',
+        "guess: /methods/tools~1paint = {}, beside the facts of 2025-11-25: ",
+        "carried over: ",
+    ):
+        assert len([line for line in lines if line.startswith(begin)]) == 1, begin
+    refused = run("--strict", *words, cwd=tmp_path).err
+    expected = "expected a fact that --facts states, got the guess"
+    assert f"error: schema.json#/results/client/tools~1paint: {expected}" in refused
+    stated = run("facts", "schema.json", cwd=tmp_path).out
+    assert stated.startswith("# All facts that are used for the schema")
     own = tmp_path / "own.toml"
-    own.write_text(text.replace(line, ""))
-    second = run(*words, "--facts", "own.toml", cwd=tmp_path)
-    assert second.err.count("carried over") == 1
-    assert "draft.json#/http/polling: expected a fact that --facts states" in second.err
-    assert not (tmp_path / "pkg").exists()
-
-
-def copied_schema(name: str, folder: Path) -> Path:
-    """The schema of a revision as a file of the user's."""
-    path = folder / name / "schema.json"
-    path.parent.mkdir(parents=True)
-    path.write_bytes((schema.entry(name).folder / "schema.json").read_bytes())
-    return path
-
-
-def test_several_schema_files_are_one_revision_each(tmp_path: Path) -> None:
-    for name in (OLDEST, NEWEST):
-        copied_schema(name, tmp_path / "schemas")
-    words = [f"--schema=schemas/{name}/schema.json" for name in (NEWEST, OLDEST)]
-    ended = run("-q", *words, "--parts=types", "-o", "pkg", cwd=tmp_path)
-    assert ended == Done(0, "", "")
-    record = json.loads((tmp_path / "pkg" / manifest.NAME).read_text())
-    places = {name: origin["schema"] for name, origin in record["revisions"].items()}
-    assert places == {name: f"../schemas/{name}/schema.json" for name in (OLDEST, NEWEST)}
-    assert record["options"] == {"errata": True, "parts": ["types"], "transports": ["all"]}
+    own.write_text(stated.replace("polling = true  # carried over from 2025-11-25\n", ""))
+    refused = run("--strict", *words, "--facts", "own.toml", cwd=tmp_path).err
+    assert "error: schema.json#/http/polling: expected a fact that --facts states" in refused
+    own.write_text(stated)
+    assert run("--strict", "-q", *words, "--facts", "own.toml", cwd=tmp_path) == Done(0, "", "")
 
 
 def test_an_update_repeats_what_the_manifest_says(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()  # the package and its schema are of one project
-    copied_schema(OLDEST, tmp_path / "schemas")
-    words = ["--schema", f"schemas/{OLDEST}/schema.json", "--parts", "types", "-o", "acme/types"]
+    (tmp_path / ".git").mkdir()  # the package and its schemas are of one project
     (tmp_path / "acme").mkdir()
     (tmp_path / "acme" / "__init__.py").touch()
-    first = run(*words, cwd=tmp_path)
+    places = {name: f"schemas/{name}/schema.json" for name in (OLDEST, NEWEST)}
+    for name, place in places.items():
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).write_bytes((schema.entry(name).folder / "schema.json").read_bytes())
+    words = [f"--schema={place}" for place in places.values()]
+    first = run(*words, "--parts", "types", "-o", "acme/types", cwd=tmp_path)
     command = f"from acme.types.r{OLDEST.replace('-', '_')} import models; help(models)"
     assert first.out.splitlines()[-2:] == [
         "install: pip install msgspec",
         f'next: python -c "{command}"',
     ]
     package = tmp_path / "acme" / "types"
+    record = json.loads((package / manifest.NAME).read_text())
+    origins = {name: origin["schema"] for name, origin in record["revisions"].items()}
+    assert origins == {name: f"../../{place}" for name, place in places.items()}
     before = {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
     next(iter(before)).write_text("")
-    assert run("check", "acme/types", cwd=tmp_path).code == 1
     assert run("update", "acme/types", cwd=tmp_path).code == 2
     assert run("-q", "update", "acme/types", "--force", cwd=tmp_path) == Done(0, "", "")
     assert before == {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
     assert run("check", package).code == 0
-    (tmp_path / "schemas").rename(tmp_path / "moved")
-    lost = run("check", "acme/types", cwd=tmp_path)
-    assert lost.code == 2
-    assert "which is not there: name it with --schema FILE" in lost.err
 
 
 def test_generating_and_updating_report_as_json_or_on_a_terminal(
     root: Path, tmp_path: Path
 ) -> None:
     words = ["--revision", OLDEST, "--parts", "types"]
-    shown = run_on_terminal(root, *words, "-o", tmp_path / "shown")
+    package = tmp_path / "shown"
+    shown = run_on_terminal(root, *words, "-o", package)
     written = json.loads(run(*words, "-o", "pkg", "--json", cwd=tmp_path).out)
     assert "generating shown" in shown
     assert f"{len(written['created'])} files created" in shown
-    assert written["package"] == "pkg"
-    assert written["revisions"] == [OLDEST]
+    assert (written["package"], written["revisions"]) == ("pkg", [OLDEST])
     assert "__init__.py" in written["created"]
     assert (written["updated"], written["removed"], written["unchanged"]) == ([], [], 0)
     again = json.loads(run("update", "pkg", "--json", cwd=tmp_path).out)
@@ -370,8 +303,13 @@ def test_generating_and_updating_report_as_json_or_on_a_terminal(
     newer = json.loads(run("update", "pkg", "--revision", "latest", "--json", cwd=tmp_path).out)
     assert newer["revisions"] == [NEWEST]
     assert not (tmp_path / "pkg" / f"r{OLDEST.replace('-', '_')}").exists()
-    record = json.loads((tmp_path / "pkg" / manifest.NAME).read_text())
-    assert record["options"]["parts"] == ["types"]
+    (package / "errors.py").write_text("mine\n")
+    (package / "__init__.py").write_text("mine\n")
+    checked = run_on_terminal(root, "check", package)
+    assert all(text in checked for text in ("\x1b[", "edited", "1 file differs"))
+    listed = run_on_terminal(root, "list")
+    assert "\x1b[1mrevision" in listed
+    assert all(row.name in listed for row in schema.revisions())
 
 
 def test_a_shell_completes_what_was_begun(root: Path) -> None:
@@ -443,23 +381,6 @@ def test_verify_names_every_difference(tmp_path: Path) -> None:
     )
     assert f"{NEWEST}: 1 difference, another file than the one on record\n" in ended.out
     assert f"{OLDEST}: same structure, another file than the one on record\n" in ended.out
-
-
-def test_verify_finds_our_schemas_to_be_the_official_ones(spec: Path) -> None:
-    ended = run("schema", "verify", "--against", spec)
-    lines = [f"{row.name}: same structure\n" for row in schema.revisions()]
-    assert ended == Done(0, "".join(lines), "")
-
-
-def test_a_terminal_gets_rich_output(root: Path, package: Path) -> None:
-    listed = run_on_terminal(root, "list")
-    assert "\x1b[1mrevision" in listed
-    assert all(row.name in listed for row in schema.revisions())
-    (package / "errors.py").write_text("mine\n")
-    checked = run_on_terminal(root, "check", package)
-    assert "\x1b[" in checked
-    assert "edited" in checked
-    assert "1 file differs" in checked
 
 
 def test_models_are_made_in_another_process(tmp_path: Path, root: Path) -> None:

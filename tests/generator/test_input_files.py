@@ -82,9 +82,6 @@ def test_json_is_read_as_it_stands(file: Path, text: str, value: Any) -> None:
         ('["\xe9", "\\ud800"]', "a.json#/1: expected text in Unicode, got half"),
         ('{"a": {"\\ud800": 1}}', "expected a name in Unicode, got half a surrogate pair"),
         ("[" * (MAX_LEVELS + 1) + "]" * (MAX_LEVELS + 1), f"at most {MAX_LEVELS} levels"),
-        ("[" + "," * 1_000_000, "at most 1000000 brackets, braces and commas, got 1000001"),
-        (f"[{', '.join(['1'] * 5001)}]", "at most 5000 entries in an object or array, got 5001"),
-        (f'{{"{"a" * 1001}": 1}}', "expected names of 1000 characters at most, got one of 1001"),
     ],
 )
 def test_json_that_no_package_can_have_is_refused(file: Path, text: str, error: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from generator.command_line import output_of, run, run_python
 from generator.futures import Draft, change_revision, save_draft
 from generator.runtime_interface import all_used, installed_package, text_of
 from generator.selections import MIDDLE, NEWEST, PAIRWISE, write_package
-from mcpgen import __version__
 from mcpgen.model import runtime
 from mcpgen.package import manifest
 from mcpgen.render import tree
@@ -35,15 +33,6 @@ def test_runtime_names_that_packages_use_are_listed(root: Path) -> None:
     """A name that goes, or means something else, is for a new minor version."""
     listed = (root / "generated" / "interface.txt").read_text("utf-8")
     assert listed == text_of(all_used())
-
-
-def test_one_version_stands_for_tool_and_runtime(root: Path) -> None:
-    projects = (root / "pyproject.toml", root / "generated" / "pyproject.toml")
-    versions = {tomllib.loads(each.read_text("utf-8"))["project"]["version"] for each in projects}
-    shown = output_of(
-        "import mcpgen_runtime; print(mcpgen_runtime.__version__)", cwd=root / "generated"
-    )
-    assert versions == {__version__} == {shown.strip()}
 
 
 @pytest.mark.parametrize(
@@ -165,16 +154,6 @@ def test_generating_says_what_to_install(
     done = run(*words, tmp_path / "other")
     assert f"install: {runtime.requirement_specifier()}, {runtime.SOURCES}\n" in done.out
     assert "pip install" not in done.out
-
-
-def test_groups_are_added_by_their_feature(tmp_path: Path, root: Path) -> None:
-    package = tmp_path / "pkg"
-    run("-q", "--revision", MIDDLE, "--runtime", "installed", "-o", package)
-    code = "from pkg import OAuth, log_requests\nfrom pkg import ClientGroup"
-    error = run_python("-c", code, cwd=tmp_path, paths=(root / "generated",)).err
-    assert error.splitlines()[-1].endswith("mcpgen update pkg --features +groups")
-    run("-q", "update", package, "--features", "+groups")
-    assert output_of(code, cwd=tmp_path, paths=(root / "generated",)) == ""
 
 
 DRAFT = """

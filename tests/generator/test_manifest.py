@@ -18,25 +18,12 @@ from mcpgen.package import manifest
 FILES = {"b.py": "b\n", "a.py": "a\n"}
 
 
-@pytest.mark.parametrize(
-    ("chosen", "more"),
-    [
-        ({}, set()),
-        ({"features": ("none",)}, {"features"}),
-        ({"gitattributes": False, "decoding": "strict"}, {"gitattributes", "decoding"}),
-        ({"sources": ("../src",), "words": ("used",)}, {"sources", "words"}),
-        ({"runtime": "installed", "extra": ("forbid",)}, {"runtime", "extra"}),
-        ({"models": "pydantic", "mutability": "mutable"}, {"models", "mutability"}),
-    ],
-)
-def test_a_manifest_names_options_that_are_not_the_default(
-    chosen: dict[str, Any], more: set[str], tmp_path: Path
-) -> None:
-    written = manifest.new("pkg", manifest.Options(True, **chosen), {}, {})
+def test_a_manifest_names_no_option_that_is_the_default(tmp_path: Path) -> None:
+    written = manifest.new("pkg", manifest.Options(errata=True), {}, {})
     document = json.loads(written.text())
-    assert set(document["options"]) == {"errata", "parts", "transports"} | more
+    assert document["options"] == {"errata": True, "parts": ["all"], "transports": ["all"]}
     members = {"mcpgen", "generator", "package", "options", "revisions", "files"}
-    assert set(document) - {"requires"} == members
+    assert set(document) == members
     (tmp_path / manifest.NAME).write_text(written.text())
     assert manifest.read(tmp_path) == written
 
@@ -98,14 +85,10 @@ def test_a_fingerprint_is_a_sha256_that_does_not_see_line_ends(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("path", "counts"),
     [
-        ("templates/package/new.py", True),
-        ("templates/package/__pycache__/new.pyc", False),
-        ("templates/_data/new.py", False),
-        ("templates/package/_data/new.py", True),
-        ("schema/docs.toml", True),
-        ("schema/facts.toml", True),
-        ("schema/revisions.toml", False),
-        ("generated/interface.txt", True),
+        *((f"templates/{name}", True) for name in ("package/new.py", "package/_data/new.py")),
+        *((f"templates/{name}", False) for name in ("package/__pycache__/new.pyc", "_data/new.py")),
+        *((name, True) for name in ("schema/docs.toml", "schema/facts.toml")),
+        *(("schema/revisions.toml", False), ("generated/interface.txt", True)),
     ],
 )
 def test_the_generator_fingerprint_covers_templates_and_docs(
@@ -113,11 +96,9 @@ def test_the_generator_fingerprint_covers_templates_and_docs(
 ) -> None:
     # the folder of the installation, which no setting moves
     monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
-    (tmp_path / "schema").mkdir()
-    (tmp_path / "schema" / "docs.toml").write_text("")
-    (tmp_path / "schema" / "facts.toml").write_text("")
-    (tmp_path / "generated").mkdir()
-    (tmp_path / "generated" / "interface.txt").write_text("")
+    for name in ("schema/docs.toml", "schema/facts.toml", "generated/interface.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
     before = manifest.generator_fingerprint()
     place = tmp_path / path
     place.parent.mkdir(parents=True, exist_ok=True)

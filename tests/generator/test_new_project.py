@@ -161,26 +161,6 @@ def test_a_project_may_start_from_lists_in_a_file_it_follows(tmp_path: Path) -> 
     assert user_files(project) == before
 
 
-def test_a_mirror_that_was_edited_by_hand_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "tools.json").write_text(json.dumps(WEATHER))
-    words = ("new", "client", "weather", "-q", "-r", "latest", "--from", "tools.json")
-    assert run(*words, cwd=tmp_path).code == 0
-    project = tmp_path / "weather"
-    module = project / "src/weather/mirror/__init__.py"
-    written = module.read_text()
-    module.write_text(f"{written}mine = 1\n")
-    checked = run("check", cwd=project)
-    assert (checked.code, checked.out.splitlines()[-1]) == (
-        1,
-        "differs: src/weather/mirror/__init__.py; run mcpgen",
-    )
-    for command in ("update", "generate"):
-        ended = run(command, cwd=project)
-        assert (ended.code, "mirror/__init__.py: edited by hand" in ended.err) == (2, True)
-    assert run("--force", cwd=project).code == 0
-    assert module.read_text() == written
-
-
 PLACES = (
     "git+https://git.example/mcpgen@v1",
     "wheels/mcpgen-0.1.0-py3-none-any.whl",
@@ -206,17 +186,6 @@ def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(place: str) -> None:
         assert "mcpgen contract diff server.contract.json --against FETCH_HEAD" in step["run"]
     else:
         assert (contract, [each for each in commands if "mcpgen" in each]) == ([], [])
-
-
-@pytest.mark.parametrize("side", ["server", "client"])
-def test_checks_before_a_commit_are_programs_of_the_project(side: projects.Side) -> None:
-    config = user_text(".pre-commit-config.yaml", side, mcpgen="./wheels/mcpgen.whl")
-    [local] = yaml.safe_load(config)["repos"]
-    programs = [hook["entry"].split()[0] for hook in local["hooks"]]
-    project = tomllib.loads(user_text("pyproject.toml", side))["project"]
-    development = {line.partition(">")[0] for line in project["optional-dependencies"]["dev"]}
-    assert programs == ["ruff", "ruff", "mypy", "mcpgen"]
-    assert {*programs} <= development | {"mcpgen"}
 
 
 @pytest.mark.parametrize(

@@ -84,15 +84,6 @@ def test_a_file_gets_the_facts_of_its_nearest_revision(tmp_path: Path, name: str
     assert source.facts == schema.entry(name).folder / "facts.toml"
 
 
-def test_a_file_may_bring_its_own_facts(tmp_path: Path) -> None:
-    path = tmp_path / "2031-02-03.json"
-    path.write_text("{}")
-    (tmp_path / "facts.toml").write_text(f'based_on = "{NAMES[1]}"')
-    source = schema_sources.of_file(path, tmp_path / "facts.toml")
-    assert (source.revision, source.facts_of, source.base) == ("2031-02-03", None, NAMES[1])
-    assert source.facts == tmp_path / "facts.toml"
-
-
 def test_inputs_are_fingerprinted_with_corrections_that_apply() -> None:
     known = schema_sources.of_revision(NAMES[-1])
     for source in (known, schema_sources.of_file(known.schema)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,88 +67,68 @@ def test_a_new_server_can_be_published_as_written(
         assert config["args"] == ["run", "--directory", "${__dirname}", "weather"]
 
 
-Edit = Callable[[Any], object] | tuple[str, str]
-"""What changes a document of JSON, or the text before and after."""
-
-
-def edit(path: Path, change: Edit) -> None:
-    """Edit a file of the project."""
-    text = path.read_text()
-    if isinstance(change, tuple):
-        assert change[0] in text
-        path.write_text(text.replace(*change))
-    else:
-        document = json.loads(text)
-        change(document)
-        path.write_text(json.dumps(document))
-
-
-WRONG: dict[str, tuple[str, Edit, list[str]]] = {
-    "another version": (
-        "pyproject.toml",
-        ('version = "0.1.0"', 'version = "0.2.0"'),
-        [
-            f"{place}: expected that of pyproject.toml, 0.2.0, got 0.1.0"
-            for place in (
-                "server.json: version",
-                "server.json: packages.0.version",
-                "manifest.json: version",
-            )
-        ],
-    ),
-    "other marks in the README": (
-        "README.md",
-        ("mcp-name: io.github.acme/weather", "mcp-name:a/b mcp-name:   c/d"),
-        ["README: expected the text `mcp-name: io.github.acme/weather`, got a/b, c/d"],
-    ),
-    "a name without a namespace": (
-        "server.json",
-        lambda server: server.update(name="weather"),
-        ["server.json: name: 'weather' does not match '^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$'"],
-    ),
-    "an older schema": (
-        "server.json",
-        lambda server: server.update({"$schema": "https://x.example/a"}),
-        [f"server.json: $schema: expected {SERVER_SCHEMA}, got https://x.example/a"],
-    ),
-    "nothing to install": (
-        "server.json",
-        lambda server: server.update(packages=[]),
-        ["server.json: expected packages or remotes, got neither"],
-    ),
-    "an unknown kind of server": (
-        "manifest.json",
-        lambda bundle: bundle["server"].update(type="uw"),
-        ["manifest.json: server.type: 'uw' is not one of ['python', 'node', 'binary', 'uv']"],
-    ),
-    "an entry that is no file": (
-        "manifest.json",
-        lambda bundle: bundle["server"].update(entry_point="a.py"),
-        ["manifest.json: server.entry_point: there is no file a.py"],
-    ),
-    "another name of the bundle": (
-        "manifest.json",
-        lambda bundle: bundle.update(name="wether"),
-        ["manifest.json: name: expected that of pyproject.toml, 'weather'"],
-    ),
-    "a version that a build computes": (
-        "pyproject.toml",
-        ('version = "0.1.0"', 'dynamic = ["version"]'),
-        [],
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_problems_that_prevent_publishing_are_reported(case: str, project: Path) -> None:
-    name, change, problems = WRONG[case]
-    edit(project / name, change)
+def problems_of(project: Path) -> list[str]:
+    """The problems that a check prints."""
     checked = run("publish", "check", cwd=project)
     *shown, _ = checked.out.splitlines()
-    assert (checked.code, shown) == (int(bool(problems)), problems)
+    assert checked.code == int(bool(shown))
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("file", "member", "value", "problem"),
+    [
+        ("server.json", "name", "weather", "name: 'weather' does not match '^[a-zA-Z0-9.-]+/"),
+        ("server.json", "$schema", "a", f"$schema: expected {SERVER_SCHEMA}, got a"),
+        ("server.json", "packages", [], "expected packages or remotes, got neither"),
+        ("manifest.json", "server.type", "uw", "server.type: 'uw' is not one of ['python', "),
+        ("manifest.json", "server.entry_point", "a.py", "server.entry_point: there is no file"),
+        ("manifest.json", "name", "x", "name: expected that of pyproject.toml, 'weather'"),
+    ],
+)
+def test_a_document_that_prevents_publishing_is_reported(
+    file: str, member: str, value: object, problem: str, project: Path
+) -> None:
+    document = json.loads((project / file).read_text())
+    *outer, name = member.split(".")
+    (document[outer[0]] if outer else document)[name] = value
+    (project / file).write_text(json.dumps(document))
+    [shown] = problems_of(project)
+    assert shown.startswith(f"{file}: {problem}")
     record = json.loads(run("publish", "check", "--json", cwd=project).out)
-    assert record["files"] == ["server.json", "manifest.json"]
-    assert len(record["problems"]) == len(problems)
+    assert (record["files"], len(record["problems"])) == (["server.json", "manifest.json"], 1)
+
+
+OTHERS = "expected that of pyproject.toml, 0.2.0, got 0.1.0"
+MARK_OF = "mcp-name: io.github.acme/weather"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "problems"),
+    [
+        ("pyproject.toml", 'version = "0.1.0"', 'dynamic = ["version"]', []),
+        (
+            *("pyproject.toml", 'version = "0.1.0"', 'version = "0.2.0"'),
+            [
+                f"server.json: version: {OTHERS}",
+                f"server.json: packages.0.version: {OTHERS}",
+                f"manifest.json: version: {OTHERS}",
+            ],
+        ),
+        (
+            *("README.md", MARK_OF, "mcp-name:a/b mcp-name: c/d"),
+            [f"README: expected the text `{MARK_OF}`, got a/b, c/d"],
+        ),
+    ],
+    ids=["computed", "another version", "other marks"],
+)
+def test_a_text_that_prevents_publishing_is_reported(
+    file: str, old: str, new: str, problems: list[str], project: Path
+) -> None:
+    text = (project / file).read_text()
+    assert old in text
+    (project / file).write_text(text.replace(old, new))
+    assert problems_of(project) == problems
 
 
 @pytest.mark.parametrize("text", ["[", "[project]", "project = 5"])

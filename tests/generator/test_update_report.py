@@ -40,16 +40,6 @@ def test_a_newer_revision_is_compared_with_the_newest_one_before(
     assert report(run("update", "pkg", "--revision", "latest")) == snapshot
 
 
-def test_modules_of_a_revision_that_goes_are_named_with_the_next() -> None:
-    run("-q", "-r", "2024-11-05", "-r", "2025-06-18", "-r", NEW, *FEW, "-o", "pkg")
-    lines = run("update", "pkg", "-r", OLD, "-r", NEW).out.splitlines()
-    assert "gone: pkg.r2024_11_05; import from pkg.r2025_11_25 instead" in lines
-    assert "gone: pkg.r2025_06_18; import from pkg.r2025_11_25 instead" in lines
-    lines = run("update", "pkg", "-r", "2024-11-05").out.splitlines()
-    assert "gone: pkg.r2026_07_28; import from pkg.r2024_11_05 instead" in lines
-    assert not [line for line in run("update", "pkg").out.splitlines() if "gone: pkg.r" in line]
-
-
 def test_an_edited_draft_is_compared_with_its_state_before(
     place: Path, snapshot: SnapshotAssertion
 ) -> None:
