@@ -12,7 +12,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,13 +53,6 @@ class Block(NamedTuple):
     def place(self) -> str:
         """Where the block stands, such as `docs/types.md:12`."""
         return f"{self.document}:{self.line}"
-
-
-class Section(NamedTuple):
-    """The part of a document between a heading and the next one."""
-
-    prose: str
-    python: list[str]
 
 
 class Link(NamedTuple):
@@ -147,26 +139,6 @@ def tables_of(document: Path) -> list[list[str]]:
         for line in lines
         if line.startswith("| ") and not line.startswith("| ---")
     ]
-
-
-@cache
-def sections_of(document: Path) -> dict[str, Section]:
-    """The sections of a document by their anchor; that of its title is empty."""
-    sections = {"": Section("", [])}
-    anchor, lines = "", iter(document.read_text("utf-8").splitlines(keepends=True))
-    for line in lines:
-        heading = HEADING.fullmatch(line.rstrip("\n"))
-        if line.startswith(FENCE):
-            block = "".join(takewhile(lambda each: not each.startswith(FENCE), lines))
-            if line.strip(f"{FENCE}\n") == "python":
-                sections[anchor].python.append(block)
-        elif heading:
-            anchor = "" if line.startswith("# ") else slug(heading[1])
-            sections.setdefault(anchor, Section("", []))
-        else:
-            prose, python = sections[anchor]
-            sections[anchor] = Section(prose + line, python)
-    return sections
 
 
 def prose_of(document: Path) -> str:

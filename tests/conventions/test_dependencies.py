@@ -1,4 +1,4 @@
-"""Dependencies of the generated package: which modules it imports, and when."""
+"""The generated package as a distribution: which modules it imports and when, what it says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import documents
 from conventions.sources import PACKAGE, ROOT, python_files, relative_name, text_of, tree_of
+from mcpgen import __version__
 
 pytestmark = pytest.mark.lengthy
 
@@ -134,6 +136,8 @@ def test_a_module_of_the_package_imports_only_what_is_allowed() -> None:
     assert [line for path in python_files(PACKAGE) for line in forbidden_imports(path)] == []
 
 
+PROJECT = tomllib.loads(text_of(ROOT / "pyproject.toml"))
+GENERATED = tomllib.loads(text_of(ROOT / "generated" / "pyproject.toml"))["project"]
 SEALED = PACKAGE / "server" / "asgi" / "sealed_sessions.py"
 """The module of sessions that any process serves, which few servers over HTTP have."""
 
@@ -152,7 +156,28 @@ HTTP = python_files(PACKAGE / "server" / "asgi", PACKAGE / "transports" / "http"
     ],
 )
 def test_the_extras_of_features_bring_what_these_import(extra: str, files: list[Path]) -> None:
-    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
-    names = {each.partition(">=")[0] for each in project["optional-dependencies"][extra]}
+    listed = PROJECT["project"]["optional-dependencies"][extra]
+    names = {each.partition(">=")[0] for each in listed}
     imported = {name for path in files for _, line in foreign_imports(path) for name in line}
     assert imported - CORE - {"httpcore2"} == names  # which httpx2 brings along
+
+
+def test_it_has_the_version_license_and_pythons_of_the_tool() -> None:
+    assert GENERATED["version"] == __version__
+    for key in ("license", "requires-python", "authors"):
+        assert GENERATED[key] == PROJECT["project"][key]
+
+
+def test_both_distributions_lead_to_the_site_and_the_repository() -> None:
+    urls = PROJECT["project"]["urls"]
+    assert GENERATED["urls"] == urls
+    assert urls["Documentation"] == documents.SITE
+    assert urls["Source"] == documents.REPOSITORY
+    assert documents.page_at(urls["Changelog"]) == "CHANGELOG.md"
+
+
+def test_it_needs_what_the_package_is_tested_with() -> None:
+    extras = GENERATED["optional-dependencies"]
+    every = [*GENERATED["dependencies"], *extras["templates"], *extras["schemas"]]
+    assert sorted(every) == sorted(PROJECT["dependency-groups"]["package"])
+    assert extras["http"] == PROJECT["project"]["optional-dependencies"]["http"]

@@ -114,15 +114,6 @@ def test_every_row_that_is_not_the_same_is_in_a_report(form: str) -> None:
     assert len(rest) > 50
 
 
-def test_json_has_all_rows_and_says_which_are_logged() -> None:
-    derived = real(REVISIONS[-1], REVISIONS[0])
-    record = json.loads(bridge_report.json_text(derived))
-    assert [row["id"] for row in record["rows"]] == [row.id for row in derived.rows]
-    logged = {row["id"] for row in record["rows"] if row["logged"]}
-    assert "tools/list.result.tools[].title" in logged
-    assert "tools/list.result.ttlMs" not in logged
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_names_of_a_schema_are_escaped(form: str) -> None:
     old = protocol("A", PaintResult=obj("", **{EVIL: TEXT, "area": {"type": "integer"}}))

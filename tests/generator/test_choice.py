@@ -77,14 +77,6 @@ def test_an_error_names_the_member_that_a_type_forbids(
     assert package.decoder(package.types.Tool)(plain).extra == {}
 
 
-@BOTH
-@EACH
-def test_all_types_may_keep_them(package_of: PackageOf, library: str, decoding: str) -> None:
-    package = package_of(library, decoding, "keep")
-    result = package.decoder(package.types.CallToolResult)(b'{"content":[%b],"y":2}' % TEXT)
-    assert json.loads(package.encode(result)) == {"content": [json.loads(TEXT)], "y": 2}
-
-
 def test_a_constructor_of_pydantic_refuses_what_its_type_forbids(package_of: PackageOf) -> None:
     package = package_of("pydantic", "lenient", "forbid", "Tool=ignore")
     with pytest.raises(ValueError, match="Extra inputs are not permitted"):

@@ -381,18 +381,3 @@ def test_verify_names_every_difference(tmp_path: Path) -> None:
     )
     assert f"{NEWEST}: 1 difference, another file than the one on record\n" in ended.out
     assert f"{OLDEST}: same structure, another file than the one on record\n" in ended.out
-
-
-def test_models_are_made_in_another_process(tmp_path: Path, root: Path) -> None:
-    code = (
-        "import sys\n"
-        "from mcpgen.cli import main\n"
-        "try:\n"
-        "    main()\n"
-        "except SystemExit:\n"
-        "    print('pydantic' in sys.modules)"
-    )
-    words = ("--revision", OLDEST, "--parts", "types", "-q", "-o", tmp_path / "pkg")
-    done = run_python("-c", code, *words, cwd=root / "generator")
-    assert done == Done(0, "False\n", "")
-    assert (tmp_path / "pkg" / "__init__.py").is_file()

@@ -15,7 +15,7 @@ import pytest
 
 from kit.limits import SetLimit
 from mcpgen.errors import ManifestError, OutputError
-from mcpgen.package import directory, manifest, output
+from mcpgen.package import manifest, output
 from mcpgen.package.check import check
 
 pytestmark = pytest.mark.lengthy
@@ -227,12 +227,6 @@ def test_a_package_behind_a_link_is_written_where_it_lies(target: Path, is_there
     assert link.readlink() == place
     assert check(link).edited == ()
     assert names(target.parent) == sorted({"link", "pkg", place.name})
-
-
-def test_the_texts_of_a_package_are_those_of_its_manifest(target: Path, elsewhere: Path) -> None:
-    (target / "mine.py").write_text("x\n")
-    assert directory.texts(target) == FIRST
-    assert directory.texts(elsewhere) == {}
 
 
 def test_a_user_file_in_place_of_a_new_directory_is_kept(target: Path) -> None:

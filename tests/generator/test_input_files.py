@@ -13,9 +13,8 @@ from mcpgen.input_files import MAX_LEVELS, read_json, read_jsonc, read_text
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(here: Path) -> Path:
     """A file of JSON in the current directory."""
-    monkeypatch.chdir(tmp_path)
     return Path("a.json")
 
 

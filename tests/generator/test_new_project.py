@@ -22,7 +22,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from conventions.sources import ROOT
 from generator.command_line import Done, run, run_python
-from generator.test_cli import OLDEST, run_on_terminal
+from generator.test_cli import OLDEST
 from generator.test_mirror import FORECAST, WEATHER
 from mcpgen import schema
 from mcpgen.errors import OutputError, UsageError
@@ -345,17 +345,6 @@ def test_without_a_terminal_nothing_is_asked(
         assert complete_options("client", **OPTIONS | {"name": "x", "features": ("a",)}) == (
             NewProject("client", "x", Path("x"), ("all",), (), ("a",))
         )
-
-
-def test_a_terminal_is_asked_for_what_is_not_given(root: Path, tmp_path: Path) -> None:
-    answers = f"weather\n{OLDEST}\n\nplace\n"
-    words = ("new", "server")
-    shown = run_on_terminal(root, *words, answers=answers, cwd=tmp_path, term="dumb")
-    questions = ("Name of the server", "Revisions (a date, latest, or all) [all]")
-    assert all(text in shown for text in (*questions, "[all]", "Directory [weather]")), shown
-    config = settings.read(tmp_path / "place")
-    assert config is not None
-    assert config.packages[0].revisions == (OLDEST,)
 
 
 @pytest.mark.parametrize(

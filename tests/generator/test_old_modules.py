@@ -18,12 +18,11 @@ KEEP = "--keep-old-modules"
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A current folder, which modules are imported from, with a package of one revision."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.syspath_prepend(here)
     assert run("-r", FIRST, "--parts", "types", "-o", "old_pkg").code == 0
-    yield tmp_path
+    yield here
     for name in [name for name in sys.modules if name.partition(".")[0] == "old_pkg"]:
         del sys.modules[name]
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,6 @@ from generator.selections import (
     write_package,
 )
 from mcpgen.errors import UsageError
-from mcpgen.model import feature_table
 from mcpgen.model.choice import selection
 from mcpgen.model.parts import Selection, features
 from mcpgen.schema import facts
@@ -69,38 +65,6 @@ def test_a_choice_imports_with_its_own_dependencies_alone(
     assert ("connect" in shown) is (chosen in ("client", "client,server", "all"))
     over_http = transports == "all" or "http" in transports
     assert ("ServerHttpSettings" in shown) is (is_server and over_http)
-
-
-@pairwise
-def test_every_module_is_imported_by_another_or_begun_with(
-    chosen: str, transports: str, revisions: tuple[str, ...]
-) -> None:
-    files = rendered(chosen, transports, revisions)
-    modules = {path for path in files if path.endswith(".py")}
-    imported = {each for path in modules | {"__init__.pyi"} for each in targets(path, files)}
-    begun = {path for path in modules - imported if not path.endswith("__init__.py")}
-    entries = {"__main__.py", "absence.py", "sdk_names.py", "testing.py", "proxy/proxy_server.py"}
-    entries |= {"revisions.py", "models.py", "protocol/connection.py", "client/sync_base.py"}
-    stems = ("methods", "client", "client_sync", "server")
-    entries |= {f"{spec_of(name).folder}/{stem}.py" for name in revisions for stem in stems}
-    assert begun <= entries
-
-
-@cache
-def relative_imports(text: str) -> tuple[ast.ImportFrom, ...]:
-    """The imports within its package of a module; packages share most of their modules."""
-    nodes = ast.walk(ast.parse(text))
-    return tuple(node for node in nodes if isinstance(node, ast.ImportFrom) and node.level)
-
-
-def targets(path: str, files: Mapping[str, str]) -> Iterator[str]:
-    """Modules of the package that a module imports, by a rule of this test's own."""
-    package = path.split("/")[:-1]
-    for node in relative_imports(files[path]):
-        base = package[: len(package) - node.level + 1] + (node.module or "").split(".")
-        stem = "/".join(part for part in base if part)
-        yield f"{stem}.py"
-        yield from (f"{stem}/{name.name}.py".lstrip("/") for name in node.names)
 
 
 @pytest.mark.parametrize("revision", NAMES)
@@ -246,11 +210,3 @@ def test_extensions_bring_features_of_their_own_and_of_any() -> None:
     assert f"{OTHER}+client" not in features(some, newest, (OTHER,)).parts
     clients = features(selection(("client",), ("stdio",), features=("none",)), newest, (OTHER,))
     assert clients.chosen == frozenset()
-
-
-def test_an_installed_runtime_has_all_but_rendered_features() -> None:
-    newest = [facts.load(NEWEST)]
-    chosen = selection(("client",), ("stdio",), features=("none",), runtime="installed")
-    rendered_ones = {each.name for each in feature_table.FEATURES if each.is_rendered}
-    contents = features(chosen, newest)
-    assert {each.name for each in contents.absent} == rendered_ones == {"groups", "sync"}

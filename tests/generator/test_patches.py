@@ -56,11 +56,10 @@ def types_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(types_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(types_folder: Path, here: Path) -> Path:
     """A folder with that package, in which commands run."""
-    shutil.copytree(types_folder, tmp_path / "pkg")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    shutil.copytree(types_folder, here / "pkg")
+    return here
 
 
 def contents(folder: str = "pkg") -> dict[str, str]:
@@ -105,18 +104,6 @@ def test_the_patch_is_a_unified_diff_that_the_manifest_names(snapshot: SnapshotA
     record = json.loads(Path("pkg", manifest.NAME).read_text("utf-8"))
     digest = manifest.file_fingerprint(Path(PATCH))
     assert record["patch"] == {"file": f"../{PATCH}", "digest": digest}
-
-
-@pytest.mark.usefixtures("project")
-def test_a_second_patch_has_the_edits_of_both_times() -> None:
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
-    edit(BODY)
-    result = json.loads(run("patch", "pkg", "--json").out)
-    assert result == {"directory": "pkg", "file": PATCH, "hunks": {f"{FOLDER}/models.py": 2}}
-    text = Path(PATCH).read_text("utf-8")
-    assert all(f"+    {new}" in text or new in text for _, new in (DOCSTRING, BODY))
-    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
 
 
 @pytest.mark.usefixtures("project")
@@ -464,27 +451,24 @@ def test_a_patch_of_many_bytes_is_not_read(tmp_path: Path) -> None:
         patches.read(tmp_path, tmp_path)
 
 
-def test_a_patch_and_a_check_find_the_revisions_of_the_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "draft.json").write_text(run("export", OLDEST).out)
+def test_a_patch_and_a_check_find_the_revisions_of_the_project(here: Path) -> None:
+    (here / "draft.json").write_text(run("export", OLDEST).out)
     added = ("schema", "add", "draft.json", "--revision", "2030-01-01", "--schemas", "own")
     assert run(*added).code == 0
-    (tmp_path / "pages").mkdir()
-    (tmp_path / "pages" / "a.txt.jinja").write_text("{{ revision.name }}\n")
-    (tmp_path / "pyproject.toml").write_text(
+    (here / "pages").mkdir()
+    (here / "pages" / "a.txt.jinja").write_text("{{ revision.name }}\n")
+    (here / "pyproject.toml").write_text(
         '[tool.mcpgen]\nschemas_dir = "own"\n'
         '[[tool.mcpgen.packages]]\nrevisions = ["2030-01-01"]\nparts = ["types"]\noutput = "pkg"\n'
         '[[tool.mcpgen.render]]\ntemplates = "pages"\noutput = "out"\nrevisions = ["2030-01-01"]\n'
     )
     assert run("-q").code == 0
     for place, file in (("pkg", "r2030_01_01/methods.py"), ("out", "a.txt")):
-        path = tmp_path / place / file
+        path = here / place / file
         path.write_text(f"{path.read_text()}# mine\n")
         done = run("patch", place)
         assert (done.code, done.out.splitlines()[0]) == (0, f"{file}: 1 hunk"), done.err
         assert run("check", place) == (0, f"{place}: up to date\n", "")
         assert run("update", "-q", place).code == 0
-    (tmp_path / "pyproject.toml").unlink()
+    (here / "pyproject.toml").unlink()
     assert "--schemas DIR names a folder" in run("patch", "pkg").err

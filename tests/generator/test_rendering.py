@@ -27,10 +27,9 @@ PAINT = Path(__file__).parent / "extensions" / "paint.json"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path) -> Path:
     """An empty folder `own` of templates, beside the current directory's other files."""
-    monkeypatch.chdir(tmp_path)
-    place = tmp_path / "own"
+    place = here / "own"
     place.mkdir()
     return place
 
@@ -94,24 +93,6 @@ def test_the_sole_revision_is_there_without_a_loop(folder: Path) -> None:
     assert rendered(folder)["a.txt"] == f"{NEWEST} Model"
     done = render("-r", "all", "--force")
     assert done.err == "mcpgen: error: own/a.txt.jinja:1: 'revision' is undefined (a.txt)\n"
-
-
-def test_templates_share_macros_and_parts(folder: Path) -> None:
-    save(
-        folder,
-        **{
-            "_lib/m.jinja": "{% macro row(m) %}\n{{ m.constant }} = {{ m.name | literal }}\n"
-            "{% endmacro %}",
-            "_part.jinja": "# end\n",
-            "a.py.jinja": '{% from "_lib/m.jinja" import row %}\n'
-            "{% for m in revision.methods.client_requests %}\n{{ row(m) }}\n{% endfor %}\n"
-            '{% include "_part.jinja" %}',
-        },
-    )
-    files = rendered(folder)
-    assert [*files] == ["a.py"]
-    assert 'CALL_TOOL = "tools/call"\n' in files["a.py"]
-    assert files["a.py"].endswith("# end\n")
 
 
 def test_python_is_formatted_as_the_settings_say(folder: Path) -> None:

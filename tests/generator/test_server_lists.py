@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,15 +171,6 @@ def test_a_member_that_is_left_out_is_named(
     assert lists.entries[kind] == ({KINDS[kind]: "x", **rest},)
     expected = [f"/{kind}/0/{place}: {note}" for place, note in notes.items()]
     assert sorted(lists.notes) == sorted(expected)
-
-
-def test_numbers_of_a_file_are_read_if_they_fit(tmp_path: Path) -> None:
-    bounds = '"minimum": 0, "maximum": 18446744073709551615, "exclusiveMaximum": 1e999'
-    (tmp_path / "tools.json").write_text(f'[{{"name": "a", "inputSchema": {{{bounds}}}}}]')
-    lists = server_lists.read_file(tmp_path / "tools.json")
-    assert lists.entries["tools"] == ({"name": "a", "inputSchema": {"minimum": 0}},)
-    place = "/tools/0/inputSchema"
-    assert lists.notes == (f"{place}/maximum: {UNFIT}", f"{place}/exclusiveMaximum: {UNFIT}")
 
 
 def test_the_first_of_two_entries_with_one_name_counts() -> None:

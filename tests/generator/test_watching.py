@@ -146,50 +146,6 @@ def test_options_replace_the_inputs_that_a_manifest_names(
     assert all(path.is_absolute() for path in others)
 
 
-def test_a_run_follows_each_change_of_an_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "templates" / "package").mkdir(parents=True)
-    (tmp_path / "a.json").touch()
-    watched = (tmp_path / "a.json", tmp_path / "templates")
-    runs: list[list[str]] = []
-    folders: list[Path] = []
-    files = {
-        "templates/package/b.jinja": True,
-        "templates": True,
-        "a.json": True,
-        "c.json": False,
-        "a.json.tmp": False,
-    }
-
-    def changes(*places: Path, watch_filter: Any, **options: Any) -> Iterator[set[Any]]:
-        assert options["yield_on_timeout"]
-        assert not options["raise_interrupt"]
-        assert not options["recursive"]
-        folders.extend(places)
-        answers = {name: watch_filter(None, str(tmp_path / name)) for name in files}
-        assert answers == files
-        assert not runs  # else changes during the first run are lost
-        yield set()
-        yield {(1, str(tmp_path / "templates/b.jinja")), (1, str(tmp_path / "a.json"))}
-        yield set()
-        raise KeyboardInterrupt
-
-    def record_run(command: list[str], *, check: bool) -> None:
-        assert not check
-        runs.append(command)
-
-    monkeypatch.setattr("watchfiles.watch", changes)
-    monkeypatch.setattr("subprocess.run", record_run)
-    watching.watch(["-r", "latest", "--watch"], watched)
-    assert folders == [tmp_path, tmp_path / "templates", tmp_path / "templates/package"]
-    assert runs == [[sys.executable, "-m", "mcpgen", "-r", "latest"]] * 2
-    assert capsys.readouterr() == (
-        "",
-        "waiting for changes; Ctrl-C ends this\nchanged: a.json, b.jinja\n",
-    )
-
-
 def test_watching_names_the_library_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     with pytest.raises(UsageError, match="--watch needs watchfiles: pip install watchfiles"):

@@ -163,7 +163,7 @@ def test_a_change_concerns_what_reaches_or_imports_it(path: str, files: set[str]
         ("tests/generator/tiny/facts.toml", "tests/generator/test_render.py::"),
         ("schema/docs.toml", "tests/generator/test_docs.py::"),
         ("templates/package/framing/a.py.jinja", "tests/package/"),
-        ("pyproject.toml", "tests/conventions/test_distribution.py::"),
+        ("pyproject.toml", "tests/conventions/test_dependencies.py::"),
     ],
 )
 def test_a_change_that_the_map_lacks_concerns_its_room(path: str, function: str) -> None:
