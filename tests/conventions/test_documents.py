@@ -9,11 +9,10 @@ import importlib
 import inspect
 import json
 import re
-import subprocess
-import sys
 import tomllib
 import typing
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +24,19 @@ from jinja2 import Environment
 
 import documents
 import mcpgen_runtime
-from documents import Block, Link, anchors_of, links, relative_name
+from conventions.sources import PACKAGE, ROOT, python_files, text_of
+from documents import (
+    LINK,
+    ROOT,
+    SPAN,
+    Block,
+    Link,
+    anchors_of,
+    blocks_of,
+    links,
+    relative_name,
+    tables_of,
+)
 from mcpgen_runtime import Client, ClientGroup, Context, RequestContext, Server, testing
 from mcpgen_runtime.client.chosen import ConnectOptions
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
@@ -203,21 +214,6 @@ def test_code_imports_public_names_alone(block: Block) -> None:
                 assert {name.name for name in node.names} <= public | modules
 
 
-def test_each_block_is_a_file_that_imports_what_it_uses(tmp_path: Path) -> None:
-    places = {}
-    for number, block in enumerate(python_blocks()):
-        compile(block.text, block.place, "exec")
-        file = tmp_path / f"block_{number}.py"
-        file.write_text(block.text, "utf-8")
-        places[str(file)] = block.place
-    words = ("check", "--isolated", "--select", "F821", "--output-format", "json", str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-m", "ruff", *words], capture_output=True, text=True, check=False
-    )
-    undefined = [(places[each["filename"]], each["message"]) for each in json.loads(done.stdout)]
-    assert undefined == []
-
-
 def public_names(module: ModuleType) -> set[str]:
     """The public names of a module."""
     return set(getattr(module, "__all__", ())) or {n for n in vars(module) if n[0] != "_"}
@@ -339,3 +335,104 @@ def test_each_setting_of_http_is_an_option_of_the_same_type() -> None:
     assert settings.pop("path") == "str"
     options = ServerHttpOptions.__annotations__
     assert {name: kind.__forward_arg__ for name, kind in options.items()} == settings
+
+
+PAGE = ROOT / "docs" / "tier-audit.md"
+ROWS = [row for row in tables_of(PAGE) if row[0].isdigit()]
+"""Number, name, server and client of each feature."""
+
+
+def test_every_feature_of_the_official_list_has_a_row_with_both_sides() -> None:
+    assert [int(row[0]) for row in ROWS] == list(range(1, 49))
+    one_side = [int(number) for number, _, *cells in ROWS if "none" in cells]
+    assert one_side == list(range(37, 43))  # transports of the client, or of the server
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[1])
+def test_a_feature_has_a_block_with_its_name(row: list[str]) -> None:
+    for cell in row[2:]:
+        if cell != "none":
+            (target,), (code,) = LINK.findall(cell), SPAN.findall(cell)
+            document = (PAGE.parent / target.partition("#")[0]).resolve()
+            python = [each.text for each in blocks_of(document) if each.language == "python"]
+            assert [text for text in python if code in text], cell
+
+
+WORD = re.compile(r"[A-Za-z_]\w*")
+RAISED = re.compile(r"^ +(\w+): ", re.MULTILINE)
+"""A line of the section `Raises` of a docstring."""
+OF_REVISION = re.compile(r"r\d{4}_\d\d_\d\d")
+
+
+def words_in(*nodes: ast.AST | None) -> set[str]:
+    """The words in expressions, those in texts too."""
+    return {word for node in nodes if node is not None for word in WORD.findall(ast.unparse(node))}
+
+
+def types_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr | None]:
+    """The annotations of the parameters and of the result of a function."""
+    its = function.args
+    for each in (*its.posonlyargs, *its.args, *its.kwonlyargs, its.vararg, its.kwarg):
+        yield None if each is None else each.annotation
+    yield function.returns
+
+
+def uses(statement: ast.stmt) -> Iterator[tuple[str, set[str]]]:
+    """The name that a statement defines, with the names in its signature or value."""
+    match statement:
+        case ast.ClassDef(name=name, bases=bases, body=body):
+            yield name, words_in(*bases)
+            for member in body:
+                for inner, words in uses(member):
+                    if not inner.startswith("_") or inner.startswith("__"):
+                        yield name, words
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            yield name, words_in(*types_of(statement))
+        case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value):
+            yield name, words_in(annotation, value)
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            yield name, words_in(value)
+        case _:
+            pass
+
+
+def unexplained_names(names: Iterable[str], documents: str, modules: Iterable[str]) -> list[str]:
+    """The names that no document has, and no signature or value of a name that one has."""
+    used: defaultdict[str, set[str]] = defaultdict(set)
+    raised: set[str] = set()
+    for text in modules:
+        raised.update(RAISED.findall(text))
+        for statement in ast.parse(text).body:
+            for name, words in uses(statement):
+                used[name] |= words
+    explained = {*names} & {*WORD.findall(documents)}
+    left = [*explained]
+    while left:
+        more = used[left.pop()] - explained
+        explained |= more
+        left += more
+    errors = {name for name in raised if name.endswith("Error")}
+    return sorted({*names} - explained - errors)
+
+
+def test_each_public_name_is_explained_by_a_document() -> None:
+    modules = [
+        text_of(path)
+        for path in python_files(PACKAGE)
+        if not OF_REVISION.match(path.relative_to(PACKAGE).parts[0])
+    ]
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    names = dir(mcpgen_runtime)
+    assert unexplained_names(names, "\n".join(map(text_of, pages)), modules) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("def call(a: Shown) -> None: ...", ["Lost"]),
+        ("call: TypeAlias = Inner\nInner = Shown | int", ["Lost"]),
+        ("class call:\n    def _own(self, a: Lost) -> Shown: ...", ["Lost", "Shown"]),
+    ],
+)
+def test_a_name_that_nothing_leads_to_is_unexplained(module: str, names: list[str]) -> None:
+    assert unexplained_names(["call", "Lost", "Shown"], "Use `call()`.", [module]) == names

@@ -68,14 +68,6 @@ def lock(target: Path) -> Path:
     return target.with_name(".pkg.mcpgen-lock")
 
 
-def left_over(target: Path, part: str) -> Path:
-    """A folder beside the target as a run leaves it that is killed."""
-    folder = target.with_name(f".{target.name}.{MARK}.{part}")
-    folder.mkdir()
-    (folder / "part.py").write_text(f"{part}\n")
-    return folder
-
-
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_package_is_written_where_nothing_was(tmp_path: Path, is_there: bool) -> None:
     place = tmp_path / "not" / "yet" / "pkg"
@@ -244,22 +236,36 @@ def test_a_file_outside_of_the_directory_is_not_written(target: Path, path: str)
     assert names(target.parent) == ["pkg"]
 
 
-@pytest.mark.parametrize("part", ["new", "old"])
+OF_RUNS = {part: f".pkg.{MARK}.{part}" for part in ("new", "old")}
+OF_OTHERS = [f".pkg.{MARK}.tmp", f".pkg2.{MARK}.new", ".pkg.mcpgen-mine.new"]
+
+
+@pytest.mark.parametrize(
+    ("left", "stay"),
+    [
+        ([OF_RUNS["new"]], []),
+        ([OF_RUNS["old"]], []),
+        ([*OF_RUNS.values()], [*OF_RUNS.values()]),  # the user restored the lost package
+        (OF_OTHERS, OF_OTHERS),
+    ],
+    ids=["new", "old", "both", "of others"],
+)
 @pytest.mark.parametrize("files", [FIRST, SECOND], ids=["unchanged", "changed"])
 def test_what_runs_that_died_left_is_removed_by_the_next(
-    target: Path, lock: Path, part: str, files: dict[str, str]
+    target: Path, lock: Path, left: list[str], stay: list[str], files: dict[str, str]
 ) -> None:
     lock.write_text("")
-    left_over(target, part)
+    for name in left:
+        (target.parent / name).mkdir()
     output.write(target, package(files))
-    assert names(target.parent) == ["pkg"]
+    assert names(target.parent) == sorted([*stay, "pkg"])
 
 
 @pytest.mark.parametrize("is_check", [True, False])
 def test_a_run_that_died_between_the_renames_is_undone(target: Path, is_check: bool) -> None:
     (target / "mine.py").write_text("x\n")
     target.rename(target.with_name(f".pkg.{MARK}.old"))
-    left_over(target, "new")
+    target.with_name(OF_RUNS["new"]).mkdir()
     if is_check:
         assert check(target).edited == ()
     else:
@@ -269,30 +275,13 @@ def test_a_run_that_died_between_the_renames_is_undone(target: Path, is_check: b
     assert names(target.parent) == ["pkg"]
 
 
-def test_folders_of_other_packages_and_of_the_user_stay(target: Path, elsewhere: Path) -> None:
-    others = [".pkg.mcpgen-0123abcd.tmp", ".pkg2.mcpgen-0123abcd.new", ".pkg.mcpgen-mine.new"]
-    for name in others:
-        (target.parent / name).mkdir()
-    (target.parent / f".pkg.{MARK}.new").symlink_to(elsewhere)
-    output.write(target, package(SECOND))
-    assert names(target.parent) == sorted([*others, f".pkg.{MARK}.new", "pkg"])
-    assert names(elsewhere) == ["models.py"]
-
-
 def test_a_link_is_no_package_of_a_run_that_died(target: Path, elsewhere: Path) -> None:
     shutil.rmtree(target)
-    left_over(target, "new")
-    target.with_name(f".pkg.{MARK}.old").symlink_to(elsewhere)
+    for name in OF_RUNS.values():
+        (target.parent / name).symlink_to(elsewhere)
     output.write(target, package(SECOND))
-    assert names(target.parent) == [f".pkg.{MARK}.old", "pkg"]
+    assert names(target.parent) == sorted([*OF_RUNS.values(), "pkg"])
     assert names(elsewhere) == ["models.py"]
-
-
-def test_both_packages_stay_if_the_user_restored_the_lost_one(target: Path) -> None:
-    left_over(target, "old")
-    left_over(target, "new")
-    output.write(target, package(SECOND))
-    assert names(target.parent) == [f".pkg.{MARK}.new", f".pkg.{MARK}.old", "pkg"]
 
 
 @pytest.mark.parametrize("failing", [1, 2])
@@ -363,7 +352,7 @@ def test_a_run_that_waits_too_long_names_the_locked_file(
 def test_a_lock_that_cannot_be_had_lets_nothing_be_written(
     target: Path, lock: Path, elsewhere: Path
 ) -> None:
-    left_over(target, "new")
+    target.with_name(OF_RUNS["new"]).mkdir()
     lock.symlink_to(elsewhere / "made.txt")
     with pytest.raises(OutputError, match="nothing was written: "):
         output.write(target, package(SECOND))

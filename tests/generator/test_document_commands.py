@@ -17,6 +17,7 @@ import pytest
 import documents
 from documents import Block
 from generator import command_line
+from generator.draft_packages import with_request
 from generator.typescript_text import save_text, typescript_of
 from mcpgen import schema
 
@@ -124,15 +125,9 @@ def without_counts(line: str) -> str:
 def folder(tmp_path: Path) -> Path:
     """A folder with what the documents assume: a draft, also in TypeScript, lists, a program."""
     definitions = schema.load(DRAFT_OF, errata=False).definitions
-    request = {
-        "type": "object",
-        "properties": {"method": {"const": "tools/paint"}},
-        "required": ["method"],
-    }
-    asked = definitions["ClientRequest"]
-    more = {"anyOf": [*asked["anyOf"], {"$ref": "#/$defs/PaintRequest"}]}
-    draft = {**definitions, "PaintRequest": request, "ClientRequest": {**asked, **more}}
-    (tmp_path / "draft.json").write_text(json.dumps({"$defs": draft}), "utf-8")
+    (tmp_path / "draft.json").write_text(
+        json.dumps({"$defs": with_request(DRAFT_OF, "Paint", "tools/paint")}), "utf-8"
+    )
     (tmp_path / "schema.json").write_text(json.dumps({"$defs": definitions}), "utf-8")
     save_text(tmp_path, typescript_of(definitions))
     (tmp_path / "tools.json").write_bytes(LISTS.read_bytes())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import documents
-from conventions.sources import ROOT
+from conventions.sources import PACKAGE, ROOT, TESTS
 from generator.command_line import output_of, run, run_python
 from generator.selections import (
     LAST_WITH_SESSIONS,
@@ -48,14 +48,11 @@ OF_SERVERS = {
 """A module of each feature that is a default one, or was."""
 
 SERVES_TOOLS = """
-import asyncio, importlib, json, pkgutil, sys
-revision = sys.argv[1]
+import importlib, pkgutil, sys
+import anyio
 
 def tool(name: str) -> str:
     return f"Hello {name}"
-
-async def prompt(name: str) -> str:
-    return f"Greet {name}"
 
 async def resource() -> str:
     return "text"
@@ -63,74 +60,39 @@ async def resource() -> str:
 async def completion(value: str) -> list[str]:
     return [value + "1"]
 
-def messages(pkg):
-    about = {"name": "test", "version": "1"}
-    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": about}
-    meta = {f"io.modelcontextprotocol/{key}": value for key, value in params.items()}
-    common = {}
-    if "initialize" in pkg.REVISIONS[revision].client_requests:
-        yield {"id": 0, "method": "initialize", "params": params}
-        yield {"method": "notifications/initialized"}
-    else:
-        common["_meta"] = {
-            key.replace("/capabilities", "/clientCapabilities"): each for key, each in meta.items()
-        }
-    ref = {"type": "ref/prompt", "name": "prompt"}
-    argument = {"name": "name", "value": "a"}
-    for number, (method, own) in enumerate({
-        "tools/list": {},
-        "tools/call": {"name": "tool", "arguments": {"name": "Ada"}},
-        "prompts/get": {"name": "prompt", "arguments": {"name": "Ada"}},
-        "resources/read": {"uri": "x://y"},
-        "completion/complete": {"ref": ref, "argument": argument},
-    }.items(), 1):
-        yield {"id": number, "method": method, "params": {**own, **common}}
+async def works(request):
+    try:
+        await request
+    except Exception:
+        return False
+    return True
 
 async def served(pkg):
     server = pkg.Server("tools")
     server.add_tool(tool)
-    for add, *arguments in (("add_prompt", prompt), ("add_resource", resource, "x://y")):
-        try:
-            getattr(server, add)(*arguments)
-        except AttributeError:
-            pass
-    try:
-        server.completion(argument="name", prompt="prompt")(completion)
-    except AttributeError:
-        pass
-    if "Completion" in dir(pkg):
-        assert pkg.Completion(["a"]).values == ["a"]
-    answers = {}
+    if hasattr(server, "add_prompt"):
+        server.add_prompt(tool)
+    if hasattr(server, "add_resource"):
+        server.add_resource(resource, "x://y")
+    if hasattr(server, "completion"):
+        server.completion(argument="name", prompt="tool")(completion)
+    ref = {"type": "ref/prompt", "name": "tool"}
+    async with pkg.testing.connected(server) as pair:
+        assert [each.name for each in await pair.client.list_tools()] == ["tool"]
+        result = await pair.client.call_tool("tool", {"name": "Ada"})
+        assert result.content[0].text == "Hello Ada"
+        requests = (
+            pair.client.get_prompt("tool", {"name": "Ada"}),
+            pair.client.read_resource("x://y"),
+            pair.client.complete({"name": "name", "value": "a"}, ref),
+        )
+        return [await works(each) for each in requests]
 
-    class Lines(pkg.Channel):
-        waiting = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in messages(pkg)]
-
-        async def receive(self):
-            if not self.waiting:
-                while len(answers) < 5:
-                    await asyncio.sleep(0)
-                raise importlib.import_module(pkg.__name__ + ".channel").EndOfChannel
-            return self.waiting.pop(0)
-
-        async def send(self, message):
-            if message.is_response and message.id:
-                answers[message.id] = json.loads(message.data)
-
-        async def close(self): ...
-
-    await server.serve(Lines())
-    assert [each["name"] for each in answers[1]["result"]["tools"]] == ["tool"]
-    assert answers[2]["result"]["content"][0]["text"] == "Hello Ada"
-    return ["result" in answers[number] for number in (3, 4, 5)]
-
-async def main():
-    for name in sys.argv[2:]:
-        pkg = importlib.import_module(name)
-        for module in pkgutil.walk_packages(pkg.__path__, f"{name}."):
-            importlib.import_module(module.name)
-        print(name, *await served(pkg))
-
-asyncio.run(main())
+for name in sys.argv[1:]:
+    pkg = importlib.import_module(name)
+    for module in pkgutil.walk_packages(pkg.__path__, f"{name}."):
+        importlib.import_module(module.name)
+    print(name, *anyio.run(served, pkg))
 """
 
 
@@ -141,17 +103,17 @@ def test_each_feature_can_be_left_out_or_be_the_only_one(tmp_path: Path, revisio
     choices |= {f"no_{name}": (*OF_SERVERS, f"-{name}") for name in OF_SERVERS}
     expected: list[str] = []
     for name, words in choices.items():
-        files = rendered("server", "stdio", (revision,), features=words)
+        files = rendered("client,server", "stdio", (revision,), features=words)
         write_package(files, tmp_path, name)
         own = features(selection(features=words), [spec_of(revision).facts]).chosen
         assert {each for each, path in OF_SERVERS.items() if path in files} - {"state"} == (
-            own - {"returns", "state"}
+            own & {*OF_SERVERS} - {"state"}
         )
         assert (OF_SERVERS["state"] in files) is bool(own & {"state", "visibility"})
         serves = [each in own for each in ("prompts", "resources")]
         serves.append({"prompts", "completions"} <= own)
         expected.append(" ".join([name, *map(str, serves)]))
-    assert output_of(SERVES_TOOLS, revision, *choices, cwd=tmp_path).splitlines() == expected
+    assert output_of(SERVES_TOOLS, *choices, cwd=tmp_path).splitlines() == expected
 
 
 USES_EACH = """
@@ -287,9 +249,7 @@ ALWAYS = KEPT - {*OF_SERVERS}
     [
         ("all", [], KEPT),
         ("all", ["auth"], KEPT | {"auth"}),
-        ("all", ["-prompts", "-state"], KEPT - {"prompts", "state"}),
         ("all", OLD_NONE, ALWAYS),
-        ("all", ["trace", *OLD_NONE], ALWAYS | {"trace"}),
         ("all", None, {*NAMES}),
         ("all", ["all", "-auth"], {*NAMES} - {"auth"}),
         ("client", [], ALWAYS - {"resume"}),
@@ -503,3 +463,41 @@ def test_a_path_of_a_script_is_run_without_features(tmp_path: Path) -> None:
     assert (result, tools) == ("{'result': 8}", "['double']")
     assert "a configuration of servers" in complaint
     assert "--features +groups" in complaint
+
+
+LISTENS = """
+import sys
+import anyio, pkg
+from kit.asgi_client import Http
+
+def first() -> str:
+    return "text"
+
+async def main():
+    server = pkg.Server("streams", "1")
+    server.add_tool(first)
+    app = server.asgi()
+    async with anyio.create_task_group() as tasks:
+        http = Http(app, tasks, "/mcp")
+        await http.initialize(sys.argv[1])
+        async with http.stream("GET", fields={"last-event-id": "unknown-1"}) as stream:
+            server.add_tool(main)
+            await stream.message()
+            print(stream.status, stream.raw)
+    await app.end()
+
+anyio.run(main, backend=sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("revision", [MIDDLE, LAST_WITH_SESSIONS])
+def test_a_stream_by_get_has_no_ids_and_resumes_nothing(
+    tmp_path: Path, revision: str, backend: str
+) -> None:
+    files = rendered("server", "http", (revision,), features=())
+    assert "server/asgi/event_store.py" not in files
+    write_package(files, tmp_path)
+    event = b'data: {"method":"notifications/tools/list_changed","jsonrpc":"2.0"}\n\n'
+    shown = output_of(LISTENS, revision, backend, cwd=tmp_path, paths=(TESTS, PACKAGE.parent))
+    assert shown == f"200 {event!r}\n"

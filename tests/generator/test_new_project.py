@@ -7,15 +7,12 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import yaml
 from syrupy.assertion import SnapshotAssertion
@@ -186,52 +183,6 @@ def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(place: str) -> None:
         assert "mcpgen contract diff server.contract.json --against FETCH_HEAD" in step["run"]
     else:
         assert (contract, [each for each in commands if "mcpgen" in each]) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("words", "environment"),
-    [
-        (["--hosts", "mcp.example.com, mcp.example.org"], {}),
-        ([], {"MCP_HOSTS": "mcp.example.com", "MCP_WORKERS": "2"}),
-        ([], {"MCP_HOSTS": "mcp.example.com", "MCP_AUTH": "tokens.json"}),
-    ],
-)
-def test_a_server_of_a_project_serves_behind_a_public_name(
-    words: list[str], environment: dict[str, str], tmp_path: Path
-) -> None:
-    new = ("new", "server", "weather", "-q", "-r", "latest", "--features", "auth")
-    assert run(*new, cwd=tmp_path).code == 0
-    (tmp_path / "tokens.json").write_text('{"t0ken": "alice"}')
-    command = [sys.executable, "-m", "weather", "--http", "127.0.0.1:0", *words]
-    process = subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, **environment, "PYTHONPATH": str(tmp_path / "weather/src")},
-    )
-    assert process.stderr is not None
-    try:
-        lines = (line.strip() for line in process.stderr)
-        url = next(line for line in lines if "serving at" in line).removeprefix("serving at ")
-        token = {"Authorization": "Bearer t0ken"}
-        statuses = {
-            (host, len(fields)): httpx2.get(url, headers={"Host": host, **fields}).status_code
-            for host in ("mcp.example.com", "other.example.com")
-            for fields in ({}, token)
-        }
-        healthy = httpx2.get(url.replace("/mcp", "/health"))
-    finally:
-        process.terminate()
-        process.wait()
-        process.stderr.close()
-    assert statuses == {
-        ("mcp.example.com", 0): 401 if "MCP_AUTH" in environment else 405,
-        ("mcp.example.com", 1): 405,
-        ("other.example.com", 0): 403,
-        ("other.example.com", 1): 403,
-    }
-    assert (healthy.status_code, healthy.text) == (200, "ok")
 
 
 WRONG = {

@@ -102,15 +102,10 @@ def test_each_input_of_a_project_is_watched_until_an_interrupt(
         assert process.wait(timeout=30) == 0
 
 
+DRAFT = manifest.Origin("file", "", "", "../a.json", "../a.toml")
 RECORD = manifest.Manifest(
-    "1.0",
-    "",
-    "pkg",
-    manifest.Options(errata=True),
-    {
-        "2030-01-01": manifest.Origin("file", "", "", "../a.json", "../a.toml"),
-        "2030-01-02": manifest.Origin("mcpgen", "", ""),
-    },
+    *("1.0", "", "pkg", manifest.Options(errata=True)),
+    {"2030-01-01": DRAFT, "2030-01-02": manifest.Origin("mcpgen", "", "")},
     {
         "com.example/paint": manifest.ExtensionOrigin("../paint.json", ""),
         "io.modelcontextprotocol/none": manifest.ExtensionOrigin("", ""),
