@@ -27,7 +27,6 @@ import mcpgen_runtime
 from conventions.sources import PACKAGE, ROOT, python_files, text_of
 from documents import (
     LINK,
-    ROOT,
     SPAN,
     Block,
     Link,

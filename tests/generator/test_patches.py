@@ -395,16 +395,6 @@ def test_a_hunk_among_equal_lines_has_the_context_that_makes_it_unique(distance:
     assert apply(difference(before, "".join(after)), before) == "".join(after)
 
 
-@pytest.mark.parametrize("before", [1, 300, 40_000])
-def test_a_hunk_with_much_context_fits_by_less_of_it(before: int) -> None:
-    gone = "".join(f" gone {number}\n" for number in range(before))
-    count = before + 5
-    text = f"@@ -1,{count} +1,{count} @@\n{gone} one\n-two\n+mine\n three\n gone\n gone too\n"
-    now = "zero\none\ntwo\nthree\nfour\n"
-    patched = apply(f"--- a/m.py\n+++ b/m.py\n{text}", now)
-    assert patched == now.replace("two", "mine")
-
-
 def test_a_conflict_shows_some_lines_of_each_side_and_counts_all() -> None:
     lines = NUMBERED.splitlines(keepends=True)[:60]
     with pytest.raises(PatchError) as caught:
