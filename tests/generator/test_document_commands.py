@@ -17,7 +17,7 @@ import pytest
 import documents
 from documents import Block
 from generator import command_line
-from generator.draft_packages import with_request
+from generator.schemas import obj, ref
 from generator.typescript_text import save_text, typescript_of
 from mcpgen import schema
 
@@ -125,9 +125,11 @@ def without_counts(line: str) -> str:
 def folder(tmp_path: Path) -> Path:
     """A folder with what the documents assume: a draft, also in TypeScript, lists, a program."""
     definitions = schema.load(DRAFT_OF, errata=False).definitions
-    (tmp_path / "draft.json").write_text(
-        json.dumps({"$defs": with_request(DRAFT_OF, "Paint", "tools/paint")}), "utf-8"
-    )
+    paint = obj("method", method={"const": "tools/paint"})
+    asked = definitions["ClientRequest"]
+    more = {"anyOf": [*asked["anyOf"], ref("PaintRequest")]}
+    draft = {**definitions, "PaintRequest": paint, "ClientRequest": {**asked, **more}}
+    (tmp_path / "draft.json").write_text(json.dumps({"$defs": draft}), "utf-8")
     (tmp_path / "schema.json").write_text(json.dumps({"$defs": definitions}), "utf-8")
     save_text(tmp_path, typescript_of(definitions))
     (tmp_path / "tools.json").write_bytes(LISTS.read_bytes())
