@@ -13,10 +13,8 @@ import pytest
 from generator.command_line import run, run_python
 from generator.conftest import REVISION
 from mcpgen import __version__
-from mcpgen.model import schema_sources
-from mcpgen.package import build_request, commands, manifest, output, pipeline
+from mcpgen.package import build_request, commands, manifest
 from mcpgen.package import check as checking
-from mcpgen.package.check import check
 
 pytestmark = pytest.mark.costly
 
@@ -186,11 +184,3 @@ def test_unchanged_means_that_building_would_change_nothing(
     change(package)
     request = commands.new_request(options, package, errata=errata)
     assert checking.unchanged_result(package, request) is None
-
-
-def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
-    sources = schema_sources.by_name((REVISION,))
-    request = build_request.BuildRequest("pkg", sources, errata=False)
-    output.write(tmp_path / "pkg", pipeline.build(request))
-    (tmp_path / "pkg" / "errors.py").write_text("mine")
-    assert check(tmp_path / "pkg").differing == ("errors.py",)

@@ -156,16 +156,6 @@ def test_members_are_assigned_where_models_are_mutable(
         del sys.modules[module]
 
 
-def test_the_choice_is_kept_by_an_update_and_changed_by_a_word(tmp_path: Path) -> None:
-    assert run(*WORDS, "--mutability", "mutable", "-o", "pkg", cwd=tmp_path).code == 0
-    assert run("update", "pkg", "-q", cwd=tmp_path).code == 0
-    base = tmp_path / "pkg" / "_model_base.py"
-    assert "frozen=False" in base.read_text()
-    assert run("update", "pkg", "-q", "--mutability", "frozen", cwd=tmp_path).code == 0
-    assert "frozen=False" not in base.read_text()
-    assert '"mutability"' not in (tmp_path / "pkg" / "mcpgen.json").read_text()
-
-
 def test_structs_are_always_frozen(tmp_path: Path) -> None:
     words = ("--revision", LAST_WITH_SESSIONS, "--mutability", "mutable", "-o", "pkg")
     done = run(*words, cwd=tmp_path)

@@ -31,15 +31,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     video = obj("type data mimeType", type=const("video"), data=TEXT, mimeType=TEXT)
     scene = obj("type data", type=const("scene"), data=TEXT, points=numbers)
     definitions["ContentBlock"]["anyOf"] += [ref("VideoContent"), ref("SceneContent")]
-    asked = obj("method", method=const("trees/count"))
-    result = obj("count", count=COUNT)
-    if request.param == NAMES[-1]:
-        listed = definitions["ListToolsRequest"]
-        asked = listed | {"properties": listed["properties"] | {"method": const("trees/count")}}
-        result = obj("count resultType", count=COUNT, resultType=TEXT)
     definitions |= {"VideoContent": video, "SceneContent": scene}
-    definitions |= {"TreesCountRequest": asked, "TreesCountResult": result}
-    definitions["ClientRequest"]["anyOf"].append(ref("TreesCountRequest"))
     folder = tmp_path_factory.mktemp("draft")
     stated = '[defaults.Tool]\ncostClass = "high"'
     write_package(folder, definitions, stated=stated, more=("none", "prompts", "resources"))
@@ -151,32 +143,3 @@ anyio.run(main)
 
 def test_new_members_of_items_are_keywords_of_their_decorators(folder: Path) -> None:
     check_program(folder, OPTIONS)
-
-
-OWN_REQUEST = """
-import anyio
-import pytest
-from pkg import Server
-from pkg.rdraft.server import ServerHandlers
-from pkg.testing import connected
-
-with pytest.raises(ValueError) as caught:
-    Server("trees").method("trees/count")(lambda params: params)
-for words in ("the specification has it already", "override trees_count of the ServerHandlers",
-              "Server(handlers=[...])"):
-    assert words in str(caught.value), caught.value
-
-class Handlers(ServerHandlers):
-    async def trees_count(self, params, ctx):
-        return {"count": 3}
-
-async def main() -> None:
-    async with connected(Server("trees", handlers=[Handlers()])) as pair:
-        assert (await pair.client.trees_count()).count == 3
-
-anyio.run(main)
-"""
-
-
-def test_a_request_of_a_draft_names_the_way_to_handle_it(folder: Path) -> None:
-    check_program(folder, OWN_REQUEST)

@@ -12,7 +12,6 @@ import pytest
 
 from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError
-from mcpgen.model import parts
 from mcpgen.package import manifest
 
 FILES = {"b.py": "b\n", "a.py": "a\n"}
@@ -144,17 +143,6 @@ def test_unreadable_json_is_one_error(tmp_path: Path, text: str, expected: str) 
     (tmp_path / manifest.NAME).write_text(text)
     with pytest.raises(ManifestError, match=f"expected {expected}"):
         manifest.read(tmp_path)
-
-
-def test_a_manifest_of_an_earlier_release_is_of_every_part(tmp_path: Path) -> None:
-    record = json.loads(manifest.new("pkg", manifest.Options(errata=True), ORIGINS, FILES).text())
-    record["options"] = {"errata": True}
-    for key in ("schema", "facts"):
-        del record["revisions"]["2031-02-03"][key]
-    (tmp_path / manifest.NAME).write_text(json.dumps(record))
-    read = manifest.read(tmp_path)
-    assert read is not None
-    assert read.options.selection() == parts.EVERYTHING
 
 
 @pytest.mark.parametrize(

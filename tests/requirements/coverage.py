@@ -76,7 +76,7 @@ def table(
     for area in dict.fromkeys(entry.area for entry in runtime):
         line = area.ljust(22)
         for revision in revisions:
-            cell = []
+            cell: list[str] = []
             for binding in (True, False):
                 of_both = [each for each in runtime if (each.area, each.binding) == (area, binding)]
                 pairs = {(each.id, revision) for each in of_both if revision in each.revisions}
