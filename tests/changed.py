@@ -66,7 +66,8 @@ def concerned_by(path: str, reach: Reach) -> Iterator[str]:
         for folder, mirror in ROOMS.items():
             if path.startswith(f"{folder}/"):
                 room = PurePosixPath(path).parent.relative_to(folder)
-                yield from functions_in(nearest_folder(ROOT / mirror / room))
+                folders = (ROOT / mirror / room, *(ROOT / mirror / room).parents)
+                yield from functions_in(next(each for each in folders if each.is_dir()))
 
 
 def tests_of(path: str) -> Path:
@@ -79,11 +80,6 @@ def tests_of(path: str) -> Path:
     if file.parent.name == "__snapshots__":
         return file.parents[1] / f"{file.stem}.py"
     return next(folder for folder in file.parents if any(folder.glob("test_*.py")))
-
-
-def nearest_folder(folder: Path) -> Path:
-    """A folder, or the nearest one above it that exists."""
-    return next(each for each in (folder, *folder.parents) if each.is_dir())
 
 
 def functions_in(place: Path) -> Iterator[str]:

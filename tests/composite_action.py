@@ -1,8 +1,4 @@
-"""The composite action of the repository: its steps run here, as a runner of workflows runs them.
-
-As a program, it runs the step that installs: the arguments are the folder of the runner and what
-pip installs. It prints the folder that the step adds to the path of later steps.
-"""
+"""The composite action of the repository: its steps run here, as a runner runs them."""
 
 from __future__ import annotations
 

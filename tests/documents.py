@@ -1,10 +1,4 @@
-"""README.md, the policies and docs/*.md: their blocks of code, named examples, headings and links.
-
-Needs the standard library alone. A block is named by a comment on the line before it:
-`<!-- example: server.py -->` for a file, `<!-- output: server.py -->` for what the file prints,
-`<!-- sample: r2025_06_18/models.py -->` for lines of that file of the package. In the tutorial, a
-block is a step: what its reader does with a file of the project (`STEPS`).
-"""
+"""The documents: blocks of code, named by a comment `<!-- example: FILE -->`, and links."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A report of names and sentences that readers stumble over; `nox -s prose` prints it.
-
-It fails nothing: each line is for a person to judge.
-"""
+"""A report of names and sentences that readers stumble over; `nox -s prose` prints it."""
 
 from __future__ import annotations
 

@@ -202,10 +202,7 @@ def beyond_sample(items: Iterable[pytest.Item]) -> set[str]:
 
 
 def one_of(cases: Sequence[AnyCase], *, is_quick: bool) -> list[AnyCase]:
-    """The case of a function that runs by `--cases=once`, or by `quick`, where there may be none.
-
-    Which one it is depends on the name of the function alone.
-    """
+    """The case of a function that runs by `--cases=once`, or by `quick`, if there is one."""
     soon = [item for item in cases if not on_trio(item) and not is_slow(item)]
     if is_quick:
         chosen = [

@@ -1,6 +1,4 @@
-"""The tutorial, done step by step: its commands print what it shows, and its project is that of
-examples/tutorial, which `--snapshot-update` writes anew.
-"""
+"""The tutorial, done step by step; `--snapshot-update` writes examples/tutorial anew."""
 
 from __future__ import annotations
 

@@ -77,19 +77,7 @@ def outcomes_of(session: nox.Session) -> Path:
 
 
 def enter(session: nox.Session, group: str, name: str = "", python: str = sys.executable) -> Path:
-    """Run the programs of a group's environment from now on; it is made if pyproject.toml changed.
-
-    It has pip, the dependencies, and mcpgen in place, so that coverage sees child processes too.
-
-    Args:
-        session: The session.
-        group: The group of dependencies.
-        name: The name of the environment; by default that of the group.
-        python: The interpreter of the environment.
-
-    Returns:
-        The folder of its programs.
-    """
+    """Run the programs of a group's environment from now on; it is made anew if it changed."""
     packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, group))
     folder = session.cache_dir / "environments" / (name or group)
     scripts = kept(session, folder, *packages, python=python)

@@ -195,10 +195,7 @@ def complete_function(function: Function) -> None:
 
 
 def complete_parameters(owner: Class) -> None:
-    """Explain parameters of methods as a base does, or as the method that sends any request does.
-
-    The methods of a client take the same options; only that method explains them.
-    """
+    """Explain parameters of methods as a base or the method that sends any request does."""
     classes = [*counterparts_of(owner), *owner.mro(), owner]
     for method in owner.members.values():
         if isinstance(method, Function) and method.docstring is not None:
