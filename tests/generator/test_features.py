@@ -117,7 +117,7 @@ def test_each_feature_can_be_left_out_or_be_the_only_one(tmp_path: Path, revisio
 
 
 USES_EACH = """
-import sys
+import pathlib, sys
 import pkg
 errors = []
 for name in sys.argv[1].split(","):
@@ -145,6 +145,7 @@ for call in sys.argv[4].split(","):
         errors.append(str(error))
 for call in (
     lambda: pkg.connect({"mcpServers": {}}),
+    lambda: pkg.connect(pathlib.Path("mcp.json")),
     lambda: server.asgi(auth=pkg),
     lambda: server.asgi(sessions="sealed"),
     lambda: server.asgi(shared="redis://127.0.0.1/0"),
@@ -174,7 +175,7 @@ def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
     errors = output_of(USES_EACH, *words, cwd=tmp_path).splitlines()
     expected = [feature for feature in missing.values() for _ in range(2)]
     expected += [feature for table in tables for feature in table.values()]
-    expected += ["groups", "auth", "scaling", "shared"]
+    expected += ["groups", "groups", "auth", "scaling", "shared"]
     for line, feature in zip(errors, expected, strict=True):
         assert line.endswith(
             f" comes with the feature {feature}, which this package was generated without:"
@@ -423,46 +424,6 @@ def test_the_sizes_in_the_readme_are_those_of_packages(parts: str) -> None:
     for cell, runtime in zip(cells[2:4], ("", "installed"), strict=True):
         files = render_selection(parts, "all", (MIDDLE,), features=(), runtime=runtime)
         assert cell == size_of(files)
-
-
-SCRIPT = """
-from pkg import Server
-server = Server("script")
-
-@server.tool
-def double(number: int) -> int:
-    return 2 * number
-
-server.run("stdio")
-"""
-
-USES_A_PATH = """
-import asyncio
-from pathlib import Path
-from pkg import Client, connect, connect_sync
-
-async def main():
-    async with connect(Path("server.py")) as client:
-        assert isinstance(client, Client)
-        print((await client.call_tool("double", {"number": 4})).structured_content)
-    try:
-        connect(Path("mcp.json"))
-    except TypeError as error:
-        print(error)
-
-asyncio.run(main())
-with connect_sync(Path("server.py")) as blocking:
-    print([tool.name for tool in blocking.list_tools()])
-"""
-
-
-def test_a_path_of_a_script_is_run_without_features(tmp_path: Path) -> None:
-    write_package(rendered("all", "all", (NEWEST,), features=("none", "sync")), tmp_path)
-    (tmp_path / "server.py").write_text(SCRIPT, "utf-8")
-    result, complaint, tools = output_of(USES_A_PATH, cwd=tmp_path).splitlines()
-    assert (result, tools) == ("{'result': 8}", "['double']")
-    assert "a configuration of servers" in complaint
-    assert "--features +groups" in complaint
 
 
 LISTENS = """

@@ -133,11 +133,16 @@ server = Server("doubles")
 @server.tool()
 def double(word: str, ctx: Context) -> str:
     return word + ctx.http_request.headers["x-tenant"]
+
+if __name__ == "__main__":
+    server.run("stdio")
 """
 
 CLIENT = """
-import sys
+import pathlib, sys
 from pkg import connect_sync
+with connect_sync(pathlib.Path("doubles.py")) as client:
+    print([tool.name for tool in client.list_tools()])
 with connect_sync(sys.argv[1], headers={"x-tenant": "of a"}) as client:
     print(client.call_tool("double", {"word": "call "}).content[0].text)
 """
@@ -152,7 +157,7 @@ def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revisi
         try:
             assert process.stderr is not None
             url = process.stderr.readline().split()[-1]
-            assert output_of(CLIENT, url, cwd=folder) == "call of a\n"
+            assert output_of(CLIENT, url, cwd=folder) == "['double']\ncall of a\n"
         finally:
             process.terminate()
 
