@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import subprocess
@@ -282,26 +281,6 @@ def test_a_link_is_no_package_of_a_run_that_died(target: Path, elsewhere: Path) 
     output.write(target, package(SECOND))
     assert names(target.parent) == sorted([*OF_RUNS.values(), "pkg"])
     assert names(elsewhere) == ["models.py"]
-
-
-@pytest.mark.parametrize("failing", [1, 2])
-def test_a_failure_while_swapping_leaves_everything_as_it_was(
-    target: Path, monkeypatch: pytest.MonkeyPatch, failing: int
-) -> None:
-    renames = iter([Path.rename] * (failing - 1))
-
-    def breaking(self: Path, place: Path) -> Path:
-        return next(renames, refuse)(self, place)
-
-    def refuse(self: Path, place: Path) -> Path:
-        monkeypatch.undo()
-        raise OSError(errno.EBUSY, "Device or resource busy")
-
-    monkeypatch.setattr(Path, "rename", breaking)
-    with pytest.raises(OutputError, match="nothing was written: Device or resource busy"):
-        output.write(target, package(SECOND))
-    assert tree(target) == FIRST
-    assert names(target.parent) == ["pkg"]
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])

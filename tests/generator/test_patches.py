@@ -77,6 +77,12 @@ def edit(*edits: tuple[str, str], path: str = MODELS) -> None:
     Path(path).write_text(text, "utf-8")
 
 
+def keep(*edits: tuple[str, str]) -> None:
+    """Edit a file by hand, and have the edits kept."""
+    edit(*edits)
+    assert run("-q", "patch", "pkg").code == 0
+
+
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize("case", EDITS)
 def test_any_edit_lasts_through_another_generation(case: str) -> None:
@@ -110,14 +116,12 @@ def test_the_patch_is_a_unified_diff_that_the_manifest_names(snapshot: SnapshotA
 def test_edits_that_are_undone_take_the_patch_away() -> None:
     before = contents()
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING)
     edit((DOCSTRING[1], DOCSTRING[0]))
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
     assert not Path(PATCH).exists()
     assert contents() == before
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING)
     Path(PATCH).write_text("", "utf-8")  # an empty patch is as good as none
     assert run("-q", "update", "pkg").code == 0
     assert contents()[MODELS] == before[MODELS]
@@ -147,8 +151,7 @@ def test_edits_follow_a_module_to_the_revision_in_its_place() -> None:
 
 @pytest.mark.usefixtures("project")
 def test_a_conflict_shows_both_sides_and_writes_nothing(snapshot: SnapshotAssertion) -> None:
-    edit(DOCSTRING, METHOD)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING, METHOD)
     edit(('-    """Hints', '-    """Earlier hints'), path=PATCH)  # as mcpgen wrote it then
     before = contents()
     done = run("update", "pkg")
@@ -159,8 +162,7 @@ def test_a_conflict_shows_both_sides_and_writes_nothing(snapshot: SnapshotAssert
 
 @pytest.mark.usefixtures("project")
 def test_check_sees_a_patch_that_changed_and_update_applies_it() -> None:
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING)
     edit(("Our hints", "Their hints"), path=PATCH)
     done = run("check", "pkg")
     assert (done.code, done.out.splitlines()[0]) == (1, "the patch changed")
@@ -172,8 +174,7 @@ def test_check_sees_a_patch_that_changed_and_update_applies_it() -> None:
 
 @pytest.mark.usefixtures("project")
 def test_a_patch_that_is_gone_is_asked_for() -> None:
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING)
     Path(PATCH).rename("moved.patch")
     done = run("check", "pkg")
     assert (done.code, "is not there: name it with --patch FILE" in done.err) == (2, True)
@@ -183,8 +184,7 @@ def test_a_patch_that_is_gone_is_asked_for() -> None:
 
 @pytest.mark.usefixtures("project")
 def test_the_settings_of_a_project_name_the_patch() -> None:
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING)
     shutil.rmtree("pkg")
     settings = '[tool.mcpgen]\nrevisions = ["latest"]\nparts = ["types"]\noutput = "pkg"\n'
     Path("pyproject.toml").write_text(settings, "utf-8")

@@ -390,19 +390,6 @@ def test_an_update_moves_on_to_other_revisions(folder: Path) -> None:
     assert out == {"mine.txt", f"{newest}.txt", rendering.NAME}
 
 
-def test_a_watch_looks_at_templates_and_schemas(folder: Path) -> None:
-    save(folder.parent, **{"draft.json": run("export", NEWEST).out})
-    save(folder, **{"a.txt.jinja": "x"})
-    out = folder.parent / "out"
-    options = rendering.RenderOptions(folder, schemas=(folder.parent / "draft.json",))
-    first = {*rendering.inputs(out, options)}
-    assert first >= {folder.resolve(), (folder.parent / "draft.json").resolve()}
-    assert render("--schema", "draft.json").code == 0
-    assert {*rendering.inputs(out)} == first
-    refused = run("render", "own", "-o", "out", "-r", NEWEST, "--watch", "--json")
-    assert refused.err.endswith("--watch has no end, so it does not go with --json\n")
-
-
 @pytest.mark.parametrize("out", [".", "own", "own/out"])
 def test_a_directory_that_holds_the_inputs_is_refused(folder: Path, out: str) -> None:
     save(folder, **{"a.txt.jinja": "x"})
