@@ -13,7 +13,7 @@ from mcpgen import schema
 from mcpgen.errors import UsageError
 from mcpgen.model import schema_sources
 from mcpgen.model.schema_sources import Source
-from mcpgen.package import build_request, commands, manifest
+from mcpgen.package import build_request, manifest
 
 NAMES = [row.name for row in schema.revisions()]
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
@@ -110,44 +110,6 @@ def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) 
     (tmp_path / "x=paint.json").unlink()
     with pytest.raises(UsageError, match="is not there: name it with --extension FILE"):
         build_request.recorded_extensions(tmp_path / "pkg", record)
-
-
-def test_an_update_keeps_the_names_of_packages_around_and_takes_new_options(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = manifest.Options(False, ("client",), ("stdio",), "pydantic", ("none", "trace"), False)
-    revisions = dict.fromkeys(NAMES[:2], OF_MCPGEN)
-    record = replace(RECORD, package="outer.pkg", options=options, revisions=revisions)
-    directory = tmp_path / "pkg"
-    (directory / "inner").mkdir(parents=True)
-    (directory / manifest.NAME).write_text(record.text())
-    same = commands.update_request(commands.PackageOptions(), directory)
-    assert (same.package, same.options) == ("outer.pkg", options)
-    assert [source.revision for source in same.sources] == NAMES[:2]
-    given = commands.PackageOptions(
-        revisions=(NAMES[-1], NAMES[1]),
-        parts=("server",),
-        transports=("http",),
-        models="msgspec",
-        features=("+auth,-trace",),
-        runtime="installed",
-        extensions=(str(PAINT),),
-        keeps_old_modules=True,
-    )
-    other = commands.update_request(given, directory)
-    features = ("none", "prompts", "resources", "serve", "auth")
-    assert other.options == manifest.Options(
-        False, ("server",), ("http",), "msgspec", features, False, "installed"
-    )
-    assert [source.revision for source in other.sources] == [NAMES[1], NAMES[-1]]
-    assert [each.identifier for each in other.extensions] == ["com.example/paint"]
-    assert other.old_revisions == {NAMES[0]: NAMES[1]}
-    monkeypatch.chdir(directory / "inner")
-    refused = "pkg holds the current directory: run mcpgen from out"
-    with pytest.raises(UsageError, match=refused):
-        commands.update_request(commands.PackageOptions(), directory)
-    with pytest.raises(UsageError, match=refused):
-        commands.new_request(given, directory, errata=True)
 
 
 def test_files_that_a_manifest_names_have_to_be_there(tmp_path: Path) -> None:

@@ -55,10 +55,6 @@ OTHERS = f"another package of the name {runtime.PACKAGE}: "
         (f"{OURS}'0.11.0'; _INTERFACES = {runtime.interfaces()}", "0.11.0 in FILE"),
         (f"{OURS}'0.1.0'; _INTERFACES = ('other',)", "an older 0.1.0 in FILE"),
         ("__version__ = '0.1.0'", f"{OTHERS}0.1.0 in FILE"),
-        (
-            f"_DISTRIBUTION = 'mcp'; _INTERFACES = {runtime.interfaces()}",
-            f"{OTHERS}another version in FILE",
-        ),
         ("import gone_long_ago", "one that fails: No module named 'gone_long_ago'"),
         (f"{OURS}'0.1.7'; _INTERFACES = {(*runtime.interfaces(), 'later')}", ""),
     ],

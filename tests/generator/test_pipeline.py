@@ -70,18 +70,6 @@ def test_a_name_that_cannot_be_imported_is_refused_with_another(name: str, propo
         build_request.package_name(Path("out") / name)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_gets_the_facts_of_its_nearest_revision(tmp_path: Path, name: str) -> None:
-    document = json.loads((schema.entry(name).folder / "schema.json").read_text())
-    document.get("$defs", document.get("definitions"))["Colour"] = {"type": "string"}
-    path = tmp_path / "2031-02-03" / "schema.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps(document))
-    source = schema_sources.of_file(path)
-    assert (source.revision, source.facts_of, source.origin) == ("2031-02-03", name, "file")
-    assert source.facts == schema.entry(name).folder / "facts.toml"
-
-
 def test_inputs_are_fingerprinted_with_corrections_that_apply() -> None:
     known = schema_sources.of_revision(NAMES[-1])
     for source in (known, schema_sources.of_file(known.schema)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,15 +81,6 @@ def test_rendered_modules_are_formatted_with_short_lines(path: str) -> None:
     text = headless(tiny_package()[path])
     assert black.format_str(text, mode=black.Mode(line_length=100)) == text
     assert max((len(line) for line in text.splitlines()), default=0) <= 100
-
-
-def test_files_come_sorted_and_the_garbage_collector_is_left_as_it_was() -> None:
-    assert list(tiny_package()) == sorted(tiny_package())
-    for switch in (gc.disable, gc.enable):
-        switch()
-        before = gc.isenabled()
-        tree.render_package([tiny_spec()], "tiny", form=dict)
-        assert gc.isenabled() is before
 
 
 def test_types_of_several_revisions_are_merged_and_load_none(tmp_path: Path) -> None:

@@ -185,12 +185,6 @@ def test_instructions_are_a_text() -> None:
     assert len(lists.notes) == 1
 
 
-@pytest.mark.parametrize("more", [{}, {"instructions": "Ask for a city."}])
-def test_the_document_of_lists_holds_what_was_read(more: dict[str, str]) -> None:
-    document = parse({**WEATHER, **more}, "x").document()
-    assert {kind: entries for kind, entries in document.items() if entries} == {**WEATHER, **more}
-
-
 def test_changes_name_what_is_new_gone_or_other() -> None:
     old = parse(WEATHER, "x")
     other = {**FORECAST, "outputSchema": {"type": "object"}, "title": "Forecast"}
