@@ -281,6 +281,7 @@ def test_an_update_repeats_what_the_manifest_says(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
     next(iter(before)).write_text("")
     assert run("update", "acme/types", cwd=tmp_path).code == 2
+    assert "holds the current directory" in run("update", package, cwd=package).err
     assert run("-q", "update", "acme/types", "--force", cwd=tmp_path) == Done(0, "", "")
     assert before == {path: path.read_bytes() for path in sorted(package.rglob("*.py"))}
     assert run("check", package).code == 0

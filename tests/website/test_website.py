@@ -28,8 +28,7 @@ FEATURES = '''
         drain: float
 
 
-    class Options(DrainOptions, total=False):
-        """All options."""
+    class Options(DrainOptions, total=False): ...
 
 
     class Kernel:
@@ -62,8 +61,6 @@ FEATURES = '''
 
 
     class SyncServer:
-        """A server that blocks."""
-
         def run(self, port: int) -> None: ...
 '''
 
