@@ -90,10 +90,6 @@ CODE = (
 )
 
 
-DRAWN = re.compile(r"^```\n(\w+ .+ -> .+)\n```", re.MULTILINE)
-"""The order as docs/design.md draws it, for the tool and for the package."""
-
-
 def module_of(path: Path, tree: Path) -> tuple[str, ...]:
     """Name parts of a module below its package; `()` is the package itself."""
     parts = path.relative_to(tree).with_suffix("").parts
@@ -203,30 +199,6 @@ def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> N
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"a circle of imports: {error.args[1]}")
-
-
-def drawn_name(module: tuple[str, ...]) -> str:
-    """The name that the document draws a module by: its room's, or its own."""
-    if module[:2] in (("server", CHOSEN), ("server", "commands")):
-        return module[1]
-    return module[0] if module else "__init__"
-
-
-@pytest.mark.parametrize(("number", "tree"), [(0, GENERATOR), (1, PACKAGE)])
-def test_the_design_draws_the_order_that_holds(number: int, tree: Path) -> None:
-    groups = (
-        DRAWN.findall(text_of(ROOT / "docs" / "design.md"))[number].replace("|", "").split(" -> ")
-    )
-    place = {name: at for at, group in enumerate(groups) for name in group.split()}
-    modules = {drawn_name(module_of(path, tree)) for path in python_files(tree)}
-    assert place.keys() <= modules
-    back: list[str] = []
-    for path in python_files(tree):
-        here = place.get(drawn_name(module_of(path, tree)), len(place))
-        later = {name for name, at in place.items() if at > here}
-        imported = {drawn_name(module) for module in imports_of(path, tree)}
-        back += [f"{relative_name(path)} imports {name}" for name in sorted(imported & later)]
-    assert back == []
 
 
 TEMPLATES = ROOT / "templates"
