@@ -1,17 +1,4 @@
-"""The test functions that a change concerns, for `nox -s changed`.
-
-    python -m changed MAP LIST --base REV
-
-Writes LIST for `pytest --functions`, and prints its length. A change is every file that differs
-from where the branch left REV, committed or not.
-
-- A module of the generator or the package: by the map of `reach.py`. A copied template counts as
-  its copy.
-- A file of tests: all of it. Another module of tests: the files of tests that import or name it,
-  directly or not. A `conftest.py`: the tests in its folder and below. Data of tests: those of its
-  folder, or of the nearest above it that has some.
-- What the map lacks: what `OTHERS` lists, and the tests of its room.
-"""
+"""The test functions that a change concerns, for `nox -s changed`."""
 
 from __future__ import annotations
 
@@ -79,7 +66,8 @@ def concerned_by(path: str, reach: Reach) -> Iterator[str]:
         for folder, mirror in ROOMS.items():
             if path.startswith(f"{folder}/"):
                 room = PurePosixPath(path).parent.relative_to(folder)
-                yield from functions_in(nearest_folder(ROOT / mirror / room))
+                folders = (ROOT / mirror / room, *(ROOT / mirror / room).parents)
+                yield from functions_in(next(each for each in folders if each.is_dir()))
 
 
 def tests_of(path: str) -> Path:
@@ -92,11 +80,6 @@ def tests_of(path: str) -> Path:
     if file.parent.name == "__snapshots__":
         return file.parents[1] / f"{file.stem}.py"
     return next(folder for folder in file.parents if any(folder.glob("test_*.py")))
-
-
-def nearest_folder(folder: Path) -> Path:
-    """A folder, or the nearest one above it that exists."""
-    return next(each for each in (folder, *folder.parents) if each.is_dir())
 
 
 def functions_in(place: Path) -> Iterator[str]:
@@ -132,10 +115,7 @@ def used_files() -> dict[str, set[str]]:
 
 
 def uses_of(file: Path) -> Iterator[str]:
-    """Files that a module may import, and files whose names are texts in it.
-
-    Such texts are plugins of pytest, and programs that tests start.
-    """
+    """Files that a module may import, and files whose names are texts in it."""
     folder = file.relative_to(ROOT).parent
     for node in ast.walk(tree_of(file)):
         match node:

@@ -1,8 +1,4 @@
-"""The composite action of the repository: its steps run here, as a runner of workflows runs them.
-
-As a program, it runs the step that installs: the arguments are the folder of the runner and what
-pip installs. It prints the folder that the step adds to the path of later steps.
-"""
+"""The composite action of the repository: its steps run here, as a runner runs them."""
 
 from __future__ import annotations
 
@@ -30,13 +26,7 @@ def action() -> Any:
 
 @dataclass(frozen=True)
 class Step:
-    """The end of one step.
-
-    Attributes:
-        name: Its name.
-        code: Its exit code.
-        out: What it printed.
-    """
+    """The end of one step."""
 
     name: str
     code: int
@@ -46,14 +36,7 @@ class Step:
 def run_steps(
     inputs: Mapping[str, str], work: Path, environment: Mapping[str, str], *names: str
 ) -> list[Step]:
-    """Run steps as a runner does, until one fails.
-
-    Args:
-        inputs: The inputs that a workflow gives; others have their defaults.
-        work: The folder of the workflow's files.
-        environment: Variables of the runner.
-        names: The names of the steps.
-    """
+    """Run steps as a runner does, until one fails."""
     document = action()
     given = {name: each["default"] for name, each in document["inputs"].items()} | {**inputs}
     steps: list[Step] = []

@@ -54,10 +54,7 @@ files that build packages, since what is left out of it does not count as old.
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Give all processes of a run one cache: tests that build the same package share it.
-
-    Where `MCP_MODELS` names another library, give them its package in place of the committed one.
-    """
+    """Give all processes of a run one cache: tests that build the same package share it."""
     is_first = not hasattr(config, "workerinput")
     if is_first:
         config.stash[FOLDER] = tempfile.mkdtemp(prefix="mcpgen-tests-")
@@ -100,10 +97,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Leave what is collected out of garbage collection: nothing of it is garbage before the end.
-
-    To search it each time took two fifths of the time of collection.
-    """
+    """Leave what is collected out of garbage collection, which took two fifths of the time."""
     gc.disable()
     try:
         return (yield)
@@ -115,11 +109,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish() -> Generator[None, object, object]:
-    """Plugins look for what holds an object, which they do not see in what is left out.
-
-    What tests left is collected before, and all else left out again: pytest collects three times
-    at the end, a second each.
-    """
+    """Plugins look for what holds an object, which they do not see in what is left out."""
     gc.collect()
     gc.unfreeze()
     try:

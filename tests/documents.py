@@ -1,10 +1,4 @@
-"""README.md, the policies and docs/*.md: their blocks of code, named examples, headings and links.
-
-Needs the standard library alone. A block is named by a comment on the line before it:
-`<!-- example: server.py -->` for a file, `<!-- output: server.py -->` for what the file prints,
-`<!-- sample: r2025_06_18/models.py -->` for lines of that file of the package. In the tutorial, a
-block is a step: what its reader does with a file of the project (`STEPS`).
-"""
+"""The documents: blocks of code, named by a comment `<!-- example: FILE -->`, and links."""
 
 from __future__ import annotations
 
@@ -12,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
-from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,17 +34,7 @@ SPAN = re.compile(r"`([^`]+)`")
 
 
 class Block(NamedTuple):
-    """A fenced block.
-
-    Attributes:
-        document: Path of the document from the top of the repository.
-        line: Number of its first line within the fence.
-        language: The word after the fence; empty if there is none.
-        role: `example`, `output`, `sample` or one of `STEPS`, if the block has a name.
-        name: Name of the file that it is, whose output it is, that has its lines, or that it
-            changes.
-        text: What stands between the fences.
-    """
+    """A fenced block."""
 
     document: str
     line: int
@@ -64,18 +47,6 @@ class Block(NamedTuple):
     def place(self) -> str:
         """Where the block stands, such as `docs/types.md:12`."""
         return f"{self.document}:{self.line}"
-
-
-class Section(NamedTuple):
-    """The part of a document between a heading and the next one.
-
-    Attributes:
-        prose: Its text without fenced blocks.
-        python: The text of each block of Python.
-    """
-
-    prose: str
-    python: list[str]
 
 
 class Link(NamedTuple):
@@ -164,26 +135,6 @@ def tables_of(document: Path) -> list[list[str]]:
     ]
 
 
-@cache
-def sections_of(document: Path) -> dict[str, Section]:
-    """The sections of a document by their anchor; that of its title is empty."""
-    sections = {"": Section("", [])}
-    anchor, lines = "", iter(document.read_text("utf-8").splitlines(keepends=True))
-    for line in lines:
-        heading = HEADING.fullmatch(line.rstrip("\n"))
-        if line.startswith(FENCE):
-            block = "".join(takewhile(lambda each: not each.startswith(FENCE), lines))
-            if line.strip(f"{FENCE}\n") == "python":
-                sections[anchor].python.append(block)
-        elif heading:
-            anchor = "" if line.startswith("# ") else slug(heading[1])
-            sections.setdefault(anchor, Section("", []))
-        else:
-            prose, python = sections[anchor]
-            sections[anchor] = Section(prose + line, python)
-    return sections
-
-
 def prose_of(document: Path) -> str:
     """The text of a document without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
@@ -201,11 +152,7 @@ def slug(heading: str) -> str:
 
 
 def page_at(address: str) -> str:
-    """The file of a page of the site, from the top of the repository; pages end with a slash.
-
-    Raises:
-        LookupError: The navigation of the site has no such page.
-    """
+    """The file of a page of the site, from the top of the repository; pages end with a slash."""
     path = address.removeprefix(SITE).removesuffix("/")
     pages = pages_in(SETTINGS["nav"])
     for page in (f"{path}.md", f"{path}/index.md".lstrip("/"), f"{path}/README.md".lstrip("/")):
@@ -228,11 +175,7 @@ def pages_in(navigation: object) -> list[str]:
 
 
 def target_of(link: Link) -> tuple[Path, str]:
-    """The file that a link leads to, and the anchor in it, which is empty for the whole file.
-
-    Raises:
-        LookupError: The link leads to another host, or to no page of the site.
-    """
+    """The file that a link leads to, and the anchor in it, which is empty for the whole file."""
     path, _, anchor = link.target.partition("#")
     if path.startswith(FILES):
         return ROOT / path.removeprefix(FILES), anchor

@@ -28,10 +28,7 @@ def program_files() -> dict[str, str]:
 
 
 def build(name: str, folder: Path) -> Path:
-    """Copy a program, and write its package; returns its folder.
-
-    The package has the features that the program uses, and no others.
-    """
+    """Copy a program, and write its package; returns its folder."""
     target = folder / name
     shutil.copytree(EXAMPLES / name, target, ignore=shutil.ignore_patterns("pkg", "__pycache__"))
     block = next(blocks_of(EXAMPLES / name / "README.md"))
@@ -48,14 +45,7 @@ def build(name: str, folder: Path) -> Path:
 
 
 def run(folder: Path, *words: str, lines: str = "", **environment: str) -> str:
-    """Run Python in the folder of a program to its end; returns what it printed.
-
-    Args:
-        folder: The folder.
-        words: The arguments of Python.
-        lines: What the program reads from standard input.
-        environment: More variables for it.
-    """
+    """Run Python in the folder of a program to its end; returns what it printed."""
     done = subprocess.run(
         [sys.executable, *words],
         cwd=folder,

@@ -1,9 +1,4 @@
-"""Tests of the package, changed to import one on an installed runtime where that has a module.
-
-`python tests/installed.py FOLDER` writes to the folder the package, of all revisions, and the tests
-beside it. What the package does not have is still imported from its runtime: tests that compare
-classes of both fail if they are not the same.
-"""
+"""Tests of the package, changed to import one on an installed runtime where that has a module."""
 
 from __future__ import annotations
 
@@ -58,13 +53,7 @@ def write(folder: Path) -> None:
 
 
 class _Own(NamedTuple):
-    """The modules and names that the package has itself.
-
-    Attributes:
-        folders: The folders of its revisions.
-        public: The names in its root, submodules among them.
-        servers: The names in its module `server`, which derives classes of the runtime's.
-    """
+    """The modules and names that the package has itself."""
 
     folders: list[str]
     public: frozenset[str]

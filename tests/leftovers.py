@@ -1,11 +1,4 @@
-"""A pytest plugin: what a test leaves behind ends, and fails the test.
-
-After each test, child processes that it started are ended, and descriptors that it left open are
-named, as are context variables that it set; fixtures of larger scopes are set up before and keep
-theirs. After the run, processes that lost their parents are ended too: they are recognized by an
-environment variable of the run. `PYTEST_CURRENT_TEST` in their environments names the tests, and
-the run fails with these names.
-"""
+"""A pytest plugin: what a test leaves behind ends, and fails the test."""
 
 from __future__ import annotations
 

@@ -1,17 +1,4 @@
-"""A pytest plugin that writes the outcomes of a run, and the closing lines over several sessions.
-
-`pytest --outcomes FILE` appends one line of JSON: how many tests passed, failed and were skipped,
-and the names of those that passed only when they were repeated. A run that ends before its last
-hook writes nothing, so its session counts as failed.
-
-    python tests/outcomes.py FOLDER [REPORT...]
-
-FOLDER has reports of `nox --report` (`REPORT.json`) and the outcomes of the sessions in them
-(`SESSION.jsonl`), where sessions add their CPU seconds; without names, all reports there count.
-Prints the sessions, the longest first, the repeated tests, and as its last line
-`N passed, N failed, N skipped`. A missing report counts as one failure, and so does a failed
-session without a failed test. Exits 1 if anything failed, or if nothing was counted.
-"""
+"""A pytest plugin that writes the outcomes of a run, and the closing lines over sessions."""
 
 from __future__ import annotations
 
@@ -20,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # the closing lines need Python alone
     import pytest
@@ -47,8 +34,7 @@ class Outcomes:
         self.cpu += other.cpu
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(NamedTuple):
     """A session of nox that ended, as its report shows it."""
 
     name: str
@@ -69,10 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _Counter:
-    """Counts the reports of a run.
-
-    The error of a fixture is a failure of its test, also if it comes after the test passed.
-    """
+    """Counts the reports of a run."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -101,14 +84,9 @@ class _Counter:
             skipped=outcomes.count("skipped"),
             repeated=[test for test in self._repeated if self._by_test.get(test) == "passed"],
         )
-        write_outcomes(self._file, counts)
-
-
-def write_outcomes(file: Path, outcomes: Outcomes) -> None:
-    """Append the outcomes of a run to those of its session."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps(asdict(outcomes)) + "\n")
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with self._file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(asdict(counts)) + "\n")
 
 
 def read_sessions(folder: Path, report: str) -> list[Session]:

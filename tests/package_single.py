@@ -1,13 +1,4 @@
-"""Does what the README says, as a user would: generate, write its files, run and serve them.
-
-    python tests/package_single.py MCPGEN FOLDER REVISION...
-    python tests/package_single.py --as-printed PROGRAM...
-
-MCPGEN is an installed tool of another environment; the interpreter that runs this has only what
-the generated package needs. What HTTP needs is missing at first, then installed. The second form
-runs the commands of the README that begin with a program, as they are printed but for the scratch
-folder: `uvx` takes seconds, `pipx` and `python3` build an environment by pip.
-"""
+"""Does what the README says, as a user would: generate, write its files, run and serve them."""
 
 from __future__ import annotations
 

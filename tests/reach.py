@@ -1,16 +1,4 @@
-"""A pytest plugin that records which tests reach which lines, and runs the tests of a list.
-
-`pytest --record-reach FILE` writes the map of a run: for each line of the generator and of the
-package, the test functions that executed it. All cases of a parametrized test count as one. Lines
-of a shared fixture count for every test that uses it, those of a package that a test has built for
-the same module of the committed one. Caches of our code are cleared when another
-file of tests begins, so that each file reaches what it depends on. Child processes are not
-recorded. Needs `sys.monitoring` of Python 3.12, which costs little: a line is reported once for
-each test function.
-
-`pytest --functions FILE` runs the listed test functions only (`FILE::FUNCTION`, one a line), with
-files of tests in the order of the list.
-"""
+"""A pytest plugin that records which tests reach which lines, and runs the tests of a list."""
 
 from __future__ import annotations
 
@@ -122,10 +110,7 @@ def write(file: Path, reach: Reach) -> None:
 
 
 def copy_of(path: str) -> tuple[str, str]:
-    """The copy of a template in the committed package, and the header before the same text.
-
-    Other files are their own copies.
-    """
+    """The copy of a template in the committed package, and the header before the same text."""
     copy = path.replace(COPIED, PACKAGE)
     if copy == path or not (ROOT / copy).is_file():
         return copy, ""
@@ -135,10 +120,7 @@ def copy_of(path: str) -> tuple[str, str]:
 
 @functools.cache
 def place_of(file: str) -> str | None:
-    """The path of a measured module in the repository; `None` for any other file.
-
-    A module of a package that a test has built stands for the committed module with the same text.
-    """
+    """The path of a measured module in the repository; `None` for any other file."""
     path = Path(file)
     if path.is_relative_to(ROOT):
         place = path.relative_to(ROOT).as_posix()
@@ -248,10 +230,7 @@ class _Recorder:
         return monitoring.DISABLE
 
     def _count_for(self, tests: int) -> None:
-        """Count lines for a set of tests from now on, those of functions that were reached anew.
-
-        `monitoring.restart_events` would do so too, for every function of the process.
-        """
+        """Count lines for a set of tests from now on, those of functions that were reached anew."""
         hits, codes, counted = self._hits, self._codes, self._current
         self._hits, self._codes, self._current = set(), {}, tests  # other threads go on
         for hit in hits:

@@ -1,7 +1,4 @@
-"""A pytest plugin that chooses files by their marks, and cases of test functions by `--cases`.
-
-Marks of whole files stand in their `pytestmark`: `-m "not processes"` does not even import these.
-"""
+"""A pytest plugin that chooses files by their marks, and cases of test functions by `--cases`."""
 
 from __future__ import annotations
 
@@ -104,11 +101,7 @@ AnyCase = TypeVar("AnyCase", pytest.Item, Case)
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, object, object]:
-    """Leave out cases before they are items: most on trio, and all but one by `ONE_EACH`.
-
-    Tests that are marked `on_asyncio` run on that event loop alone. One case remains where all
-    would go, since pytest takes a function without cases for one of its own.
-    """
+    """Leave out cases before they are items: most on trio, and all but one by `ONE_EACH`."""
     definition = metafunc.definition
     fixtures = metafunc._arg2fixturedefs  # no hook is called with these, nor with the cases
     if "anyio_backend" in fixtures and definition.get_closest_marker("on_asyncio"):
@@ -172,11 +165,7 @@ def on_trio(item: pytest.Item | Case) -> bool:
 
 
 def is_own(item: pytest.Item, older: Container[str]) -> bool:
-    """Whether a test on trio has something of its own to show.
-
-    What differs between event loops is the same code in all revisions of a lifecycle; the two
-    newest revisions have both lifecycles.
-    """
+    """Whether a test on trio has something of its own to show."""
     revisions = revisions_of(item)
     return item.nodeid not in older and (not revisions or not revisions <= set(OLDER_REVISIONS))
 
@@ -197,11 +186,7 @@ def older_cases(items: Iterable[pytest.Item | Case]) -> set[str]:
 
 
 def beyond_sample(items: Iterable[pytest.Item]) -> set[str]:
-    """Ids of cases on trio or on older revisions that differ from others in their data alone.
-
-    Of those of a function with the same loop, revisions and claims, each sixth runs. All cases with
-    snapshots do: one that is not compared counts as unused.
-    """
+    """Ids of cases on trio or on older revisions that differ from others in their data alone."""
     alike: defaultdict[tuple[object, ...], list[pytest.Item]] = defaultdict(list)
     for item in items:
         is_older = item.get_closest_marker("older") is not None
@@ -217,10 +202,7 @@ def beyond_sample(items: Iterable[pytest.Item]) -> set[str]:
 
 
 def one_of(cases: Sequence[AnyCase], *, is_quick: bool) -> list[AnyCase]:
-    """The case of a function that runs by `--cases=once`, or by `quick`, where there may be none.
-
-    Which one it is depends on the name of the function alone.
-    """
+    """The case of a function that runs by `--cases=once`, or by `quick`, if there is one."""
     soon = [item for item in cases if not on_trio(item) and not is_slow(item)]
     if is_quick:
         chosen = [

@@ -1,11 +1,4 @@
-"""The image of a project, without a container: each step of its Dockerfile, in an environment.
-
-    python serves_from_image.py PROJECT PYTHON FOLDER
-
-PYTHON is the interpreter of an empty environment. What the image starts answers requests to the
-public name in `MCP_HOSTS`, refuses others, and passes its health check. The address is one of
-loopback.
-"""
+"""The image of a project, without a container: each step of its Dockerfile, in an environment."""
 
 from __future__ import annotations
 
@@ -36,11 +29,7 @@ OF_CONTAINERS = ("EXPOSE", "FROM", "USER", "WORKDIR")
 
 
 def build(project: Path, python: str, folder: Path) -> tuple[list[str], list[str]]:
-    """Take the steps of the Dockerfile in a folder.
-
-    Returns:
-        The command that the image starts, and that of its health check.
-    """
+    """Take the steps of the Dockerfile in a folder."""
     command: list[str] = []
     check: list[str] = []
     for line in (project / "Dockerfile").read_text("utf-8").splitlines():

@@ -1,8 +1,4 @@
-"""User interfaces of tools on the page of `inspect --web`, in headless Chromium.
-
-The documents speak the protocol of MCP Apps by the official class `App`, or by hand where they are
-hostile. Two official examples run with servers of their own.
-"""
+"""User interfaces of tools on the page of `inspect --web`, in headless Chromium."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Each test can fail: it asserts something, or calls a function of the tests that does.
-
-Calls are resolved by name. That is coarse, but finds tests that only call the package.
-"""
+"""Each test can fail: it asserts something, or calls a function of the tests that does."""
 
 from __future__ import annotations
 
@@ -23,14 +20,7 @@ PEERS = frozenset({"check", "end", "until", "visit"})
 
 
 class Function(NamedTuple):
-    """A function of a module of tests; what is within it counts as its own.
-
-    Attributes:
-        name: Its name.
-        line: Its line.
-        asserts: Whether it fails a test itself: also by a program that has to succeed.
-        calls: The last names of what it calls.
-    """
+    """A function of a module of tests; what is within it counts as its own."""
 
     name: str
     line: int

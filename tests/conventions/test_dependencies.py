@@ -1,4 +1,4 @@
-"""Dependencies of the generated package: which modules it imports, and when."""
+"""The generated package as a distribution: which modules it imports and when, what it says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import documents
 from conventions.sources import PACKAGE, ROOT, python_files, relative_name, text_of, tree_of
+from mcpgen import __version__
 
 pytestmark = pytest.mark.lengthy
 
@@ -80,24 +82,21 @@ def third_party(modules: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "statement",
+    ("statement", "loads_revisions"),
     [
-        "import mcpgen_runtime",
-        "from mcpgen_runtime import Server",
-        "from mcpgen_runtime import connect",
-        "from mcpgen_runtime import *",
-        "import mcpgen_runtime.testing",
+        ("import mcpgen_runtime", False),
+        ("from mcpgen_runtime import Server", False),
+        ("from mcpgen_runtime import *", True),
+        ("import mcpgen_runtime.testing", True),
     ],
 )
-def test_importing_the_package_loads_only_core_dependencies(statement: str) -> None:
-    assert third_party(loaded_by(statement)) <= CORE | BROUGHT_ALONG | {"mcpgen_runtime"}
-
-
-@pytest.mark.parametrize(
-    "statement", ["import mcpgen_runtime", "from mcpgen_runtime import Server"]
-)
-def test_importing_the_package_loads_no_revision(statement: str) -> None:
-    assert [name for name in loaded_by(statement) if name.startswith("mcpgen_runtime.r2")] == []
+def test_importing_the_package_loads_only_core_dependencies(
+    statement: str, loads_revisions: bool
+) -> None:
+    loaded = loaded_by(statement)
+    assert third_party(loaded) <= CORE | BROUGHT_ALONG | {"mcpgen_runtime"}
+    revisions = [name for name in loaded if name.startswith("mcpgen_runtime.r2")]
+    assert loads_revisions or revisions == []
 
 
 def foreign_imports(path: Path) -> Iterator[tuple[ast.stmt, set[str]]]:
@@ -137,22 +136,19 @@ def test_a_module_of_the_package_imports_only_what_is_allowed() -> None:
     assert [line for path in python_files(PACKAGE) for line in forbidden_imports(path)] == []
 
 
+PROJECT = tomllib.loads(text_of(ROOT / "pyproject.toml"))
+GENERATED = tomllib.loads(text_of(ROOT / "generated" / "pyproject.toml"))["project"]
 SEALED = PACKAGE / "server" / "asgi" / "sealed_sessions.py"
 """The module of sessions that any process serves, which few servers over HTTP have."""
 
 
-def test_the_extra_for_http_brings_what_http_imports() -> None:
-    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
-    extra = {each.partition(">=")[0] for each in project["optional-dependencies"]["http"]}
-    files = python_files(PACKAGE / "server" / "asgi", PACKAGE / "transports" / "http")
-    files.remove(SEALED)
-    imported = {name for path in files for _, names in foreign_imports(path) for name in names}
-    assert imported - CORE - {"httpcore2"} == extra  # httpx2 brings httpcore2 along
+HTTP = python_files(PACKAGE / "server" / "asgi", PACKAGE / "transports" / "http")
 
 
 @pytest.mark.parametrize(
     ("extra", "files"),
     [
+        ("http", [path for path in HTTP if path != SEALED]),
         ("auth", python_files(PACKAGE / "auth")),
         ("auth-store", [PACKAGE / "client" / "auth" / "stores.py"]),
         ("scaling", [SEALED]),
@@ -160,7 +156,28 @@ def test_the_extra_for_http_brings_what_http_imports() -> None:
     ],
 )
 def test_the_extras_of_features_bring_what_these_import(extra: str, files: list[Path]) -> None:
-    project = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]
-    names = {each.partition(">=")[0] for each in project["optional-dependencies"][extra]}
+    listed = PROJECT["project"]["optional-dependencies"][extra]
+    names = {each.partition(">=")[0] for each in listed}
     imported = {name for path in files for _, line in foreign_imports(path) for name in line}
-    assert imported - CORE == names
+    assert imported - CORE - {"httpcore2"} == names  # which httpx2 brings along
+
+
+def test_it_has_the_version_license_and_pythons_of_the_tool() -> None:
+    assert GENERATED["version"] == __version__
+    for key in ("license", "requires-python", "authors"):
+        assert GENERATED[key] == PROJECT["project"][key]
+
+
+def test_both_distributions_lead_to_the_site_and_the_repository() -> None:
+    urls = PROJECT["project"]["urls"]
+    assert GENERATED["urls"] == urls
+    assert urls["Documentation"] == documents.SITE
+    assert urls["Source"] == documents.REPOSITORY
+    assert documents.page_at(urls["Changelog"]) == "CHANGELOG.md"
+
+
+def test_it_needs_what_the_package_is_tested_with() -> None:
+    extras = GENERATED["optional-dependencies"]
+    every = [*GENERATED["dependencies"], *extras["templates"], *extras["schemas"]]
+    assert sorted(every) == sorted(PROJECT["dependency-groups"]["package"])
+    assert extras["http"] == PROJECT["project"]["optional-dependencies"]["http"]

@@ -9,8 +9,6 @@ import importlib
 import inspect
 import json
 import re
-import subprocess
-import sys
 import tomllib
 import typing
 from collections.abc import Callable, Iterator
@@ -25,16 +23,19 @@ from jinja2 import Environment
 
 import documents
 import mcpgen_runtime
-from documents import Block, Link, anchors_of, links, relative_name
-from mcpgen_runtime import (
-    Client,
-    ClientGroup,
-    ClientHandlers,
-    Context,
-    RequestContext,
-    Server,
-    testing,
+from conventions.sources import ROOT
+from documents import (
+    LINK,
+    SPAN,
+    Block,
+    Link,
+    anchors_of,
+    blocks_of,
+    links,
+    relative_name,
+    tables_of,
 )
+from mcpgen_runtime import Client, ClientGroup, Context, RequestContext, Server, testing
 from mcpgen_runtime.client.chosen import ConnectOptions
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions
@@ -94,20 +95,6 @@ def test_a_link_leads_to_a_file_and_a_heading(link: Link) -> None:
     assert not anchor or rendered or anchor in anchors_of(target)
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "https://elsewhere.example/",
-        f"{documents.SITE}docs/gone/",
-        f"{documents.SITE}docs/start",
-        f"{documents.SITE}docs/start.md",
-    ],
-)
-def test_an_address_that_is_no_page_of_the_site_is_refused(target: str) -> None:
-    with pytest.raises(LookupError, match="expected the address of a page"):
-        documents.target_of(Link(documents.README, target))
-
-
 def test_links_of_the_readme_lead_on_wherever_an_index_shows_it() -> None:
     targets = [link.target for link in links() if link.document == documents.README]
     assert [target for target in targets if "://" not in target] == []
@@ -139,14 +126,7 @@ def test_the_site_names_the_version_of_the_project() -> None:
     assert f"mcpgen {project['version']}," in documents.SETTINGS["copyright"]
 
 
-KINDS = "added|changed|security|fixed"
-CHANGE = re.compile(rf"\+[a-z0-9]+(-[a-z0-9]+)*\.({KINDS})\.md")
-
-
-def test_the_kinds_of_changes_are_those_of_the_changelog() -> None:
-    project = tomllib.loads((documents.ROOT / "pyproject.toml").read_text("utf-8"))
-    kinds = [each["directory"] for each in project["tool"]["towncrier"]["type"]]
-    assert kinds == KINDS.split("|")
+CHANGE = re.compile(r"\+[a-z0-9]+(-[a-z0-9]+)*\.(added|changed|security|fixed)\.md")
 
 
 @pytest.mark.parametrize("path", documents.changes(), ids=lambda path: str(path.name))
@@ -232,21 +212,6 @@ def test_code_imports_public_names_alone(block: Block) -> None:
                 assert {name.name for name in node.names} <= public | modules
 
 
-def test_each_block_is_a_file_that_imports_what_it_uses(tmp_path: Path) -> None:
-    places = {}
-    for number, block in enumerate(python_blocks()):
-        compile(block.text, block.place, "exec")
-        file = tmp_path / f"block_{number}.py"
-        file.write_text(block.text, "utf-8")
-        places[str(file)] = block.place
-    words = ("check", "--isolated", "--select", "F821", "--output-format", "json", str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-m", "ruff", *words], capture_output=True, text=True, check=False
-    )
-    undefined = [(places[each["filename"]], each["message"]) for each in json.loads(done.stdout)]
-    assert undefined == []
-
-
 def public_names(module: ModuleType) -> set[str]:
     """The public names of a module."""
     return set(getattr(module, "__all__", ())) or {n for n in vars(module) if n[0] != "_"}
@@ -314,13 +279,6 @@ def test_documents_name_what_exists_and_is_public() -> None:
     assert len([span for _, span in spans() if NAME.fullmatch(span)]) > 50
 
 
-@pytest.mark.parametrize(
-    "span", ["Exchange", "Server.nothing()", "client.tools", "ctx.exchange_it", "AnswerLostError"]
-)
-def test_a_name_that_does_not_exist_is_found(span: str) -> None:
-    assert unknown_in(span) is not None
-
-
 CALLED: dict[str, Callable[..., Any]] = {
     "connect": mcpgen_runtime.connect,
     "connect_sync": mcpgen_runtime.connect_sync,
@@ -370,17 +328,29 @@ def test_the_page_of_servers_explains_each_argument() -> None:
     assert (parameters | ServerOptions.__optional_keys__) - explained == set()
 
 
-def test_handlers_that_examples_override_exist() -> None:
-    for name, text in documents.examples().items():
-        for node in ast.walk(ast.parse(text)) if name.endswith(".py") else ():
-            match node:
-                case ast.ClassDef(bases=[ast.Name(id="ClientHandlers")], body=body):
-                    own = [f.name for f in body if isinstance(f, ast.AsyncFunctionDef)]
-                    assert [each for each in own if not hasattr(ClientHandlers, each)] == []
-
-
 def test_each_setting_of_http_is_an_option_of_the_same_type() -> None:
     settings = {each.name: each.type for each in fields(mcpgen_runtime.ServerHttpSettings)}
     assert settings.pop("path") == "str"
     options = ServerHttpOptions.__annotations__
     assert {name: kind.__forward_arg__ for name, kind in options.items()} == settings
+
+
+PAGE = ROOT / "docs" / "tier-audit.md"
+ROWS = [row for row in tables_of(PAGE) if row[0].isdigit()]
+"""Number, name, server and client of each feature."""
+
+
+def test_every_feature_of_the_official_list_has_a_row_with_both_sides() -> None:
+    assert [int(row[0]) for row in ROWS] == list(range(1, 49))
+    one_side = [int(number) for number, _, *cells in ROWS if "none" in cells]
+    assert one_side == list(range(37, 43))  # transports of the client, or of the server
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[1])
+def test_a_feature_has_a_block_with_its_name(row: list[str]) -> None:
+    for cell in row[2:]:
+        if cell != "none":
+            (target,), (code,) = LINK.findall(cell), SPAN.findall(cell)
+            document = (PAGE.parent / target.partition("#")[0]).resolve()
+            python = [each.text for each in blocks_of(document) if each.language == "python"]
+            assert [text for text in python if code in text], cell

@@ -1,14 +1,10 @@
-"""Imports go one way: what stands left may be imported by what stands right, never back.
-
-A module is placed by the first part of its name; a new one must be placed before it can be used.
-Modules of one layer may import each other if no circle comes of it when they run; for types alone,
-under `TYPE_CHECKING`, they may.
-"""
+"""Imports go one way: what stands left may be imported by what stands right, never back."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -92,10 +88,6 @@ CODE = (
     pytest.param(GENERATOR, GENERATOR_LAYERS, id="generator"),
     pytest.param(PACKAGE, PACKAGE_LAYERS, id="package"),
 )
-
-
-DRAWN = re.compile(r"^```\n(\w+ .+ -> .+)\n```", re.MULTILINE)
-"""The order as docs/design.md draws it, for the tool and for the package."""
 
 
 def module_of(path: Path, tree: Path) -> tuple[str, ...]:
@@ -209,25 +201,51 @@ def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> N
         pytest.fail(f"a circle of imports: {error.args[1]}")
 
 
-def drawn_name(module: tuple[str, ...]) -> str:
-    """The name that the document draws a module by: its room's, or its own."""
-    if module[:2] in (("server", CHOSEN), ("server", "commands")):
-        return module[1]
-    return module[0] if module else "__init__"
+TEMPLATES = ROOT / "templates"
+CALL = re.compile(r"\bimport_module\(([^,()]*(?:\([^)]*\))?[^,()]*)")
+
+LIBRARIES = {
+    "json_schema/keywords.py": ("referencing.jsonschema",),
+    "json_schema/patterns.py": ("re2",),
+    "json_schema/validation.py": (
+        *("jsonschema", "jsonschema", "jsonschema", "jsonschema_specifications"),
+        *("attrs", "referencing.exceptions", "referencing.jsonschema"),
+    ),
+    "runtime/task_scope.py": ("trio",),
+    "yaml_text.py": ("yaml",),
+    "server/openapi/http_operation.py": ("uritemplate",),
+    "server/openapi/openapi_server.py": ("httpx2",),
+    "server/toolkit/compatibility.py": ("pydantic_core",),
+    "server/toolkit/compatible_arguments.py": ("pydantic",),
+    "server/toolkit/function_handlers.py": ("jsonschema", "jsonschema.exceptions"),
+    "server/toolkit/uri_templates.py": ("uritemplate",),
+}
+"""Libraries that a package can do without: a type checker need not find them."""
+
+TABLES = {
+    "absence.py": "for errors: names of other SDKs, in packages with `migration`, and types",
+    "__init__.py.jinja": "the module of a public name, when the name is first used",
+    "client/configuration.py": "the client of several servers, which few packages have",
+    "client/async_client.py.jinja": "the client of the revision that `connect` names",
+    "merged_models.py": "the models of each revision, as types are first used",
+    "revisions.py.jinja": "the methods of a revision, when it is first negotiated",
+    "server/commands/serve_command.py": "the module of the user that a command line names",
+}
+"""Modules by names from a table, each once."""
 
 
-@pytest.mark.parametrize(("number", "tree"), [(0, GENERATOR), (1, PACKAGE)])
-def test_the_design_draws_the_order_that_holds(number: int, tree: Path) -> None:
-    groups = (
-        DRAWN.findall(text_of(ROOT / "docs" / "design.md"))[number].replace("|", "").split(" -> ")
+def test_modules_loaded_by_name_are_libraries_or_in_a_table() -> None:
+    loaded: dict[str, Counter[str]] = {}
+    for path in sorted((*TEMPLATES.rglob("*.py"), *TEMPLATES.rglob("*.jinja"))):
+        calls = Counter(name.strip() for name in CALL.findall(text_of(path)))
+        if calls:
+            loaded[_place(path)] = calls
+    expected = {place: Counter(f'"{name}"' for name in names) for place, names in LIBRARIES.items()}
+    assert {place: calls for place, calls in loaded.items() if place not in TABLES} == expected
+    assert {place: calls.total() for place, calls in loaded.items() if place in TABLES} == (
+        dict.fromkeys(TABLES, 1)
     )
-    place = {name: at for at, group in enumerate(groups) for name in group.split()}
-    modules = {drawn_name(module_of(path, tree)) for path in python_files(tree)}
-    assert place.keys() <= modules
-    back: list[str] = []
-    for path in python_files(tree):
-        here = place.get(drawn_name(module_of(path, tree)), len(place))
-        later = {name for name, at in place.items() if at > here}
-        imported = {drawn_name(module) for module in imports_of(path, tree)}
-        back += [f"{relative_name(path)} imports {name}" for name in sorted(imported & later)]
-    assert back == []
+
+
+def _place(path: Path) -> str:
+    return path.relative_to(TEMPLATES / "package").as_posix()

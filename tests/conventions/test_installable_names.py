@@ -1,8 +1,4 @@
-"""Names that texts tell users to install: each is a distribution of a known owner.
-
-A command with a name that is on no index, or that is somebody else's, installs the code of whoever
-has the name. `mcpgen` and `mcpgen-runtime` are on no index yet, so no text installs them by name.
-"""
+"""Names that texts tell users to install: each is a distribution of a known owner."""
 
 from __future__ import annotations
 
@@ -93,11 +89,7 @@ TEXTS = (
 
 
 def installed_names(text: str) -> Iterator[str]:
-    """The names in the install commands of a text; no options, paths, variables or URLs.
-
-    Of a command that runs what it installs, the words after the first are those of the program;
-    `--from` and `--spec` say what it installs.
-    """
+    """The names in the install commands of a text; no options, paths, variables or URLs."""
     for match in COMMAND.finditer(text):
         source = SOURCE.match(match["words"])
         if source:
@@ -129,7 +121,6 @@ def test_commands_in_texts_install_names_of_listed_owners() -> None:
     ("text", "names"),
     [
         ("pip install -U 'mcpgen[http]>=1' ./generated", ["mcpgen"]),
-        ("run `pip install mcpgen-runtime`, then", ["mcpgen-runtime"]),
         ("pip install '{needed}' $MCPGEN git+https://a/b", []),
         ("uvx --from . mcpgen; pipx run --spec other mcpgen", ["other"]),
         ("uvx mcpgen new; npx -y @a/b", ["mcpgen", "@a/b"]),

@@ -91,11 +91,7 @@ def amount(text: str) -> float | None:
     return float(match["number"].replace(",", "")) * UNITS[match["unit"] or ""]
 
 
-def ids(row: Row) -> str:
-    return row.setting
-
-
-@pytest.mark.parametrize("row", rows(), ids=ids)
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.setting)
 def test_the_documented_default_is_that_of_the_code(row: Row) -> None:
     assert amount(row.default) == value_of(row.setting)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +13,6 @@ from typing import Any
 import pytest
 
 import outcomes
-from conventions.sources import text_of
 from requirements.test_recording import FEW_PLUGINS
 from selection import beyond_sample, older_cases, one_of
 
@@ -58,14 +55,6 @@ def test_orphan():
     subprocess.run([sys.executable, "-c", code])
 """
 
-PARTING = """
-import subprocess, sys
-def test_kept():
-    server = "import time; time.sleep(2)  # multiprocessing.forkserver"
-    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {server!r}])"
-    subprocess.run([sys.executable, "-c", code])
-"""
-
 
 def run_pytest(folder: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the tests of a folder with both plugins; the counts are in `counts.jsonl`."""
@@ -90,21 +79,14 @@ def counts(folder: Path) -> outcomes.Outcomes:
     return outcomes.read_outcomes(folder, "counts")
 
 
-def test_a_repeated_test_passes_and_is_named(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(FLAKY, "utf-8")
-    done = run_pytest(tmp_path, root, "--reruns=1", "-rR")
-    assert done.returncode == 0, done.stdout
-    assert "RERUN test_it.py::test_repeated" in done.stdout
-    assert counts(tmp_path) == outcomes.Outcomes(2, 0, 1, ["test_it.py::test_repeated"])
-
-
 @pytest.mark.parametrize("workers", [(), ("--numprocesses=2",)], ids=["one process", "workers"])
 def test_failures_of_tests_and_fixtures_are_counted(
     root: Path, tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
     (tmp_path / "test_it.py").write_text(FLAKY + FAILING, "utf-8")
-    done = run_pytest(tmp_path, root, "--reruns=1", *workers)
+    done = run_pytest(tmp_path, root, "--reruns=1", "-rR", *workers)
     assert done.returncode == 1
+    assert "RERUN test_it.py::test_repeated" in done.stdout
     assert counts(tmp_path) == outcomes.Outcomes(2, 2, 1, ["test_it.py::test_repeated"])
 
 
@@ -143,85 +125,43 @@ def test_a_process_without_parent_ends_and_its_test_is_named(root: Path, tmp_pat
     assert "test_it.py::test_orphan (call)" in done.stderr
 
 
-def test_a_fork_server_may_end_after_the_process_that_kept_it(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(PARTING, "utf-8")
-    done = run_pytest(tmp_path, root)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def write_report(folder: Path, name: str, **results: str) -> None:
-    """Write the report of nox of some sessions."""
+def write_run(folder: Path, passed: int = 7, **results: str) -> None:
+    """Write the report of nox of some sessions, and two runs of the session `tests`."""
     rows = [{"name": key, "result": value, "duration": 2.0} for key, value in results.items()]
-    (folder / f"{name}.json").write_text(json.dumps({"sessions": rows}), "utf-8")
+    (folder / "first.json").write_text(json.dumps({"sessions": rows}), "utf-8")
+    runs = ({"passed": passed, "cpu": 7.4}, {"repeated": ["a"] * bool(passed)})
+    (folder / "tests.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs), "utf-8")
 
 
-def write_counts(folder: Path, session: str, passed: int, failed: int = 0) -> None:
-    """Write the outcomes of one run of a session."""
-    with (folder / f"{session}.jsonl").open("a", encoding="utf-8") as file:
-        row = {"passed": passed, "failed": failed, "skipped": 0, "repeated": []}
-        file.write(json.dumps(row) + "\n")
-
-
-def test_the_closing_line_sums_all_sessions(tmp_path: Path) -> None:
-    write_report(tmp_path, "first", tests="success", lint="success")
-    write_report(tmp_path, "second", peers="success")
-    write_counts(tmp_path, "tests", 3)
-    write_counts(tmp_path, "tests", 4)
-    write_counts(tmp_path, "peers", 5)
-    text, succeeded = outcomes.summarize(tmp_path, ["first", "second"])
-    assert text.endswith("\n12 passed, 0 failed, 0 skipped")
+def test_the_closing_lines_sum_all_sessions(tmp_path: Path) -> None:
+    write_run(tmp_path, tests="success", lint="success")
+    text, succeeded = outcomes.summarize(tmp_path, ["first"])
+    rows = [line.split() for line in text.splitlines()]
+    assert rows[0] == ["session", "seconds", "CPU", "passed", "failed", "skipped"]
+    assert ["tests", "2", "7", "7", "0", "0"] in rows
+    assert rows[3] == ["together", "4", "7"]
+    assert text.endswith("\nrepeated, then passed: a\n7 passed, 0 failed, 0 skipped")
     assert succeeded
 
 
-def test_the_closing_lines_have_the_seconds_of_sessions(tmp_path: Path) -> None:
-    write_report(tmp_path, "first", tests="success")
-    write_counts(tmp_path, "tests", 3)
-    with (tmp_path / "tests.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"cpu": 7.4}\n')
-    rows = [line.split() for line in outcomes.summarize(tmp_path, ["first"])[0].splitlines()]
-    assert rows[0] == ["session", "seconds", "CPU", "passed", "failed", "skipped"]
-    assert rows[1] == ["tests", "2", "7", "3", "0", "0"]
-    assert rows[2] == ["together", "2", "7"]
-
-
-def test_ci_runs_all_that_nox_runs(root: Path) -> None:
-    default = re.search(
-        r"^nox.options.sessions = (\[.*\])$", text_of(root / "noxfile.py"), re.MULTILINE
-    )
-    in_ci = re.search(r"^sessions=\(([^)]*)\)$", text_of(root / ".ci" / "run"), re.MULTILINE)
-    assert default is not None
-    assert in_ci is not None
-    assert {*ast.literal_eval(default[1])} <= {*in_ci[1].split()}
-
-
-@pytest.mark.parametrize("result", ["failed", "aborted", "skipped"])
-def test_a_session_without_success_fails_the_sum(tmp_path: Path, result: str) -> None:
-    write_report(tmp_path, "first", tests="success", lint=result)
-    write_counts(tmp_path, "tests", 3)
-    text, succeeded = outcomes.summarize(tmp_path, ["first"])
-    assert text.endswith("\n3 passed, 1 failed, 0 skipped")
-    assert not succeeded
-
-
-def test_a_missing_report_fails_the_sum(tmp_path: Path) -> None:
-    write_report(tmp_path, "first", tests="success")
-    write_counts(tmp_path, "tests", 3)
-    assert not outcomes.summarize(tmp_path, ["first", "second"])[1]
-
-
-def test_a_sum_of_no_tests_fails(tmp_path: Path) -> None:
-    write_report(tmp_path, "first", tests="success")
-    assert not outcomes.summarize(tmp_path, ["first"])[1]
+@pytest.mark.parametrize(
+    ("result", "reports", "passed", "end"),
+    [
+        *((each, ["first"], 7, "7 passed, 1 failed") for each in ("failed", "aborted", "skipped")),
+        ("success", ["first", "second"], 7, "7 passed, 1 failed"),
+        ("success", ["first"], 0, "0 passed, 0 failed"),
+    ],
+)
+def test_a_session_without_success_or_a_sum_of_no_tests_fails(
+    tmp_path: Path, result: str, reports: list[str], passed: int, end: str
+) -> None:
+    write_run(tmp_path, passed, tests="success", lint=result)
+    text, succeeded = outcomes.summarize(tmp_path, reports)
+    assert (text.splitlines()[-1], succeeded) == (f"{end}, 0 skipped", False)
 
 
 def test_of_cases_that_differ_in_revision_the_newest_is_kept() -> None:
-    names = (
-        "a[2024-11-05-x]",
-        "a[2025-06-18-x]",
-        "a[2024-11-05-y]",
-        "b",
-        "c[2024-11-05-2025-06-18]",
-    )
+    names = ("a[2024-11-05-x]", "a[2025-06-18-x]", "a[2024-11-05-y]", "b", "c[2024-11-05-x]")
     items: list[Any] = [SimpleNamespace(name=name, nodeid=f"test_it.py::{name}") for name in names]
     for order in (items, items[::-1]):
         assert older_cases(order) == {"test_it.py::a[2024-11-05-x]"}

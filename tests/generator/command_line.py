@@ -40,15 +40,7 @@ def run_python(
     environment: Mapping[str, str] | None = None,
     text: str = "",
 ) -> Done:
-    """Run Python, mostly by `-c` and code, in a folder whose modules and packages it finds.
-
-    Args:
-        words: The arguments of Python.
-        cwd: The folder.
-        paths: Further folders with packages.
-        environment: Further variables; those without a value are left out.
-        text: The standard input.
-    """
+    """Run Python, mostly by `-c` and code, in a folder whose modules and packages it finds."""
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (cwd, *paths)))}
     variables |= environment or {}
     done = subprocess.run(

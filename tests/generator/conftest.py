@@ -24,6 +24,13 @@ def built_package() -> Mapping[str, str]:
 
 
 @pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def package(built_package: Mapping[str, str], tmp_path: Path) -> Path:
     """The directory of that package, just written."""
     directory = tmp_path / "pkg"

@@ -39,10 +39,7 @@ def all_used() -> Mapping[str, set[str]]:
 
 
 def used_names(files: Mapping[str, str]) -> dict[str, set[str]]:
-    """The names that a package imports of its runtime, by module, and `self` for inherited members.
-
-    A member of a member is named by both: `_requests.call`.
-    """
+    """The names that a package imports of its runtime, by module; `self` for inherited members."""
     used: defaultdict[str, set[str]] = defaultdict(set)
     for path, text in files.items():
         for module, name in _used_in(text) if path.endswith(".py") else ():

@@ -1,7 +1,4 @@
-"""The composite action of the repository: what its steps do, and where their reports go.
-
-`nox -s package-single` runs the step that installs.
-"""
+"""The composite action of the repository: what its steps do, and where their reports go."""
 
 from __future__ import annotations
 

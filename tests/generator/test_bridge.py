@@ -50,10 +50,8 @@ def real(old: str, new: str) -> Bridge:
 @pytest.mark.parametrize(
     ("new", "outcomes"),
     [
-        ({"PaintRequestParams": obj("", color=TEXT)}, {"params.size": "lost"}),
         ({"Brush": obj("kind", kind=const("brush"))}, {"params.brush.width": "same"}),
         ({"PaintResult": obj("", area={"type": "integer"})}, {"result.walls": "lost"}),
-        ({"Wall": obj("", state={"enum": ["wet", "dry"]})}, {"result.walls[].height": "lost"}),
         (
             {"Wall": obj("", height=TEXT, state={"enum": ["wet", "dry"]})},
             {"result.walls[].height=integer": "lost", "result.walls[].height": "same"},
@@ -116,15 +114,6 @@ def test_every_row_that_is_not_the_same_is_in_a_report(form: str) -> None:
     assert len(rest) > 50
 
 
-def test_json_has_all_rows_and_says_which_are_logged() -> None:
-    derived = real(REVISIONS[-1], REVISIONS[0])
-    record = json.loads(bridge_report.json_text(derived))
-    assert [row["id"] for row in record["rows"]] == [row.id for row in derived.rows]
-    logged = {row["id"] for row in record["rows"] if row["logged"]}
-    assert "tools/list.result.tools[].title" in logged
-    assert "tools/list.result.ttlMs" not in logged
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_hostile_names_of_a_schema_are_escaped(form: str) -> None:
     old = protocol("A", PaintResult=obj("", **{EVIL: TEXT, "area": {"type": "integer"}}))
@@ -137,16 +126,10 @@ def test_hostile_names_of_a_schema_are_escaped(form: str) -> None:
 def test_every_decision_belongs_to_some_pair_of_revisions() -> None:
     decided = bridge.decisions()
     ids = {row.id for pair in PAIRS for row in real(*pair).rows}
-    names = {
-        name
-        for table in (decided.separate, decided.replaced)
-        for each in table.values()
-        for name in each
-    }
-    names |= {name for each in decided.announced.values() for name in each}
+    tables = [*decided.separate.values(), *decided.replaced.values(), *decided.announced.values()]
+    names = {name for each in tables for name in each}
     names |= {conversion.place for conversion in decided.conversions}
-    names |= {f"{place}[]" for place in decided.arrays}
-    assert names - ids == set()
+    assert names | {f"{place}[]" for place in decided.arrays} <= ids
     endings = {f":{name}" for each in decided.variants.values() for name in each}
     endings |= {f".{part}.{name}" for part, each in decided.members.items() for name in each}
     assert [end for end in endings if not any(place.endswith(end) for place in ids)] == []
@@ -176,18 +159,12 @@ def test_the_command_prints_and_writes_a_bridge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--format", "html"], "--format html: not for --bridge"),
-        (["--affects", "client"], "--affects: not for --bridge"),
-        (["--severity", "ALL=ignore", "--fail-on", "any"], "--severity, --fail-on: not for"),
+        (f"{REVISIONS[1]} --format html", "--format html: not for --bridge"),
+        (f"{REVISIONS[1]} --severity ALL=ignore --fail-on any", "--severity, --fail-on: not for"),
+        (REVISIONS[0], f"expected two revisions, got {REVISIONS[0]} twice"),
     ],
 )
-def test_options_that_judge_changes_are_refused(words: list[str], text: str) -> None:
-    done = run("diff", *REVISIONS[:2], "--bridge", *words)
+def test_options_that_judge_changes_are_refused(words: str, text: str) -> None:
+    done = run("diff", REVISIONS[0], *words.split(), "--bridge")
     assert done.code == 2
     assert text in done.err
-
-
-def test_a_bridge_needs_two_revisions() -> None:
-    done = run("diff", REVISIONS[0], REVISIONS[0], "--bridge")
-    assert done.code == 2
-    assert f"expected two revisions, got {REVISIONS[0]} twice" in done.err

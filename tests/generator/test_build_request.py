@@ -13,7 +13,7 @@ from mcpgen import schema
 from mcpgen.errors import UsageError
 from mcpgen.model import schema_sources
 from mcpgen.model.schema_sources import Source
-from mcpgen.package import build_request, commands, manifest
+from mcpgen.package import build_request, manifest
 
 NAMES = [row.name for row in schema.revisions()]
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
@@ -48,23 +48,6 @@ def test_a_removed_revision_leads_to_the_next_or_the_newest(
     assert build_request.gone_revisions(record, sources(*now.split())) == gone
 
 
-def test_a_changed_copy_of_a_revision_is_known_by_its_path(tmp_path: Path) -> None:
-    (tmp_path / "pkg").mkdir()
-    source = replace(
-        *sources(schema_sources.UNNAMED), origin="file", schema=tmp_path / "schema.json"
-    )
-    record = replace(
-        RECORD,
-        revisions={"a": OF_MCPGEN, "b": of_file("../other.json"), "c": of_file("../schema.json")},
-    )
-    directory = tmp_path / "pkg"
-    assert build_request.named_by_manifest(source, directory, record).revision == "c"
-    assert build_request.named_by_manifest(source, directory, None) is source
-    assert build_request.named_by_manifest(source, directory, RECORD) is source
-    named = replace(source, revision="b")
-    assert build_request.named_by_manifest(named, directory, record) is named
-
-
 def test_a_schema_file_is_read_where_the_manifest_says(tmp_path: Path) -> None:
     definitions = definitions_of(NAMES[-1])
     definitions["Tool"]["properties"]["colour"] = TEXT
@@ -93,23 +76,6 @@ def test_a_schema_file_is_read_where_the_manifest_says(tmp_path: Path) -> None:
         build_request.recorded_sources(directory, other)
 
 
-def test_a_file_of_no_revision_replaces_the_only_other_file(tmp_path: Path) -> None:
-    unnamed = schema_sources.UNNAMED
-    origins = {NAMES[0]: OF_MCPGEN, "b": of_file("../b"), "c": of_file("../c")}
-    record = replace(RECORD, revisions=origins)
-    named = sources(unnamed, "c")
-    read = build_request.recorded_sources(tmp_path, record, named)
-    assert [source.revision for source in read] == [NAMES[0], "b", "c"]
-    with pytest.raises(UsageError, match=f"of {NAMES[0]}, b, c, got one of {unnamed}"):
-        build_request.recorded_sources(tmp_path, record, sources(unnamed))
-    one = replace(RECORD, revisions={"b": of_file("../b")})
-    with pytest.raises(UsageError, match="expected a schema file of b, got one of x"):
-        build_request.recorded_sources(tmp_path, one, sources("x"))
-    drafts = replace(RECORD, revisions={unnamed: of_file("../b"), "c": of_file("../c")})
-    read = build_request.recorded_sources(tmp_path, drafts, sources(unnamed, "c"))
-    assert [source.revision for source in read] == [unnamed, "c"]
-
-
 @pytest.mark.parametrize(
     ("words", "text"),
     [
@@ -128,66 +94,22 @@ def test_a_word_that_names_no_extension_is_refused(words: tuple[str, ...], text:
 
 def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) -> None:
     (tmp_path / "pkg").mkdir()
-    (tmp_path / "paint.json").write_bytes(PAINT.read_bytes())
-    words = ("tasks", "com.example/drawn=paint.json")
-    shipped, drawn = build_request.named_extensions(words, tmp_path)
-    assert shipped.identifier == "io.modelcontextprotocol/tasks"
-    assert (drawn.identifier, drawn.path) == ("com.example/drawn", tmp_path / "paint.json")
-    origins = build_request.extension_origins((shipped, drawn), tmp_path / "pkg")
-    assert [origin.schema for origin in origins.values()] == ["", "../paint.json"]
-    place = build_request.recorded_extension(tmp_path, *next(iter(origins.items())))
-    assert place == shipped.path
-    record = replace(RECORD, extensions=origins)
-    read = build_request.recorded_extensions(tmp_path / "pkg", record)
-    assert [each.identifier for each in read] == [*origins]
     (tmp_path / "x=paint.json").write_bytes(PAINT.read_bytes())
-    [equals] = build_request.named_extensions(("x=paint.json",), tmp_path)
-    assert equals.identifier == "com.example/paint"
-    twice = {"com.example/paint": origins["com.example/drawn"]}
-    twice["org.example/paint"] = origins["com.example/drawn"]
+    words = ("tasks", f"com.example/drawn={PAINT}", "x=paint.json")
+    extensions = build_request.named_extensions(words, tmp_path)
+    identifiers = ["io.modelcontextprotocol/tasks", "com.example/drawn", "com.example/paint"]
+    assert [each.identifier for each in extensions] == identifiers
+    origins = build_request.extension_origins(extensions, tmp_path / "pkg")
+    assert [origins[name].schema for name in identifiers[::2]] == ["", "../x=paint.json"]
+    record = replace(RECORD, extensions={name: origins[name] for name in identifiers[::2]})
+    read = build_request.recorded_extensions(tmp_path / "pkg", record)
+    assert [each.identifier for each in read] == identifiers[::2]
+    twice = dict.fromkeys(("com.example/paint", "org.example/paint"), origins[identifiers[2]])
     with pytest.raises(UsageError, match="expected a name of its own for each extension"):
         build_request.recorded_extensions(tmp_path / "pkg", replace(RECORD, extensions=twice))
-    (tmp_path / "paint.json").unlink()
+    (tmp_path / "x=paint.json").unlink()
     with pytest.raises(UsageError, match="is not there: name it with --extension FILE"):
         build_request.recorded_extensions(tmp_path / "pkg", record)
-
-
-def test_an_update_keeps_the_names_of_packages_around_and_takes_new_options(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = manifest.Options(False, ("client",), ("stdio",), "pydantic", ("none", "trace"), False)
-    revisions = dict.fromkeys(NAMES[:2], OF_MCPGEN)
-    record = replace(RECORD, package="outer.pkg", options=options, revisions=revisions)
-    directory = tmp_path / "pkg"
-    (directory / "inner").mkdir(parents=True)
-    (directory / manifest.NAME).write_text(record.text())
-    same = commands.update_request(commands.PackageOptions(), directory)
-    assert (same.package, same.options) == ("outer.pkg", options)
-    assert [source.revision for source in same.sources] == NAMES[:2]
-    given = commands.PackageOptions(
-        revisions=(NAMES[-1], NAMES[1]),
-        parts=("server",),
-        transports=("http",),
-        models="msgspec",
-        features=("+auth,-trace",),
-        runtime="installed",
-        extensions=(str(PAINT),),
-        keeps_old_modules=True,
-    )
-    other = commands.update_request(given, directory)
-    features = ("none", "prompts", "resources", "serve", "auth")
-    assert other.options == manifest.Options(
-        False, ("server",), ("http",), "msgspec", features, False, "installed"
-    )
-    assert [source.revision for source in other.sources] == [NAMES[1], NAMES[-1]]
-    assert [each.identifier for each in other.extensions] == ["com.example/paint"]
-    assert other.old_revisions == {NAMES[0]: NAMES[1]}
-    monkeypatch.chdir(directory / "inner")
-    refused = "pkg holds the current directory: run mcpgen from out"
-    with pytest.raises(UsageError, match=refused):
-        commands.update_request(commands.PackageOptions(), directory)
-    with pytest.raises(UsageError, match=refused):
-        commands.new_request(given, directory, errata=True)
 
 
 def test_files_that_a_manifest_names_have_to_be_there(tmp_path: Path) -> None:

@@ -12,12 +12,9 @@ import pytest
 
 from generator.command_line import run, run_python
 from generator.conftest import REVISION
-from mcpgen import __version__, schema
-from mcpgen.errors import OutputError, UsageError
-from mcpgen.model import schema_sources
-from mcpgen.package import build_request, commands, manifest, output, pipeline
+from mcpgen import __version__
+from mcpgen.package import build_request, commands, manifest
 from mcpgen.package import check as checking
-from mcpgen.package.check import check
 
 pytestmark = pytest.mark.costly
 
@@ -57,49 +54,38 @@ def enlarge(directory: Path) -> None:
 
 
 MADE_BY_ANOTHER = f"the generator changed: made by mcpgen 0.0.1, this is {__version__}"
-CHANGES: list[Any] = [
-    pytest.param(
+EDITED = "edited by hand: errors.py"
+CHANGES: dict[str, tuple[Change, dict[str, Any], list[str], str]] = {
+    "a file that was edited": (
         edit,
         {"edited": ["errors.py"]},
-        ["edited by hand: errors.py", "--- a/errors.py", "+++ b/errors.py"],
+        [EDITED, "--- a/errors.py", "+++ b/errors.py"],
         "-mine = 1",
-        id="a file that was edited",
     ),
-    pytest.param(
+    "a file of many bytes": (
         enlarge,
         {"edited": ["errors.py"]},
-        ["edited by hand: errors.py"],
+        [EDITED],
         f"-... {manifest.MAX_FILE_BYTES + 1} bytes",
-        id="a file of many bytes",
     ),
-    pytest.param(
+    "a file that was deleted": (
         lambda directory: (directory / "errors.py").unlink(),
         {"missing": ["errors.py"]},
         ["missing: errors.py", "--- /dev/null", "+++ b/errors.py"],
         "",
-        id="a file that was deleted",
     ),
-    pytest.param(
-        lambda directory: replace_text(directory, "errors.py", "as it was"),
-        {},
-        [MADE_BY_ANOTHER, "--- a/errors.py"],
-        "-as it was",
-        id="a file that another generator wrote",
-    ),
-    pytest.param(
+    "a file that would not be written any more": (
         lambda directory: replace_text(directory, "old.py", "x = 1\n"),
         {},
         [MADE_BY_ANOTHER, "--- a/old.py", "+++ /dev/null", "@@ -1 +0,0 @@", "-x = 1"],
         "",
-        id="a file that would not be written any more",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("change", "reasons", "first", "line"), CHANGES)
-def test_a_check_prints_reasons_and_a_diff_and_exits_with_1(
-    package: Path, change: Change, reasons: dict[str, Any], first: list[str], line: str
-) -> None:
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_check_prints_reasons_and_a_diff_and_exits_with_1(package: Path, case: str) -> None:
+    change, reasons, first, line = CHANGES[case]
     change(package)
     done = run("check", package)
     lines = done.out.splitlines()
@@ -117,29 +103,29 @@ PROSE = f"the schema changed: {REVISION}: its prose, corrections or facts"
 STRUCTURE = f"the schema changed: {REVISION}: the structure of its messages"
 
 
+def same(_: Path) -> None:
+    """Change nothing."""
+
+
+def of_another_generator(directory: Path) -> None:
+    """Let the manifest name another generator."""
+    change_record(directory, lambda record: record.update(generator="x"))
+
+
+def of_other_inputs(directory: Path) -> None:
+    """Let the manifest name other prose or facts."""
+    change_revision(directory, "inputs")
+
+
 @pytest.mark.parametrize(
     ("change", "reasons"),
     [
-        pytest.param(lambda _: None, [], id="nothing"),
-        pytest.param(
-            lambda directory: (directory / "mine.py").write_text("x = 1\n"),
-            [],
-            id="a file of the user",
-        ),
-        pytest.param(
-            lambda directory: change_record(directory, lambda record: record.update(generator="x")),
-            [f"the generator changed: another build of mcpgen {__version__}"],
-            id="another generator that writes the same",
-        ),
-        pytest.param(
-            lambda directory: change_revision(directory, "inputs"), [PROSE], id="other prose"
-        ),
-        pytest.param(
-            lambda directory: change_revision(directory, "inputs", "structure"),
-            [STRUCTURE],
-            id="another structure",
-        ),
+        (lambda directory: (directory / "mine.py").write_text("x = 1\n"), []),
+        (of_another_generator, [f"the generator changed: another build of mcpgen {__version__}"]),
+        (of_other_inputs, [PROSE]),
+        (lambda directory: change_revision(directory, "inputs", "structure"), [STRUCTURE]),
     ],
+    ids=["a file of the user", "another generator", "other prose", "another structure"],
 )
 def test_a_package_that_would_be_written_as_it_is_is_up_to_date(
     package: Path, change: Change, reasons: list[str]
@@ -179,30 +165,16 @@ def test_an_unchanged_package_is_not_built_and_a_check_imports_nothing_slow(pack
 @pytest.mark.parametrize(
     ("change", "options", "errata"),
     [
-        pytest.param(lambda path: (path / "errors.py").unlink(), OPTIONS, True, id="a file"),
-        pytest.param(
-            lambda path: change_record(path, lambda record: record.update(generator="x")),
-            OPTIONS,
-            True,
-            id="the generator",
-        ),
-        pytest.param(lambda path: change_revision(path, "inputs"), OPTIONS, True, id="the inputs"),
-        pytest.param(lambda path: (path / manifest.NAME).unlink(), OPTIONS, True, id="no manifest"),
-        pytest.param(
-            lambda path: change_record(path, lambda _: None), OPTIONS, True, id="its form"
-        ),
-        pytest.param(
-            lambda _: None,
-            commands.PackageOptions((REVISION,), parts=("types",)),
-            True,
-            id="the parts",
-        ),
-        pytest.param(
-            lambda _: None, commands.PackageOptions((REVISION, "latest")), True, id="one more"
-        ),
-        pytest.param(lambda _: None, commands.PackageOptions(("latest",)), True, id="revision"),
-        pytest.param(lambda _: None, OPTIONS, False, id="no errata"),
+        (lambda path: (path / "errors.py").unlink(), OPTIONS, True),
+        (of_another_generator, OPTIONS, True),
+        (of_other_inputs, OPTIONS, True),
+        (lambda path: (path / manifest.NAME).unlink(), OPTIONS, True),
+        (lambda path: change_record(path, lambda _: None), OPTIONS, True),
+        (same, commands.PackageOptions((REVISION,), parts=("types",)), True),
+        (same, commands.PackageOptions((REVISION, "latest")), True),
+        (same, OPTIONS, False),
     ],
+    ids=["a file", "generator", "inputs", "no manifest", "its form", "parts", "more", "errata"],
 )
 def test_unchanged_means_that_building_would_change_nothing(
     package: Path, change: Change, options: commands.PackageOptions, errata: bool
@@ -212,27 +184,3 @@ def test_unchanged_means_that_building_would_change_nothing(
     change(package)
     request = commands.new_request(options, package, errata=errata)
     assert checking.unchanged_result(package, request) is None
-
-
-def test_options_are_those_of_the_manifest(tmp_path: Path) -> None:
-    sources = schema_sources.by_name((REVISION,))
-    request = build_request.BuildRequest("pkg", sources, errata=False)
-    output.write(tmp_path / "pkg", pipeline.build(request))
-    (tmp_path / "pkg" / "errors.py").write_text("mine")
-    assert check(tmp_path / "pkg").differing == ("errors.py",)
-
-
-def test_a_package_from_a_file_is_checked_against_that_file(tmp_path: Path) -> None:
-    path = tmp_path / REVISION / "schema.json"
-    path.parent.mkdir()
-    path.write_bytes((schema.entry(REVISION).folder / "schema.json").read_bytes())
-    source = schema_sources.of_file(path)
-    output.write(tmp_path / "pkg", pipeline.build(build_request.BuildRequest("pkg", (source,))))
-    assert check(tmp_path / "pkg", [source]).current
-    with pytest.raises(UsageError, match=f"revision {REVISION} was made from a schema file"):
-        check(tmp_path / "pkg")
-
-
-def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match=r"expected a package of mcpgen's, got no mcpgen\.json"):
-        check(tmp_path)

@@ -10,7 +10,7 @@ from os import terminal_size
 
 import pytest
 
-from mcpgen.console import Console, Steps, count_of
+from mcpgen.console import Console, count_of
 
 
 class Terminal(io.StringIO):
@@ -75,19 +75,15 @@ def test_a_terminal_gets_styles_but_no_markup_of_others() -> None:
     assert shown.getvalue() == "\x1b[1mok:\x1b[0m a [b]text[/b] of more than 20 columns 12\n"
 
 
-def test_a_terminal_gets_a_table_without_a_frame() -> None:
+def test_a_terminal_gets_a_table_without_a_frame_and_a_coloured_diff() -> None:
     with terminal() as shown:
         Console().table(("One", "Two"), [("a", "b"), ("long", "")])
+        Console().diff("+a\n-b\n")
     heads, *rows = shown.getvalue().splitlines()
     assert "\x1b[1mTwo\x1b[0m" in heads
-    assert [row.rstrip() for row in rows] == ["a     b", "long"]
-
-
-def test_a_terminal_gets_a_coloured_diff() -> None:
-    with terminal() as shown:
-        Console().diff("+a\n-b\n")
-    assert "\x1b[92;49m+a" in shown.getvalue()
-    assert "\x1b[91;49m-b" in shown.getvalue()
+    assert [row.rstrip() for row in rows[:2]] == ["a     b", "long"]
+    assert "\x1b[92;49m+a" in rows[2]
+    assert "\x1b[91;49m-b" in rows[3]
 
 
 def test_a_terminal_shows_progress_that_goes() -> None:
@@ -122,14 +118,6 @@ def test_a_pipe_gets_steps_if_they_are_asked_for(
         steps.begin("first")
         steps.step("step")
     assert tuple(capsys.readouterr()) == ("", err)
-
-
-def test_steps_that_are_not_shown_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    steps = Steps(is_shown=False, on_terminal=False, verbose=True)
-    steps.begin("first")
-    steps.step("step")
-    steps.clear()
-    assert tuple(capsys.readouterr()) == ("", "")
 
 
 def test_a_count_has_its_noun_in_the_plural_but_for_one() -> None:

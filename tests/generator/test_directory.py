@@ -1,4 +1,4 @@
-"""The directory of a package: one run at a time, no links inside, no folders of dead runs."""
+"""The directory of a package: written as a whole or not at all; nothing of the user's is lost."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import filelock
 import pytest
 
 from kit.limits import SetLimit
-from mcpgen.errors import OutputError
-from mcpgen.package import directory, manifest, output
+from mcpgen.errors import ManifestError, OutputError
+from mcpgen.package import manifest, output
 from mcpgen.package.check import check
 
 pytestmark = pytest.mark.lengthy
@@ -28,6 +28,15 @@ def package(files: dict[str, str]) -> dict[str, str]:
     """Files with the manifest that belongs to them."""
     record = manifest.new("pkg", manifest.Options(errata=True), {}, files)
     return {**files, manifest.NAME: record.text()}
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """All files below a folder, the manifest aside."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes().decode()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != manifest.NAME
+    }
 
 
 def names(folder: Path) -> list[str]:
@@ -58,12 +67,121 @@ def lock(target: Path) -> Path:
     return target.with_name(".pkg.mcpgen-lock")
 
 
-def left_over(target: Path, part: str) -> Path:
-    """A folder beside the target as a run leaves it that is killed."""
-    folder = target.with_name(f".{target.name}.{MARK}.{part}")
-    folder.mkdir()
-    (folder / "part.py").write_text(f"{part}\n")
-    return folder
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_package_is_written_where_nothing_was(tmp_path: Path, is_there: bool) -> None:
+    place = tmp_path / "not" / "yet" / "pkg"
+    if is_there:
+        place.mkdir(parents=True)
+    written = output.write(place, package(FIRST))
+    assert tree(place) == FIRST
+    assert written.created == ("__init__.py", "mcpgen.json", "r1/models.py")
+    assert names(place.parent) == ["pkg"]
+
+
+def test_a_second_run_replaces_changes_and_leaves_nothing_stale(target: Path) -> None:
+    target.chmod(0o750)
+    written = output.write(target, package(SECOND))
+    assert tree(target) == SECOND
+    assert target.stat().st_mode & 0o777 == 0o750
+    assert not (target / "r1").exists()
+    assert written.created == ("r2/models.py",)
+    assert written.updated == ("__init__.py", "mcpgen.json")
+    assert written.removed == ("r1/models.py",)
+
+
+def test_the_same_package_again_touches_nothing(target: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in target.rglob("*")}
+    written = output.write(target, package(FIRST))
+    assert not written.changed
+    assert written.unchanged == 3
+    assert {path: path.stat().st_mtime_ns for path in target.rglob("*")} == before
+
+
+def test_files_of_the_user_move_along(target: Path) -> None:
+    own = {"mine.py": "x = 1\n", "r1/more.py": "y = 2\n", "own/deep/er.py": "z = 3\n"}
+    (target / "own/deep").mkdir(parents=True)
+    for path, text in own.items():
+        (target / path).write_text(text)
+    (target / "link").symlink_to("mine.py")
+    (target / "folder").symlink_to("r1")
+    (target / "__pycache__").mkdir()
+    (target / "__pycache__" / "x.pyc").write_text("")
+    output.write(target, package(SECOND))
+    assert {path: text for path, text in tree(target).items() if path in own} == own
+    assert (target / "link").readlink() == Path("mine.py")
+    assert (target / "folder").readlink() == Path("r1")
+    assert not (target / "__pycache__").exists()
+
+
+def test_a_directory_of_something_else_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    for force in (False, True):
+        with pytest.raises(OutputError, match=r"got one without mcpgen\.json; it was not touched"):
+            output.write(tmp_path, package(FIRST), force=force)
+    assert tree(tmp_path) == {"thesis.txt": "years of work"}
+    with pytest.raises(OutputError, match="expected a directory, got a file"):
+        output.write(tmp_path / "thesis.txt", package(FIRST))
+    with pytest.raises(OutputError, match="nothing was written: File exists"):
+        output.write(tmp_path / "thesis.txt" / "pkg", package(FIRST))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpgen": 1}'])
+def test_a_broken_manifest_protects_the_directory(target: Path, text: str) -> None:
+    (target / manifest.NAME).write_text(text)
+    with pytest.raises(ManifestError, match=r"mcpgen\.json#"):
+        output.write(target, package(SECOND), force=True)
+    assert tree(target) == FIRST
+
+
+@pytest.mark.parametrize("path", ["__init__.py", "r1/models.py", "r2/models.py"])
+def test_a_file_of_the_user_is_named_and_kept_without_force(target: Path, path: str) -> None:
+    (target / "r2").mkdir()
+    (target / path).write_text("mine\n")
+    with pytest.raises(OutputError, match=f"edited by hand: {path};.*--force"):
+        output.write(target, package(SECOND))
+    assert tree(target) == {**FIRST, path: "mine\n"}
+    output.write(target, package(SECOND), force=True)
+    assert tree(target) == SECOND
+
+
+@pytest.mark.parametrize(
+    "text",
+    [SECOND["__init__.py"].encode(), b"one = 1\r\n", None],
+    ids=["what the new run writes", "line ends of another system", "no file"],
+)
+def test_a_change_that_loses_nothing_is_no_edit(target: Path, text: bytes | None) -> None:
+    (target / "__init__.py").unlink()
+    if text is not None:
+        (target / "__init__.py").write_bytes(text)
+    written = output.write(target, package(SECOND))
+    assert ("__init__.py" in written.created) is (text is None)
+    assert tree(target) == SECOND
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more")])
+def test_many_edited_files_are_counted(tmp_path: Path, count: int, more: str) -> None:
+    files = {f"m{number}.py": "\n" for number in range(count)}
+    output.write(tmp_path / "pkg", package(files))
+    for path in files:
+        (tmp_path / "pkg" / path).write_text("mine\n")
+    with pytest.raises(OutputError, match=rf"m0\.py, m1\.py, m2\.py, m3\.py, m4\.py{more};"):
+        output.write(tmp_path / "pkg", package(SECOND))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{"a": "", "a/b": ""}, {"x" * 300: ""}, {"a.py": "\ud800"}],
+    ids=["file and folder", "name too long", "no text"],
+)
+def test_a_failure_while_writing_leaves_everything_as_it_was(
+    target: Path, files: dict[str, str]
+) -> None:
+    mine = target / "mine.py"
+    mine.write_text("x\n")
+    with pytest.raises((OutputError, ValueError)):
+        output.write(target, {**files, manifest.NAME: "{}"})
+    assert tree(target) == {**FIRST, "mine.py": "x\n"}
+    assert [path.name for path in target.parent.iterdir()] == ["pkg"]
 
 
 @pytest.mark.parametrize("path", ["r2", "r1", "__init__.py", manifest.NAME])
@@ -102,12 +220,6 @@ def test_a_package_behind_a_link_is_written_where_it_lies(target: Path, is_there
     assert names(target.parent) == sorted({"link", "pkg", place.name})
 
 
-def test_the_texts_of_a_package_are_those_of_its_manifest(target: Path, elsewhere: Path) -> None:
-    (target / "mine.py").write_text("x\n")
-    assert directory.texts(target) == FIRST
-    assert directory.texts(elsewhere) == {}
-
-
 def test_a_user_file_in_place_of_a_new_directory_is_kept(target: Path) -> None:
     (target / "r2").write_text("mine\n")
     with pytest.raises(OutputError, match="nothing was written: File exists: r2"):
@@ -116,39 +228,43 @@ def test_a_user_file_in_place_of_a_new_directory_is_kept(target: Path) -> None:
     assert names(target.parent) == ["pkg"]
 
 
-def test_links_of_the_user_stay_where_mcpgen_has_no_file(target: Path, elsewhere: Path) -> None:
-    (target / "own").symlink_to(elsewhere)
-    (target / "r1" / "own.py").symlink_to("nowhere")
-    output.write(target, package(SECOND))
-    assert (target / "own").readlink() == elsewhere
-    assert (target / "r1" / "own.py").readlink() == Path("nowhere")
-    assert check(target).edited == ()
-
-
-@pytest.mark.parametrize("path", ["../out.py", "/out.py", "r1/../../out.py", "", "a\\b.py"])
+@pytest.mark.parametrize("path", ["../out.py", "/out.py", "r1/../../out.py", ""])
 def test_a_file_outside_of_the_directory_is_not_written(target: Path, path: str) -> None:
     with pytest.raises(OutputError, match="expected a relative path"):
         output.write(target, {path: "x\n", manifest.NAME: "{}"})
     assert names(target.parent) == ["pkg"]
 
 
-@pytest.mark.parametrize("parts", [["new"], ["old"]])
+OF_RUNS = {part: f".pkg.{MARK}.{part}" for part in ("new", "old")}
+OF_OTHERS = [f".pkg.{MARK}.tmp", f".pkg2.{MARK}.new", ".pkg.mcpgen-mine.new"]
+
+
+@pytest.mark.parametrize(
+    ("left", "stay"),
+    [
+        ([OF_RUNS["new"]], []),
+        ([OF_RUNS["old"]], []),
+        ([*OF_RUNS.values()], [*OF_RUNS.values()]),  # the user restored the lost package
+        (OF_OTHERS, OF_OTHERS),
+    ],
+    ids=["new", "old", "both", "of others"],
+)
 @pytest.mark.parametrize("files", [FIRST, SECOND], ids=["unchanged", "changed"])
 def test_what_runs_that_died_left_is_removed_by_the_next(
-    target: Path, lock: Path, parts: list[str], files: dict[str, str]
+    target: Path, lock: Path, left: list[str], stay: list[str], files: dict[str, str]
 ) -> None:
     lock.write_text("")
-    for part in parts:
-        left_over(target, part)
+    for name in left:
+        (target.parent / name).mkdir()
     output.write(target, package(files))
-    assert names(target.parent) == ["pkg"]
+    assert names(target.parent) == sorted([*stay, "pkg"])
 
 
 @pytest.mark.parametrize("is_check", [True, False])
 def test_a_run_that_died_between_the_renames_is_undone(target: Path, is_check: bool) -> None:
     (target / "mine.py").write_text("x\n")
     target.rename(target.with_name(f".pkg.{MARK}.old"))
-    left_over(target, "new")
+    target.with_name(OF_RUNS["new"]).mkdir()
     if is_check:
         assert check(target).edited == ()
     else:
@@ -158,30 +274,13 @@ def test_a_run_that_died_between_the_renames_is_undone(target: Path, is_check: b
     assert names(target.parent) == ["pkg"]
 
 
-def test_folders_of_other_packages_and_of_the_user_stay(target: Path, elsewhere: Path) -> None:
-    others = [".pkg.mcpgen-0123abcd.tmp", ".pkg2.mcpgen-0123abcd.new", ".pkg.mcpgen-mine.new"]
-    for name in others:
-        (target.parent / name).mkdir()
-    (target.parent / f".pkg.{MARK}.new").symlink_to(elsewhere)
-    output.write(target, package(SECOND))
-    assert names(target.parent) == sorted([*others, f".pkg.{MARK}.new", "pkg"])
-    assert names(elsewhere) == ["models.py"]
-
-
 def test_a_link_is_no_package_of_a_run_that_died(target: Path, elsewhere: Path) -> None:
     shutil.rmtree(target)
-    left_over(target, "new")
-    target.with_name(f".pkg.{MARK}.old").symlink_to(elsewhere)
+    for name in OF_RUNS.values():
+        (target.parent / name).symlink_to(elsewhere)
     output.write(target, package(SECOND))
-    assert names(target.parent) == [f".pkg.{MARK}.old", "pkg"]
+    assert names(target.parent) == sorted([*OF_RUNS.values(), "pkg"])
     assert names(elsewhere) == ["models.py"]
-
-
-def test_both_packages_stay_if_the_user_restored_the_lost_one(target: Path) -> None:
-    left_over(target, "old")
-    left_over(target, "new")
-    output.write(target, package(SECOND))
-    assert names(target.parent) == [f".pkg.{MARK}.new", f".pkg.{MARK}.old", "pkg"]
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])
@@ -232,7 +331,7 @@ def test_a_run_that_waits_too_long_names_the_locked_file(
 def test_a_lock_that_cannot_be_had_lets_nothing_be_written(
     target: Path, lock: Path, elsewhere: Path
 ) -> None:
-    left_over(target, "new")
+    target.with_name(OF_RUNS["new"]).mkdir()
     lock.symlink_to(elsewhere / "made.txt")
     with pytest.raises(OutputError, match="nothing was written: "):
         output.write(target, package(SECOND))

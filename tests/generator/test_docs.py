@@ -64,7 +64,6 @@ def test_a_revision_has_its_own_texts_or_the_common_ones(
             "#/types/X/docs: expected one of the keys doc, page, fields, the near",
         ),
         ("[types.X.fields]\na = 1", "#/types/X/fields/a: expected a string, got 1"),
-        ("[types.X.revisions.'1']\nx = 1", "#/types/X/revisions/1/x: expected one of the keys"),
         ("[pages]\na = 1", "#/pages/a: expected a table, got 1"),
         ("[pages]\na = { default = 1 }", "#/pages/a/default: expected a path, got 1"),
         ("[other]", "#/other: expected one of the tables pages, types, got "),

@@ -17,6 +17,7 @@ import pytest
 import documents
 from documents import Block
 from generator import command_line
+from generator.schemas import obj, ref
 from generator.typescript_text import save_text, typescript_of
 from mcpgen import schema
 
@@ -124,14 +125,10 @@ def without_counts(line: str) -> str:
 def folder(tmp_path: Path) -> Path:
     """A folder with what the documents assume: a draft, also in TypeScript, lists, a program."""
     definitions = schema.load(DRAFT_OF, errata=False).definitions
-    request = {
-        "type": "object",
-        "properties": {"method": {"const": "tools/paint"}},
-        "required": ["method"],
-    }
+    paint = obj("method", method={"const": "tools/paint"})
     asked = definitions["ClientRequest"]
-    more = {"anyOf": [*asked["anyOf"], {"$ref": "#/$defs/PaintRequest"}]}
-    draft = {**definitions, "PaintRequest": request, "ClientRequest": {**asked, **more}}
+    more = {"anyOf": [*asked["anyOf"], ref("PaintRequest")]}
+    draft = {**definitions, "PaintRequest": paint, "ClientRequest": {**asked, **more}}
     (tmp_path / "draft.json").write_text(json.dumps({"$defs": draft}), "utf-8")
     (tmp_path / "schema.json").write_text(json.dumps({"$defs": definitions}), "utf-8")
     save_text(tmp_path, typescript_of(definitions))

@@ -3,66 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from generator.draft_packages import check_program, definitions_of, save_schema
-from generator.schemas import TEXT, const, obj, ref
-from mcpgen.model import schema_sources
-from mcpgen.model.choice import selection
-from mcpgen.package import output, pipeline
-from mcpgen.package.build_request import BuildRequest
+from generator.draft_packages import check_program, definitions_of, write_package
+from generator.schemas import COUNT, TEXT, const, obj, ref
 
 pytestmark = pytest.mark.costly
 
 NAMES = ["2025-11-25", "2026-07-28"]
 
 
-def generate(folder: Path, definitions: dict[str, Any], stated: str) -> Path:
-    """A folder with a package of a revision that has these definitions."""
-    file = folder / "own.toml"
-    file.write_text(stated)
-    source = schema_sources.of_file(save_schema(folder, definitions), file)
-    request = BuildRequest(
-        "pkg", (source,), selection=selection(features=("none", "prompts", "resources", "methods"))
-    )
-    output.write(folder / "pkg", pipeline.build(request, form=dict))
-    return folder
-
-
-def add_members(definitions: dict[str, Any]) -> None:
-    """Add members to what a server has, one of which is required."""
+@pytest.fixture(scope="module", params=NAMES)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a package of a draft that has new content, members and a request."""
+    definitions = definitions_of(request.param)
     for owner, wire, kind in (
         ("Tool", "costClass", TEXT),
-        ("Tool", "weight", {"type": "integer"}),
+        ("Tool", "weight", COUNT),
         ("Prompt", "mood", TEXT),
         ("Resource", "shelf", TEXT),
     ):
         definitions[owner]["properties"][wire] = kind
     definitions["Tool"]["required"].append("costClass")
-
-
-@pytest.fixture(scope="module", params=NAMES)
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a package of a draft that has new content, members and a request."""
-    definitions = definitions_of(request.param)
-    add_members(definitions)
-    numbers = {"type": "array", "items": {"type": "integer"}}
+    definitions["Prompt"]["required"] = [*definitions["Prompt"]["required"], "mood"]
+    numbers = {"type": "array", "items": COUNT}
     video = obj("type data mimeType", type=const("video"), data=TEXT, mimeType=TEXT)
     scene = obj("type data", type=const("scene"), data=TEXT, points=numbers)
     definitions["ContentBlock"]["anyOf"] += [ref("VideoContent"), ref("SceneContent")]
-    asked = obj("method", method=const("trees/count"))
-    result = obj("count", count={"type": "integer"})
-    if request.param == NAMES[-1]:
-        listed = definitions["ListToolsRequest"]
-        asked = listed | {"properties": listed["properties"] | {"method": const("trees/count")}}
-        result = obj("count resultType", count={"type": "integer"}, resultType=TEXT)
     definitions |= {"VideoContent": video, "SceneContent": scene}
-    definitions |= {"TreesCountRequest": asked, "TreesCountResult": result}
-    definitions["ClientRequest"]["anyOf"].append(ref("TreesCountRequest"))
+    folder = tmp_path_factory.mktemp("draft")
     stated = '[defaults.Tool]\ncostClass = "high"'
-    return generate(tmp_path_factory.mktemp("draft"), definitions, stated)
+    write_package(folder, definitions, stated=stated, more=("none", "prompts", "resources"))
+    return folder
 
 
 BLOCKS = """
@@ -91,7 +64,7 @@ def unannotated():
 def whole() -> ToolResult:
     return ToolResult(content=[video, "text"])
 
-@server.prompt()
+@server.prompt(mood="calm")
 def show() -> list[object]:
     return [video, "look"]
 
@@ -149,6 +122,8 @@ def read() -> str:
 for register in (server.tool(cost_class=5), server.tool(weight="heavy")):
     with pytest.raises(TypeError, match="costClass|weight"):
         register(ask)
+with pytest.raises(TypeError, match="nothing sets Prompt.mood; a keyword of the decorator"):
+    server.prompt("other")(ask)
 with pytest.raises(TypeError, match="unexpected keyword argument 'shelf'"):
     server.tool(shelf="top")
 
@@ -165,64 +140,6 @@ async def main() -> None:
 anyio.run(main)
 """
 
-REQUIRED = """
-import anyio
-import pytest
-from pkg import Server
-from pkg.testing import connected
-
-server = Server("costs")
-
-@server.tool(cost_class="low")
-def given() -> str:
-    return "x"
-
-with pytest.raises(TypeError, match="nothing sets Tool.costClass; a keyword of the decorator"):
-    server.tool(given.__name__ + "2")(given)
-
-async def main() -> None:
-    async with connected(server) as pair:
-        assert [tool.cost_class for tool in await pair.client.list_tools()] == ["low"]
-
-anyio.run(main)
-"""
-
 
 def test_new_members_of_items_are_keywords_of_their_decorators(folder: Path) -> None:
     check_program(folder, OPTIONS)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_new_member_without_default_is_given_to_each_item(name: str, tmp_path: Path) -> None:
-    definitions = definitions_of(name)
-    add_members(definitions)
-    check_program(generate(tmp_path, definitions, ""), REQUIRED)
-
-
-OWN_REQUEST = """
-import anyio
-import pytest
-from pkg import Server
-from pkg.rdraft.server import ServerHandlers
-from pkg.testing import connected
-
-with pytest.raises(ValueError) as caught:
-    Server("trees").method("trees/count")(lambda params: params)
-for words in ("the specification has it already", "override trees_count of the ServerHandlers",
-              "Server(handlers=[...])"):
-    assert words in str(caught.value), caught.value
-
-class Handlers(ServerHandlers):
-    async def trees_count(self, params, ctx):
-        return {"count": 3}
-
-async def main() -> None:
-    async with connected(Server("trees", handlers=[Handlers()])) as pair:
-        assert (await pair.client.trees_count()).count == 3
-
-anyio.run(main)
-"""
-
-
-def test_a_request_of_a_draft_names_the_way_to_handle_it(folder: Path) -> None:
-    check_program(folder, OWN_REQUEST)

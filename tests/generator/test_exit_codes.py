@@ -15,8 +15,7 @@ from mcpgen.cli import cli
 from mcpgen_runtime.__main__ import main
 
 NOWHERE = "http://127.0.0.1:1/mcp"
-CANNOT = {
-    "check": "NOWHERE",
+OTHERWISE = {
     "check-server": NOWHERE,
     "completion": "tcsh",
     "contract accept": "none.json",
@@ -25,32 +24,18 @@ CANNOT = {
     "contract rules": "--format toml",
     "contract write": "none.json -o a.json",
     "diff": "NOWHERE.json latest",
-    "doctor": "NOWHERE",
-    "explain": "NOWHERE",
-    "export": "NOWHERE.json",
-    "facts": "NOWHERE.json",
     "generate": "",
     "list": "--modules NOWHERE",
     "mirror": "none.json -o calls.py",
-    "new client": "not-a-name!",
-    "new server": "not-a-name!",
-    "patch": "NOWHERE -o a.patch",
-    "port": "NOWHERE.py",
-    "publish check": "NOWHERE",
     "record": "none.json -o a.jsonl",
     "render": "NOWHERE -r latest -o out",
     "replay": f"NOWHERE --against {NOWHERE}",
-    "schema add": "NOWHERE.json",
     "schema errata": "NOWHERE.json NOWHERE.ts",
     "schema verify": "--against NOWHERE",
     "templates accept": "NOWHERE a",
     "templates copy": "NOWHERE here",
-    "templates diff": "NOWHERE",
-    "templates list": "NOWHERE",
-    "update": "NOWHERE",
-    "validate": "NOWHERE",
 }
-"""The words with which each command of mcpgen can't do its work."""
+"""The words with which commands of mcpgen can't do their work, unless a place that is not there."""
 DIFFERS = {
     "check": "pkg",
     "diff": "2024-11-05 2025-03-26 --fail-on any",
@@ -102,10 +87,7 @@ def commands(group: click.Group, before: str = "") -> Iterator[str]:
             yield f"{before}{name}"
 
 
-def test_each_command_of_mcpgen_has_a_row() -> None:
-    assert [*CANNOT] == [*commands(cli)]
-
-
+CANNOT = dict.fromkeys(commands(cli), "NOWHERE") | OTHERWISE
 ROWS = [
     *(
         (code, name, words)

@@ -21,7 +21,6 @@ REVISIONS = [row.name for row in schema.revisions()]
 each_revision = pytest.mark.parametrize("revision", REVISIONS)
 GOLDEN = Path(__file__).parents[2] / "generated" / "mcpgen_runtime"
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
-TINY = Path(__file__).parent / "tiny" / "schema.json"
 
 
 def export_document(*words: str) -> dict[str, Any]:
@@ -34,10 +33,8 @@ def export_document(*words: str) -> dict[str, Any]:
 
 def without_comments(definitions: dict[str, Any]) -> dict[str, Any]:
     """Definitions without what says how a package reads them."""
-    return {
-        name: {key: part for key, part in node.items() if key != "$comment"}
-        for name, node in definitions.items()
-    }
+    own = {"$comment"}
+    return {n: {key: node[key] for key in node.keys() - own} for n, node in definitions.items()}
 
 
 @each_revision

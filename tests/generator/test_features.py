@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import documents
-from conventions.sources import ROOT
+from conventions.sources import PACKAGE, ROOT, TESTS
 from generator.command_line import output_of, run, run_python
 from generator.selections import (
     LAST_WITH_SESSIONS,
@@ -34,7 +34,6 @@ NAMES = tuple(each.name for each in FEATURES)
 DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
 OF_SERVER = tuple(name for name in DEFAULTS if name != "returns")
 """The default features of a server."""
-FORMER_DEFAULTS = tuple(each.name for each in FEATURES if each.was_default)
 NONE = ("none",)
 
 
@@ -49,14 +48,11 @@ OF_SERVERS = {
 """A module of each feature that is a default one, or was."""
 
 SERVES_TOOLS = """
-import asyncio, importlib, json, pkgutil, sys
-revision = sys.argv[1]
+import importlib, pkgutil, sys
+import anyio
 
 def tool(name: str) -> str:
     return f"Hello {name}"
-
-async def prompt(name: str) -> str:
-    return f"Greet {name}"
 
 async def resource() -> str:
     return "text"
@@ -64,74 +60,39 @@ async def resource() -> str:
 async def completion(value: str) -> list[str]:
     return [value + "1"]
 
-def messages(pkg):
-    about = {"name": "test", "version": "1"}
-    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": about}
-    meta = {f"io.modelcontextprotocol/{key}": value for key, value in params.items()}
-    common = {}
-    if "initialize" in pkg.REVISIONS[revision].client_requests:
-        yield {"id": 0, "method": "initialize", "params": params}
-        yield {"method": "notifications/initialized"}
-    else:
-        common["_meta"] = {
-            key.replace("/capabilities", "/clientCapabilities"): each for key, each in meta.items()
-        }
-    ref = {"type": "ref/prompt", "name": "prompt"}
-    argument = {"name": "name", "value": "a"}
-    for number, (method, own) in enumerate({
-        "tools/list": {},
-        "tools/call": {"name": "tool", "arguments": {"name": "Ada"}},
-        "prompts/get": {"name": "prompt", "arguments": {"name": "Ada"}},
-        "resources/read": {"uri": "x://y"},
-        "completion/complete": {"ref": ref, "argument": argument},
-    }.items(), 1):
-        yield {"id": number, "method": method, "params": {**own, **common}}
+async def works(request):
+    try:
+        await request
+    except Exception:
+        return False
+    return True
 
 async def served(pkg):
     server = pkg.Server("tools")
     server.add_tool(tool)
-    for add, *arguments in (("add_prompt", prompt), ("add_resource", resource, "x://y")):
-        try:
-            getattr(server, add)(*arguments)
-        except AttributeError:
-            pass
-    try:
-        server.completion(argument="name", prompt="prompt")(completion)
-    except AttributeError:
-        pass
-    if "Completion" in dir(pkg):
-        assert pkg.Completion(["a"]).values == ["a"]
-    answers = {}
+    if hasattr(server, "add_prompt"):
+        server.add_prompt(tool)
+    if hasattr(server, "add_resource"):
+        server.add_resource(resource, "x://y")
+    if hasattr(server, "completion"):
+        server.completion(argument="name", prompt="tool")(completion)
+    ref = {"type": "ref/prompt", "name": "tool"}
+    async with pkg.testing.connected(server) as pair:
+        assert [each.name for each in await pair.client.list_tools()] == ["tool"]
+        result = await pair.client.call_tool("tool", {"name": "Ada"})
+        assert result.content[0].text == "Hello Ada"
+        requests = (
+            pair.client.get_prompt("tool", {"name": "Ada"}),
+            pair.client.read_resource("x://y"),
+            pair.client.complete({"name": "name", "value": "a"}, ref),
+        )
+        return [await works(each) for each in requests]
 
-    class Lines(pkg.Channel):
-        waiting = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in messages(pkg)]
-
-        async def receive(self):
-            if not self.waiting:
-                while len(answers) < 5:
-                    await asyncio.sleep(0)
-                raise importlib.import_module(pkg.__name__ + ".channel").EndOfChannel
-            return self.waiting.pop(0)
-
-        async def send(self, message):
-            if message.is_response and message.id:
-                answers[message.id] = json.loads(message.data)
-
-        async def close(self): ...
-
-    await server.serve(Lines())
-    assert [each["name"] for each in answers[1]["result"]["tools"]] == ["tool"]
-    assert answers[2]["result"]["content"][0]["text"] == "Hello Ada"
-    return ["result" in answers[number] for number in (3, 4, 5)]
-
-async def main():
-    for name in sys.argv[2:]:
-        pkg = importlib.import_module(name)
-        for module in pkgutil.walk_packages(pkg.__path__, f"{name}."):
-            importlib.import_module(module.name)
-        print(name, *await served(pkg))
-
-asyncio.run(main())
+for name in sys.argv[1:]:
+    pkg = importlib.import_module(name)
+    for module in pkgutil.walk_packages(pkg.__path__, f"{name}."):
+        importlib.import_module(module.name)
+    print(name, *anyio.run(served, pkg))
 """
 
 
@@ -142,21 +103,21 @@ def test_each_feature_can_be_left_out_or_be_the_only_one(tmp_path: Path, revisio
     choices |= {f"no_{name}": (*OF_SERVERS, f"-{name}") for name in OF_SERVERS}
     expected: list[str] = []
     for name, words in choices.items():
-        files = rendered("server", "stdio", (revision,), features=words)
+        files = rendered("client,server", "stdio", (revision,), features=words)
         write_package(files, tmp_path, name)
         own = features(selection(features=words), [spec_of(revision).facts]).chosen
         assert {each for each, path in OF_SERVERS.items() if path in files} - {"state"} == (
-            own - {"returns", "state"}
+            own & {*OF_SERVERS} - {"state"}
         )
         assert (OF_SERVERS["state"] in files) is bool(own & {"state", "visibility"})
         serves = [each in own for each in ("prompts", "resources")]
         serves.append({"prompts", "completions"} <= own)
         expected.append(" ".join([name, *map(str, serves)]))
-    assert output_of(SERVES_TOOLS, revision, *choices, cwd=tmp_path).splitlines() == expected
+    assert output_of(SERVES_TOOLS, *choices, cwd=tmp_path).splitlines() == expected
 
 
 USES_EACH = """
-import sys
+import pathlib, sys
 import pkg
 errors = []
 for name in sys.argv[1].split(","):
@@ -165,6 +126,7 @@ for name in sys.argv[1].split(","):
             kind()
         except (AttributeError, ImportError) as error:
             errors.append(f"{type(error).__name__}: {error}")
+assert not [each for each in sys.argv[5].split(",") if hasattr(pkg.Client, each)]
 server = pkg.Server("one")
 context = object.__new__(pkg.Context)
 for owner, members in ((server, sys.argv[2]), (context, sys.argv[3])):
@@ -177,12 +139,13 @@ for owner, members in ((server, sys.argv[2]), (context, sys.argv[3])):
 for call in sys.argv[4].split(","):
     function, keyword = call.split(".")
     try:
-        {"Server": pkg.Server, "tool": server.tool}[function]("a", **{keyword: True})
+        called = {"Server": pkg.Server, "tool": server.tool, "connect": pkg.connect}
+        called[function]("a", **{keyword: True})
     except TypeError as error:
         errors.append(str(error))
 for call in (
-    lambda: pkg.connect([sys.executable, "-c", "input()"], restart=True),
     lambda: pkg.connect({"mcpServers": {}}),
+    lambda: pkg.connect(pathlib.Path("mcp.json")),
     lambda: server.asgi(auth=pkg),
     lambda: server.asgi(sessions="sealed"),
     lambda: server.asgi(shared="redis://127.0.0.1/0"),
@@ -205,50 +168,19 @@ def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
     missing = exports.missing_names(none)
     tables = [none.absent_members("server"), none.absent_members("context")]
     options = none.absent_options.items()
-    tables.append({each: of for each, of in options if each.startswith(("Server.", "tool."))})
-    words = (",".join(names) for names in (missing, *tables))
+    called = ("Server.", "tool.", "connect.")
+    tables.append({each: of for each, of in options if each.startswith(called)})
+    of_clients = none.absent_members("client")
+    words = (",".join(names) for names in (missing, *tables, of_clients))
     errors = output_of(USES_EACH, *words, cwd=tmp_path).splitlines()
     expected = [feature for feature in missing.values() for _ in range(2)]
     expected += [feature for table in tables for feature in table.values()]
-    expected += ["restart", "groups", "auth", "scaling", "shared"]
+    expected += ["groups", "groups", "auth", "scaling", "shared"]
     for line, feature in zip(errors, expected, strict=True):
         assert line.endswith(
             f" comes with the feature {feature}, which this package was generated without:"
             f" mcpgen update pkg --features +{feature}"
         )
-
-
-USES_A_CLIENT = """
-import inspect, sys
-import pkg
-members, options, of_calls = (each.split(",") for each in sys.argv[1:4])
-assert not [each for each in (*members, "ask_for_logs", "cache") if hasattr(pkg.Client, each)]
-assert not inspect.signature(pkg.Client.call_tool).parameters.keys() & {*of_calls}
-for option in options:
-    try:
-        pkg.connect(["server"], **{option: True})
-    except TypeError as error:
-        print(str(error).split(" which ")[0])
-"""
-
-
-def test_a_client_has_no_member_and_no_option_without_effect(tmp_path: Path) -> None:
-    write_package(rendered("client", "all", (MIDDLE,), features=NONE), tmp_path)
-    none = features(selection(("client",), features=NONE), [spec_of(MIDDLE).facts])
-    options = {
-        function: {
-            each.rpartition(".")[2]: feature
-            for each, feature in none.absent_options.items()
-            if each.startswith(f"{function}.")
-        }
-        for function in ("connect", "call_tool")
-    }
-    words = [",".join(names) for names in (none.absent_members("client"), *options.values())]
-    assert output_of(USES_A_CLIENT, *words, cwd=tmp_path).splitlines() == [
-        f"connect: {each}= comes with the feature {feature},"
-        for each, feature in options["connect"].items()
-    ]
-    assert all(options.values())
 
 
 def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
@@ -263,21 +195,12 @@ def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "words", "expected"),
     [
-        (("all",), (), ("all",)),
         ((), (), ("none", *DEFAULTS)),
-        (("none", "auth"), (), ("none", "auth")),
         (("none", "auth"), ("groups,mount",), ("none", *DEFAULTS, "groups", "mount")),
         (("none", "auth"), ("none,skills",), ("none", "skills")),
         (("none", "auth"), ("+mount",), ("none", "auth", "mount")),
         (("none", "auth", "mount"), ("-auth",), ("none", "mount")),
-        (("none", "auth"), ("-auth",), ("none",)),
-        (
-            ("none", *DEFAULTS),
-            ("-prompts,+auth",),
-            ("none", "resources", "serve", "auth", "returns"),
-        ),
         (("none", "auth"), ("+prompts",), ("none", "prompts", "auth")),
-        (("none", "resources"), ("-auth",), ("none", "resources")),
         (("-prompts",), ("+auth",), ("none", "resources", "serve", "auth", "returns")),
         (("all",), ("-auth, -prompts, -proxy",), ("all", "-prompts", "-auth", "-proxy")),
         (("all", "-auth"), ("+auth",), ("all",)),
@@ -294,10 +217,7 @@ def test_an_update_replaces_adds_or_removes_features(
     [
         ((), DEFAULTS),
         (("auth",), (*DEFAULTS, "auth")),
-        (("none",), ()),
-        (("none,auth",), ("auth",)),
         (("none", "prompts"), ("prompts",)),
-        (("-prompts",), tuple(name for name in DEFAULTS if name != "prompts")),
         (("+auth,-serve",), ("prompts", "resources", "auth", "returns")),
         (("none,skills",), ("resources", "skills")),
         (
@@ -320,7 +240,7 @@ EARLIER = json.loads((Path(__file__).parent / "earlier_manifest.json").read_text
 """The manifest of a server over stdio, written when more features were default ones."""
 
 OLD_NONE = [f"-{each.name}" for each in FEATURES if each.name in OF_SERVERS]
-KEPT = {*DEFAULTS, *FORMER_DEFAULTS}
+KEPT = {*DEFAULTS, *(each.name for each in FEATURES if each.was_default)}
 ALWAYS = KEPT - {*OF_SERVERS}
 """Features that earlier packages could not be without."""
 
@@ -330,10 +250,7 @@ ALWAYS = KEPT - {*OF_SERVERS}
     [
         ("all", [], KEPT),
         ("all", ["auth"], KEPT | {"auth"}),
-        ("all", ["-prompts", "-state"], KEPT - {"prompts", "state"}),
         ("all", OLD_NONE, ALWAYS),
-        ("all", ["auth", *OLD_NONE], ALWAYS | {"auth"}),
-        ("all", ["trace", *OLD_NONE], ALWAYS | {"trace"}),
         ("all", None, {*NAMES}),
         ("all", ["all", "-auth"], {*NAMES} - {"auth"}),
         ("client", [], ALWAYS - {"resume"}),
@@ -509,79 +426,39 @@ def test_the_sizes_in_the_readme_are_those_of_packages(parts: str) -> None:
         assert cell == size_of(files)
 
 
-SENDS_HEADERS = """
-import asyncio, sys
-import httpx2
-from pkg import Context, Server, connect
+LISTENS = """
+import sys
+import anyio, pkg
+from kit.asgi_client import Http
 
-server = Server("one")
-
-@server.tool
-async def tenant(ctx: Context) -> str:
-    return ctx.http_request.headers["x-tenant"]
-
-async def same():
-    return {"x-tenant": "b"}
+def first() -> str:
+    return "text"
 
 async def main():
-    for headers in ({"x-tenant": "a"}, same):
-        transport = httpx2.ASGITransport(server.asgi(hosts=["app"]))
-        async with (
-            httpx2.AsyncClient(transport=transport) as http,
-            connect("http://app/mcp", http_client=http, headers=headers) as client,
-        ):
-            print(await client.call_tool("tenant", returns=str))
-            assert hasattr(client, "cache") == (sys.argv[1] == "cached")
+    server = pkg.Server("streams", "1")
+    server.add_tool(first)
+    app = server.asgi()
+    async with anyio.create_task_group() as tasks:
+        http = Http(app, tasks, "/mcp")
+        await http.initialize(sys.argv[1])
+        async with http.stream("GET", fields={"last-event-id": "unknown-1"}) as stream:
+            server.add_tool(main)
+            await stream.message()
+            print(stream.status, stream.raw)
+    await app.end()
 
-asyncio.run(main())
+anyio.run(main, backend=sys.argv[2])
 """
 
 
-@pytest.mark.parametrize("revision", [MIDDLE, NEWEST])
-def test_a_client_sends_its_header_fields_with_and_without_cache(
-    tmp_path: Path, revision: str
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("revision", [MIDDLE, LAST_WITH_SESSIONS])
+def test_a_stream_by_get_has_no_ids_and_resumes_nothing(
+    tmp_path: Path, revision: str, backend: str
 ) -> None:
-    write_package(rendered("all", "all", (revision,), features=("none", "returns")), tmp_path)
-    assert (tmp_path / "pkg/client/response_cache.py").exists() is (revision == NEWEST)
-    word = "cached" if revision == NEWEST else "plain"
-    assert output_of(SENDS_HEADERS, word, cwd=tmp_path).split() == ["a", "b"]
-
-
-SCRIPT = """
-from pkg import Server
-server = Server("script")
-
-@server.tool
-def double(number: int) -> int:
-    return 2 * number
-
-server.run("stdio")
-"""
-
-USES_A_PATH = """
-import asyncio
-from pathlib import Path
-from pkg import Client, connect, connect_sync
-
-async def main():
-    async with connect(Path("server.py")) as client:
-        assert isinstance(client, Client)
-        print((await client.call_tool("double", {"number": 4})).structured_content)
-    try:
-        connect(Path("mcp.json"))
-    except TypeError as error:
-        print(error)
-
-asyncio.run(main())
-with connect_sync(Path("server.py")) as blocking:
-    print([tool.name for tool in blocking.list_tools()])
-"""
-
-
-def test_a_path_of_a_script_is_run_without_features(tmp_path: Path) -> None:
-    write_package(rendered("all", "all", (NEWEST,), features=("none", "sync")), tmp_path)
-    (tmp_path / "server.py").write_text(SCRIPT, "utf-8")
-    result, complaint, tools = output_of(USES_A_PATH, cwd=tmp_path).splitlines()
-    assert (result, tools) == ("{'result': 8}", "['double']")
-    assert "a configuration of servers" in complaint
-    assert "--features +groups" in complaint
+    files = rendered("server", "http", (revision,), features=())
+    assert "server/asgi/event_store.py" not in files
+    write_package(files, tmp_path)
+    event = b'data: {"method":"notifications/tools/list_changed","jsonrpc":"2.0"}\n\n'
+    shown = output_of(LISTENS, revision, backend, cwd=tmp_path, paths=(TESTS, PACKAGE.parent))
+    assert shown == f"200 {event!r}\n"

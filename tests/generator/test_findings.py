@@ -55,10 +55,7 @@ def test_junit_counts_what_fails_and_what_was_skipped() -> None:
     cases = [(case.get("classname"), case.get("name"), len(case)) for case in suite]
     assert cases[0] == ("tool a,b", "A_RULE /x", 1)
     assert cases[-2:] == [("d", "D_RULE", 0), ("d", "E_RULE", 1)]
-    assert len({*cases}) == 5  # of one rule and item are two findings
-    failure = suite.find("testcase/failure")
-    assert failure is not None
-    assert failure.text == "tool a,b: 100% other\nline\nmore"
+    assert suite.findtext("testcase/failure") == "tool a,b: 100% other\nline\nmore"
 
 
 def test_junit_without_findings_has_one_case_that_passes() -> None:
@@ -170,11 +167,3 @@ def test_a_report_in_two_forms_is_refused() -> None:
         2,
         True,
     )
-
-
-def test_rules_that_a_server_keeps_are_cases_of_junit(package: Path) -> None:
-    suite = ElementTree.fromstring(check_server("junit", package).out)
-    names = {case.get("name") for case in suite}
-    assert {case.get("classname") for case in suite} == {"tools"}
-    assert {"tools.list-result-shape", "tools.input-schema-root-object"} <= names
-    assert suite.get("tests") == str(len(suite)) == str(len(names))

@@ -21,16 +21,9 @@ hooks = {{hooks}}
 """
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, in which commands run."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def with_hooks(project: Path, *hooks: list[str]) -> None:
+def with_hooks(here: Path, *hooks: list[str]) -> None:
     """Write the settings of a project."""
-    (project / "pyproject.toml").write_text(SETTINGS.format(hooks=repr([*hooks])))
+    (here / "pyproject.toml").write_text(SETTINGS.format(hooks=repr([*hooks])))
 
 
 def python(code: str, *words: str) -> list[str]:
@@ -38,44 +31,44 @@ def python(code: str, *words: str) -> list[str]:
     return [sys.executable, "-c", code, *words]
 
 
-def test_hooks_run_in_order_in_the_project_with_the_package(project: Path) -> None:
+def test_hooks_run_in_order_in_the_project_with_the_package(here: Path) -> None:
     write = "import os, sys; print(os.getcwd(), *sys.argv[1:], file=open('log', 'a'))"
-    with_hooks(project, python(write, "{output}"), python(write, "$HOME; {output}/x"))
+    with_hooks(here, python(write, "{output}"), python(write, "$HOME; {output}/x"))
     done = run()
     assert done.code == 0
-    package = project / "src" / "pkg"
-    assert (project / "log").read_text().splitlines() == [
-        f"{project} {package}",
-        f"{project} $HOME; {package}/x",
+    package = here / "src" / "pkg"
+    assert (here / "log").read_text().splitlines() == [
+        f"{here} {package}",
+        f"{here} $HOME; {package}/x",
     ]
     assert [line.endswith(": ok") for line in done.out.splitlines()[-2:]] == [True, True]
 
 
-def test_a_check_runs_no_hook_and_an_update_does(project: Path) -> None:
-    with_hooks(project, python("open('log', 'a').write('x')"))
+def test_a_check_runs_no_hook_and_an_update_does(here: Path) -> None:
+    with_hooks(here, python("open('log', 'a').write('x')"))
     assert run().code == 0
     assert run("check").code == 0
-    assert (project / "log").read_text() == "x"
+    assert (here / "log").read_text() == "x"
     assert run("update").code == 0
-    assert (project / "log").read_text() == "xx"
+    assert (here / "log").read_text() == "xx"
 
 
-def test_a_failing_hook_is_shown_with_its_last_lines_and_stops_the_rest(project: Path) -> None:
+def test_a_failing_hook_is_shown_with_its_last_lines_and_stops_the_rest(here: Path) -> None:
     code = "import sys; print(*range(50), 'it is \\x1b[31mred', sep='\\n'); sys.exit(7)"
-    with_hooks(project, python(code), python("open('log', 'a')"))
+    with_hooks(here, python(code), python("open('log', 'a')"))
     done = run()
     assert done.code == 2
     *lines, last, error = done.err.splitlines()
     assert last == "  it is \\x1b[31mred"
     assert error.endswith(": expected exit code 0, got 7")
     assert next(line for line in lines if line.startswith("  ")) == "  11"
-    assert not (project / "log").exists()
+    assert not (here / "log").exists()
     assert run("check", "-q").code == 0
     assert run().code == 2  # it runs again, though nothing else is to do
 
 
-def test_a_program_that_is_not_there_is_named(project: Path) -> None:
-    with_hooks(project, ["no-such-program", "{output}"])
+def test_a_program_that_is_not_there_is_named(here: Path) -> None:
+    with_hooks(here, ["no-such-program", "{output}"])
     assert run().err.splitlines()[-1] == (
         "mcpgen: error: hook no-such-program src/pkg: cannot be started: No such file or directory"
     )
@@ -90,37 +83,30 @@ EDITS = "(p / '_wire.py').write_text('x'); (p / '__init__.py').unlink(); (p / 'o
         (EDITS, "got another __init__.py, _wire.py; what"),
         (f"{EDITS}; sys.exit(1)", "expected exit code 0, got 1"),
         ("r.write_text('{}')", "got another mcpgen.json; what"),
-        ("r.write_text(r.read_text() + ' ')", "got another mcpgen.json; what"),
         ("r.unlink(); r.symlink_to('no')", "got another mcpgen.json; what"),
     ],
 )
 def test_a_hook_that_changes_the_package_fails_and_is_undone(
-    edit: str, came: str, project: Path
+    edit: str, came: str, here: Path
 ) -> None:
     code = f"import pathlib, sys; p = pathlib.Path(sys.argv[1]); r = p / 'mcpgen.json'; {edit}"
-    with_hooks(project, python(code, "{output}"))
+    with_hooks(here, python(code, "{output}"))
     done = run()
     assert done.code == 2
     assert came in done.err
     assert run("check", "-q").code == 0
-    assert (project / "src" / "pkg" / "own.py").exists() == (EDITS in edit)
-
-
-def test_formatters_leave_the_package_as_it_is(project: Path) -> None:
-    with_hooks(project, [sys.executable, "-m", "ruff", "format", "--quiet", "{output}"])
-    assert run().code == 0
+    assert (here / "src" / "pkg" / "own.py").exists() == (EDITS in edit)
 
 
 @pytest.mark.parametrize(
     ("hook", "error"),
     [
         ([], "hooks/1: expected a program and its arguments, got []"),
-        ([""], "hooks/1: expected a program and its arguments"),
         (["ruff", "{ouput}"], 'hooks/1: expected no placeholder but {output}, got "{ouput}"'),
     ],
 )
-def test_a_wrong_hook_is_named(hook: list[str], error: str, project: Path) -> None:
-    with_hooks(project, ["true"], hook)
+def test_a_wrong_hook_is_named(hook: list[str], error: str, here: Path) -> None:
+    with_hooks(here, ["true"], hook)
     with pytest.raises(SettingsError) as caught:
-        settings.read(project)
+        settings.read(here)
     assert error in str(caught.value)

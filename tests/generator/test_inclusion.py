@@ -40,45 +40,23 @@ def tree(**members: Schema) -> dict[str, Any]:
 
 
 INCLUDED: dict[str, tuple[Schema, Schema]] = {
-    "anything": (TEXT, True),
-    "nothing": (False, TEXT),
     "whole numbers are numbers": (COUNT, {"type": "number"}),
-    "a closer bound": ({"type": "number", "minimum": 3}, {"type": "number", "minimum": 2}),
-    "a bound that is left out": (
-        {"type": "number", "exclusiveMinimum": 2},
-        {"type": "number", "minimum": 2},
-    ),
     "whole numbers beside a bound": (
         {"type": "integer", "exclusiveMaximum": 6},
         {"type": "integer", "maximum": 5},
     ),
     "multiples of multiples": ({"multipleOf": 6}, {"multipleOf": 3}),
-    "all named": (
-        {"type": "integer", "minimum": 1, "maximum": 3},
-        {"enum": [3, 2, 1.0]},
-    ),
     "halves of a range": (
         {"type": "number", "minimum": 0, "maximum": 10},
         {"anyOf": [{"maximum": 5}, {"type": "number", "exclusiveMinimum": 5}]},
     ),
-    "lengths in two parts": (
-        {**TEXT, "maxLength": 9},
-        {"anyOf": [{**TEXT, "maxLength": 4}, {**TEXT, "minLength": 5}]},
-    ),
     "a list of types": ({"type": ["string", "null"]}, {"anyOf": [TEXT, {"type": "null"}]}),
-    "an optional member fewer": (closed("a", a=TEXT), closed("a", a=TEXT, b=TEXT)),
     "members that nobody checks": (obj(a=TEXT), {"type": "object"}),
-    "a choice in a member": (
-        obj("a", a={"type": ["string", "integer"]}),
-        {"anyOf": [obj("a", a=TEXT), obj("a", a=COUNT)]},
-    ),
-    "a tag more": (tagged(x=TEXT), tagged(x=TEXT, y=COUNT)),
     "the same tags in another order": (tagged(x=TEXT, y=COUNT), tagged(y=COUNT, x=TEXT)),
     "a member of values, each with an object": (
         obj("kind", kind={"enum": ["x", "y"]}),
         {"anyOf": [obj("kind", kind={"const": tag}) for tag in "xy"]},
     ),
-    "recursion": (tree(), tree()),
     "recursion with a wider member": (tree(size=COUNT), tree(size={"type": "number"})),
     "pairs": (
         {"type": "array", "prefixItems": [TEXT, COUNT], "maxItems": 2},
@@ -88,7 +66,6 @@ INCLUDED: dict[str, tuple[Schema, Schema]] = {
         {"type": "array", "maxItems": 1},
         {"type": "array", "uniqueItems": True},
     ),
-    "all of": ({"allOf": [TEXT, {"maxLength": 3}]}, {**TEXT, "maxLength": 3}),
     "names of a pattern": (
         {"type": "object", "patternProperties": {"^x": COUNT}},
         {"type": "object", "patternProperties": {"^x": {"type": "number"}}},
@@ -103,29 +80,21 @@ INCLUDED: dict[str, tuple[Schema, Schema]] = {
     ),
 }
 EXCLUDED: dict[str, tuple[Schema, Schema]] = {
-    "a value fewer": ({"enum": ["s", "m", "l"]}, {"enum": ["s", "m"]}),
-    "numbers are not whole": ({"type": "number"}, COUNT),
     "a pattern": (TEXT, {**TEXT, "pattern": "^[0-9]{5}$"}),
     "a format": (TEXT, {**TEXT, "format": "ipv4"}),
-    "a length": (TEXT, {**TEXT, "maxLength": 20}),
-    "a required member": (obj(a=TEXT), obj("a", a=TEXT)),
     "a closed object": (obj(a=TEXT), closed(a=TEXT)),
     "far down": (
         obj("a", a={"type": "array", "items": obj("b", b={"type": "number"})}),
         obj("a", a={"type": "array", "items": obj("b", b=COUNT)}),
     ),
-    "a tag fewer": (tagged(x=TEXT, y=COUNT), tagged(x=TEXT)),
     "recursion with a narrower member": (tree(size={"type": "number"}), tree(size=COUNT)),
     "a gap": (
         {"type": "number"},
         {"anyOf": [{"maximum": 5}, {"type": "number", "exclusiveMinimum": 6}]},
     ),
     "unlike items": ({"type": "array"}, {"type": "array", "uniqueItems": True}),
-    "fewer items": ({"type": "array", "items": TEXT}, {"type": "array", "maxItems": 3}),
     "true is not one": ({"enum": [1, True]}, {"const": 1}),
-    "no such value": (True, False),
     "a condition": ({"type": "object"}, {"if": {"required": ["a"]}, "then": {"required": ["b"]}}),
-    "not": (TEXT, {"not": {"const": "a"}}),
 }
 UNDECIDED: dict[str, tuple[Schema, Schema, str]] = {
     "patterns": (

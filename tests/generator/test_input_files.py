@@ -13,9 +13,8 @@ from mcpgen.input_files import MAX_LEVELS, read_json, read_jsonc, read_text
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(here: Path) -> Path:
     """A file of JSON in the current directory."""
-    monkeypatch.chdir(tmp_path)
     return Path("a.json")
 
 
@@ -78,19 +77,10 @@ def test_json_is_read_as_it_stands(file: Path, text: str, value: Any) -> None:
             "a.json#/a/b~1c: expected one member of this name, got",
         ),
         (f"[1, {2**63}]", "a.json#/1: expected a number that fits 64 bits, got"),
-        (f"[{-(2**63) - 1}]", "a.json#/0: expected a number that fits 64 bits, got"),
         ("[1e999]", "a.json#/0: expected a number that fits 64 bits, got"),
-        ("[" + "9" * 5000 + "]", "a.json#/0: expected a number that fits 64 bits, got"),
         ('["\xe9", "\\ud800"]', "a.json#/1: expected text in Unicode, got half"),
-        ('["\\ud800"]', "a.json#/0: expected text in Unicode, got half a surrogate pair"),
         ('{"a": {"\\ud800": 1}}', "expected a name in Unicode, got half a surrogate pair"),
         ("[" * (MAX_LEVELS + 1) + "]" * (MAX_LEVELS + 1), f"at most {MAX_LEVELS} levels"),
-        ("[" * 100_000, f"at most {MAX_LEVELS} levels"),
-        ("[" + "," * 999_999, "expected JSON text, got"),
-        ("[" + "," * 1_000_000, "at most 1000000 brackets, braces and commas, got 1000001"),
-        (f"[{', '.join(['1'] * 5001)}]", "at most 5000 entries in an object or array, got 5001"),
-        (f'{{"{"a" * 1001}": 1}}', "expected names of 1000 characters at most, got one of 1001"),
-        (f"{'[' * 65}{']' * 65}", "expected at most 64 levels of nesting, got more"),
     ],
 )
 def test_json_that_no_package_can_have_is_refused(file: Path, text: str, error: str) -> None:

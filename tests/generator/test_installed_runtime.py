@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from generator.command_line import output_of, run, run_python
 from generator.futures import Draft, change_revision, save_draft
 from generator.runtime_interface import all_used, installed_package, text_of
 from generator.selections import MIDDLE, NEWEST, PAIRWISE, write_package
-from mcpgen import __version__
 from mcpgen.model import runtime
 from mcpgen.package import manifest
 from mcpgen.render import tree
@@ -32,54 +29,10 @@ def test_nothing_is_copied_but_markers(
     assert {path for path in files if tree.is_copied(path)} <= COPIED | {"server.py"}
 
 
-def defined_names(module: str, root: Path) -> set[str]:
-    """The names that a module of the runtime has, its submodules among them."""
-    path = root.joinpath(*module.split("."))
-    file = path.with_suffix(".py") if path.with_suffix(".py").is_file() else path / "__init__.py"
-    names = {each.stem for each in path.glob("*")}
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        match node:
-            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
-                names.add(node.name)
-            case ast.Import() | ast.ImportFrom():
-                names |= {alias.asname or alias.name for alias in node.names}
-            case ast.Name(ctx=ast.Store()):
-                names.add(node.id)
-            case _:
-                pass
-    return names
-
-
 def test_runtime_names_that_packages_use_are_listed(root: Path) -> None:
     """A name that goes, or means something else, is for a new minor version."""
     listed = (root / "generated" / "interface.txt").read_text("utf-8")
     assert listed == text_of(all_used())
-
-
-def test_the_runtime_has_what_packages_use(root: Path) -> None:
-    generated = root / "generated"
-    used = all_used()
-    members = used["self"]
-    modules = used.keys() - {"self"}
-    lacking = {module: used[module] - defined_names(module, generated) for module in modules}
-    assert {module: names for module, names in lacking.items() if names} == {}
-    bases = " ".join(
-        (generated / runtime.PACKAGE / path).read_text("utf-8")
-        for path in (
-            *("client/base.py", "client/typed_results.py", "client/sync_base.pyi"),
-            *("runtime/stubs.py", "client/sync.py"),
-        )
-    )
-    assert {name for name in members if name.partition(".")[0] not in bases} == set()
-
-
-def test_one_version_stands_for_tool_and_runtime(root: Path) -> None:
-    projects = (root / "pyproject.toml", root / "generated" / "pyproject.toml")
-    versions = {tomllib.loads(each.read_text("utf-8"))["project"]["version"] for each in projects}
-    shown = output_of(
-        "import mcpgen_runtime; print(mcpgen_runtime.__version__)", cwd=root / "generated"
-    )
-    assert versions == {__version__} == {shown.strip()}
 
 
 @pytest.mark.parametrize(
@@ -101,13 +54,7 @@ OTHERS = f"another package of the name {runtime.PACKAGE}: "
         (f"{OURS}'0.0.9'", "0.0.9 in FILE"),
         (f"{OURS}'0.11.0'; _INTERFACES = {runtime.interfaces()}", "0.11.0 in FILE"),
         (f"{OURS}'0.1.0'; _INTERFACES = ('other',)", "an older 0.1.0 in FILE"),
-        (f"{OURS}'0.1.0'", "an older 0.1.0 in FILE"),
         ("__version__ = '0.1.0'", f"{OTHERS}0.1.0 in FILE"),
-        (
-            f"_DISTRIBUTION = 'mcp'; _INTERFACES = {runtime.interfaces()}",
-            f"{OTHERS}another version in FILE",
-        ),
-        ("", f"{OTHERS}another version in FILE"),
         ("import gone_long_ago", "one that fails: No module named 'gone_long_ago'"),
         (f"{OURS}'0.1.7'; _INTERFACES = {(*runtime.interfaces(), 'later')}", ""),
     ],
@@ -203,16 +150,6 @@ def test_generating_says_what_to_install(
     done = run(*words, tmp_path / "other")
     assert f"install: {runtime.requirement_specifier()}, {runtime.SOURCES}\n" in done.out
     assert "pip install" not in done.out
-
-
-def test_groups_are_added_by_their_feature(tmp_path: Path, root: Path) -> None:
-    package = tmp_path / "pkg"
-    run("-q", "--revision", MIDDLE, "--runtime", "installed", "-o", package)
-    code = "from pkg import OAuth, log_requests\nfrom pkg import ClientGroup"
-    error = run_python("-c", code, cwd=tmp_path, paths=(root / "generated",)).err
-    assert error.splitlines()[-1].endswith("mcpgen update pkg --features +groups")
-    run("-q", "update", package, "--features", "+groups")
-    assert output_of(code, cwd=tmp_path, paths=(root / "generated",)) == ""
 
 
 DRAFT = """

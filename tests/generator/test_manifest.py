@@ -12,34 +12,17 @@ import pytest
 
 from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError
-from mcpgen.model import parts
 from mcpgen.package import manifest
 
 FILES = {"b.py": "b\n", "a.py": "a\n"}
 
 
-@pytest.mark.parametrize(
-    ("chosen", "more"),
-    [
-        ({}, set()),
-        ({"models": "pydantic"}, {"models"}),
-        ({"features": ("none",)}, {"features"}),
-        ({"gitattributes": False}, {"gitattributes"}),
-        ({"sources": ("../src",), "words": ("used",)}, {"sources", "words"}),
-        ({"runtime": "installed"}, {"runtime"}),
-        ({"decoding": "strict"}, {"decoding"}),
-        ({"extra": ("forbid", "Tool=keep")}, {"extra"}),
-        ({"models": "pydantic", "mutability": "mutable"}, {"models", "mutability"}),
-    ],
-)
-def test_a_manifest_names_options_that_are_not_the_default(
-    chosen: dict[str, Any], more: set[str], tmp_path: Path
-) -> None:
-    written = manifest.new("pkg", manifest.Options(True, **chosen), {}, {})
+def test_a_manifest_names_no_option_that_is_the_default(tmp_path: Path) -> None:
+    written = manifest.new("pkg", manifest.Options(errata=True), {}, {})
     document = json.loads(written.text())
-    assert set(document["options"]) == {"errata", "parts", "transports"} | more
+    assert document["options"] == {"errata": True, "parts": ["all"], "transports": ["all"]}
     members = {"mcpgen", "generator", "package", "options", "revisions", "files"}
-    assert set(document) - {"requires"} == members
+    assert set(document) == members
     (tmp_path / manifest.NAME).write_text(written.text())
     assert manifest.read(tmp_path) == written
 
@@ -48,18 +31,8 @@ ORIGINS = {"2031-02-03": manifest.Origin("file", "structure", "inputs")}
 FULL = manifest.new(
     "pkg.inner",
     manifest.Options(
-        False,
-        ("client",),
-        ("stdio",),
-        "pydantic",
-        ("none",),
-        False,
-        "installed",
-        ("../src",),
-        ("used",),
-        "strict",
-        ("keep",),
-        "mutable",
+        *(False, ("client",), ("stdio",), "pydantic", ("none",), False, "installed"),
+        *(("../src",), ("used",), "strict", ("keep",), "mutable"),
     ),
     {"2031-02-03": manifest.Origin("file", "structure", "inputs", "../a.json", "../b.toml")},
     FILES,
@@ -101,15 +74,10 @@ def test_a_fingerprint_is_a_sha256_that_does_not_see_line_ends(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("path", "counts"),
     [
-        ("templates/package/new.py", True),
-        ("templates/package/__pycache__/new.pyc", False),
-        ("templates/package/__pycache__/new.txt", False),
-        ("templates/_data/new.py", False),
-        ("templates/package/_data/new.py", True),
-        ("schema/docs.toml", True),
-        ("schema/facts.toml", True),
-        ("schema/revisions.toml", False),
-        ("generated/interface.txt", True),
+        *((f"templates/{name}", True) for name in ("package/new.py", "package/_data/new.py")),
+        *((f"templates/{name}", False) for name in ("package/__pycache__/new.pyc", "_data/new.py")),
+        *((name, True) for name in ("schema/docs.toml", "schema/facts.toml")),
+        *(("schema/revisions.toml", False), ("generated/interface.txt", True)),
     ],
 )
 def test_the_generator_fingerprint_covers_templates_and_docs(
@@ -117,11 +85,9 @@ def test_the_generator_fingerprint_covers_templates_and_docs(
 ) -> None:
     # the folder of the installation, which no setting moves
     monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
-    (tmp_path / "schema").mkdir()
-    (tmp_path / "schema" / "docs.toml").write_text("")
-    (tmp_path / "schema" / "facts.toml").write_text("")
-    (tmp_path / "generated").mkdir()
-    (tmp_path / "generated" / "interface.txt").write_text("")
+    for name in ("schema/docs.toml", "schema/facts.toml", "generated/interface.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
     before = manifest.generator_fingerprint()
     place = tmp_path / path
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -158,31 +124,15 @@ def test_a_file_within_the_package_is_taken(tmp_path: Path, path: str) -> None:
     ("text", "expected"),
     [
         ("[" * 100_000, "at most 64 levels of nesting, got more"),
-        ('{"a":' * 100_000, "at most 64 levels of nesting, got more"),
-        ("9" * 5000, "a number that fits 64 bits, got one that does not"),
-        ("\udcff", "JSON text in UTF-8, got "),
-        ("[", "JSON text, got "),
         (" " * manifest.MAX_BYTES + "{}", f"a file of {manifest.MAX_BYTES} bytes at most"),
-        ("[" + "[]," * 600_000 + "0]", "at most 1000000 brackets, braces and commas"),
         (f'{{"files": {{{",".join(f""""f{n}": "" """ for n in range(6000))}}}}}', "at most 5000"),
     ],
-    ids=["deep", "deep objects", "digits", "bytes", "half", "long", "signs", "files"],
+    ids=["deep", "long", "files"],
 )
 def test_unreadable_json_is_one_error(tmp_path: Path, text: str, expected: str) -> None:
-    (tmp_path / manifest.NAME).write_bytes(text.encode(errors="surrogateescape"))
+    (tmp_path / manifest.NAME).write_text(text)
     with pytest.raises(ManifestError, match=f"expected {expected}"):
         manifest.read(tmp_path)
-
-
-def test_a_manifest_of_an_earlier_release_is_of_every_part(tmp_path: Path) -> None:
-    record = json.loads(manifest.new("pkg", manifest.Options(errata=True), ORIGINS, FILES).text())
-    record["options"] = {"errata": True}
-    for key in ("schema", "facts"):
-        del record["revisions"]["2031-02-03"][key]
-    (tmp_path / manifest.NAME).write_text(json.dumps(record))
-    read = manifest.read(tmp_path)
-    assert read is not None
-    assert read.options.selection() == parts.EVERYTHING
 
 
 @pytest.mark.parametrize(
@@ -190,7 +140,6 @@ def test_a_manifest_of_an_earlier_release_is_of_every_part(tmp_path: Path) -> No
     [
         ("/options", {"options": {"errata": True, "parts": ["toys"], "transports": ["all"]}}),
         ("/revisions/2031-02-03/schema", {"schema": "/etc/passwd"}),
-        ("/revisions/2031-02-03/schema", {"schema": "C:\\x.json"}),
         ("/revisions/2031-02-03/facts", {"facts": "a\nb"}),
         ("/package", {"package": "a..b"}),
         ("/templates/directory", {"templates": {"directory": "/t", "files": {}}}),
@@ -199,19 +148,12 @@ def test_a_manifest_of_an_earlier_release_is_of_every_part(tmp_path: Path) -> No
             "/extensions/com.example~1x/schema",
             {"extensions": {"com.example/x": {"schema": "/etc/x.json", "inputs": ""}}},
         ),
-        (
-            "/extensions/a\nb/schema",
-            {"extensions": {"a\nb": {"schema": "x.json", "inputs": ""}}},
-        ),
         ("/mcpgen", {"mcpgen": "1.0\x1b[2J"}),
-        ("/package", {"package": "x\nimport os"}),
         (
             "/revisions/\x1b]0;",
             {"revisions": {"\x1b]0;": {"origin": "file", "structure": "", "inputs": ""}}},
         ),
         ("/renamed_types/Old", {"renamed_types": {"Old": "class"}}),
-        ("/renamed_types/a-b", {"renamed_types": {"a-b": "New"}}),
-        ("/old_revisions/2030", {"old_revisions": {"2030": "1999"}}),
         ("/old_revisions/a\nb", {"old_revisions": {"a\nb": "2031-02-03"}}),
         ("/old_revisions/2031-02-03", {"old_revisions": {"2031-02-03": "2031-02-03"}}),
     ],

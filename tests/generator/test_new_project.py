@@ -7,22 +7,19 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 import yaml
 from syrupy.assertion import SnapshotAssertion
 
 from conventions.sources import ROOT
 from generator.command_line import Done, run, run_python
-from generator.test_cli import OLDEST, run_on_terminal
+from generator.test_cli import OLDEST
 from generator.test_mirror import FORECAST, WEATHER
 from mcpgen import schema
 from mcpgen.errors import OutputError, UsageError
@@ -99,13 +96,10 @@ def test_a_new_project_has_its_package_and_is_up_to_date(side: str, tmp_path: Pa
     ended = run("new", side, "weather", "-r", OLDEST, "-o", "w/x", cwd=tmp_path)
     assert (ended.code, ended.err) == (0, f"generating weather ({OLDEST}) ...\n")
     project = tmp_path / "w" / "x"
-    package = project / "src" / "weather" / "protocol"
-    inside = [path for path in package.rglob("*") if path.is_file()]
-    own = [path for path in project.rglob("*") if path.is_file() and path not in inside]
-    assert ended.out.splitlines()[-2:] == [
-        f"w/x: {len(own)} files of yours, {len(inside)} files in src/weather/protocol",
-        "next: cd w/x && pip install -e '.[dev]' && pytest",
-    ]
+    assert re.search(
+        r"^w/x: \d+ files of yours, \d+ files in src/weather/protocol$", ended.out, re.MULTILINE
+    )
+    assert ended.out.endswith("next: cd w/x && pip install -e '.[dev]' && pytest\n")
     config = settings.read(project)
     assert config is not None
     assert config.packages[0].revisions == (OLDEST,)
@@ -161,26 +155,6 @@ def test_a_project_may_start_from_lists_in_a_file_it_follows(tmp_path: Path) -> 
     assert user_files(project) == before
 
 
-def test_a_mirror_that_was_edited_by_hand_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "tools.json").write_text(json.dumps(WEATHER))
-    words = ("new", "client", "weather", "-q", "-r", "latest", "--from", "tools.json")
-    assert run(*words, cwd=tmp_path).code == 0
-    project = tmp_path / "weather"
-    module = project / "src/weather/mirror/__init__.py"
-    written = module.read_text()
-    module.write_text(f"{written}mine = 1\n")
-    checked = run("check", cwd=project)
-    assert (checked.code, checked.out.splitlines()[-1]) == (
-        1,
-        "differs: src/weather/mirror/__init__.py; run mcpgen",
-    )
-    for command in ("update", "generate"):
-        ended = run(command, cwd=project)
-        assert (ended.code, "mirror/__init__.py: edited by hand" in ended.err) == (2, True)
-    assert run("--force", cwd=project).code == 0
-    assert module.read_text() == written
-
-
 PLACES = (
     "git+https://git.example/mcpgen@v1",
     "wheels/mcpgen-0.1.0-py3-none-any.whl",
@@ -208,130 +182,42 @@ def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(place: str) -> None:
         assert (contract, [each for each in commands if "mcpgen" in each]) == ([], [])
 
 
-def test_a_workflow_runs_on_each_version_with_few_rights() -> None:
-    workflow = yaml.safe_load(user_text(".github/workflows/ci.yml"))
-    job = workflow["jobs"]["test"]
-    assert workflow["permissions"] == {"contents": "read"}
-    assert job["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14", "3.15"]
-    [python] = [step["with"] for step in job["steps"] if "setup-python" in step.get("uses", "")]
-    assert (python["python-version"], python["cache"]) == ("${{ matrix.python }}", "pip")
-
-
-@pytest.mark.parametrize("side", ["server", "client"])
-def test_checks_before_a_commit_are_programs_of_the_project(side: projects.Side) -> None:
-    config = user_text(".pre-commit-config.yaml", side, mcpgen="./wheels/mcpgen.whl")
-    [local] = yaml.safe_load(config)["repos"]
-    programs = [hook["entry"].split()[0] for hook in local["hooks"]]
-    project = tomllib.loads(user_text("pyproject.toml", side))["project"]
-    development = {line.partition(">")[0] for line in project["optional-dependencies"]["dev"]}
-    assert programs == ["ruff", "ruff", "mypy", "mcpgen"]
-    assert {*programs} <= development | {"mcpgen"}
-
-
-@pytest.mark.parametrize(
-    ("words", "environment"),
-    [
-        (["--hosts", "mcp.example.com, mcp.example.org"], {}),
-        ([], {"MCP_HOSTS": "mcp.example.com"}),
-        ([], {"MCP_HOSTS": "mcp.example.com", "MCP_WORKERS": "2"}),
-        (["--auth", "tokens.json", "--hosts", "mcp.example.com"], {}),
-        ([], {"MCP_HOSTS": "mcp.example.com", "MCP_AUTH": "tokens.json"}),
-    ],
-)
-def test_a_server_of_a_project_serves_behind_a_public_name(
-    words: list[str], environment: dict[str, str], tmp_path: Path
-) -> None:
-    new = ("new", "server", "weather", "-q", "-r", "latest", "--features", "auth")
-    assert run(*new, cwd=tmp_path).code == 0
-    (tmp_path / "tokens.json").write_text('{"t0ken": "alice"}')
-    needs_token = "--auth" in words or "MCP_AUTH" in environment
-    command = [sys.executable, "-m", "weather", "--http", "127.0.0.1:0", *words]
-    process = subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, **environment, "PYTHONPATH": str(tmp_path / "weather/src")},
-    )
-    assert process.stderr is not None
-    try:
-        lines = (line.strip() for line in process.stderr)
-        url = next(line for line in lines if "serving at" in line).removeprefix("serving at ")
-        statuses = {
-            (host, token): httpx2.get(
-                url,
-                headers={"Host": host, **({"Authorization": f"Bearer {token}"} if token else {})},
-            ).status_code
-            for host in ("mcp.example.com", "other.example.com")
-            for token in ("", "t0ken")
-        }
-        healthy = httpx2.get(url.replace("/mcp", "/health"))
-    finally:
-        process.terminate()
-        process.wait()
-        process.stderr.close()
-    assert statuses == {
-        ("mcp.example.com", ""): 401 if needs_token else 405,
-        ("mcp.example.com", "t0ken"): 405,
-        ("other.example.com", ""): 403,
-        ("other.example.com", "t0ken"): 403,
-    }
-    assert (healthy.status_code, healthy.text) == (200, "ok")
-
-
 WRONG = {
-    "an option of pip": (["server", "x", "--mcpgen", "--pre"], "--mcpgen: expected what pip"),
-    "two lines": (["server", "x", "--mcpgen", "a\nb"], "--mcpgen: expected what pip"),
-    "nothing to install": (["server", "x", "--mcpgen", " "], "--mcpgen: expected what pip"),
-    "no name": (["server"], "expected mcpgen new server NAME, got no name"),
-    "a name with capitals": (["server", "Weather"], "expected a name of lower-case letters"),
-    "a path as a name": (["server", "../x"], "expected a name of lower-case letters"),
-    "the name of a module": (["server", "json"], "try json-protocol"),
-    "a keyword": (["client", "class"], "expected a name that no other module has"),
-    "a package that it needs": (["client", "anyio"], "expected a name that no other module has"),
-    "an unknown revision": (["server", "x", "-r", "2000-01-01"], "2000-01-01"),
-    "an unknown transport": (["server", "x", "--transport", "tcp"], "--transport: expected"),
-    "two origins": (
-        ["server", "x", "--from", "f.json", "--from-server", "y"],
-        "expected --from or --from-server, got both",
-    ),
-    "an app of an old revision": (
-        ["server", "x", "--app", "-r", "2025-03-26"],
-        "--app: expected a revision whose tools have _meta, got 2025-03-26",
-    ),
-    "an app of a mirror": (
-        ["server", "x", "--app", "--from", "f.json"],
-        "--app: expected no --from",
-    ),
-    "the current directory": (["server", "x", "-o", "."], "holds the current directory"),
-    "lists that are no JSON": (["server", "x", "--from", "no.json"], "expected JSON text"),
-    "no lists": (["server", "x", "--from", "f.json"], "expected an object with tools"),
-    "tools without names": (["server", "x", "--from", "nameless.json"], "expected a name"),
-    "a directory with files": (
-        ["server", "x", "-o", "taken"],
-        "taken: expected a new or an empty directory, got one with files",
-    ),
-    "a file": (["server", "x", "-o", "f.json"], "got a file"),
-    "a directory below a file": (
-        ["server", "x", "-o", "f.json/x", "-r", OLDEST, "--transport", "stdio"],
-        "nothing was written: ",
-    ),
-    "a name that no index has": (
-        ["server", "x", "--mcpgen", "MCPGEN [http] >= 1"],
-        "since no package index has mcpgen, got",
-    ),
+    "x --mcpgen --pre": "--mcpgen: expected what pip",
+    "x --mcpgen 'a\nb'": "--mcpgen: expected what pip",
+    "x --mcpgen ' '": "--mcpgen: expected what pip",
+    "x --mcpgen 'MCPGEN [http] >= 1'": "since no package index has mcpgen, got",
+    "": "expected mcpgen new server NAME, got no name",
+    "Weather": "expected a name of lower-case letters",
+    "../x": "expected a name of lower-case letters",
+    "json": "try json-protocol",
+    "class": "expected a name that no other module has",
+    "anyio": "expected a name that no other module has",
+    "x -r 2000-01-01": "2000-01-01",
+    "x --transport tcp": "--transport: expected",
+    "x --from f.json --from-server y": "expected --from or --from-server, got both",
+    "x --app -r 2025-03-26": "expected a revision whose tools have _meta, got 2025-03-26",
+    "x --app --from f.json": "--app: expected no --from",
+    "x -o .": "holds the current directory",
+    "x --from no.json": "expected JSON text",
+    "x --from f.json": "expected an object with tools",
+    "x --from nameless.json": "expected a name",
+    "x -o taken": "taken: expected a new or an empty directory, got one with files",
+    "x -o f.json": "got a file",
+    f"x -o f.json/x -r {OLDEST} --transport stdio": "nothing was written: ",
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_usage_errors_are_one_line_and_write_nothing(case: str, tmp_path: Path) -> None:
-    words, error = WRONG[case]
+@pytest.mark.parametrize(("words", "error"), WRONG.items())
+def test_usage_errors_are_one_line_and_write_nothing(
+    words: str, error: str, tmp_path: Path
+) -> None:
     files = {"f.json": "{}", "no.json": "{", "nameless.json": '{"tools": [{}]}'}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine.txt").touch()
-    ended = run("new", *words, "-q", cwd=tmp_path)
+    ended = run("new", "server", *shlex.split(words), "-q", cwd=tmp_path)
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert error in ended.err
     assert {path.name for path in tmp_path.rglob("*")} == {*files, "taken", "mine.txt"}
@@ -362,16 +248,9 @@ class Terminal(io.StringIO):
         return True
 
 
-OPTIONS: dict[str, Any] = {
-    "name": None,
-    "output": None,
-    "revisions": (),
-    "transports": (),
-    "features": (),
-    "from_file": None,
-    "from_server": None,
-    "mcpgen": None,
-}
+OPTIONS: dict[str, Any] = dict.fromkeys(
+    ("name", "output", "from_file", "from_server", "mcpgen")
+) | dict.fromkeys(("revisions", "transports", "features"), ())
 
 
 @pytest.mark.parametrize(
@@ -382,11 +261,6 @@ OPTIONS: dict[str, Any] = {
             {"name": "x"},
             "latest\nstdio\ny\n",
             NewProject("server", "x", Path("y"), ("latest",), ("stdio",)),
-        ),
-        (
-            {"name": "x", "revisions": ("all",), "output": Path("z")},
-            "http\n",
-            NewProject("server", "x", Path("z"), ("all",), ("http",)),
         ),
         (
             {"name": "x", "transports": ("all",), "publish": "a.b", "mcpgen": "m", "app": True},
@@ -419,17 +293,6 @@ def test_without_a_terminal_nothing_is_asked(
         assert complete_options("client", **OPTIONS | {"name": "x", "features": ("a",)}) == (
             NewProject("client", "x", Path("x"), ("all",), (), ("a",))
         )
-
-
-def test_a_terminal_is_asked_for_what_is_not_given(root: Path, tmp_path: Path) -> None:
-    answers = f"weather\n{OLDEST}\n\nplace\n"
-    words = ("new", "server")
-    shown = run_on_terminal(root, *words, answers=answers, cwd=tmp_path, term="dumb")
-    questions = ("Name of the server", "Revisions (a date, latest, or all) [all]")
-    assert all(text in shown for text in (*questions, "[all]", "Directory [weather]")), shown
-    config = settings.read(tmp_path / "place")
-    assert config is not None
-    assert config.packages[0].revisions == (OLDEST,)
 
 
 @pytest.mark.parametrize(

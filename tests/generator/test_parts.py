@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from generator.selections import (
     NAMES,
     NEWEST,
     OLDEST,
+    PAIRWISE,
     pairwise,
     rendered,
     spec_of,
@@ -28,13 +28,10 @@ from mcpgen.errors import UsageError
 from mcpgen.model import feature_table
 from mcpgen.model.choice import selection
 from mcpgen.model.parts import Selection, features
+from mcpgen.render import closure
 from mcpgen.schema import facts
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
-
-TYPES_MODULES, TYPES_LINES = 13, 3_700
-"""The most that the types of one revision may come to, headers included."""
-
 
 CODEC = ("_decoding.py", "_extra_members.py", "_structs.py", "_unions.py", "_wire.py")
 
@@ -73,38 +70,6 @@ def test_a_choice_imports_with_its_own_dependencies_alone(
     assert ("connect" in shown) is (chosen in ("client", "client,server", "all"))
     over_http = transports == "all" or "http" in transports
     assert ("ServerHttpSettings" in shown) is (is_server and over_http)
-
-
-@pairwise
-def test_every_module_is_imported_by_another_or_begun_with(
-    chosen: str, transports: str, revisions: tuple[str, ...]
-) -> None:
-    files = rendered(chosen, transports, revisions)
-    modules = {path for path in files if path.endswith(".py")}
-    imported = {each for path in modules | {"__init__.pyi"} for each in targets(path, files)}
-    begun = {path for path in modules - imported if not path.endswith("__init__.py")}
-    entries = {"__main__.py", "absence.py", "sdk_names.py", "testing.py", "proxy/proxy_server.py"}
-    entries |= {"revisions.py", "models.py", "protocol/connection.py", "client/sync_base.py"}
-    stems = ("methods", "client", "client_sync", "server")
-    entries |= {f"{spec_of(name).folder}/{stem}.py" for name in revisions for stem in stems}
-    assert begun <= entries
-
-
-@cache
-def relative_imports(text: str) -> tuple[ast.ImportFrom, ...]:
-    """The imports within its package of a module; packages share most of their modules."""
-    nodes = ast.walk(ast.parse(text))
-    return tuple(node for node in nodes if isinstance(node, ast.ImportFrom) and node.level)
-
-
-def targets(path: str, files: Mapping[str, str]) -> Iterator[str]:
-    """Modules of the package that a module imports, by a rule of this test's own."""
-    package = path.split("/")[:-1]
-    for node in relative_imports(files[path]):
-        base = package[: len(package) - node.level + 1] + (node.module or "").split(".")
-        stem = "/".join(part for part in base if part)
-        yield f"{stem}.py"
-        yield from (f"{stem}/{name.name}.py".lstrip("/") for name in node.names)
 
 
 @pytest.mark.parametrize("revision", NAMES)
@@ -162,19 +127,24 @@ def test_a_server_over_stdio_has_no_module_for_http(revision: str) -> None:
 
 
 SERVER = """
-from pkg import Server
+from pkg import Context, Server
 server = Server("doubles")
 
 @server.tool()
-def double(n: int) -> int:
-    return 2 * n
+def double(word: str, ctx: Context) -> str:
+    return word + ctx.http_request.headers["x-tenant"]
+
+if __name__ == "__main__":
+    server.run("stdio")
 """
 
 CLIENT = """
-import sys
+import pathlib, sys
 from pkg import connect_sync
-with connect_sync(sys.argv[1]) as client:
-    print(client.call_tool("double", {"n": 21}).content[0].text)
+with connect_sync(pathlib.Path("doubles.py")) as client:
+    print([tool.name for tool in client.list_tools()])
+with connect_sync(sys.argv[1], headers={"x-tenant": "of a"}) as client:
+    print(client.call_tool("double", {"word": "call "}).content[0].text)
 """
 
 
@@ -187,7 +157,7 @@ def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revisi
         try:
             assert process.stderr is not None
             url = process.stderr.readline().split()[-1]
-            assert output_of(CLIENT, url, cwd=folder) == "42\n"
+            assert output_of(CLIENT, url, cwd=folder) == "['double']\ncall of a\n"
         finally:
             process.terminate()
 
@@ -196,9 +166,7 @@ def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revisi
     ("chosen", "transports", "expected"),
     [
         ((), (), Selection()),
-        (("all",), ("all",), Selection()),
         (("types,all",), (), Selection()),
-        (("server", "types"), (), Selection(("types", "server"))),
         (("client, server",), ("http,stdio",), Selection(("client", "server"), ("stdio", "http"))),
         (("types",), ("all",), Selection(("types",))),
     ],
@@ -254,9 +222,47 @@ def test_extensions_bring_features_of_their_own_and_of_any() -> None:
     assert clients.chosen == frozenset()
 
 
-def test_an_installed_runtime_has_all_but_rendered_features() -> None:
-    newest = [facts.load(NEWEST)]
-    chosen = selection(("client",), ("stdio",), features=("none",), runtime="installed")
-    rendered_ones = {each.name for each in feature_table.FEATURES if each.is_rendered}
-    contents = features(chosen, newest)
-    assert {each.name for each in contents.absent} == rendered_ones == {"groups", "sync"}
+FEATURES = tuple(each.name for each in feature_table.FEATURES)
+OTHER_NAMES = {"dotenv": "python-dotenv", "opentelemetry": "opentelemetry-api", "re2": "google-re2"}
+OTHER_NAMES |= {"ruamel": "ruamel.yaml", "yaml": "pyyaml"}
+BROUGHT = {"httpcore2", "referencing", "jsonschema_specifications", "attrs", "typing_extensions"}
+BROUGHT |= {"pydantic_core"}
+BROUGHT |= {"argcomplete"}  # by shells
+BROUGHT |= {"mcpgen", "pytest", "trio"}  # of tests
+
+
+@cache
+def foreign_imports(text: str) -> set[str]:
+    """The imports of a module: by its syntax tree, or of a literal name."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=aliases):
+                names |= {alias.name for alias in aliases}
+            case ast.ImportFrom(module=str(module), level=0):
+                names.add(module)
+            case ast.Call(
+                func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name))]
+            ):
+                names.add(name)
+            case _:
+                pass
+    return {name.partition(".")[0] for name in names} - {*sys.stdlib_module_names, "pkg"}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "transports", "revisions", "features"),
+    [
+        *(("all", "all", (LAST_WITH_SESSIONS,), ("none", name)) for name in FEATURES),
+        *((*each, ("all",)) for each in PAIRWISE),
+    ],
+)
+def test_the_dependencies_have_each_import_of_a_package(
+    chosen: str, transports: str, revisions: tuple[str, ...], features: tuple[str, ...]
+) -> None:
+    files = rendered(chosen, transports, revisions, "", features)
+    needs = closure.dependencies(files, "pkg")
+    printed = {*needs.needed, *needs.over_http, *needs.optional}
+    modules = [text for path, text in files.items() if path.endswith(".py")]
+    imported = {name for text in modules for name in foreign_imports(text)} - BROUGHT
+    assert {OTHER_NAMES.get(name, name) for name in imported} == printed

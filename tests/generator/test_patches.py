@@ -56,11 +56,16 @@ def types_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(types_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(types_folder: Path, here: Path) -> Path:
     """A folder with that package, in which commands run."""
-    shutil.copytree(types_folder, tmp_path / "pkg")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    shutil.copytree(types_folder, here / "pkg")
+    return here
+
+
+def contents(folder: str = "pkg") -> dict[str, str]:
+    """The text of every file, whatever its bytes."""
+    files = (path for path in Path(folder).rglob("*") if path.is_file())
+    return {str(path): path.read_text("latin-1") for path in files}
 
 
 def edit(*edits: tuple[str, str], path: str = MODELS) -> None:
@@ -72,15 +77,10 @@ def edit(*edits: tuple[str, str], path: str = MODELS) -> None:
     Path(path).write_text(text, "utf-8")
 
 
-def contents(folder: str = "pkg") -> dict[str, bytes]:
-    """The bytes of every file."""
-    files = (path for path in Path(folder).rglob("*") if path.is_file())
-    return {str(path): path.read_bytes() for path in files}
-
-
-def texts(folder: str = "pkg") -> dict[str, str]:
-    """The text of every file."""
-    return {path: data.decode() for path, data in contents(folder).items()}
+def keep(*edits: tuple[str, str]) -> None:
+    """Edit a file by hand, and have the edits kept."""
+    edit(*edits)
+    assert run("-q", "patch", "pkg").code == 0
 
 
 @pytest.mark.usefixtures("project")
@@ -113,32 +113,18 @@ def test_the_patch_is_a_unified_diff_that_the_manifest_names(snapshot: SnapshotA
 
 
 @pytest.mark.usefixtures("project")
-def test_a_second_patch_has_the_edits_of_both_times() -> None:
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
-    edit(BODY)
-    result = json.loads(run("patch", "pkg", "--json").out)
-    assert result == {"directory": "pkg", "file": PATCH, "hunks": {f"{FOLDER}/models.py": 2}}
-    text = Path(PATCH).read_text("utf-8")
-    assert all(f"+    {new}" in text or new in text for _, new in (DOCSTRING, BODY))
-    assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")
-
-
-@pytest.mark.usefixtures("project")
 def test_edits_that_are_undone_take_the_patch_away() -> None:
-    before = texts()
+    before = contents()
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING)
     edit((DOCSTRING[1], DOCSTRING[0]))
     assert run("patch", "pkg") == Done(0, "pkg: no edits\n", "")
     assert not Path(PATCH).exists()
-    assert texts() == before
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    assert contents() == before
+    keep(DOCSTRING)
     Path(PATCH).write_text("", "utf-8")  # an empty patch is as good as none
     assert run("-q", "update", "pkg").code == 0
-    assert texts()[MODELS] == before[MODELS]
+    assert contents()[MODELS] == before[MODELS]
 
 
 @pytest.mark.usefixtures("project")
@@ -151,11 +137,11 @@ def test_edits_follow_a_module_to_the_revision_in_its_place() -> None:
     assert f"old.patch: the edits of {old[4:]} go to {FOLDER}/models.py" in done.out
     assert f"{FOLDER}/models.py; mcpgen patch writes that down" in done.out
     assert "class Own:" in Path(f"old/{FOLDER}/models.py").read_text("utf-8")
-    before = texts("old")
+    before = contents("old")
     assert run("patch", "old").out.startswith(f"{FOLDER}/models.py: 1 hunk\n")
     patch = Path("old.patch").read_text("utf-8")
     assert (f"+++ b/{FOLDER}/models.py" in patch, old[4:] in patch) == (True, False)
-    after = texts("old")
+    after = contents("old")
     assert {path for path in after if after[path] != before[path]} == {"old/mcpgen.json"}
     assert run("check", "old").code == 0
     edit(("class Own:", "class Own2:"), path=f"old/{FOLDER}/models.py")
@@ -165,20 +151,18 @@ def test_edits_follow_a_module_to_the_revision_in_its_place() -> None:
 
 @pytest.mark.usefixtures("project")
 def test_a_conflict_shows_both_sides_and_writes_nothing(snapshot: SnapshotAssertion) -> None:
-    edit(DOCSTRING, METHOD)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING, METHOD)
     edit(('-    """Hints', '-    """Earlier hints'), path=PATCH)  # as mcpgen wrote it then
-    before = texts()
+    before = contents()
     done = run("update", "pkg")
     assert done.code == 2
     assert done.err == snapshot
-    assert texts() == before
+    assert contents() == before
 
 
 @pytest.mark.usefixtures("project")
 def test_check_sees_a_patch_that_changed_and_update_applies_it() -> None:
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING)
     edit(("Our hints", "Their hints"), path=PATCH)
     done = run("check", "pkg")
     assert (done.code, done.out.splitlines()[0]) == (1, "the patch changed")
@@ -190,8 +174,7 @@ def test_check_sees_a_patch_that_changed_and_update_applies_it() -> None:
 
 @pytest.mark.usefixtures("project")
 def test_a_patch_that_is_gone_is_asked_for() -> None:
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING)
     Path(PATCH).rename("moved.patch")
     done = run("check", "pkg")
     assert (done.code, "is not there: name it with --patch FILE" in done.err) == (2, True)
@@ -201,8 +184,7 @@ def test_a_patch_that_is_gone_is_asked_for() -> None:
 
 @pytest.mark.usefixtures("project")
 def test_the_settings_of_a_project_name_the_patch() -> None:
-    edit(DOCSTRING)
-    run("-q", "patch", "pkg")
+    keep(DOCSTRING)
     shutil.rmtree("pkg")
     settings = '[tool.mcpgen]\nrevisions = ["latest"]\nparts = ["types"]\noutput = "pkg"\n'
     Path("pyproject.toml").write_text(settings, "utf-8")
@@ -293,7 +275,7 @@ def test_a_patch_is_put_back_if_the_package_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     edit(DOCSTRING)
-    before = texts()
+    before = contents()
 
     def refuse(path: Path, target: Path) -> Path:
         raise PermissionError(13, "Permission denied")
@@ -301,7 +283,7 @@ def test_a_patch_is_put_back_if_the_package_cannot_be_written(
     monkeypatch.setattr("pathlib.Path.rename", refuse)
     done = run("patch", "pkg")
     assert (done.code, "nothing was written" in done.err) == (2, True)
-    assert {path: texts().get(path) for path in before} == before
+    assert {path: contents().get(path) for path in before} == before
     assert not Path(PATCH).exists()
 
 
@@ -323,17 +305,15 @@ def test_a_distant_patch_is_written_only_if_it_is_named(
     assert [path.name for path in far.parent.iterdir()] == ["own.patch"]
 
 
-def patch_of(text: str) -> Patch:
-    return Patch.of(Path("pkg.patch"), Path("pkg"), text)
-
-
 LINES = st.lists(st.sampled_from(("a", "b", "c", "- d", "+ e", "--- f", "@@ g", "", "\xe9\x0c")))
 TEXTS = st.tuples(LINES, st.booleans()).map(lambda each: "\n".join(each[0]) + "\n" * each[1])
 
 
 def apply(patch: str, now: str, report: Callable[[str], None] = pytest.fail) -> str:
     """A module after the hunks of a patch."""
-    return patches.apply_patch(patch_of(patch), {"m.py": now}, report)["m.py"]
+    return patches.apply_patch(
+        Patch.of(Path("pkg.patch"), Path("pkg"), patch), {"m.py": now}, report
+    )["m.py"]
 
 
 def difference(before: str, after: str) -> str:
@@ -350,17 +330,16 @@ def test_a_patch_gives_the_edited_text_again(before: str, after: str) -> None:
     ("patched", "now", "goes_there"),
     [
         ("r2025_06_18/models.py", "r2025_11_25/models.py", True),
-        ("r2025_06_18/models.py", "rdraft/models.py", True),
         ("rdraft/models.py", "r2026_07_28/models.py", True),
         ("r2025_06_18/models.py", "r2025_11_25/client.py", False),
-        ("runtime/tasks.py", "r2025_11_25/tasks.py", False),
         ("r2025_06_18/tasks.py", "runtime/tasks.py", False),
     ],
 )
 def test_edits_go_to_the_same_module_of_another_revision(
     patched: str, now: str, goes_there: bool
 ) -> None:
-    patch = patch_of(patches.difference({patched: "old\n"}, {patched: "new\n"}))
+    change = patches.difference({patched: "old\n"}, {patched: "new\n"})
+    patch = Patch.of(Path("pkg.patch"), Path("pkg"), change)
     notes: list[str] = []
     files = patches.apply_patch(patch, {now: "old\n"}, notes.append)
     assert files == {now: "new\n" if goes_there else "old\n"}
@@ -382,15 +361,13 @@ def test_edits_and_changes_elsewhere_go_together(places: set[int], change: str) 
 @pytest.mark.parametrize(
     ("now", "conflict"),
     [
-        pytest.param(NUMBERED.replace("line 50\n", "other\n"), "fits nowhere", id="itself"),
-        pytest.param(NUMBERED.replace("line 49\n", ""), "fits nowhere", id="a neighbour is gone"),
-        pytest.param(NUMBERED + NUMBERED, "fits several places", id="twice"),
-        pytest.param(
-            NUMBERED.replace("line 48\n", "").replace("line 47\n", ""), "", id="context is gone"
-        ),
-        pytest.param(NUMBERED.replace("line 47\n", "line 4.7\n"), "", id="context changed"),
-        pytest.param(NUMBERED + "same\n" * 100, "", id="more below"),
+        (NUMBERED.replace("line 50\n", "other\n"), "fits nowhere"),
+        (NUMBERED.replace("line 49\n", ""), "fits nowhere"),
+        (NUMBERED + NUMBERED, "fits several places"),
+        (NUMBERED.replace("line 48\nline 49\n", "line 4.8\nline 49\n"), ""),
+        (NUMBERED + "same\n" * 100, ""),
     ],
+    ids=["itself", "a neighbour is gone", "twice", "context changed", "more below"],
 )
 def test_a_hunk_goes_where_its_own_lines_stand_once(now: str, conflict: str) -> None:
     mine = NUMBERED.replace("line 50\n", "mine\n").replace("line 150\n", "line 150\nmore\n")
@@ -422,25 +399,12 @@ def test_a_hunk_at_either_end_needs_its_neighbours(edited: int, changed: int, fi
             apply(patch, now)
 
 
-def test_a_hunk_among_equal_lines_has_the_context_that_makes_it_unique() -> None:
+@pytest.mark.parametrize("distance", [3, 4, 13, 150])
+def test_a_hunk_among_equal_lines_has_the_context_that_makes_it_unique(distance: int) -> None:
     before = "x\n" * 200 + "mark\n" + "x\n" * 200
-    for distance in (3, 4, 7, 13, 51, 150):
-        after = before.splitlines(keepends=True)
-        after[200 + distance] = "y\n"
-        assert apply(difference(before, "".join(after)), before) == "".join(after)
-    with pytest.raises(PatchError) as caught:
-        apply("--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-\n+x\n", "\n\n")
-    assert "m.py: the hunk for line 1 fits several places\n" in caught.value.details
-
-
-@pytest.mark.parametrize("before", [1, 300, 40_000])
-def test_a_hunk_with_much_context_fits_by_less_of_it(before: int) -> None:
-    gone = "".join(f" gone {number}\n" for number in range(before))
-    count = before + 5
-    text = f"@@ -1,{count} +1,{count} @@\n{gone} one\n-two\n+mine\n three\n gone\n gone too\n"
-    now = "zero\none\ntwo\nthree\nfour\n"
-    patched = apply(f"--- a/m.py\n+++ b/m.py\n{text}", now)
-    assert patched == now.replace("two", "mine")
+    after = before.splitlines(keepends=True)
+    after[200 + distance] = "y\n"
+    assert apply(difference(before, "".join(after)), before) == "".join(after)
 
 
 def test_a_conflict_shows_some_lines_of_each_side_and_counts_all() -> None:
@@ -450,16 +414,11 @@ def test_a_conflict_shows_some_lines_of_each_side_and_counts_all() -> None:
     details = caught.value.details
     assert "\n... 20 more lines\n" in details
     assert details.endswith("\n======= as mcpgen writes it now\nother\n>>>>>>>")
-    before = "same\n" * 3 + "old\n" + "same\n" * 3
-    with pytest.raises(PatchError) as caught:  # the lines that are most alike
-        apply(difference(before, before.replace("old", "new")), NUMBERED + "same\n" * 100)
-    assert caught.value.details.endswith("now\n" + "same\n" * 7 + ">>>>>>>")
     hunks = "".join(f"@@ -1 +1 @@\n-{number}\n+y\n" for number in range(patches.MAX_HUNKS))
     with pytest.raises(PatchError, match=f", got {patches.MAX_HUNKS} in conflict") as caught:
         apply(f"--- a/m.py\n+++ b/m.py\n{hunks}", "x\n")
     shown = caught.value.details.count("<<<<<<<")
     assert caught.value.details.endswith(f"\n... {patches.MAX_HUNKS - shown} more conflicts")
-    assert 0 < shown < 50
 
 
 HOSTILE = {
@@ -494,27 +453,24 @@ def test_a_patch_of_many_bytes_is_not_read(tmp_path: Path) -> None:
         patches.read(tmp_path, tmp_path)
 
 
-def test_a_patch_and_a_check_find_the_revisions_of_the_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "draft.json").write_text(run("export", OLDEST).out)
+def test_a_patch_and_a_check_find_the_revisions_of_the_project(here: Path) -> None:
+    (here / "draft.json").write_text(run("export", OLDEST).out)
     added = ("schema", "add", "draft.json", "--revision", "2030-01-01", "--schemas", "own")
     assert run(*added).code == 0
-    (tmp_path / "pages").mkdir()
-    (tmp_path / "pages" / "a.txt.jinja").write_text("{{ revision.name }}\n")
-    (tmp_path / "pyproject.toml").write_text(
+    (here / "pages").mkdir()
+    (here / "pages" / "a.txt.jinja").write_text("{{ revision.name }}\n")
+    (here / "pyproject.toml").write_text(
         '[tool.mcpgen]\nschemas_dir = "own"\n'
         '[[tool.mcpgen.packages]]\nrevisions = ["2030-01-01"]\nparts = ["types"]\noutput = "pkg"\n'
         '[[tool.mcpgen.render]]\ntemplates = "pages"\noutput = "out"\nrevisions = ["2030-01-01"]\n'
     )
     assert run("-q").code == 0
     for place, file in (("pkg", "r2030_01_01/methods.py"), ("out", "a.txt")):
-        path = tmp_path / place / file
+        path = here / place / file
         path.write_text(f"{path.read_text()}# mine\n")
         done = run("patch", place)
         assert (done.code, done.out.splitlines()[0]) == (0, f"{file}: 1 hunk"), done.err
         assert run("check", place) == (0, f"{place}: up to date\n", "")
         assert run("update", "-q", place).code == 0
-    (tmp_path / "pyproject.toml").unlink()
+    (here / "pyproject.toml").unlink()
     assert "--schemas DIR names a folder" in run("patch", "pkg").err

@@ -45,14 +45,12 @@ def test_a_recorded_place_below_here_is_shown_from_here(
     ("place", "in_project", "alone"),
     [
         ("own/src/pkg/x.json", True, True),
-        ("own/src/draft.ts", True, True),
         ("own/src/templates", True, True),
         ("own/src/.env", True, False),
         ("own/src/.ssh", True, False),
         ("own/schemas/draft.json", True, False),
         ("own/src/linked.json", False, False),
         ("other/draft.json", False, False),
-        ("draft.json", False, False),
     ],
 )
 def test_recorded_files_belong_to_the_project(

@@ -26,54 +26,30 @@ CONTEXT = "from fastmcp import Context\nasync def tool(ctx: Context) -> None:\n 
 
 PROGRAMS = tomllib.loads((Path(__file__).parent / "ported_programs.toml").read_text("utf-8"))
 
+OTHER_AUTH = "from fastmcp.server.auth import OAuthProxy\na = OAuthProxy()\n"
+LOGGING = "from fastmcp.server.middleware.logging import LoggingMiddleware\n"
+SUBCLASS = "from fastmcp import FastMCP\nclass A(FastMCP):\n    def http_app(self): ...\n"
 LEFT = {
-    "from fastmcp import FastMCP\na = FastMCP('a', auth=b)\n": (2, "FastMCP(auth=)", "asgi(auth="),
-    "from fastmcp.server.auth import OAuthProxy\na = OAuthProxy()\n": (
-        1,
-        "from fastmcp.server.auth import OAuthProxy",
-        "use Protected(issuers=[...])",
-    ),
+    FASTMCP.replace(")", ", auth=b)"): (2, "FastMCP(auth=)", "asgi(auth="),
+    OTHER_AUTH: (1, "from fastmcp.server.auth import OAuthProxy", "use Protected(issuers=[...])"),
     FASTMCP + "mcp.add_transform(b)\n": (3, "add_transform()", "server.mount(other, prefix=...)"),
-    FASTMCP + "@mcp.tool(exclude_args=['a'])\ndef f(a): ...\n": (
-        3,
-        "tool(exclude_args=)",
-        "Depends",
-    ),
-    CONTEXT + "await ctx.read_resource('a')\n": (
-        3,
-        "ctx.read_resource()",
-        "server.read_resource(uri)",
-    ),
+    FASTMCP + "@mcp.tool(exclude_args=[])\ndef f(): ...\n": (3, "tool(exclude_args=)", "Depends"),
+    CONTEXT + "await ctx.read_resource('a')\n": (3, "ctx.read_resource()", "server.read_resource"),
     FASTMCP + "assert result.isError\n": (3, ".isError", "have is_error"),
-    FASTMCP + "a = image.to_data_uri()\n": (3, ".to_data_uri()", "base64.b64encode"),
     LOW + "def f():\n    server.request_context.session\n": (
-        4,
-        "request_context.session",
-        "use ctx.client",
+        *(4, "request_context.session", "use ctx.client"),
     ),
-    SDK_MIDDLEWARE + "    return await call_next(replace(ctx, params=a))\n": (
-        3,
-        "ctx",
-        "with_params()",
-    ),
+    SDK_MIDDLEWARE + "    call_next(replace(ctx, params=a))\n": (3, "ctx", "with_params()"),
     SDK_MIDDLEWARE + "    ctx.session\n": (3, ".session", ".context"),
     "from mcp.server.fastmcp import FastMCP\na = FastMCP\n": (2, "FastMCP", "compatibility="),
     OFFICIAL_2 + "a = MCPServer('a')\na.middleware.insert(0, f)\n": (
-        3,
-        "middleware.insert()",
-        "server.middleware(f)",
+        *(3, "middleware.insert()", "server.middleware(f)"),
     ),
-    "from fastmcp.server.middleware.logging import LoggingMiddleware\n"
-    "a = LoggingMiddleware(include_payloads=True)\n": (
-        2,
-        "LoggingMiddleware(include_payloads=)",
-        "no params",
+    LOGGING + "a = LoggingMiddleware(include_payloads=True)\n": (
+        *(2, "LoggingMiddleware(include_payloads=)", "no params"),
     ),
-    "from fastmcp import FastMCP\nclass A(FastMCP):\n    def http_app(self): ...\n": (
-        3,
-        "A.http_app()",
-        "change the call",
-    ),
+    SUBCLASS: (3, "A.http_app()", "change the call"),
+    "import fastmcp\ndef f(:\n": (2, "syntax error", ""),
     "from mcp.types import *\n": (1, "from mcp.types import *", "import each name"),
 }
 """Programs with one place that is left to a person: its line, its code, a part of the remedy."""
@@ -127,20 +103,15 @@ def test_comments_and_formatting_are_kept(tmp_path: Path) -> None:
     assert ported(tmp_path, before.encode()) == (after.encode(), ())
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+@pytest.mark.parametrize(
+    ("encoding", "newline"), [("utf-8-sig", "\n"), ("utf-8", "\r\n"), ("latin-1", "\r\n")]
+)
 def test_encoding_and_line_ends_are_kept(newline: str, encoding: str, tmp_path: Path) -> None:
     declared = "# -*- coding: latin-1 -*-\n" if encoding == "latin-1" else ""
     before = f"{declared}from fastmcp import FastMCP\nmcp = FastMCP('M\u00fcller')\n"
     after = f"{declared}{PORTED_FASTMCP}".replace("'a'", "'M\u00fcller'")
     text = before.replace("\n", newline).encode(encoding)
     assert ported(tmp_path, text)[0] == after.replace("\n", newline).encode(encoding)
-
-
-def test_a_syntax_error_is_listed_with_its_line(tmp_path: Path) -> None:
-    text, [left] = ported(tmp_path, b"import fastmcp\ndef f(:\n")
-    assert text == b"import fastmcp\ndef f(:\n"
-    assert (left.line, left.code) == (2, "syntax error")
 
 
 def test_a_server_of_another_module_is_known(tmp_path: Path) -> None:
@@ -204,8 +175,7 @@ def test_the_package_has_the_features_that_the_program_uses(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("requirement", "version"),
-    [("fastmcp>=2,<3", "2"), ("fastmcp>=2.3", "4"), ("fastmcp==3.1.0", "3"), ("mcp", "4")],
+    ("requirement", "version"), [("fastmcp>=2,<3", "2"), ("fastmcp==3.1.0", "3"), ("mcp", "4")]
 )
 def test_the_project_says_which_fastmcp_it_was_for(
     requirement: str, version: str, tmp_path: Path

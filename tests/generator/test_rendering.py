@@ -27,10 +27,9 @@ PAINT = Path(__file__).parent / "extensions" / "paint.json"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path) -> Path:
     """An empty folder `own` of templates, beside the current directory's other files."""
-    monkeypatch.chdir(tmp_path)
-    place = tmp_path / "own"
+    place = here / "own"
     place.mkdir()
     return place
 
@@ -96,24 +95,6 @@ def test_the_sole_revision_is_there_without_a_loop(folder: Path) -> None:
     assert done.err == "mcpgen: error: own/a.txt.jinja:1: 'revision' is undefined (a.txt)\n"
 
 
-def test_templates_share_macros_and_parts(folder: Path) -> None:
-    save(
-        folder,
-        **{
-            "_lib/m.jinja": "{% macro row(m) %}\n{{ m.constant }} = {{ m.name | literal }}\n"
-            "{% endmacro %}",
-            "_part.jinja": "# end\n",
-            "a.py.jinja": '{% from "_lib/m.jinja" import row %}\n'
-            "{% for m in revision.methods.client_requests %}\n{{ row(m) }}\n{% endfor %}\n"
-            '{% include "_part.jinja" %}',
-        },
-    )
-    files = rendered(folder)
-    assert [*files] == ["a.py"]
-    assert 'CALL_TOOL = "tools/call"\n' in files["a.py"]
-    assert files["a.py"].endswith("# end\n")
-
-
 def test_python_is_formatted_as_the_settings_say(folder: Path) -> None:
     text = "x = { 'a' : 1 }\n"
     save(folder, **{"a.py.jinja": text, "b.py.jinja": f"{{#---\nformat = false\n---#}}\n{text}"})
@@ -131,20 +112,19 @@ def test_a_naming_policy_holds_everywhere(folder: Path) -> None:
             "render.toml": '[naming]\nattributes = "camel"\nreserved = ["annotations"]\n'
             '[naming.types]\nCallToolRequestParams = "CallToolParams"\n'
             '[naming.members]\n"Tool._meta" = "metadata"\n'
-            '[naming.suffixes]\nunion = "Union"\ninline = "Inline"\n',
+            '[naming.suffixes]\nunion = "Union"\ninline = "Inline"\n'
+            'object = "Model"\nalias = "Alias"\n',
             "a.json.jinja": "{{ revision | json }}",
         },
     )
     (revision,) = (json.loads(text) for text in rendered(folder).values())
     types = {each["name"]: each for each in revision["types"]}
-    assert {"CallToolParams", "ContentBlockUnion", "EmbeddedResourceResourceUnionInline"} <= {
-        *types
-    }
+    assert {"CallToolParams", "RoleAlias", "EmbeddedResourceResourceUnionInline"} <= {*types}
     calls = {each["name"]: each for each in revision["methods"]["client_requests"]}
     assert calls["tools/call"]["params"] == "CallToolParams"
-    content = next(m for m in types["CallToolResult"]["members"] if m["name"] == "content")
+    content = next(m for m in types["CallToolResultModel"]["members"] if m["name"] == "content")
     assert content["type"]["items"]["name"] == "ContentBlockUnion"
-    names = {m["name"]: m["python_name"] for m in types["Tool"]["members"]}
+    names = {m["name"]: m["python_name"] for m in types["ToolModel"]["members"]}
     assert names["_meta"] == "metadata"
     assert names["inputSchema"] == "inputSchema"
     assert names["annotations"] == "annotations_"
@@ -159,19 +139,6 @@ def test_attributes_have_the_case_of_the_policy(folder: Path, case: str, name: s
     template = f"{{{{ {members} | map(attribute='python_name') | join(' ') }}}}"
     save(folder, **{"render.toml": f'[naming]\nattributes = "{case}"\n', "a.txt.jinja": template})
     assert name in rendered(folder)["a.txt"].split()
-
-
-def test_inline_types_have_names_of_the_table_or_a_suffix(folder: Path) -> None:
-    settings = (
-        '[naming.types]\nEmbeddedResourceResource = "Contents"\n'
-        '[naming.suffixes]\nobject = "Model"\nalias = "Alias"\ninline = "Inline"\n'
-    )
-    template = "{% for each in revision.types %}{{ each.name }} {{ each.is_inline }}\n{% endfor %}"
-    save(folder, **{"render.toml": settings, "a.txt.jinja": template})
-    names = rendered(folder)["a.txt"].splitlines()
-    assert "Contents True" in names
-    assert {"ToolModel False", "RoleAlias False"} <= {*names}
-    assert all(name.endswith(("Inline True", "False")) for name in {*names} - {"Contents True"})
 
 
 def test_a_revision_may_have_names_of_its_own(folder: Path) -> None:
@@ -240,77 +207,34 @@ def test_a_filter_gives_what_the_page_says(folder: Path, source: str) -> None:
 
 
 WRONG = {
-    "an unsafe text": (
-        "\n{{ type.doc }}",
-        "own/{type}.py.jinja:2: expected a name or a literal in a template, got 'Hints on how",
-    ),
-    "a missing value": (
-        "{{ type.nam }}",
-        "own/{type}.py.jinja:1: 'mcpgen.spec.values.Type object'",
-    ),
-    "a missing filter": ("\n\n{{ 1 | x }}", "own/{type}.py.jinja:3: No filter named 'x'"),
-    "bad syntax": ("\n{% if %}", "own/{type}.py.jinja:2: "),
-    "no Python": ("def (:", "own/{type}.py.jinja: black could not format Annotations.py: "),
-    "a private attribute": ("{{ spec.__class__ }}", "own/{type}.py.jinja:1: access to attribute"),
-    "a missing part": ("{% include 'x' %}", "own/{type}.py.jinja:1: there is no template x"),
-    "an unknown loop": (
-        "{#---\npath = '{typ}.py'\n---#}",
-        "own/{type}.py.jinja:2: expected one of revision, extension, type, method, difference",
-    ),
-    "an unknown key": ("{#---\nlop = 'type'\n---#}", "own/{type}.py.jinja#/lop: expected one of"),
-    "one path for all": (
-        "{#---\npath = 'a.py'\nloop = 'type'\n---#}",
-        "own/{type}.py.jinja: expected a",
-    ),
-    "a path outside": (
-        "{#---\npath = '../{type}'\n---#}",
-        f"own/{{type}}.py.jinja: expected {paths.FILE_PATH}, got ../Annotations (rev",
-    ),
-    "a bad condition": ("{#---\nwhere = 'type.x'\n---#}", "own/{type}.py.jinja:2: type.x: "),
-    "a bad expression": ("{#---\nwhere = 'type ='\n---#}", "own/{type}.py.jinja:2: type =: "),
-    "no TOML": (
-        "{#---\n\nloop =\n---#}",
-        "own/{type}.py.jinja#: expected TOML text, got Invalid value (at line 3, column 7)",
-    ),
-    "no end of front matter": ("{#---\nloop = 'type'\n", "own/{type}.py.jinja:1: Missing end of"),
-    "a wrong operation": ("\n{{ type.members + 1 }}", "own/{type}.py.jinja:2: can only concat"),
-    "a value that a filter refuses": (
-        "\n{{ type | python_type }}",
-        "own/{type}.py.jinja:2: expected the type of a member or of an item, got Type",
-    ),
+    "\n{{ type.doc }}": ":2: expected a name or a literal in a template, got 'Hints on how",
+    "{{ type.nam }}": ":1: 'mcpgen.spec.values.Type object'",
+    "\n\n{{ 1 | x }}": ":3: No filter named 'x'",
+    "\n{% if %}": ":2: ",
+    "def (:": ": black could not format Annotations.py: ",
+    "{{ spec.__class__ }}": ":1: access to attribute",
+    "{% include 'x' %}": ":1: there is no template x",
+    "\n{{ type.members + 1 }}": ":2: can only concat",
+    "\n{{ type | python_type }}": ":2: expected the type of a member or of an item, got Type",
+    "{#---\npath = '{typ}.py'\n---#}": ":2: expected one of revision, extension, type, method, ",
+    "{#---\nlop = 'type'\n---#}": "#/lop: expected one of",
+    "{#---\npath = 'a.py'\nloop = 'type'\n---#}": ": expected a",
+    "{#---\npath = '../{type}'\n---#}": f": expected {paths.FILE_PATH}, got ../Annotations (rev",
+    "{#---\nwhere = 'type.x'\n---#}": ":2: type.x: ",
+    "{#---\nwhere = 'type ='\n---#}": ":2: type =: ",
+    "{#---\n\nloop =\n---#}": "#: expected TOML text, got Invalid value (at line 3, column 7)",
+    "{#---\nloop = 'type'\n": ":1: Missing end of",
 }
+"""Sources of a template `{type}.py.jinja`, with the error after its name."""
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_an_error_names_template_line_and_value(folder: Path, case: str) -> None:
-    source, expected = WRONG[case]
+@pytest.mark.parametrize(("source", "expected"), WRONG.items())
+def test_an_error_names_template_line_and_value(folder: Path, source: str, expected: str) -> None:
     save(folder, **{"{type}.py.jinja": source})
     done = render()
-    assert done.code == 2
-    [line] = done.err.splitlines()
-    assert line.startswith(f"mcpgen: error: {expected}"), line
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"mcpgen: error: own/{{type}}.py.jinja{expected}")
     assert not (folder.parent / "out").exists()
-
-
-IN_MACRO = {
-    "bad syntax": ("{% macro m(x) %}\n{{ x | }}\n{% endmacro %}", "own/_m.jinja:2: "),
-    "a missing name": (
-        "{% macro m(x) %}\n\n{{ y }}{% endmacro %}",
-        "own/_m.jinja:3: 'y' is undefined (a.py)",
-    ),
-    "an unsafe text": (
-        "{% macro m(x) %}\n{{ x }}{% endmacro %}",
-        "own/_m.jinja:2: expected a name or a literal in a template, got 'a; b' (a.py)",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", IN_MACRO)
-def test_an_error_in_a_macro_names_the_file_of_the_macro(folder: Path, case: str) -> None:
-    source, expected = IN_MACRO[case]
-    text = "{% from '_m.jinja' import m %}\n{{ m('a; b') }}"
-    save(folder, **{"_m.jinja": source, "a.py.jinja": text})
-    assert render().err.startswith(f"mcpgen: error: {expected}")
 
 
 def test_files_and_folders_of_the_output_have_paths_of_their_own(folder: Path) -> None:
@@ -325,47 +249,28 @@ def test_files_and_folders_of_the_output_have_paths_of_their_own(folder: Path) -
     assert render().err.endswith("own: expected no file mcpgen-render.json, which is the record\n")
 
 
-OWN_CODE = {
-    "a formatter that fails": (
-        {"code": "import sys; sys.exit('no such style')"},
-        "own/a.py.jinja: PYTHON: could not format a.py: no such style\n",
-    ),
-    "a formatter that says nothing": (
-        {"code": "import sys; sys.exit(3)"},
-        "own/a.py.jinja: PYTHON: could not format a.py: exit code 3\n",
-    ),
-    "a formatter that prints other bytes": (
-        {"code": "import sys; sys.stdout.buffer.write(bytes([255]))"},
-        "own/a.py.jinja: PYTHON: expected a.py in UTF-8 on its output, got other bytes\n",
-    ),
+FAILS = {"code": "import sys; sys.exit('no such style')"}
+OTHER_BYTES = {"code": "import sys; sys.stdout.buffer.write(bytes([255]))"}
+FILTERS_OF = {"render.toml": 'filters = "f.py"'}
+CALLED = {"f.py": "def f(x):\n    return x + 1\n", "a.py.jinja": "{{ 'a' | f }}"}
+NO_MODULE = "expected a module of Python in the folder"
+OWN_CODE: dict[str, tuple[dict[str, str], str]] = {
+    "a formatter that fails": (FAILS, "a.py.jinja: PYTHON: could not format a.py: no such style\n"),
+    "other bytes": (OTHER_BYTES, "a.py.jinja: PYTHON: expected a.py in UTF-8 on its output, got"),
     "no formatter": (
         {"render.toml": 'formatter = ["no-such-program"]'},
-        "own/a.py.jinja: no-such-program: could not format a.py: ",
+        "a.py.jinja: no-such-program: could not format a.py: ",
     ),
-    "no module of filters": (
-        {"render.toml": 'filters = "f.py"'},
-        "own/f.py: expected a module of Python in the folder, got none\n",
-    ),
+    "no module of filters": (FILTERS_OF, f"f.py: {NO_MODULE}, got none\n"),
     "a module of others": (
         {"render.toml": 'filters = "../g.py"', "../g.py": ""},
-        "own/../g.py: expected a module of Python in the folder",
-    ),
-    "filters with bad syntax": (
-        {"render.toml": 'filters = "f.py"', "f.py": "\ndef f(:\n"},
-        "own/f.py:2: SyntaxError: invalid syntax\n",
+        f"../g.py: {NO_MODULE}",
     ),
     "filters that raise an error": (
-        {"render.toml": 'filters = "f.py"', "f.py": "\n\n1 / 0\n"},
-        "own/f.py:3: ZeroDivisionError: division by zero\n",
+        {**FILTERS_OF, "f.py": "\n\n1 / 0\n"},
+        "f.py:3: ZeroDivisionError: division by zero\n",
     ),
-    "a filter that fails": (
-        {
-            "render.toml": 'filters = "f.py"',
-            "f.py": "def f(x):\n    return x + 1\n",
-            "a.py.jinja": "{{ 'a' | f }}",
-        },
-        "own/a.py.jinja:1: can only concatenate str",
-    ),
+    "a filter that fails": ({**FILTERS_OF, **CALLED}, "a.py.jinja:1: can only concatenate str"),
 }
 """Files of the folder, or the code of a formatter, with the error."""
 
@@ -376,20 +281,23 @@ def test_code_of_the_folder_that_fails_is_named_with_its_place(folder: Path, cas
     command = json.dumps([sys.executable, "-c", files.get("code", "")])
     save(folder, **{"render.toml": f"formatter = {command}", "a.py.jinja": "x = 1\n", **files})
     expected = expected.replace("PYTHON", sys.executable)
-    assert render("--trusted").err.startswith(f"mcpgen: error: {expected}")
+    assert render("--trusted").err.startswith(f"mcpgen: error: own/{expected}")
 
 
-def test_literals_have_the_quotes_of_the_settings(folder: Path) -> None:
-    text = "{{ [\"a\", 'b\"c', {'d': (1, 'e')}] | literal }}"
-    save(folder, **{"a.txt.jinja": text})
-    assert rendered(folder)["a.txt"] == '["a", \'b"c\', {"d": (1, "e")}]'
-    save(folder, **{"render.toml": 'quotes = "any"'})
-    assert rendered(folder)["a.txt"] == "['a', 'b\"c', {'d': (1, 'e')}]"
-    literal = "{{ revision.types_by_name.Role.type | python_type }}"
-    save(folder, **{"a.txt.jinja": literal})
-    assert rendered(folder)["a.txt"] == "Literal['assistant', 'user']"
-    save(folder, **{"render.toml": 'format = "none"'})
-    assert rendered(folder)["a.txt"] == 'Literal["assistant", "user"]'
+def test_types_have_the_quotes_of_the_settings(folder: Path) -> None:
+    text = "{{ revision.types_by_name.Role.type | python_type }} {{ ['b\"c'] | literal }}"
+    for setting, quote in (('quotes = "any"', "'"), ('format = "none"', '"')):
+        save(folder, **{"render.toml": setting, "a.txt.jinja": text})
+        expected = f"""Literal[{quote}assistant{quote}, {quote}user{quote}] ['b"c']"""
+        assert rendered(folder)["a.txt"] == expected
+
+
+def test_an_error_in_a_macro_names_the_file_of_the_macro(folder: Path) -> None:
+    macro = "{% macro m(x) %}\n{{ x }}{% endmacro %}"
+    text = "{% from '_m.jinja' import m %}\n{{ m('a; b') }}"
+    save(folder, **{"_m.jinja": macro, "a.py.jinja": text})
+    fault = "expected a name or a literal in a template, got 'a; b' (a.py)"
+    assert render().err == f"mcpgen: error: own/_m.jinja:2: {fault}\n"
 
 
 def test_an_error_says_what_it_was_rendered_for(folder: Path) -> None:
@@ -482,19 +390,6 @@ def test_an_update_moves_on_to_other_revisions(folder: Path) -> None:
     assert out == {"mine.txt", f"{newest}.txt", rendering.NAME}
 
 
-def test_a_watch_looks_at_templates_and_schemas(folder: Path) -> None:
-    save(folder.parent, **{"draft.json": run("export", NEWEST).out})
-    save(folder, **{"a.txt.jinja": "x"})
-    out = folder.parent / "out"
-    options = rendering.RenderOptions(folder, schemas=(folder.parent / "draft.json",))
-    first = {*rendering.inputs(out, options)}
-    assert first >= {folder.resolve(), (folder.parent / "draft.json").resolve()}
-    assert render("--schema", "draft.json").code == 0
-    assert {*rendering.inputs(out)} == first
-    refused = run("render", "own", "-o", "out", "-r", NEWEST, "--watch", "--json")
-    assert refused.err.endswith("--watch has no end, so it does not go with --json\n")
-
-
 @pytest.mark.parametrize("out", [".", "own", "own/out"])
 def test_a_directory_that_holds_the_inputs_is_refused(folder: Path, out: str) -> None:
     save(folder, **{"a.txt.jinja": "x"})
@@ -533,18 +428,15 @@ def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
     assert run("-q").code == 0
     assert len([*(project / "src" / "acme" / "typed").glob("*.txt")]) == 2
     assert run("check", "-q").code == 0
-    save(project / "pages", **{"{revision}.txt.jinja": "new", "a.txt": "x"})
+    save(project / "pages", **{"a.txt": "x"})
     assert run("check", "-q").code == 1
     assert run("update", "-q").code == 0
-    assert run("check", "-q").code == 0
     others = text.replace('revisions = ["latest"]', 'revisions = ["all"]')
     save(project, **{"pyproject.toml": others})
     done = run("check")
     changed = "the settings changed: revisions; run mcpgen"
     assert (done.code, done.out.splitlines()[0]) == (1, changed)
     assert run("-q").code == 0
-    save(project, **{"pyproject.toml": text.replace('"docs/methods"', '"../methods"')})
-    assert "#/tool/mcpgen/render/0/output" in run("check").err
 
 
 def test_the_small_example_of_the_page_is_a_table_of_methods(folder: Path) -> None:
@@ -557,9 +449,7 @@ def test_the_small_example_of_the_page_is_a_table_of_methods(folder: Path) -> No
     assert heads == "| Method | Sent by | Params | Result |"
     methods = mcpgen.spec.load("2025-11-25").latest.methods.all
     assert [row.split("`")[1] for row in rows] == [method.name for method in methods]
-    assert (
-        "| `tools/call` | client | CallToolRequestParams | CallToolResultResponseResult |" in rows
-    )
+    assert "| `tools/call` | client | CallToolRequestParams | " in "\n".join(rows)
 
 
 def test_the_typed_dicts_of_the_page_are_types(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from generator.test_mirror import FORECAST, WEATHER
 from mcpgen.errors import MirrorError
 from mcpgen.project import server_lists
-from mcpgen.project.server_lists import KINDS, MAX_NAME, MAX_TEXT, ServerLists, parse
+from mcpgen.project.server_lists import KINDS, MAX_NAME, MAX_TEXT, parse
 
 
 @pytest.mark.parametrize(
@@ -61,11 +60,7 @@ MEMBERS: dict[str, dict[str, tuple[list[Any], list[Any]]]] = {
         **dict.fromkeys(("name", "title", "description", "mimeType"), TEXTS),
         "size": ([0, 1, 2**40], [-1, True, 1.0, "1"]),
         "annotations": (
-            [
-                *({"priority": value} for value in (0, 0.5, 1)),
-                *({"audience": roles} for roles in ([], ["user", "assistant"])),
-                {"lastModified": "2025-01-01"},
-            ],
+            [{"priority": 0, "audience": ["user"]}, {"priority": 1, "lastModified": "2025-01-01"}],
             [],
         ),
     },
@@ -110,16 +105,12 @@ UNKNOWN = "left out: the specification has no such member"
     ("kind", "members", "rest", "notes"),
     [
         ("tools", {"x-own": 1}, {}, {"x-own": UNKNOWN}),
-        ("tools", {"size": 1}, {}, {"size": UNKNOWN}),
         ("resources", {"inputSchema": {}}, {}, {"inputSchema": UNKNOWN}),
-        *(
-            (
-                "tools",
-                {"annotations": {"readOnlyHint": value, "destructiveHint": False}},
-                {"annotations": {"destructiveHint": False}},
-                {"annotations/readOnlyHint": OTHER},
-            )
-            for value in ("yes", 1, None)
+        (
+            "tools",
+            {"annotations": {"readOnlyHint": 1, "destructiveHint": False}},
+            {"annotations": {"destructiveHint": False}},
+            {"annotations/readOnlyHint": OTHER},
         ),
         *(
             (
@@ -129,31 +120,28 @@ UNKNOWN = "left out: the specification has no such member"
                 {f"annotations/{name}": OTHER},
             )
             for name, value in (
-                *(("priority", value) for value in (-0.1, 1.1, True, "1")),
-                *(("audience", value) for value in (["root"], "user")),
-                ("lastModified", 5),
+                *(("priority", -0.1), ("priority", 1.1), ("priority", True)),
+                *(("audience", ["root"]), ("lastModified", 5)),
             )
         ),
-        *(
-            (
-                "tools",
-                {"icons": [{"src": "x", name: value}, {"theme": "dark"}, 5]},
-                {"icons": [{"src": "x"}]},
-                {f"icons/0/{name}": OTHER, "icons/1": NO_NAME, "icons/2": NO_NAME},
-            )
-            for name, value in (("theme", "blue"), ("sizes", [1]), ("sizes", "1x1"))
+        (
+            "tools",
+            {"icons": [{"src": "x", "theme": "blue", "sizes": [1]}, {"theme": "dark"}, 5]},
+            {"icons": [{"src": "x"}]},
+            {
+                "icons/0/theme": OTHER,
+                "icons/0/sizes": OTHER,
+                "icons/1": NO_NAME,
+                "icons/2": NO_NAME,
+            },
         ),
         (
             "prompts",
-            {"arguments": [1, {"name": 2}, {"name": "x" * 201}, {"name": "q"}, {"name": "q"}]},
+            {"arguments": [1, {"name": "x" * 201}, {"name": "q"}, {"name": "q"}]},
             {"arguments": [{"name": "q"}]},
             {
-                "arguments/0": NO_NAME,
+                **{f"arguments/{number}": NO_NAME for number in (0, 1, 3)},
                 "arguments/1/name": OTHER,
-                "arguments/1": NO_NAME,
-                "arguments/2/name": OTHER,
-                "arguments/2": NO_NAME,
-                "arguments/4": NO_NAME,
             },
         ),
         (
@@ -167,12 +155,6 @@ UNKNOWN = "left out: the specification has no such member"
             {"inputSchema": {"enum": [1, 2**70]}},
             {"inputSchema": {}},
             {"inputSchema/enum": UNFIT},
-        ),
-        (
-            "tools",
-            {"outputSchema": {"minimum": float("-inf")}},
-            {"outputSchema": {}},
-            {"outputSchema/minimum": UNFIT},
         ),
         (
             "tools",
@@ -191,15 +173,6 @@ def test_a_member_that_is_left_out_is_named(
     assert sorted(lists.notes) == sorted(expected)
 
 
-def test_numbers_of_a_file_are_read_if_they_fit(tmp_path: Path) -> None:
-    bounds = '"minimum": 0, "maximum": 18446744073709551615, "exclusiveMaximum": 1e999'
-    (tmp_path / "tools.json").write_text(f'[{{"name": "a", "inputSchema": {{{bounds}}}}}]')
-    lists = server_lists.read_file(tmp_path / "tools.json")
-    assert lists.entries["tools"] == ({"name": "a", "inputSchema": {"minimum": 0}},)
-    place = "/tools/0/inputSchema"
-    assert lists.notes == (f"{place}/maximum: {UNFIT}", f"{place}/exclusiveMaximum: {UNFIT}")
-
-
 def test_the_first_of_two_entries_with_one_name_counts() -> None:
     lists = parse({"tools": [{"name": "a", "title": "A"}, {"name": "a"}]}, "x")
     assert lists.entries["tools"] == ({"name": "a", "title": "A"},)
@@ -210,12 +183,6 @@ def test_instructions_are_a_text() -> None:
     lists = parse({"tools": [], "instructions": 5}, "x")
     assert "instructions" not in lists.document()
     assert len(lists.notes) == 1
-
-
-@pytest.mark.parametrize("more", [{}, {"instructions": "Ask for a city."}])
-def test_the_document_of_lists_holds_what_was_read(more: dict[str, str]) -> None:
-    document = parse({**WEATHER, **more}, "x").document()
-    assert {kind: entries for kind, entries in document.items() if entries} == {**WEATHER, **more}
 
 
 def test_changes_name_what_is_new_gone_or_other() -> None:
@@ -236,9 +203,3 @@ def test_changes_name_another_order_and_other_instructions() -> None:
     old = parse({"tools": tools}, "x")
     new = parse({"tools": tools[::-1], "instructions": "Ask b."}, "x")
     assert server_lists.changes(old, new) == ["changed: order of tools", "changed: instructions"]
-
-
-def test_changes_back_are_the_opposite() -> None:
-    old, new = parse(WEATHER, "x"), ServerLists(dict.fromkeys(KINDS, ()))
-    gone = [line.removeprefix("gone: ") for line in server_lists.changes(old, new)]
-    assert [line.removeprefix("new: ") for line in server_lists.changes(new, old)] == gone

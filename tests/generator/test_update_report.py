@@ -13,17 +13,10 @@ from generator.draft_packages import definitions_of, save_schema, with_request
 from generator.schemas import TEXT
 from mcpgen import cache, schema
 
-pytestmark = pytest.mark.costly
+pytestmark = [pytest.mark.costly, pytest.mark.usefixtures("here")]
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 FEW = ("--parts", "types")
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, as the current one."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def report(done: Done) -> str:
@@ -40,59 +33,37 @@ def test_a_newer_revision_is_compared_with_the_newest_one_before(
     assert report(run("update", "pkg", "--revision", "latest")) == snapshot
 
 
-def test_modules_of_a_revision_that_goes_are_named_with_the_next() -> None:
-    run("-q", "-r", "2024-11-05", "-r", "2025-06-18", "-r", NEW, *FEW, "-o", "pkg")
-    lines = run("update", "pkg", "-r", OLD, "-r", NEW).out.splitlines()
-    assert "gone: pkg.r2024_11_05; import from pkg.r2025_11_25 instead" in lines
-    assert "gone: pkg.r2025_06_18; import from pkg.r2025_11_25 instead" in lines
-    lines = run("update", "pkg", "-r", "2024-11-05").out.splitlines()
-    assert "gone: pkg.r2026_07_28; import from pkg.r2024_11_05 instead" in lines
-    assert not [line for line in run("update", "pkg").out.splitlines() if "gone: pkg.r" in line]
-
-
 def test_an_edited_draft_is_compared_with_its_state_before(
-    place: Path, snapshot: SnapshotAssertion
+    here: Path, snapshot: SnapshotAssertion
 ) -> None:
-    save_schema(place, with_request(OLD, "Paint", "tools/paint"))
+    save_schema(here, with_request(OLD, "Paint", "tools/paint"))
     run("-q", "--schema", "schema.json", *FEW, "-o", "pkg")
     edited = with_request(OLD, "Draw", "canvas/draw")
     edited["Tool"]["properties"]["colour"] = TEXT
     edited["ServerNotification"]["anyOf"].pop()
-    save_schema(place, edited)
+    save_schema(here, edited)
     assert report(run("update", "pkg")) == snapshot
 
 
 def test_a_state_that_is_not_known_is_not_compared(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(cache.VARIABLE, "1")
-    save_schema(place, with_request(OLD, "Paint", "tools/paint"))
+    save_schema(here, with_request(OLD, "Paint", "tools/paint"))
     run("-q", "--schema", "schema.json", *FEW, "-o", "pkg")
-    save_schema(place, with_request(OLD, "Draw", "canvas/draw"))
+    save_schema(here, with_request(OLD, "Draw", "canvas/draw"))
     assert report(run("update", "pkg")) == ""
 
 
-def test_an_update_without_schema_changes_reports_no_protocol() -> None:
-    run("-q", "-r", OLD, *FEW, "-o", "pkg")
-    assert report(run("update", "pkg", "--parts", "protocol")) == ""
-
-
-def test_a_program_gets_the_names(place: Path) -> None:
+def test_a_program_gets_the_names(here: Path) -> None:
     definitions = definitions_of(OLD)
     run("-q", "-r", OLD, *FEW, "-o", "pkg")
-    save_schema(place, {**definitions, **with_request(OLD, "Paint", "tools/paint")})
-    (place / "schema.json").rename(place / f"{OLD}.json")
+    save_schema(here, {**definitions, **with_request(OLD, "Paint", "tools/paint")})
+    (here / "schema.json").rename(here / f"{OLD}.json")
     run("-q", "--schema", f"{OLD}.json", *FEW, "-o", "pkg")
-    save_schema(place, definitions)
-    (place / "schema.json").rename(place / f"{OLD}.json")
+    save_schema(here, definitions)
+    (here / "schema.json").rename(here / f"{OLD}.json")
     [changes] = json.loads(run("update", "pkg", "--json").out)["changes"]
     assert changes["gone_methods"] == ["tools/paint"]
     assert changes["old"] == changes["new"] == OLD
     assert schema.latest().name == NEW
-
-
-def test_a_project_says_it_of_its_package(place: Path) -> None:
-    run("-q", "new", "server", "weather", "-r", OLD, "--transport", "stdio")
-    settings = place / "weather/pyproject.toml"
-    settings.write_text(settings.read_text().replace(OLD, NEW))
-    assert "  new methods: server/discover, " in report(run("update", "weather"))

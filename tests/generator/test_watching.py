@@ -55,37 +55,57 @@ def lines_until(process: subprocess.Popen[str], text: str) -> list[str]:
     raise AssertionError(f"{text!r} was never written: {lines}")
 
 
+PROJECT = f"""
+[tool.mcpgen]
+schemas = ["2030-01-01.json"]
+parts = ["types"]
+output = "pkg"
+
+[[tool.mcpgen.render]]
+templates = "pages"
+output = "docs"
+revisions = ["{SMALLEST.name}"]
+"""
+
+
 @pytest.mark.slow
-def test_a_changed_schema_is_generated_again_until_an_interrupt(root: Path, tmp_path: Path) -> None:
-    draft = tmp_path / "2030-01-01.json"
+@pytest.mark.parametrize("words", [(), ("update",)], ids=["mcpgen", "update"])
+def test_each_input_of_a_project_is_watched_until_an_interrupt(
+    root: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    draft, page = tmp_path / "2030-01-01.json", tmp_path / "pages" / "{revision}.md.jinja"
     document = json.loads((SMALLEST.folder / "schema.json").read_text())
     draft.write_text(json.dumps(document))
-    package = tmp_path / "pkg"
-    with watching_process(root, "--schema", draft, "--parts", "types", "-o", package) as process:
+    page.parent.mkdir()
+    page.write_text("one")
+    models = tmp_path / "pkg" / "r2030_01_01" / "models.py"
+    written = tmp_path / "docs" / f"r{SMALLEST.name.replace('-', '_')}.md"
+    with watching_process(root, *words, cwd=tmp_path) as process:
         lines_until(process, "waiting for changes")
-        assert "colour" not in (package / "r2030_01_01" / "models.py").read_text()
+        assert ("colour" in models.read_text(), written.read_text()) == (False, "one")
         document["definitions"]["Tool"]["properties"]["colour"] = {"type": "string"}
         draft.write_text(json.dumps(document))
-        lines = lines_until(process, "updated")
-        assert "changed: 2030-01-01.json" in lines
-        assert "colour" in (package / "r2030_01_01" / "models.py").read_text()
+        assert "changed: 2030-01-01.json" in lines_until(process, "updated")
+        assert "colour" in models.read_text()
         draft.write_text("{")
         lines_until(process, "mcpgen: error: ")  # and it goes on
         draft.write_text(json.dumps(document))
         lines_until(process, "unchanged")
+        page.write_text("two")
+        lines_until(process, "changed: {revision}.md.jinja")
+        lines_until(process, "docs: ")
+        assert written.read_text() == "two"
+        (tmp_path / "pyproject.toml").write_text(PROJECT.replace('"docs"', '"pages_of_docs"'))
+        lines_until(process, "pages_of_docs: ")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
 
 
+DRAFT = manifest.Origin("file", "", "", "../a.json", "../a.toml")
 RECORD = manifest.Manifest(
-    "1.0",
-    "",
-    "pkg",
-    manifest.Options(errata=True),
-    {
-        "2030-01-01": manifest.Origin("file", "", "", "../a.json", "../a.toml"),
-        "2030-01-02": manifest.Origin("mcpgen", "", ""),
-    },
+    *("1.0", "", "pkg", manifest.Options(errata=True)),
+    {"2030-01-01": DRAFT, "2030-01-02": manifest.Origin("mcpgen", "", "")},
     {
         "com.example/paint": manifest.ExtensionOrigin("../paint.json", ""),
         "io.modelcontextprotocol/none": manifest.ExtensionOrigin("", ""),
@@ -121,84 +141,7 @@ def test_options_replace_the_inputs_that_a_manifest_names(
     assert all(path.is_absolute() for path in others)
 
 
-def test_a_run_follows_each_change_of_an_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "templates" / "package").mkdir(parents=True)
-    (tmp_path / "a.json").touch()
-    watched = (tmp_path / "a.json", tmp_path / "templates")
-    runs: list[list[str]] = []
-    folders: list[Path] = []
-    files = {
-        "templates/package/b.jinja": True,
-        "templates": True,
-        "a.json": True,
-        "c.json": False,
-        "a.json.tmp": False,
-    }
-
-    def changes(*places: Path, watch_filter: Any, **options: Any) -> Iterator[set[Any]]:
-        assert options["yield_on_timeout"]
-        assert not options["raise_interrupt"]
-        assert not options["recursive"]
-        folders.extend(places)
-        answers = {name: watch_filter(None, str(tmp_path / name)) for name in files}
-        assert answers == files
-        assert not runs  # else changes during the first run are lost
-        yield set()
-        yield {(1, str(tmp_path / "templates/b.jinja")), (1, str(tmp_path / "a.json"))}
-        yield set()
-        raise KeyboardInterrupt
-
-    def record_run(command: list[str], *, check: bool) -> None:
-        assert not check
-        runs.append(command)
-
-    monkeypatch.setattr("watchfiles.watch", changes)
-    monkeypatch.setattr("subprocess.run", record_run)
-    watching.watch(["-r", "latest", "--watch"], watched)
-    assert folders == [tmp_path, tmp_path / "templates", tmp_path / "templates/package"]
-    assert runs == [[sys.executable, "-m", "mcpgen", "-r", "latest"]] * 2
-    assert capsys.readouterr() == (
-        "",
-        "waiting for changes; Ctrl-C ends this\nchanged: a.json, b.jinja\n",
-    )
-
-
 def test_watching_names_the_library_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     with pytest.raises(UsageError, match="--watch needs watchfiles: pip install watchfiles"):
         watching.watch([], [])
-
-
-PROJECT = f"""
-[tool.mcpgen]
-revisions = ["{SMALLEST.name}"]
-parts = ["types"]
-output = "pkg"
-
-[[tool.mcpgen.render]]
-templates = "pages"
-output = "docs"
-revisions = ["{SMALLEST.name}"]
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [(), ("update",)], ids=["mcpgen", "update"])
-def test_a_project_is_watched_with_its_rendered_folders(
-    root: Path, tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    (tmp_path / "pyproject.toml").write_text(PROJECT)
-    page = tmp_path / "pages" / "{revision}.md.jinja"
-    page.parent.mkdir()
-    page.write_text("one")
-    written = tmp_path / "docs" / f"r{SMALLEST.name.replace('-', '_')}.md"
-    with watching_process(root, *words, cwd=tmp_path) as process:
-        lines_until(process, "waiting for changes")
-        assert written.read_text() == "one"
-        page.write_text("two")
-        lines_until(process, "docs: ")
-        assert written.read_text() == "two"
-        (tmp_path / "pyproject.toml").write_text(PROJECT.replace('"docs"', '"pages_of_docs"'))
-        lines_until(process, "pages_of_docs: ")

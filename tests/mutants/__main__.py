@@ -1,19 +1,4 @@
-"""Whether tests fail when the code is wrong: a sample of single mutations, each tested.
-
-    python -m mutants MAP --seed N --count 120 --room server/asgi
-
-A mutant is applied in a copy of the repository: to the file that a person would change and, if that
-is copied into the package, to the copy. The tests that reach it by the map of `reach.py` run until
-one fails: those that reach least code first, and after them the rest of their files, as far as
-their recorded seconds fit the time for one mutant. Then run tests that no map can show to reach it,
-because they start processes or read values: those of the mirrored folder and of the documented
-limits. If all pass with a mutant of the generator, the committed package is compared with what that
-generator writes, as `nox -s check` does, and then the slow tests of a mutant's folder run, if they
-are a file: those of `check_server`. What remains is mistyped if mypy refuses it, as `nox -s
-lint` does: no change that could be merged, and so none that tests have to find. A test that fails
-with a mutant has to pass without it, and tests that do not end have to end; if they do not, the
-mutant is undecided. Prints each mutant, and how many were killed, survived or were never reached.
-"""
+"""Whether tests fail when the code is wrong: a sample of single mutations, each tested."""
 
 from __future__ import annotations
 
@@ -49,11 +34,7 @@ NEVER_REACHED = "never reached"
 
 
 def functions_for(mutant: Mutant, reach: Reach, breadth: Mapping[str, int]) -> list[str]:
-    """The test functions that reach a mutant, the most specific first, and those of their files.
-
-    Returns:
-        As many as fit `TEST_SECONDS`; none if no test reaches the mutant.
-    """
+    """The test functions that reach a mutant, the most specific first, and those of their files."""
     path, header = copy_of(mutant.path)
     if mutant.reached_by is None:
         reaching = reach.reaching_file(path)
@@ -67,12 +48,7 @@ def functions_for(mutant: Mutant, reach: Reach, breadth: Mapping[str, int]) -> l
 
 
 def unrecorded_functions_for(mutant: Mutant, reach: Reach) -> list[str]:
-    """The test functions that may reach a mutant in a child process, by their place.
-
-    Returns:
-        Those of documented values, of files that are named like the module, and of the folder or
-        the file that mirrors its own folder, as many as fit `UNRECORDED_SECONDS`.
-    """
+    """The test functions that may reach a mutant in a child process, by their place."""
     room, module = mirror_of(mutant)
     folder = f"{PurePosixPath(room, module.parent)}/"
     documented = [name for name in reach.tests if file_of(name) == DOCUMENTED]

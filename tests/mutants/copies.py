@@ -50,13 +50,7 @@ FAILED_TEST = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class Copy:
-    """A copy of the repository, in which one mutant at a time is applied.
-
-    Args:
-        folder: An empty directory for the copy.
-        root: The repository.
-        longest: Seconds of a clock after which the tests of a mutant are ended.
-    """
+    """A copy of the repository, in which one mutant at a time is applied."""
 
     def __init__(self, folder: Path, root: Path = ROOT, longest: float = LONGEST) -> None:
         self.folder = folder
@@ -73,13 +67,7 @@ class Copy:
     def judge(
         self, mutant: Mutant, functions: list[str], slow_file: str | None = None
     ) -> tuple[str, str]:
-        """The result of some tests with a mutant, and what decided it.
-
-        Args:
-            mutant: The mutant.
-            functions: Test functions, `FILE::FUNCTION`, none of which is slow.
-            slow_file: A file whose slow tests run if those all pass; so many as end in time.
-        """
+        """The result of some tests with a mutant, and what decided it."""
         text = (self.folder / mutant.path).read_text("utf-8")
         begin = time.monotonic()
         self._write(mutant.path, mutant.apply(text))
@@ -124,11 +112,7 @@ class Copy:
         return KILLED, "nox -s check"
 
     def _find_type_error(self, path: str) -> str:
-        """The first error that mypy finds in a module; empty if it finds none.
-
-        Raises:
-            RuntimeError: Mypy can't tell: it is not installed, is set up wrongly, or took too long.
-        """
+        """The first error that mypy finds in a module; empty if it finds none."""
         if not (self.folder / path).is_file():
             return ""
         code, output = self._start(run_mypy, *MYPY, path)
@@ -144,10 +128,7 @@ class Copy:
         return test in self._passing
 
     def _write(self, path: str, text: str) -> None:
-        """Write a module, and its copy in the package; forget their bytecode.
-
-        Two texts of one length that are written in one second have the same bytecode for Python.
-        """
+        """Write a module, and its copy in the package; forget their bytecode."""
         for name, header in ((path, ""), copy_of(path)):
             file = self.folder / name
             if not file.is_file():

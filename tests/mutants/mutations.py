@@ -1,12 +1,4 @@
-"""Single mutations of a module, as replacements in its text: layout and comments stay.
-
-The kinds are those of programmers' mistakes: a negated condition, `and` for `or`, a comparison off
-by one, another number or flag, a dropped statement, a lost `await`. Texts are left alone: most are
-messages. So are code for type checkers and for Windows, and two kinds of code that nobody's
-behaviour may depend on: records of the log at the level `debug`, and how many bytes one read takes,
-in a constant `CHUNK` or as the argument of `iter_chunked`, since a reader gets the same bytes in
-any pieces.
-"""
+"""Single mutations of a module, as replacements in its text: layout and comments stay."""
 
 from __future__ import annotations
 
@@ -16,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 OFF_BY_ONE = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
-COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 UNCHANGED = ("annotation", "decorator_list")
 NOT_RUN = ("TYPE_CHECKING", "sys.platform == 'win32'")
 IMMATERIAL = re.compile(r"_?logger\.debug|.*\.iter_chunked|_?([A-Z]+_)*CHUNK")

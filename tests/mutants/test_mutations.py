@@ -18,18 +18,14 @@ def changes(text: str) -> set[tuple[str, str]]:
     ("text", "kind", "mutated"),
     [
         ("if a:\n    b = a", "negated condition", "if not (a):\n    b = a"),
-        ("while a:\n    b = a", "negated condition", "while not (a):\n    b = a"),
         ("b = 'c' if a else 'd'", "negated condition", "b = 'c' if not (a) else 'd'"),
         ("b = [c for c in a if c]", "negated condition", "b = [c for c in a if (not (c))]"),
         ("b = a and c", "and/or", "b = ((a) or (c))"),
-        ("b = a or c", "and/or", "b = ((a) and (c))"),
         ("b = a < c", "off by one", "b = a <= c"),
         ("b = a >= c", "off by one", "b = a > c"),
         ("LIMIT = 10  # bytes", "constant", "LIMIT = 11  # bytes"),
         ("b = f(sorted=True)", "constant", "b = f(sorted=False)"),
         ("f(a)", "dropped statement", "pass"),
-        ("a.b = c", "dropped statement", "pass"),
-        ("raise a", "dropped statement", "pass"),
         ("async def f():\n    a = await b", "lost await", "async def f():\n    a = b"),
     ],
 )
@@ -42,7 +38,6 @@ def test_each_kind_of_mistake_is_one_change(text: str, kind: str, mutated: str) 
     [
         '"""A docstring."""',
         "a = 'text'",
-        "a = b",
         "a: Literal[1] = b",
         "def f(a: Literal[1], *, b: Literal[False] = c): return a",
         "def f():\n    return a",

@@ -1,50 +1,23 @@
-"""Checks that what the specification binds us to was tested in each revision that has it.
-
-    python -m tests.requirements.coverage FILE [FILE ...]
-
-Each file is a record of a test run (`pytest --record FILE`). Prints how many runtime entries of
-each area and revision have a test that ran and passed. Fails if a binding entry of a finished area
-has neither that nor an exception in one of its revisions, or if a claim in a test counts nowhere.
-"""
+"""Checks that what the specification binds us to was tested in each revision that has it."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from . import EVERY_REVISION
-from .entries import FINISHED_AREAS, TESTS, Claim, Entry, LedgerError, claims, exceptions, ledger
+from .entries import TESTS, Claim, Entry, LedgerError, claims, exceptions, ledger
 
 Pair = tuple[str, str]
 """The id of a rule, and a revision."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One area in one revision."""
-
-    area: str
-    revision: str
-    binding: bool
-    tested: int
-    excepted: int
-    total: int
-
-
-@dataclass(frozen=True)
-class Proof:
-    """A rule in a revision, by a test that ran and passed.
-
-    Attributes:
-        pair: The rule and the revision.
-        file: The test file, relative to the folder of all tests.
-        test: The test function.
-    """
+class Proof(NamedTuple):
+    """A rule in a revision, by a test that ran and passed."""
 
     pair: Pair
     file: str
@@ -52,11 +25,7 @@ class Proof:
 
 
 def proofs(records: Iterable[str], entries: Mapping[str, Entry]) -> set[Proof]:
-    """The proofs in lines of records; only for revisions that the rule holds in.
-
-    Raises:
-        LedgerError: A line is not of the agreed form.
-    """
+    """The proofs in lines of records; only for revisions that the rule holds in."""
     known: set[Proof] = set()
     for line in records:
         id, _, rest = line.partition("\t")
@@ -89,57 +58,38 @@ def excepted_pairs(entries: Mapping[str, Entry]) -> set[Pair]:
 
 
 def gaps(entries: Mapping[str, Entry], settled: AbstractSet[Pair]) -> Iterator[Pair]:
-    """Binding entries of finished areas, and the revisions in which they are not settled."""
+    """Binding entries, and the revisions in which they are not settled."""
     for entry in entries.values():
-        if entry.binding and entry.area in FINISHED_AREAS:
+        if entry.binding:
             for revision in entry.revisions:
                 if (entry.id, revision) not in settled:
                     yield entry.id, revision
 
 
-def rows(
+def table(
     entries: Mapping[str, Entry], tested: AbstractSet[Pair], waived: AbstractSet[Pair]
-) -> list[Row]:
-    """The count for each area, revision and bindingness, in the order of the ledger."""
-    counts: defaultdict[tuple[str, str, bool], Counter[str]] = defaultdict(Counter)
-    for entry in entries.values():
-        if entry.scope != "runtime":
-            continue
-        for revision in entry.revisions:
-            count = counts[entry.area, revision, entry.binding]
-            count["total"] += 1
-            count["tested"] += (entry.id, revision) in tested
-            count["waived"] += (entry.id, revision) in waived
-    return [
-        Row(*key, count["tested"], count["waived"], count["total"]) for key, count in counts.items()
-    ]
-
-
-def table(lines: Iterable[Row]) -> str:
-    """A text table: one line per area, one column per revision, `MUST tested/total (rest)`."""
-    cells: dict[tuple[str, str], list[str]] = {}
-    for row in sorted(lines, key=lambda row: not row.binding):
-        waived = f"-{row.excepted}" if row.excepted else ""
-        text = f"{row.tested}/{row.total}{waived}"
-        cells.setdefault((row.area, row.revision), []).append(text if row.binding else f"({text})")
-    revisions = sorted({revision for _, revision in cells})
-    areas = list(dict.fromkeys(area for area, _ in cells))
-    text_lines = ["area".ljust(22) + "".join(revision.rjust(18) for revision in revisions)]
-    text_lines += [
-        ("* " if area in FINISHED_AREAS else "  ")
-        + area.ljust(20)
-        + "".join(" ".join(cells.get((area, revision), [])).rjust(18) for revision in revisions)
-        for area in areas
-    ]
-    return "\n".join(text_lines)
+) -> str:
+    """One line per area, one column per revision: `MUST tested/total (rest)`."""
+    runtime = [entry for entry in entries.values() if entry.scope == "runtime"]
+    revisions = sorted({revision for entry in runtime for revision in entry.revisions})
+    lines = ["area".ljust(22) + "".join(revision.rjust(18) for revision in revisions)]
+    for area in dict.fromkeys(entry.area for entry in runtime):
+        line = area.ljust(22)
+        for revision in revisions:
+            cell: list[str] = []
+            for binding in (True, False):
+                of_both = [each for each in runtime if (each.area, each.binding) == (area, binding)]
+                pairs = {(each.id, revision) for each in of_both if revision in each.revisions}
+                excepted = f"-{len(pairs & waived)}" if pairs & waived else ""
+                text = f"{len(pairs & tested)}/{len(pairs)}{excepted}"
+                cell += [text if binding else f"({text})"] if pairs else []
+            line += " ".join(cell).rjust(18)
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def lines_of(files: Iterable[Path]) -> Iterator[str]:
-    """The lines of records.
-
-    Raises:
-        LedgerError: a record is missing.
-    """
+    """The lines of records."""
     for file in files:
         if not file.is_file():
             raise LedgerError(f"expected the record of a test run, found no file {file}")
@@ -158,10 +108,10 @@ def main() -> int:
         return 1
     tested = {proof.pair for proof in known}
     waived = excepted_pairs(entries)
-    print(table(rows(entries, tested, waived)))
+    print(table(entries, tested, waived))
     print(
         "\nruntime entries with a test that passed / all; first MUST and MUST NOT, then (SHOULD "
-        "and MAY)\n-n: excepted in exceptions.toml; *: the area is finished"
+        "and MAY)\n-n: excepted in exceptions.toml"
     )
     faults = [
         f"{id}: expected a test that passes in {revision}, or an exception"

@@ -1,12 +1,4 @@
-"""A pytest plugin that checks claims of rules, and records which were proven in which revisions.
-
-A claim that counts in no revision of its rule is an error of collection, as is one of an unknown
-rule.
-
-`pytest --record FILE` appends one line per rule, revision and test that ran and passed:
-`id<TAB>revision<TAB>test`. A skipped or failed test leaves no line. With pytest-xdist, workers send
-their reports to one process, which writes.
-"""
+"""A pytest plugin that checks claims of rules, and records which were proven in which revisions."""
 
 from __future__ import annotations
 
@@ -41,11 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, object, object]:
-    """Check the claims of a function, of which all cases are known here but by `SOME_CASES`.
-
-    Raises:
-        CollectError: A claim of it counts nowhere.
-    """
+    """Check the claims of a function, of which all cases are known here but by `SOME_CASES`."""
     collected = yield
     has_all = collector.config.getoption("--cases", default="all") not in SOME_CASES
     if isinstance(collected, list) and has_all:
@@ -126,11 +114,7 @@ def claims_by(marker: pytest.Mark, item: pytest.Item) -> Iterator[str]:
 
 
 def declared_revisions(marker: pytest.Mark) -> tuple[str, ...] | None:
-    """The revisions that a marker declares itself; `None` if the test's name has them.
-
-    Raises:
-        LedgerError: it declares something other than revisions of the ledger.
-    """
+    """The revisions that a marker declares itself; `None` if the test's name has them."""
     declared = marker.kwargs.get("revisions")
     if declared is None:
         return None

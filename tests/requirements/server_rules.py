@@ -1,9 +1,4 @@
-"""Writes the rules that `mcpgen check-server` checks, from the ledger.
-
-    python -m requirements.server_rules        (with tests/ and generator/ on the path)
-
-The tool is installed without the ledger, so it carries the entries that its checks name.
-"""
+"""Writes the rules that `mcpgen check-server` checks, from the ledger."""
 
 from __future__ import annotations
 

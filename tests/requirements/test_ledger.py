@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from requirements.coverage import Proof, Row, gaps, idle_claims, proofs, rows
+from requirements.coverage import Proof, gaps, idle_claims, proofs, table
 from requirements.entries import (
-    FINISHED_AREAS,
     Claim,
     LedgerError,
     claims,
@@ -25,58 +24,27 @@ def test_every_id_that_a_test_claims_is_in_the_ledger() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("area", FINISHED_AREAS)
-def test_binding_entries_of_finished_areas_have_tests_or_reasons(area: str) -> None:
-    settled = claims().keys() | exceptions().keys()
-    binding = [entry.id for entry in ledger().values() if entry.area == area and entry.binding]
-    assert [id for id in binding if id not in settled] == []
+def test_binding_entries_have_tests_or_reasons() -> None:
+    binding = {entry.id for entry in ledger().values() if entry.binding}
+    assert binding - claims().keys() - exceptions().keys() == set()
 
 
-def test_every_finished_area_is_in_the_ledger() -> None:
-    assert set(FINISHED_AREAS) <= {entry.area for entry in ledger().values()}
+def test_an_exception_is_a_binding_entry_in_some_of_its_revisions() -> None:
+    binding = {id: each for id, each in ledger().items() if each.binding}
+    whole = {id for id, exemption in exceptions().items() if exemption.revisions is None}
+    assert whole.isdisjoint(claims())
+    others = {id: {*(each.revisions or ())} for id, each in exceptions().items()}
+    assert [id for id, revisions in others.items() if revisions - {*binding[id].revisions}] == []
 
 
-def test_every_exception_is_a_binding_entry_of_a_finished_area() -> None:
-    known = ledger()
-    excepted = {id: known.get(id) for id in exceptions()}
-    assert [
-        id
-        for id, entry in excepted.items()
-        if entry is None or not entry.binding or entry.area not in FINISHED_AREAS
-    ] == []
-
-
-def test_no_rule_excepted_in_all_its_revisions_has_a_test() -> None:
-    excepted = {id for id, exemption in exceptions().items() if exemption.revisions is None}
-    assert sorted(claims().keys() & excepted) == []
-
-
-def test_an_exception_names_revisions_of_its_rule() -> None:
-    for id, exemption in exceptions().items():
-        assert set(exemption.revisions or ()) <= set(ledger()[id].revisions), id
-
-
-def test_the_exceptions_are_few() -> None:
-    binding = [e for e in ledger().values() if e.binding and e.area in FINISHED_AREAS]
-    assert len(exceptions()) <= len(binding) // 10
-
-
-@pytest.mark.parametrize(
-    "decorator",
-    [
-        'requirement("a.b", "a.c")',
-        'pytest.mark.requirement("a.b", "a.c")',
-        'pytest.param(1, marks=requirement("a.b", "a.c"))',
-    ],
-)
-def test_a_claim_is_found_however_the_marker_is_written(decorator: str) -> None:
-    source = f"@{decorator}\ndef test_it() -> None: ...\n"
+def test_a_claim_is_found_however_the_marker_is_written() -> None:
+    source = "@pytest.param(1, marks=requirement('a.b', 'a.c'))\ndef test_it() -> None: ...\n"
     assert list(claims_of(source, "t.py")) == [
         Claim(id, "t.py", 1, "test_it") for id in ("a.b", "a.c")
     ]
 
 
-@pytest.mark.parametrize("argument", ["ID", "f'{area}.x'", "*IDS", "1"])
+@pytest.mark.parametrize("argument", ["ID", "*IDS"])
 def test_a_claim_that_cannot_be_read_from_the_source_is_refused(argument: str) -> None:
     with pytest.raises(LedgerError, match=r"^t\.py:1: expected a string literal"):
         list(claims_of(f"requirement({argument})", "t.py"))
@@ -86,10 +54,12 @@ def test_coverage_counts_each_area_in_each_revision() -> None:
     known = {e.id: e for e in ledger().values() if e.area == "ping"}
     binding = next(e for e in known.values() if e.binding)
     tested = {(binding.id, binding.revisions[0])}
-    table = rows(known, tested, set())
-    assert {row.area for row in table} == {"ping"}
-    assert all(isinstance(row, Row) and 0 <= row.tested <= row.total for row in table)
-    assert {row.revision for row in table if row.tested} == {binding.revisions[0]}
+    waived = {(binding.id, binding.revisions[1])}
+    heads, row = table(known, tested, waived).splitlines()
+    cells = [cell for cell in row.split() if not cell.startswith("(")]
+    assert (cells[0], heads.split()[1:3]) == ("ping", sorted(binding.revisions)[:2])
+    assert [cell.partition("/")[0] for cell in cells[1:3]] == ["1", "0"]
+    assert ["-1" in cell for cell in cells[1:3]] == [False, True]
 
 
 def test_a_rule_is_settled_in_the_revisions_of_the_record_alone() -> None:
@@ -106,7 +76,7 @@ def test_a_rule_is_settled_in_the_revisions_of_the_record_alone() -> None:
     assert open_after("2000-01-01") == [first, *others]
 
 
-@pytest.mark.parametrize("line", ["", "a.b", "stdio.newline-delimited\t*", "no.such\t*\ttest"])
+@pytest.mark.parametrize("line", ["stdio.newline-delimited\t*", "no.such\t*\ttest"])
 def test_a_record_of_another_form_is_refused(line: str) -> None:
     with pytest.raises(LedgerError, match="expected id, revision and test"):
         proofs([line], ledger())
@@ -119,7 +89,6 @@ def test_a_record_of_another_form_is_refused(line: str) -> None:
         ("ping.answered\t*\ttests/a/test_it.py::Test::test_it", False),
         ("ping.answered\t2000-01-01\ttests/a/test_it.py::test_it", True),
         ("ping.answered\t*\ttests/a/test_it.py::test_other", True),
-        ("ping.answered\t*\ttests/b/test_it.py::test_it", True),
         ("stdio.utf8\t*\ttests/a/test_it.py::test_it", True),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from requirements import EVERY_REVISION, requirement
+from requirements import requirement
 from requirements.entries import LedgerError
 from requirements.recording import declared_revisions
 
@@ -104,24 +104,7 @@ def test_a_claim_that_counts_nowhere_is_an_error_of_collection(root: Path, tmp_p
     assert "'ping.gone': no such rule in the ledger" in output
 
 
-def test_one_case_of_a_claimed_test_can_be_run_alone(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
-    case = "test_it.py::test_of_one_revision[2025-11-25]"
-    assert "1 passed" in run_pytest(root, tmp_path, case)
-
-
-@pytest.mark.parametrize(
-    ("declared", "expected"),
-    [(EVERY_REVISION, ("*",)), (("2025-11-25",), ("2025-11-25",)), (None, None)],
-)
-def test_a_marker_declares_revisions(declared: object, expected: tuple[str, ...] | None) -> None:
-    assert (
-        declared_revisions(requirement.with_args("ping.answered", revisions=declared).mark)
-        == expected
-    )
-
-
-@pytest.mark.parametrize("declared", ["2025-11-25", (), ("2025-11-26",), 3])
+@pytest.mark.parametrize("declared", [(), ("2025-11-26",), 3])
 def test_a_marker_without_any_revision_of_the_ledger_is_refused(declared: object) -> None:
     with pytest.raises(LedgerError, match="expected `revisions` to be EVERY_REVISION or a tuple"):
         declared_revisions(requirement.with_args("ping.answered", revisions=declared).mark)

@@ -46,10 +46,7 @@ QUICK = ("--cases=quick", "-m", f"{IN_MEMORY[1]} and not lengthy")
 
 
 def measured(run: Callable[[nox.Session], None]) -> Callable[[nox.Session], None]:
-    """Make a session of a function, named like it with hyphens, that prints what it takes.
-
-    `.ci/run` shows the seconds and CPU seconds in its last lines.
-    """
+    """Make a session of a function, named like it with hyphens, that prints what it takes."""
 
     @wraps(run)
     def run_and_measure(session: nox.Session) -> None:
@@ -80,19 +77,7 @@ def outcomes_of(session: nox.Session) -> Path:
 
 
 def enter(session: nox.Session, group: str, name: str = "", python: str = sys.executable) -> Path:
-    """Run the programs of a group's environment from now on; it is made if pyproject.toml changed.
-
-    It has pip, the dependencies, and mcpgen in place, so that coverage sees child processes too.
-
-    Args:
-        session: The session.
-        group: The group of dependencies.
-        name: The name of the environment; by default that of the group.
-        python: The interpreter of the environment.
-
-    Returns:
-        The folder of its programs.
-    """
+    """Run the programs of a group's environment from now on; it is made anew if it changed."""
     packages = ("-e", ".", *nox.project.dependency_groups(PROJECT, group))
     folder = session.cache_dir / "environments" / (name or group)
     scripts = kept(session, folder, *packages, python=python)
@@ -150,10 +135,7 @@ def run_tests(
     repeated: tuple[str, ...] = REPEATED,
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Run pytest, and add its counts to those of the session.
-
-    Sessions that run at the same time have a cache of pytest each, and one of built packages.
-    """
+    """Run pytest, and add its counts to those of the session."""
     cache = f"cache_dir={session.cache_dir / 'pytest' / session.name}"
     outcomes = f"--outcomes={outcomes_of(session)}"
     command = (python, "-m", "pytest", "-o", cache, outcomes, *repeated, *words)
@@ -187,10 +169,7 @@ def interpreters() -> dict[str, str]:
 
 
 def other_interpreters() -> dict[str, str]:
-    """Interpreters from `OLDEST_PYTHON` on by version, without that of this process.
-
-    Of each minor version the newest counts, if it can make environments.
-    """
+    """Interpreters from `OLDEST_PYTHON` on by version, without that of this process."""
     ask = "import ensurepip, sys, venv; print(*sys.version_info[:3])"
     newest: dict[tuple[int, ...], tuple[tuple[int, ...], str]] = {}
     for candidate in interpreter_files():

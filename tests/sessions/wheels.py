@@ -1,8 +1,4 @@
-"""Wheels of dependencies, on each version of Python that is declared and on six platforms.
-
-`uv` resolves the dependencies and each extra of both distributions from wheels alone. `GAPS` names
-what has none: the check fails where a wheel is missing that is not listed, and where one is there.
-"""
+"""Wheels of dependencies, on each version of Python that is declared and on six platforms."""
 
 from __future__ import annotations
 
@@ -50,14 +46,7 @@ _WITHOUT = re.compile(r"([\w.-]+)(?:[<>=!~][^ ]*)? has no usable wheels")
 
 @dataclass(frozen=True)
 class Wanted:
-    """A resolution.
-
-    Attributes:
-        project: The `pyproject.toml`.
-        extras: Extras of it.
-        version: The version of Python.
-        platform: The platform, as uv names it.
-    """
+    """A resolution."""
 
     project: Path
     extras: tuple[str, ...]
@@ -69,14 +58,7 @@ class Wanted:
         return GAPS.get((extra, self.version, self.platform))
 
     def without_wheel(self, uv: str) -> str | None:
-        """A distribution without a wheel; `None` if there is none.
-
-        Args:
-            uv: The program.
-
-        Raises:
-            RuntimeError: `uv` fails for another reason.
-        """
+        """A distribution without a wheel; `None` if there is none."""
         extras = (f"--extra={extra}" for extra in self.extras)
         words = (f"--python-version={self.version}", f"--python-platform={self.platform}")
         command = (uv, "pip", "compile", "-q", "--only-binary=:all:", *words, *extras)

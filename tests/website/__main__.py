@@ -1,11 +1,4 @@
-"""Builds the site of documents from README.md, the policies, docs/ and the reference.
-
-    PYTHONPATH=tests python -m website
-
-The pages are copied to build/website/source, at their places in the repository, so that their
-links lead on; the reference is written beside them. `zensical.toml` has the settings. Warnings of
-the build are errors, and so is a link or an anchor of the built pages that leads nowhere.
-"""
+"""Builds the site of documents from README.md, the policies, docs/ and the reference."""
 
 from __future__ import annotations
 
@@ -56,11 +49,7 @@ def write_sources() -> None:
 
 
 def with_addresses(path: Path) -> str:
-    """The text of a page with its links as the site needs them.
-
-    Links to files of the repository that are no pages have its address; those to addresses of the
-    site are relative, so that the build checks them.
-    """
+    """The text of a page with its links as the site needs them."""
 
     def address(match: re.Match[str]) -> str:
         if match[0].startswith(ADDRESS):
@@ -81,11 +70,7 @@ def title(text: str) -> str:
 
 
 def main() -> int:
-    """Build and check the site.
-
-    Returns:
-        The exit code: 0 if no page has a defect.
-    """
+    """Build and check the site."""
     write_sources()
     shutil.rmtree(SITE, ignore_errors=True)
     command = (sys.executable, "-m", "zensical", "build", "--strict", "--clean")

@@ -39,13 +39,7 @@ UNNAMED = {ParameterKind.var_positional, ParameterKind.var_keyword}
 
 @dataclass
 class BuiltPage(HTMLParser):
-    """A page as a browser gets it.
-
-    Attributes:
-        links: The targets of its links.
-        anchors: The ids of its elements.
-        words: Its text, each piece without the space around it.
-    """
+    """A page as a browser gets it."""
 
     links: list[str] = field(default_factory=list[str])
     anchors: set[str] = field(default_factory=set[str])
@@ -114,10 +108,7 @@ def missing_names(site: Path) -> Iterator[str]:
 
 
 def unexplained_parameters() -> Iterator[str]:
-    """The parameters of public functions and constructors that no docstring explains.
-
-    Members of messages are explained by docstrings of their own; errors are raised by the package.
-    """
+    """The parameters of public functions and constructors that no docstring explains."""
     for name in public_names():
         target = target_of(completed_package()[name])
         if name.endswith("Error"):

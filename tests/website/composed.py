@@ -1,9 +1,4 @@
-"""An extension of griffe for classes that are composed of features.
-
-`Server` has its members and options from one base for each feature. The extension adds what the
-bases explain to its docstring, and replaces `**options: Unpack[ServerOptions]` by the options.
-mkdocstrings loads this file by its path.
-"""
+"""An extension of griffe for classes that are composed of features."""
 
 from __future__ import annotations
 
@@ -200,10 +195,7 @@ def complete_function(function: Function) -> None:
 
 
 def complete_parameters(owner: Class) -> None:
-    """Explain parameters of methods as a base does, or as the method that sends any request does.
-
-    The methods of a client take the same options; only that method explains them.
-    """
+    """Explain parameters of methods as a base or the method that sends any request does."""
     classes = [*counterparts_of(owner), *owner.mro(), owner]
     for method in owner.members.values():
         if isinstance(method, Function) and method.docstring is not None:
@@ -269,10 +261,7 @@ def signature_entries(function: Function, explained: Explained) -> Explained:
 
 
 def options_in(table: Class) -> Explained:
-    """The explanations of the keys of a `TypedDict`.
-
-    Keys without one have that of the class of settings that is defined beside the dictionary.
-    """
+    """The explanations of the keys of a `TypedDict`."""
     explained: Explained = {}
     for each in reversed([table, *table.mro()]):
         neighbours = [c for c in each.module.members.values() if isinstance(c, Class)]

@@ -1,7 +1,4 @@
-"""`llms.txt` and `llms-full.txt` of a built site: its pages as text, for programs that read them.
-
-A page is in both by its row in `nav` of zensical.toml, and explained by its line of docs/README.md.
-"""
+"""`llms.txt` and `llms-full.txt` of a built site: its pages as text, for programs."""
 
 from __future__ import annotations
 

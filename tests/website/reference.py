@@ -1,8 +1,4 @@
-"""The pages of the reference that list names of Python: which name is on which page.
-
-A name is on the page of the module that defines it, so a new name needs no entry here. The pages
-are Markdown with a directive of mkdocstrings for each name.
-"""
+"""The pages of the reference that list names of Python: which name is on which page."""
 
 from __future__ import annotations
 
@@ -36,120 +32,96 @@ BEFORE = ("Server", "Context", "Client", "ClientHandlers", "connect", "connect_s
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the reference.
+    """A page of the reference: its file, heading, guides, first paragraph, and whose names it has.
 
-    Attributes:
-        name: Its file, without the suffix.
-        title: Its heading.
-        about: Its first paragraph, in Markdown.
-        modules: Modules of the package whose names it has, with all modules below them.
+    It has those of its modules of the package and of all modules below them.
     """
 
     name: str
     title: str
+    guides: tuple[str, ...]
     about: str
     modules: tuple[str, ...]
+
+    @property
+    def intro(self) -> str:
+        """The first paragraph with links to the guides."""
+        heads = {each: (ROOT / "docs" / f"{each}.md").read_text("utf-8") for each in self.guides}
+        links = [f"[{text.splitlines()[0][2:]}](../{name}.md)" for name, text in heads.items()]
+        begin = "The guide is" if len(links) == 1 else "The guides are"
+        return f"{self.about} {begin} {' and '.join(links)}." if links else self.about
 
 
 PAGES = (
     Page(
-        "server",
-        "Server and Context",
-        "The class that you write a server with, and what each handler is given."
-        " The guide is [Servers](../servers.md).",
+        *("server", "Server and Context", ("servers",)),
+        "The class that you write a server with, and what each handler is given.",
         ("server.chosen", "server.server_session", "runtime.request_context"),
     ),
     Page(
-        "content",
-        "Content and results",
+        *("content", "Content and results", ()),
         "What tools, resources and prompts return, and what a client gets of them.",
         (
-            "models",
-            "tool_results",
-            "server.toolkit.content",
-            "server.toolkit.completions",
-            "apps",
-            "skills",
+            *("models", "tool_results", "server.toolkit.content", "server.toolkit.completions"),
+            *("apps", "skills"),
         ),
     ),
     Page(
-        "toolkit",
-        "Tools of servers",
+        *("toolkit", "Tools of servers", ()),
         "Asking the client, middleware, dependencies, caching, tasks and logs.",
         ("server.toolkit", "runtime", "server"),
     ),
     Page(
-        "http",
-        "HTTP",
-        "Settings and limits of a server over HTTP. The guide is"
-        " [HTTP](../http.md); the options of `Server.asgi` are the attributes of"
-        " `ServerHttpSettings`.",
+        *("http", "HTTP", ("http",)),
+        "Settings and limits of a server over HTTP; the options of `Server.asgi` are the attributes"
+        " of `ServerHttpSettings`.",
         ("server.asgi", "server.request_head", "framing", "transports"),
     ),
     Page(
-        "shared",
-        "Shared state",
-        "State that several processes share. The guide is"
-        " [Several processes and machines](../scaling.md).",
+        *("shared", "Shared state", ("scaling",)),
+        "State that several processes share.",
         (
-            "server.shared",
-            "server.asgi.event_store",
-            "server.asgi.used_ids",
-            "server.toolkit.key_ring",
-            "runtime.task_store",
+            *("server.shared", "server.asgi.event_store", "server.asgi.used_ids"),
+            *("server.toolkit.key_ring", "runtime.task_store"),
         ),
     ),
     Page(
-        "protected",
-        "Protected servers",
-        "Verifying access tokens. The guide is [A protected server](../authorization-server.md).",
+        *("protected", "Protected servers", ("authorization-server",)),
+        "Verifying access tokens.",
         ("server.auth",),
     ),
     Page(
-        "openapi",
-        "OpenAPI",
-        "A server from an OpenAPI document. The guide is [Servers from OpenAPI](../openapi.md).",
+        *("openapi", "OpenAPI", ("openapi",)),
+        "A server from an OpenAPI document.",
         ("server.openapi",),
     ),
     Page(
-        "client",
-        "Clients",
-        "Connecting to servers and calling them. The guides are [Clients](../clients.md) and"
-        " [Agents](../agents.md).",
+        *("client", "Clients", ("clients", "agents")),
+        "Connecting to servers and calling them.",
         ("client", "runtime.task_handle"),
     ),
     Page(
-        "sync",
-        "Clients without an event loop",
+        *("sync", "Clients without an event loop", ()),
         "The same clients for programs that block. The guide is"
         " [Clients](../clients.md#without-an-event-loop).",
         ("client.sync", "client.sync_client", "client.sync_base"),
     ),
     Page(
-        "authorization",
-        "Authorization of clients",
-        "Getting and keeping access tokens. The guide is [Authorization](../authorization.md).",
+        *("authorization", "Authorization of clients", ("authorization",)),
+        "Getting and keeping access tokens.",
         ("client.auth", "auth", "transports.http.http_client"),
     ),
     Page(
-        "messages",
-        "Messages and codec",
-        "Values to JSON and back, messages, channels. The guide is [Types only](../types.md).",
+        *("messages", "Messages and codec", ("types",)),
+        "Values to JSON and back, messages, channels.",
         (
-            "_wire",
-            "_structs",
-            "_decoding",
-            "messages",
-            "channel",
-            "facts",
-            "foreign_text",
+            *("_wire", "_structs", "_decoding", "messages", "channel", "facts", "foreign_text"),
             "revisions",
         ),
     ),
 )
 ERRORS = Page(
-    "errors",
-    "Errors",
+    *("errors", "Errors", ()),
     "Every error that a package raises. The class says who is to blame, the attributes hold the"
     " data.",
     (),
@@ -198,11 +170,7 @@ def origin(name: str) -> str:
 
 
 def page_of(name: str) -> Page:
-    """The page of a public name.
-
-    Raises:
-        LookupError: No page has its module.
-    """
+    """The page of a public name."""
     if name.endswith("Error"):
         return ERRORS
     words = origin(name).split(".")
@@ -238,10 +206,7 @@ def testing_names() -> list[str]:
 
 
 def error_tree() -> str:
-    """Every error of the package below its base, with the first sentence of its docstring.
-
-    Those that are not exported are shown without a link: they are caught by a base.
-    """
+    """Every error of the package below its base, with the first sentence of its docstring."""
     exported = {target_of(package().members[name]).path: name for name in public_names()}
     errors: defaultdict[str, list[Class]] = defaultdict(list)
     for each in objects_below(package()):
@@ -307,7 +272,7 @@ def text(title: str, about: str, paths: Iterable[str]) -> str:
 def python_pages() -> dict[str, str]:
     """The pages of names, by file name."""
     pages = {
-        f"{page.name}.md": text(page.title, page.about, (f"{PACKAGE}.{name}" for name in names))
+        f"{page.name}.md": text(page.title, page.intro, (f"{PACKAGE}.{name}" for name in names))
         for page, names in names_by_page().items()
     }
     errors = pages[f"{ERRORS.name}.md"]

@@ -1,7 +1,4 @@
-"""The pages of the reference that are tables: commands, settings, features, methods, facts.
-
-Each is computed from the values that the tool itself uses.
-"""
+"""The pages of the reference that are tables: commands, settings, features, methods, facts."""
 
 from __future__ import annotations
 
