@@ -16,7 +16,7 @@ import pytest
 
 import mcpgen_runtime
 from generator.check_server.areas import RULES
-from generator.check_server.lifecycle import pretty
+from generator.check_server.protocol import pretty
 from generator.check_server.rows import NEW, OLD
 from generator.check_server.tiny_http import TinyHttp, run_server
 from generator.check_server.tiny_server import REVISIONS, runs_on
@@ -303,7 +303,10 @@ def test_the_current_rule_is_shown_on_a_terminal_or_on_request(root: Path) -> No
 def test_the_rules_can_be_listed() -> None:
     done = run("check-server", "--list-rules", "--json")
     assert len(json.loads(done.out)) == len(CHECKS) > 160
-    assert "ping.answered" in run("check-server", "--list-rules", "--rule", "ping").out
+    words = ("--list-rules", "--rule", "ping", "--rule", "tools.name-length")
+    for rule in ("ping.answered", "ping.removed", "tools.name-length"):
+        assert rule in run("check-server", *words).out
+    assert "tools.name-charset" not in run("check-server", *words).out
 
 
 def test_the_rules_are_those_of_the_ledger() -> None:
