@@ -60,12 +60,7 @@ def text_of(result: Any) -> str:
 
 
 async def visit(client: Any, *, asks: bool) -> dict[str, Any]:
-    """The results of a client that uses what a recorded server can answer.
-
-    Args:
-        client: The client.
-        asks: Whether to call the tool that asks the user.
-    """
+    """The results of a client that uses what a recorded server can answer."""
     reports: list[Any] = []
     seen: dict[str, Any] = {"tools": [tool.name for tool in await client.list_tools()]}
     seen["resources"] = [each.uri for each in await client.list_resources()]
@@ -184,13 +179,7 @@ def served_over_http(*words: str) -> Iterator[str]:
 
 
 def write_trace(path: Path, *rows: tuple[str, dict[str, Any]], **members: Any) -> Path:
-    """Write a trace of a client: directions and messages, a second apart.
-
-    Args:
-        path: The file.
-        rows: The directions and messages.
-        members: More members of each record.
-    """
+    """Write a trace of a client: directions and messages, a second apart."""
     lines = [
         {
             "time": f"2026-11-29T10:00:{number:02}+00:00",

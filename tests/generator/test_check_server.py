@@ -145,10 +145,7 @@ def test_the_tiny_server_breaks_no_rule_without_a_defect(kind: str, revisions: l
 
 
 def defects() -> Iterator[Any]:
-    """Each eighth defect that a process or a socket has too, and those that only they have.
-
-    `test_check_server_rules.py` tries all others in memory.
-    """
+    """Each eighth defect that a process or a socket has too, and those that only they have."""
     for id, rule in RULES.items():
         own = rule.defect is runs_on or id.startswith("stdio.") or rule.where == ("socket",)
         for revision in sorted({OLD, NEW} & {*rules()[id].revisions}):

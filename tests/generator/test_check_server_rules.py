@@ -1,7 +1,4 @@
-"""Each rule of `mcpgen check-server`: answers that keep and break it.
-
-The answers are rows in `tests/generator/check_server`; a search for the id of a rule finds them.
-"""
+"""Each rule of `mcpgen check-server`: answers that keep and break it."""
 
 from __future__ import annotations
 
@@ -46,11 +43,7 @@ def test_answers_are_judged(row: Rule, case: Case) -> None:
 
 
 def defects() -> list[Any]:
-    """Each rule that a defect of the tiny server breaks, by revision and transport.
-
-    All rules judge each defect once; elsewhere, those of the area do, and some that make a server
-    send messages.
-    """
+    """Each rule that a defect of the tiny server breaks, by revision and transport."""
     found: list[Any] = []
     for check in IN_MEMORY:
         row, named = RULES[check.id], {*check.rule.revisions}

@@ -141,11 +141,7 @@ class Refusal(Exception):
 
 
 class Scripted:
-    """A package whose client gets these answers to requests for lists, one after the other.
-
-    Attributes:
-        asked: The methods and params of the requests.
-    """
+    """A package whose client gets these answers to requests for lists, one after the other."""
 
     McpError = RemoteError = Refusal
     Timeouts = dict

@@ -323,13 +323,7 @@ def test_a_failure_of_another_form_is_refused(text: str) -> None:
 
 
 class Served:
-    """`mcpgen replay TRACE --serve --http` as a process.
-
-    Attributes:
-        url: Its endpoint.
-        code: Its exit code, once it has ended.
-        err: The lines that it printed since it served.
-    """
+    """`mcpgen replay TRACE --serve --http` as a process."""
 
     def __init__(self, trace: Path, *words: str) -> None:
         command = [*COMMAND, str(trace), "--serve", "--http", "127.0.0.1:0", *words]

@@ -24,11 +24,7 @@ class Heard(list[Any]):
         self._news = anyio.Event()
 
     async def until(self, wanted: Callable[[Any], bool]) -> Any:
-        """The first that is wanted, once it is there.
-
-        Raises:
-            TimeoutError: It does not come.
-        """
+        """The first that is wanted, once it is there."""
         with anyio.fail_after(DEADLINE):
             while True:
                 for item in self:

@@ -1,8 +1,4 @@
-"""A server on the official SDK with one of everything, for our client to talk to.
-
-It speaks over pipes, or over HTTP in the way that it is told: `http`, `json`, `alone` (without
-sessions in all revisions) or `sse`.
-"""
+"""A server on the official SDK with one of everything, for our client to talk to."""
 
 from __future__ import annotations
 

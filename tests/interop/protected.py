@@ -135,16 +135,7 @@ class _Form(HTMLParser):
 
 
 async def browse(url: str, typed: Mapping[str, str], until: str = CALLBACK) -> str:
-    """A browser whose user fills in each form and sends it.
-
-    Args:
-        url: Where it begins.
-        typed: What the user types, by the name of the input.
-        until: The beginning of the URL that it has not to fetch any more.
-
-    Returns:
-        That URL, or the last page, if that has no form.
-    """
+    """A browser whose user fills in each form and sends it."""
     # A user takes longer than a client, which may open the browser before its own page listens.
     patient = httpx2.AsyncHTTPTransport(retries=6)
     async with httpx2.AsyncClient(timeout=30, transport=patient) as browser:

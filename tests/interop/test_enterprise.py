@@ -1,7 +1,4 @@
-"""Enterprise-managed authorization with two real authorization servers, by Authlib.
-
-Source: ext-auth, enterprise-managed authorization; RFC 8693; RFC 7523.
-"""
+"""Enterprise-managed authorization with two real authorization servers, by Authlib."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Gateways between pipes and HTTP, both ways: our client, our server, or both at their ends.
-
-A gateway that knows no revision without sessions forwards the client's probe like any request, some
-initialize by themselves before the client does, and some have all clients share one server process.
-"""
+"""Gateways between pipes and HTTP, both ways: our client, our server, or both at their ends."""
 
 from __future__ import annotations
 
@@ -169,10 +165,7 @@ async def test_the_official_client_meets_our_server_behind_a_gateway(
 def gateway_to_ours(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Callable[[], str]]]:
-    """A gateway to our server over pipes: its name, and what says where a test finds it.
-
-    One gateway serves all tests, unless it ends when a second client comes.
-    """
+    """A gateway to our server over pipes: its name, and what says where a test finds it."""
     name: str = request.param
     environment = kept_in(tmp_path_factory.mktemp("gateway"))
     with ExitStack() as running:

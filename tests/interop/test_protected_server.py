@@ -175,10 +175,7 @@ def agreeing_browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading
 
 @contextmanager
 def run_limiting_server(*session_scopes: str) -> Iterator[str]:
-    """Our server, whose authorization server grants clients the scopes of their registration only.
-
-    The authorization server is that of the official SDK; its users agree at once.
-    """
+    """Our server, whose authorization server grants the scopes of a registration alone."""
     with new_place() as place, new_place() as issuing:
         provider = InMemoryOAuthProvider(base_url=issuing.origin)
         options = ClientRegistrationOptions(enabled=True)

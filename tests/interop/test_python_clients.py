@@ -53,12 +53,7 @@ FASTMCP = [("fastmcp", *way) for way in PYTHON_WAYS]
 
 @dataclass
 class Visit:
-    """A client at work, what it heard, and the HTTP that went by.
-
-    Attributes:
-        client: A client of the official SDK, or of FastMCP.
-        progress: The name of the argument for a function that hears progress.
-    """
+    """A client at work, what it heard, and the HTTP that went by."""
 
     client: Any
     transport: str

@@ -39,11 +39,7 @@ CALLS: dict[str, dict[str, Any]] = {
 
 
 class Person(ClientHandlers):
-    """Answers whatever the server asks.
-
-    Attributes:
-        asked_for_roots: Set once the server, which asks at a time of its own, asked for roots.
-    """
+    """Answers whatever the server asks."""
 
     def __init__(self) -> None:
         self.asked_for_roots = anyio.Event()

@@ -1,8 +1,4 @@
-"""Traces that `mcpgen replay --serve` answers from, used by the clients of others.
-
-Each client uses our server, which writes a trace. Then it does the same with the trace in place of
-the server, in the same revision and in another one, and has to see the same.
-"""
+"""Traces that `mcpgen replay --serve` answers from, used by the clients of others."""
 
 from __future__ import annotations
 

@@ -123,10 +123,7 @@ def find(
 def find_in_tiny(
     transport: str, name: str, rule: Rule | None, checks: Sequence[Check], sent: list[Any]
 ) -> Findings:
-    """The findings about the tiny server with the defect of a rule, or without.
-
-    `sent` gets the lines or requests that the server reads.
-    """
+    """The findings about the tiny server with the defect of a rule, or without."""
     stateless, defect = name == NEW, rule.defect if rule else None
 
     def begin() -> Connection:
@@ -174,11 +171,7 @@ def answer_in_turn(answers: Iterable[Any]) -> Callable[[], Connection]:
 
 
 def answer_over_http(answers: Iterable[Any]) -> Callable[[], Connection]:
-    """Opens connections to a server that gives these answers over HTTP, then empty results.
-
-    For each request there is a message, a status, or a tuple of status, message or bytes, and
-    perhaps header fields.
-    """
+    """Opens connections to a server that gives these answers over HTTP, then empty results."""
     rest = iter(answers)
 
     def handle(request: httpx2.Request) -> httpx2.Response:

@@ -1,7 +1,4 @@
-"""The parts of the tables of rules: rules, cases, answers, and defects of a server.
-
-Processes of `tiny_server` import the tables too, therefore they need the standard library alone.
-"""
+"""The parts of the tables of rules: rules, cases, answers, and defects of a server."""
 
 from __future__ import annotations
 

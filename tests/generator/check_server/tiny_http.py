@@ -81,12 +81,7 @@ def stream(*messages: Message, stays_open: bool = True) -> Response:
 
 
 class TinyHttp:
-    """Answers requests of HTTP: with a handshake and sessions, or with neither.
-
-    Attributes:
-        sessions: The servers of sessions by the ids of these.
-        new_id: Makes the id of a session.
-    """
+    """Answers requests of HTTP: with a handshake and sessions, or with neither."""
 
     def __init__(
         self,
