@@ -54,13 +54,11 @@ def previous_answer(ctx: Context) -> Any:
 
 @server.tool
 def add(a: int, b: int) -> int:
-    """The sum of two numbers."""
     return a + b
 
 
 @server.tool
 async def count(to: int, ctx: Context) -> str:
-    """Counts, and reports each number."""
     for number in range(1, to + 1):
         await ctx.report_progress(number, to, f"at {number}")
     return f"counted to {to}"
@@ -68,20 +66,17 @@ async def count(to: int, ctx: Context) -> str:
 
 @server.tool
 async def note(text: str, ctx: Context) -> str:
-    """Logs a text to the client."""
     await ctx.warning(text, logger_name="notes")
     return "noted"
 
 
 @server.tool
 def fail() -> str:
-    """Fails on every call."""
     raise ToolError("out of order")
 
 
 @server.tool
 def refuse() -> str:
-    """Refuses with a JSON-RPC error."""
     raise MCPError(code=1050, message="not today", data={"retry": False})
 
 
@@ -95,7 +90,6 @@ async def district(
 
 @server.tool
 async def book(ctx: Context) -> Any:
-    """Asks the user for a name."""
     if not is_modern(ctx):
         answer: Any = await ctx.elicit("Who is coming?", Guest)
         return f"booked for {answer.data.name} ({answer.data.nights})"
@@ -109,7 +103,6 @@ async def book(ctx: Context) -> Any:
 
 @server.tool
 async def translate(text: str, ctx: Context) -> Any:
-    """Asks the client's model."""
     said = mcp.types.SamplingMessage(role="user", content=mcp.types.TextContent(text=text))
     if not is_modern(ctx):
         answer: Any = await ctx.session.create_message(
@@ -125,7 +118,6 @@ async def translate(text: str, ctx: Context) -> Any:
 
 @server.tool
 async def wait(name: str, ctx: Context) -> str:
-    """Waits to be cancelled, and reports progress once it does."""
     await ctx.report_progress(1)
     try:
         await anyio.sleep_forever()
@@ -136,7 +128,6 @@ async def wait(name: str, ctx: Context) -> str:
 
 @server.tool
 async def was_cancelled(name: str) -> bool:
-    """Whether the `wait` of that name has ended, or does soon."""
     with anyio.move_on_after(20):
         await ended[name].wait()
     return ended.pop(name).is_set()
@@ -144,7 +135,6 @@ async def was_cancelled(name: str) -> bool:
 
 @server.tool
 async def change(ctx: Context) -> str:
-    """Says that tools, prompts and resources changed."""
     for kind in ("Tool", "Prompt", "Resource"):
         await ctx.send_notification(getattr(mcp.types, f"{kind}ListChangedNotification")())
     return "changed"
@@ -152,7 +142,6 @@ async def change(ctx: Context) -> str:
 
 @server.tool
 async def part(ctx: Context) -> str:
-    """Closes the stream that it is answered on, so that the client has to come back."""
     await ctx.report_progress(1)
     await ctx.close_sse_stream()
     return "met again"
@@ -160,25 +149,21 @@ async def part(ctx: Context) -> str:
 
 @server.resource("city://list", mime_type="text/plain")
 def cities() -> str:
-    """The cities, one per line."""
     return "Oslo\nOstrava\nPorto"
 
 
 @server.resource("city://{name}/weather", mime_type="text/plain")
 def weather(name: str) -> str:
-    """The weather of a city."""
     return f"sun in {name}"
 
 
 @server.resource("city://map", mime_type="image/png")
 def picture() -> bytes:
-    """A map."""
     return b"\x89PNG"
 
 
 @server.prompt
 def greet(city: str) -> str:
-    """A greeting from a city."""
     return f"Greetings from {city}"
 
 

@@ -80,13 +80,11 @@ async def ask_roots() -> ListRoots:
 
 @server.tool()
 def add(a: int, b: int) -> int:
-    """The sum of two numbers."""
     return a + b
 
 
 @server.tool()
 async def count(to: int, ctx: Context) -> str:
-    """Counts, and reports each number."""
     for number in range(1, to + 1):
         await ctx.report_progress(number, to, f"at {number}")
     return f"counted to {to}"
@@ -94,7 +92,6 @@ async def count(to: int, ctx: Context) -> str:
 
 @server.tool()
 async def note(text: str, ctx: Context) -> str:
-    """Logs a text to the client."""
     with warnings.catch_warnings(action="ignore"):
         await ctx.log("warning", text, logger_name="notes")
     return "noted"
@@ -102,13 +99,11 @@ async def note(text: str, ctx: Context) -> str:
 
 @server.tool()
 def fail() -> str:
-    """Fails on every call."""
     raise RuntimeError("out of order")
 
 
 @server.tool()
 def refuse() -> str:
-    """Refuses with a JSON-RPC error."""
     raise MCPError(code=1050, message="not today", data={"retry": False})
 
 
@@ -122,7 +117,6 @@ async def district(
 
 @server.tool()
 async def book(guest: Annotated[Guest, Resolve(ask_first)]) -> str:
-    """Asks the user for a name."""
     return f"booked for {guest.name} ({guest.nights})"
 
 
@@ -130,25 +124,21 @@ async def book(guest: Annotated[Guest, Resolve(ask_first)]) -> str:
 async def book_twice(
     first: Annotated[Guest, Resolve(ask_first)], second: Annotated[Guest, Resolve(ask_second)]
 ) -> str:
-    """Asks the user for two names, one after the other."""
     return f"booked for {first.name} ({first.nights}), then {second.name} ({second.nights})"
 
 
 @server.tool()
 async def translate(text: str, answer: Annotated[CreateMessageResult, Resolve(ask_model)]) -> str:
-    """Asks the client's model."""
     return f"{answer.model} says: {answer.content.text}"
 
 
 @server.tool()
 async def folders(result: Annotated[ListRootsResult, Resolve(ask_roots)]) -> str:
-    """Asks for the client's roots."""
     return " ".join(str(root.uri) for root in result.roots)
 
 
 @server.tool()
 async def wait(name: str, ctx: Context) -> str:
-    """Waits to be cancelled, and reports progress once it does."""
     await ctx.report_progress(1)
     try:
         await anyio.sleep_forever()
@@ -159,7 +149,6 @@ async def wait(name: str, ctx: Context) -> str:
 
 @server.tool()
 async def was_cancelled(name: str) -> bool:
-    """Whether the `wait` of that name has ended, or does soon."""
     with anyio.move_on_after(20):
         await ended[name].wait()
     return ended.pop(name).is_set()
@@ -167,7 +156,6 @@ async def was_cancelled(name: str) -> bool:
 
 @server.tool()
 async def change(ctx: Context) -> str:
-    """Says that tools, prompts and resources changed."""
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         await ctx.notify_tools_changed()
         await ctx.notify_prompts_changed()
@@ -181,14 +169,12 @@ async def change(ctx: Context) -> str:
 
 @server.tool()
 async def update(uri: str, ctx: Context) -> str:
-    """Tells who subscribed to a resource that it changed."""
     await ctx.notify_resource_updated(uri)
     return "updated"
 
 
 @server.tool()
 async def part(ctx: Context) -> str:
-    """Closes the stream that it is answered on, so that the client has to come back."""
     await ctx.report_progress(1)
     await ctx.close_sse_stream()
     return "met again"
@@ -196,19 +182,16 @@ async def part(ctx: Context) -> str:
 
 @server.resource("city://list", mime_type="text/plain")
 def cities() -> str:
-    """The cities, one per line."""
     return "\n".join(CITIES)
 
 
 @server.resource("city://{name}/weather", mime_type="text/plain")
 def weather(name: str) -> str:
-    """The weather of a city."""
     return f"sun in {name}"
 
 
 @server.prompt()
 def greet(city: str) -> str:
-    """A greeting from a city."""
     return f"Greetings from {city}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -36,7 +36,7 @@ from interop.protected import (
     run_protected_server,
     text_of,
 )
-from interop.revisions import is_modern, offer_revision
+from interop.revisions import mode_of, opened
 from kit.issuer import LoopbackIssuer, serving_issuer
 from mcpgen_runtime import Principal
 
@@ -109,24 +109,18 @@ async def official(url: str, auth: httpx2.Auth, revision: str) -> AsyncIterator[
     """The official client in one revision."""
     async with httpx2.AsyncClient(auth=auth, timeout=30) as http:
         way = streamable_http_client(url, http_client=http)
-        client = mcp.Client(way, mode="auto" if is_modern(revision) else "legacy", cache=None)
-        async with AsyncExitStack() as stack:
-            with offer_revision(revision):
-                await stack.enter_async_context(client)
-            assert client.protocol_version == revision
+        client = mcp.Client(way, mode=mode_of(revision), cache=None)
+        async with opened(client, revision):
             yield client
 
 
 @asynccontextmanager
 async def by_fastmcp(url: str, revision: str) -> AsyncIterator[fastmcp.Client[Any]]:
     """FastMCP's client in one revision, whose user signs in once."""
-    mode: Any = "auto" if is_modern(revision) else "legacy"
     transport = StreamableHttpTransport(url, auth=OAuth(callback_host="127.0.0.1"))
-    client = fastmcp.Client(transport, mode=mode)
+    client = fastmcp.Client(transport, mode=mode_of(revision))
     with pytest.MonkeyPatch.context() as patched, agreeing_browser(patched) as visits:
-        async with AsyncExitStack() as stack:
-            with offer_revision(revision):
-                await stack.enter_async_context(client)
+        async with opened(client, revision):
             yield client
     assert len(visits) == 1
 

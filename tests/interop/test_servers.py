@@ -13,10 +13,10 @@ import httpx2
 import pytest
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 
-from interop.hearing import Heard
+from interop.hearing import Person
 from interop.processes import HERE, run_server
 from interop.revisions import ELICITATION, HANDSHAKE, RESUMING, STATELESS, STRUCTURED_OUTPUT
-from mcpgen_runtime import ClientHandlers, RemoteError, RequestContext, connect, connect_sync
+from mcpgen_runtime import RemoteError, connect, connect_sync
 
 pytestmark = pytest.mark.interop
 
@@ -82,28 +82,6 @@ BOTH = ("official json", "official alone")
 """Servers that also speak the revision without sessions, which other tests cover."""
 
 VISITS = [(name, revision) for name, server in SERVERS.items() for revision in server.revisions]
-
-
-class Person(ClientHandlers):
-    """Answers whatever a server may ask, and keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.logs = Heard()
-
-    async def elicit(self, params: Any, ctx: RequestContext) -> Any:
-        return {"action": "accept", "content": {"name": "Ada", "nights": 3}}
-
-    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
-        content = params.messages[-1].content
-        [block] = content if isinstance(content, list) else [content]
-        said = {"type": "text", "text": f"<{block.text}>"}
-        return {"role": "assistant", "content": said, "model": "parrot"}
-
-    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
-        return {"roots": [{"uri": "file:///maps", "name": "maps"}]}
-
-    async def logging_message(self, params: Any, ctx: RequestContext) -> None:
-        self.logs.keep((params.level, params.logger, params.data))
 
 
 @dataclass
