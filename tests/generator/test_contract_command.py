@@ -163,16 +163,6 @@ def test_a_report_has_each_form(files: Path) -> None:
     assert "| breaking | ARGUMENT_NARROWED | tool order: the argument size is narrower |" in page
 
 
-def test_an_annotation_is_one_line_whatever_the_text_has(tmp_path: Path) -> None:
-    lists = changed("tools/1/name", "a\n::error::b")
-    (tmp_path / "old.json").write_text(text_of(contract(lists)))
-    (tmp_path / "new.json").write_text(text_of(contract()))
-    lines = diff(tmp_path, "--format", "github").out.splitlines()
-    assert lines
-    assert all(line.split()[0] in ("::error", "::warning", "::notice") for line in lines)
-    assert not [line for line in lines if line.startswith("::error::")]
-
-
 def test_many_items_with_one_change_are_one_line(tmp_path: Path) -> None:
     many = [{"uri": f"shop://{number}", "name": "x"} for number in range(40)]
     (tmp_path / "old.json").write_text(text_of(contract({**SHOP, "resources": many})))

@@ -218,12 +218,6 @@ def test_a_server_may_refuse_the_list_of_templates_alone() -> None:
     assert [method for method, _ in package.asked][1:] == ["resources/templates/list"]
 
 
-def list_differences(served: dict[str, Any], **own: Any) -> list[str]:
-    """The differences of served lists from those of a server."""
-    snapshot = mirror.Snapshot(parse(own, "x"), mirror.Limits((), {}), "X")
-    return list(live_server._list_differences(snapshot, served))
-
-
 @pytest.mark.parametrize(
     ("served", "own", "lines"),
     [
@@ -262,7 +256,8 @@ def list_differences(served: dict[str, Any], **own: Any) -> list[str]:
 def test_lists_of_a_mirror_differ_in_these_words(
     served: dict[str, Any], own: dict[str, Any], lines: list[str]
 ) -> None:
-    assert list_differences(served, **own) == lines
+    snapshot = mirror.Snapshot(parse(own, "x"), mirror.Limits((), {}), "X")
+    assert [*live_server.list_differences(snapshot, served)] == lines
 
 
 @pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more"), (9, " and 4 more")])
@@ -272,5 +267,5 @@ def test_five_entries_of_a_difference_are_named(count: int, more: str) -> None:
     snapshot = mirror.Snapshot(
         parse([{**each, "title": "T"} for each in served], "x"), mirror.Limits((), {}), "X"
     )
-    [line] = live_server._list_differences(snapshot, {"tools": served})
+    [line] = live_server.list_differences(snapshot, {"tools": served})
     assert line == f"{', '.join(f'tool {name}' for name in names[:5])}{more}: listed without /title"

@@ -381,21 +381,6 @@ def test_a_template_takes_its_variables(
     assert mirror.registered_resources == []
 
 
-@pytest.mark.parametrize(
-    ("entry", "method"),
-    [
-        ({"uri": "x:y"}, "read_x_y"),
-        ({"uri": "x:y", "name": "the now"}, "read_the_now"),
-        ({"uri": "x:y", "name": ""}, "read_x_y"),
-    ],
-)
-def test_a_resource_is_named_by_its_name_or_uri(entry: dict[str, Any], method: str) -> None:
-    mirror = mirror_of(resources=[entry])
-    [row] = mirror.resources
-    assert (row.method, row.uri, row.arguments, row.callable) == (method, "x:y", (), True)
-    assert (mirror.registered_resources, mirror.registered_templates) == (["x:y"], [])
-
-
 def test_required_arguments_of_a_prompt_come_first() -> None:
     rows = [
         {"name": "style", "description": "How it's written."},
