@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from generator.check_server.rows import NEW, OLD
 from generator.check_server.tiny_http import TinyHttp, run_server
 from generator.check_server.tiny_server import REVISIONS, runs_on
 from generator.command_line import run
+from generator.shop_sessions import Serving
 from generator.test_cli import run_on_terminal
 from mcpgen import schema
 from mcpgen.check_server.rules import FILE, rules
@@ -60,14 +60,7 @@ def weather(city: str) -> str:
 def report(city: str) -> str:
     return city
 
-if len(sys.argv) > 1:
-    import socket, uvicorn
-    listening = socket.create_server(("127.0.0.1", 0))
-    print("http://127.0.0.1:%d/mcp" % listening.getsockname()[1], flush=True)
-    settings = uvicorn.Config(server.asgi(), log_level="critical")
-    uvicorn.Server(settings).run([listening])
-else:
-    server.run()
+server.run(http=sys.argv[1] if sys.argv[1:] else None)
 """
 
 
@@ -107,11 +100,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(ours: Path) -> Iterator[str]:
     """The URL of a server on the generated package over HTTP."""
-    words = [sys.executable, str(ours), "http"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.kill()
+    with Serving(sys.executable, str(ours), "127.0.0.1:0") as serving:
+        yield serving.url
 
 
 @pytest.mark.slow

@@ -54,30 +54,20 @@ def test_words_name_a_server(
     assert "secret" not in repr(found)
 
 
+REMOTE = {"type": "streamable-http"}
 PYPI = {"registryType": "pypi", "identifier": "a-b", "version": "1.2"}
 
 
 @pytest.mark.parametrize(
     ("members", "address"),
     [
-        (
-            {"packages": [{"registryType": "npm", "identifier": "@a/b", "version": "1.2"}]},
-            ["npx", "-y", "@a/b@1.2"],
-        ),
+        ({"packages": [{**PYPI, "registryType": "npm"}]}, ["npx", "-y", "a-b@1.2"]),
         ({"packages": [PYPI]}, ["uvx", "a-b==1.2"]),
         (
             {"packages": [{**PYPI, "packageArguments": [{"type": "positional", "value": "x"}]}]},
             ["uvx", "a-b==1.2", "x"],
         ),
-        (
-            {
-                "remotes": [
-                    {"type": "sse", "url": "x"},
-                    {"type": "streamable-http", "url": "https://a/mcp"},
-                ]
-            },
-            "https://a/mcp",
-        ),
+        ({"remotes": [{"type": "sse", "url": "x"}, {**REMOTE, "url": "https://a"}]}, "https://a"),
     ],
 )
 def test_a_file_of_a_registry_names_a_command_or_a_url(
@@ -93,37 +83,26 @@ def test_words_that_are_no_command_are_refused(words: str, tmp_path: Path) -> No
         target(words, tmp_path)
 
 
+NONE = "#/mcpServers: expected an object with servers, got none"
+NEITHER = "#/mcpServers/a: expected a command with args, or a url, got neither"
+STRINGS = ": expected an object of strings, got something else"
+
+
 @pytest.mark.parametrize(
     ("document", "name", "error"),
     [
-        ([], "", "#/mcpServers: expected an object with servers, got none"),
-        ({"mcpServers": {}}, "", "#/mcpServers: expected an object with servers, got none"),
+        ([], "", NONE),
+        ({"mcpServers": {}}, "", NONE),
         (
             {"mcpServers": {"a": {}, "b": {}}},
             "",
             "#/mcpServers: expected FILE#NAME with one of a, b, got no name",
         ),
         ({"mcpServers": {"a": {}, "b": {}}}, "#c", "#/mcpServers: expected one of a, b, got c"),
-        (
-            {"mcpServers": {"a": {"command": "x", "args": "y"}}},
-            "",
-            "#/mcpServers/a: expected a command with args, or a url, got neither",
-        ),
-        (
-            {"mcpServers": {"a": {"command": ["x"]}}},
-            "",
-            "#/mcpServers/a: expected a command with args, or a url, got neither",
-        ),
-        (
-            {"mcpServers": {"a": {"url": "u", "headers": {"a": 1}}}},
-            "",
-            "#/headers: expected an object of strings, got something else",
-        ),
-        (
-            {"mcpServers": {"a": {"command": "x", "env": []}}},
-            "",
-            "#/env: expected an object of strings, got something else",
-        ),
+        ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, "", NEITHER),
+        ({"mcpServers": {"a": {"command": ["x"]}}}, "", NEITHER),
+        ({"mcpServers": {"a": {"url": "u", "headers": {"a": 1}}}}, "", f"#/headers{STRINGS}"),
+        ({"mcpServers": {"a": {"command": "x", "env": []}}}, "", f"#/env{STRINGS}"),
     ],
 )
 def test_a_configuration_that_names_no_server_is_refused(
