@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-import anyio
 import mcp.types
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.event_store import EventStore
-from mcp import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import Field
 
 from interop import announcing
+from interop.city import add_city
 
 RETRY_MILLISECONDS = 100
 GUEST = "guest"
 
 server = FastMCP("fastmcp", instructions="Ask for a city.")
-ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
+add_city(server, Context)
 
 
 @dataclass
@@ -53,18 +50,6 @@ def previous_answer(ctx: Context) -> Any:
 
 
 @server.tool
-def add(a: int, b: int) -> int:
-    return a + b
-
-
-@server.tool
-async def count(to: int, ctx: Context) -> str:
-    for number in range(1, to + 1):
-        await ctx.report_progress(number, to, f"at {number}")
-    return f"counted to {to}"
-
-
-@server.tool
 async def note(text: str, ctx: Context) -> str:
     await ctx.warning(text, logger_name="notes")
     return "noted"
@@ -73,19 +58,6 @@ async def note(text: str, ctx: Context) -> str:
 @server.tool
 def fail() -> str:
     raise ToolError("out of order")
-
-
-@server.tool
-def refuse() -> str:
-    raise MCPError(code=1050, message="not today", data={"retry": False})
-
-
-@server.tool
-async def district(
-    city: str, area: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Area"})]
-) -> str:
-    """Takes an argument that HTTP clients repeat in a header field."""
-    return f"{area} of {city}"
 
 
 @server.tool
@@ -117,54 +89,15 @@ async def translate(text: str, ctx: Context) -> Any:
 
 
 @server.tool
-async def wait(name: str, ctx: Context) -> str:
-    await ctx.report_progress(1)
-    try:
-        await anyio.sleep_forever()
-    finally:
-        ended[name].set()
-    return "never"
-
-
-@server.tool
-async def was_cancelled(name: str) -> bool:
-    with anyio.move_on_after(20):
-        await ended[name].wait()
-    return ended.pop(name).is_set()
-
-
-@server.tool
 async def change(ctx: Context) -> str:
     for kind in ("Tool", "Prompt", "Resource"):
         await ctx.send_notification(getattr(mcp.types, f"{kind}ListChangedNotification")())
     return "changed"
 
 
-@server.tool
-async def part(ctx: Context) -> str:
-    await ctx.report_progress(1)
-    await ctx.close_sse_stream()
-    return "met again"
-
-
-@server.resource("city://list", mime_type="text/plain")
-def cities() -> str:
-    return "Oslo\nOstrava\nPorto"
-
-
-@server.resource("city://{name}/weather", mime_type="text/plain")
-def weather(name: str) -> str:
-    return f"sun in {name}"
-
-
 @server.resource("city://map", mime_type="image/png")
 def picture() -> bytes:
     return b"\x89PNG"
-
-
-@server.prompt
-def greet(city: str) -> str:
-    return f"Greetings from {city}"
 
 
 def application(kind: str) -> tuple[Any, str]:

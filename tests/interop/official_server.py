@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections import defaultdict
+from pathlib import Path
 from typing import Annotated, Any
 
-import anyio
-from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
@@ -26,13 +24,16 @@ from mcp.types import (
     TextContent,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
+
+sys.path.append(str(Path(__file__).parent.parent))
+
+from interop.city import CITIES, add_city
 
 RETRY_MILLISECONDS = 100
-CITIES = ("Oslo", "Ostrava", "Porto")
 
 server = MCPServer("official", instructions="Ask for a city.")
-ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
+add_city(server, Context)
 
 
 class Guest(BaseModel):
@@ -79,18 +80,6 @@ async def ask_roots() -> ListRoots:
 
 
 @server.tool()
-def add(a: int, b: int) -> int:
-    return a + b
-
-
-@server.tool()
-async def count(to: int, ctx: Context) -> str:
-    for number in range(1, to + 1):
-        await ctx.report_progress(number, to, f"at {number}")
-    return f"counted to {to}"
-
-
-@server.tool()
 async def note(text: str, ctx: Context) -> str:
     with warnings.catch_warnings(action="ignore"):
         await ctx.log("warning", text, logger_name="notes")
@@ -100,19 +89,6 @@ async def note(text: str, ctx: Context) -> str:
 @server.tool()
 def fail() -> str:
     raise RuntimeError("out of order")
-
-
-@server.tool()
-def refuse() -> str:
-    raise MCPError(code=1050, message="not today", data={"retry": False})
-
-
-@server.tool()
-async def district(
-    city: str, area: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Area"})]
-) -> str:
-    """Takes an argument that HTTP clients repeat in a header field."""
-    return f"{area} of {city}"
 
 
 @server.tool()
@@ -138,23 +114,6 @@ async def folders(result: Annotated[ListRootsResult, Resolve(ask_roots)]) -> str
 
 
 @server.tool()
-async def wait(name: str, ctx: Context) -> str:
-    await ctx.report_progress(1)
-    try:
-        await anyio.sleep_forever()
-    finally:
-        ended[name].set()
-    return "never"
-
-
-@server.tool()
-async def was_cancelled(name: str) -> bool:
-    with anyio.move_on_after(20):
-        await ended[name].wait()
-    return ended.pop(name).is_set()
-
-
-@server.tool()
 async def change(ctx: Context) -> str:
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         await ctx.notify_tools_changed()
@@ -171,28 +130,6 @@ async def change(ctx: Context) -> str:
 async def update(uri: str, ctx: Context) -> str:
     await ctx.notify_resource_updated(uri)
     return "updated"
-
-
-@server.tool()
-async def part(ctx: Context) -> str:
-    await ctx.report_progress(1)
-    await ctx.close_sse_stream()
-    return "met again"
-
-
-@server.resource("city://list", mime_type="text/plain")
-def cities() -> str:
-    return "\n".join(CITIES)
-
-
-@server.resource("city://{name}/weather", mime_type="text/plain")
-def weather(name: str) -> str:
-    return f"sun in {name}"
-
-
-@server.prompt()
-def greet(city: str) -> str:
-    return f"Greetings from {city}"
 
 
 @server.completion()
