@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from generator.check_server.areas import RULES
 from generator.check_server.judging import find_in_tiny, judge
@@ -72,23 +71,8 @@ def test_a_defect_breaks_its_rule_alone(
 ) -> None:
     findings = find_in_tiny(transport, revision, row, checks, [])
     assert broken_rules(findings) == [row.id]
-
-
-def test_verdicts_say_what_was_expected_and_what_came(snapshot: SnapshotAssertion) -> None:
-    verdicts = {
-        row.id: [
-            judge(row.id, case.answers, **case.options)
-            for case in row.cases
-            if case.state != "kept"
-        ]
-        for row in RULES.values()
-    }
-    for row, revision, transport, _ in (each.values for each in defects()):
-        if not any(case.state == "broken" for case in row.cases):
-            [check] = [check for check in CHECKS if check.id == row.id]
-            [found] = find_in_tiny(transport, revision, row, [check], []).outcomes
-            verdicts[row.id] = [f"expected {found.expected}, got {found.actual}"]
-    assert {id: words for id, words in verdicts.items() if words} == snapshot
+    [broken] = [each for each in findings.outcomes if each.state == "broken"]
+    assert broken.expected != broken.actual != ""
 
 
 @cache

@@ -20,7 +20,6 @@ from generator.check_server.rows import (
     Rule,
     all_of,
     edit,
-    members,
     refused,
     rule,
     says,
@@ -167,15 +166,6 @@ def test_each_connection_is_closed(refusals: int, ended: str) -> None:
     assert states.count("begun") == states.count("closed") > 0
 
 
-def test_a_server_that_ends_at_once_is_told_as_it_ended() -> None:
-    class Ended(MemoryConnection):
-        async def send(self, *payload: Any, **options: Any) -> Reply:
-            return Reply(reason="it ended")
-
-    with pytest.raises(ServerError, match=f"one of {OLD}, got it ended$"):
-        find(lambda: Ended(lambda line: []), OLD, select_checks(("ping",)))
-
-
 def twenty(member: str, key: str) -> Any:
     """A list of twenty entries that differ in their name or address."""
     return lambda value: {
@@ -210,15 +200,6 @@ def test_few_entries_of_a_long_list_are_used_once_each(
     sent: list[bytes] = []
     find_in_tiny("stdio", OLD, server, select_checks((area,)), sent)
     assert sum(f'"{method}"'.encode() in line for line in sent) == most
-
-
-def test_a_hundred_values_complete_an_argument() -> None:
-    values = {"values": ["x"] * 100}
-    full = rule("full", defect=members("completion/complete", completion=values))
-    findings = find_in_tiny("stdio", OLD, full, select_checks(("completion",)), [])
-    states = [each.state for each in findings.outcomes]
-    assert "passed" in states
-    assert "broken" not in states
 
 
 def test_all_that_is_sent_is_utf8() -> None:
