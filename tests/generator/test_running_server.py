@@ -50,10 +50,13 @@ server.run(http="127.0.0.1:0")
 def test_a_running_server_imports_nearly_all_of_its_package(tmp_path: Path) -> None:
     files = render_selection("server", "http", (MIDDLE,), features=("none",))
     folder = write_package(files, tmp_path).resolve()
-    with Serving(sys.executable, "-c", SERVES.format(folder=f"{folder}")) as serving:
-        with connect_sync(serving.url, revision=MIDDLE) as client:
-            assert [tool.name for tool in client.list_tools()] == ["add"]
-            assert client.call_tool("add", {"a": 1, "b": 2}).structured_content == {"result": 3}
+    program = SERVES.format(folder=f"{folder}")
+    with (
+        Serving(sys.executable, "-c", program) as serving,
+        connect_sync(serving.url, revision=MIDDLE) as client,
+    ):
+        assert [tool.name for tool in client.list_tools()] == ["add"]
+        assert client.call_tool("add", {"a": 1, "b": 2}).structured_content == {"result": 3}
     imported = [Path(name) for name in json.loads(serving.err.splitlines()[-1])]
     used = {name.relative_to(folder / "pkg").as_posix() for name in imported}
     lines = {path: text.count("\n") for path, text in files.items() if path.endswith(".py")}
