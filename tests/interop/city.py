@@ -70,7 +70,8 @@ def greet(city: str) -> str:
 
 def add_city(server: Any, context: Any) -> None:
     """Add all of these to a server, whose contexts are of a class."""
-    for function in (add, count, refuse, district, wait, was_cancelled, part):
+    functions: tuple[Any, ...] = (add, count, refuse, district, wait, was_cancelled, part)
+    for function in functions:
         hints = get_type_hints(function, include_extras=True)
         function.__annotations__ = {**hints, **({"ctx": context} if "ctx" in hints else {})}
         server.tool()(function)

@@ -115,12 +115,10 @@ async def test_a_user_authorizes_on_another_device(services: Services) -> None:
         words = {**ALICE, "user_code": code.user_code, "action": "authorize"}
         assert "Device authorized" in await browse(code.verification_uri, words)
 
-    known = {"client_id": "screen", "issuer": services.issuer}
+    known: dict[str, Any] = {"client_id": "screen", "issuer": services.issuer}
+    settings = known if services.name == "nanoidp" else {"client_name": "Agent"}
     with anyio.fail_after(60):
-        auth = OAuth(
-            **(known if services.name == "nanoidp" else {"client_name": "Agent"}),
-            interaction=Device(typed),
-        )
+        auth = OAuth(**settings, interaction=Device(typed))
         async with connect(services.url, auth=auth) as client:
             assert await text_of(client, "whoami") == "alice"
 
