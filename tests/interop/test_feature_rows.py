@@ -163,7 +163,11 @@ async def subscribes(server: Any, client: Any) -> bool:
 async def describes(server: Any, client: Any) -> bool:
     @server.tool()
     def stay(days: int) -> int:
-        """Stay."""
+        """Stay.
+
+        Args:
+            days: How long.
+        """
         return days
 
     [tool] = await listed_tools(client)
@@ -225,7 +229,10 @@ async def changes(server: Any, client: Any) -> bool:
 
 @both("URIs that leave their directory are refused")
 async def stays_inside(server: Any, client: Any) -> bool:
-    server.resource("notes://{name}")(lambda name: name)
+    @server.resource("notes://{name}")
+    def note(name: str) -> str:
+        return name
+
     await client.read_resource("notes://today")
     return await refuses(client.read_resource("notes://..%2Fsecret"))
 
@@ -287,6 +294,7 @@ class FastLoud(ServerExtension):
 @both("extensions")
 async def extends(server: Any, client: Any) -> bool:
     if isinstance(server, FastMCP):
+        server = FastMCP("peer")
         server.add_extension(FastLoud())
     else:
         server = MCPServer("peer", extensions=[Loud()])
