@@ -98,10 +98,7 @@ def kept_in(folder: Path) -> dict[str, str]:
     return {**ENVIRONMENT, "HOME": str(folder), "MCP_REMOTE_CONFIG_DIR": str(folder)}
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """The environment of gateways: they keep files in a folder of the test."""
-    return kept_in(tmp_path)
+environment = pytest.fixture(lambda tmp_path: kept_in(tmp_path))
 
 
 def to_http(gateway: str, url: str) -> list[str]:

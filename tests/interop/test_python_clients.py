@@ -121,17 +121,21 @@ async def test_a_tools_own_failure_is_told_with_its_text(visitor: Visit) -> None
     assert (result.is_error, result.content[0].text) == (True, "out of order")
 
 
-async def test_an_error_of_a_handler_arrives_with_code_and_data(visitor: Visit) -> None:
+@pytest.mark.parametrize(
+    ("method", "name", "code", "data"),
+    [
+        ("call_tool", "refuse", (1050, 1050), {"retry": False}),
+        ("call_tool", "no-such-tool", (-32602, -32602), None),
+        ("read_resource", "city://nowhere", (-32002, -32602), {"uri": "city://nowhere"}),
+    ],
+)
+async def test_an_error_arrives_with_code_and_data(
+    visitor: Visit, method: str, name: str, code: tuple[int, int], data: Any
+) -> None:
     with pytest.raises(mcp.MCPError) as caught:
-        await visitor.client.call_tool("refuse")
+        await getattr(visitor.client, method)(name)
     error = caught.value.error
-    assert (error.code, error.message, error.data) == (1050, "not today", {"retry": False})
-
-
-async def test_an_unknown_tool_is_a_protocol_error(visitor: Visit) -> None:
-    with pytest.raises(mcp.MCPError) as caught:
-        await visitor.client.call_tool("no-such-tool")
-    assert caught.value.error.code == -32602
+    assert (error.code, error.data) == (code[visitor.modern], data)
 
 
 async def test_prints_of_a_tool_do_not_reach_the_client(visitor: Visit) -> None:
@@ -148,12 +152,6 @@ async def test_resources_are_listed_and_read(visitor: Visit) -> None:
     assert (text.text, str(text.uri)) == ("sun in Oslo", "city://Oslo/weather")
     blob = await visitor.read("city://map")
     assert (blob.blob, blob.mime_type) == ("iVBORw==", "image/png")
-
-
-async def test_a_resource_that_is_not_there_is_an_error(visitor: Visit) -> None:
-    with pytest.raises(mcp.MCPError) as caught:
-        await visitor.client.read_resource("city://nowhere")
-    assert caught.value.error.code == (-32602 if visitor.modern else -32002)
 
 
 async def test_prompts_are_listed_and_got(visitor: Visit) -> None:
