@@ -67,7 +67,8 @@ async def book(ctx: Context) -> Any:
         return f"booked for {answer.data.name} ({answer.data.nights})"
     given = previous_answer(ctx)
     if given is None:
-        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        fields = {"name": {"type": "string"}, "nights": {"type": "integer"}}
+        schema = {"type": "object", "properties": fields}
         params = {"mode": "form", "message": "Who is coming?", "requestedSchema": schema}
         return input_request("elicitation/create", params)
     return f"booked for {given.content['name']} ({given.content['nights']})"
