@@ -19,17 +19,14 @@ from .processes import GENERATED
 sys.path.insert(0, str(GENERATED))
 
 from .application import application
-from .calls import CALLS, in_memory, over_pipes
+from .calls import in_memory, over_pipes
 from .codec import codec
-from .http_calls import CALLS as HTTP_CALLS
 from .http_calls import over_http
-from .http_cpu import CALLS as CPU_CALLS
 from .http_cpu import cpu_over_http
-from .http_memory import SESSIONS, STREAMS, memory_held
+from .http_memory import memory_held
 from .many_tools import many_tools
 from .measure import Line, table
 from .processes import generation, imports
-from .protected_calls import CALLS as PROTECTED_CALLS
 from .protected_calls import protected_calls
 from .pydantic_calls import pydantic_calls
 from .serving import NPM_VARIABLE
@@ -53,23 +50,6 @@ SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
 """Each section of the table, with its rounds."""
 
 PACKAGES = ("mcp", "fastmcp", "uvicorn", "orjson", "msgspec")
-
-METHOD = """\
-One run, {machine}, Python {python}, mcp {mcp}, fastmcp {fastmcp}, uvicorn {uvicorn}, orjson
-{orjson}, msgspec {msgspec}{typescript}. Contenders take turns in every round; each figure is the
-median of its rounds: {imports} for imports and starts, {codec} of 0.1 s for decoding, {memory} of
-{calls} calls in memory and over stdio, {http} of {http_calls} calls over HTTP, {generation} for the
-tool, {protected} of {protected_calls} calls for the CPU time with a token, {cpu} of {cpu_calls} for
-other CPU time. Calls run on asyncio; each client calls the server of its own kind. A real call has
-a progress token, another one each time; its tool has a `Context`, awaits once and returns an
-object. The tool of a trivial call adds two numbers and returns text; others take and return models
-of pydantic. Over HTTP, servers in Python run on uvicorn with httptools and uvloop, servers in Node
-on its own HTTP server; all answer with JSON, but for the calls that report progress.
-"Server alone": raw requests that were encoded before, on uvloop. Memory: growth of the server's
-process by {sessions} sessions or {streams} streams, measured once. Floors: `import anyio, msgspec`;
-`orjson.loads` (and `dumps`) of the same bytes; a client and a server of one tool by msgspec on bare
-asyncio streams; a bare ASGI application that reads the JSON of a message and answers with
-constant text, called by our client."""
 
 
 def typescript_version() -> str:
@@ -97,26 +77,9 @@ def main() -> int:
                 print("...", line.name, file=sys.stderr)
                 lines.append(line)
     print(table(lines), end="\n\n")
-    print(
-        METHOD.format(
-            machine=f"{platform.system()} {platform.machine()}",
-            python=platform.python_version(),
-            **{name: version(name) for name in PACKAGES},
-            typescript=typescript_version(),
-            **{
-                name: options.rounds or rounds
-                for name, (_, rounds) in SECTIONS.items()
-                if "-" not in name
-            },
-            calls=CALLS,
-            http_calls=HTTP_CALLS,
-            sessions=SESSIONS,
-            streams=STREAMS,
-            protected_calls=PROTECTED_CALLS,
-            cpu=options.rounds or SECTIONS["http-cpu"][1],
-            cpu_calls=CPU_CALLS,
-        )
-    )
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    print(f"One run, {machine}, {versions}{typescript_version()}")
     missed = [line.name for line in lines if not line.met]
     for name in missed:
         print(f"target missed: {name}", file=sys.stderr)

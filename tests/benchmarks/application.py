@@ -56,12 +56,7 @@ Sent = MutableMapping[str, Any]
 
 
 class Driven:
-    """Requests to an application.
-
-    Args:
-        server: What is served.
-        revision: The revision to speak.
-    """
+    """Requests to an application."""
 
     def __init__(self, server: Server, revision: str, work: Work = TRIVIAL) -> None:
         limits = Limits(sessions=2 * SESSIONS, streams=2 * STREAMS)

@@ -1,7 +1,4 @@
-"""The CPU time that a server takes for a call over HTTP, under raw requests.
-
-It depends less on other processes than the clock does: contenders are compared by it first.
-"""
+"""The CPU time that a server takes for a call over HTTP, under raw requests."""
 
 from __future__ import annotations
 
@@ -71,10 +68,7 @@ async def measure_calls(
 
 
 async def cpu_time(server: HttpServer, revision: str, work: Work) -> float:
-    """Seconds of CPU time for one of many calls at once.
-
-    The connections are new: a server ends those that wait for the turns of the other contenders.
-    """
+    """Seconds of CPU time for one of many calls at once."""
     load = Load(server.url, revision, work=work)
     await load.start()
     started = server.cpu_time()

@@ -1,7 +1,4 @@
-"""A load generator on bare sockets: requests are encoded before, every response is checked.
-
-It reads only what it needs of HTTP, so that the measured time is that of the server.
-"""
+"""A load generator on bare sockets: requests are encoded before, every response is checked."""
 
 from __future__ import annotations
 
@@ -91,14 +88,7 @@ def whole(received: bytes, streams: bool) -> Answer | None:
 
 
 class Load:
-    """Requests to one server, over as many connections as there are open calls.
-
-    Args:
-        url: The server.
-        revision: The revision to speak.
-        token: The access token of every request, if they need one.
-        work: The call.
-    """
+    """Requests to one server, over as many connections as there are open calls."""
 
     def __init__(
         self, url: str, revision: str, token: str | None = None, work: Work = TRIVIAL

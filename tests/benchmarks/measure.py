@@ -1,8 +1,4 @@
-"""How times are measured, and what a row of the table holds.
-
-Contenders take turns within each round, so that a busy moment of the machine hits all of them. The
-figure of a contender is the median of its rounds.
-"""
+"""How times are measured, and what a row of the table holds."""
 
 from __future__ import annotations
 
@@ -25,11 +21,7 @@ RIVALS = (SDK, FASTMCP)
 
 @dataclass(frozen=True)
 class AtMost:
-    """A target: our figure is at most `factor` of the figure of `contender`.
-
-    Attributes:
-        reason: Why the target may be missed, as every target says that is; the row shows it then.
-    """
+    """A target: our figure is at most `factor` of that of `contender`, or missed for a reason."""
 
     contender: str
     factor: float
@@ -80,12 +72,7 @@ class Near:
 
 @dataclass(frozen=True)
 class Within:
-    """A target: our figure is at most this one.
-
-    Attributes:
-        figure: Seconds, or what else the row counts.
-        show: Writes it, where it is no time.
-    """
+    """A target: our figure, of seconds or what `show` writes, is at most this one."""
 
     figure: float
     show: Callable[[float], str] = field(default=lambda figure: format_seconds(figure))
@@ -104,11 +91,7 @@ Target: TypeAlias = AtMost | RateOf | Near | Within
 
 @dataclass(frozen=True)
 class Line:
-    """One row of the table: the measured work, seconds by contender, and the targets.
-
-    Attributes:
-        show: Writes one figure; bytes, for example, where the figures are not seconds.
-    """
+    """One row of the table: the measured work, seconds by contender, and the targets."""
 
     name: str
     times: Mapping[str, float]

@@ -162,11 +162,7 @@ def generation(rounds: int) -> Iterable[Line]:
 def tool_line(
     name: str, arguments: Iterator[Sequence[str]], targets: Sequence[Within], rounds: int
 ) -> Line:
-    """The row of one command of the tool, with its peak memory.
-
-    Args:
-        arguments: The arguments of each run.
-    """
+    """The row of one command of the tool, with its peak memory."""
     peaks: list[int] = []
 
     def timed() -> float:

@@ -1,13 +1,9 @@
-"""A tool call whose argument and result are pydantic models, in memory, against FastMCP.
-
-Each client calls the server of its own kind. All tools have one body and the same types, so all
-read, validate and write the same JSON.
-"""
+"""A tool call whose argument and result are pydantic models, in memory, against FastMCP."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -63,38 +59,21 @@ def check_result(result: Any) -> None:
 
 
 @asynccontextmanager
-async def ours() -> AsyncIterator[Caller]:
-    """Our client on our server."""
-    server = Server("bench")
-    server.add_tool(lend)
-    async with connect(server, revision=HANDSHAKE) as client:
-        check_result(await client.call_tool("lend", ARGUMENTS))
-        yield partial(client.call_tool, "lend", ARGUMENTS)
-
-
-@asynccontextmanager
-async def fast() -> AsyncIterator[Caller]:
-    """FastMCP's client on its server."""
-    server: Any = fastmcp.FastMCP("bench")
-    server.tool(lend)
-    async with fastmcp.Client(server, mode="legacy") as client:
-        check_result(await client.call_tool("lend", ARGUMENTS))
-        yield partial(client.call_tool, "lend", ARGUMENTS)
-
-
-@asynccontextmanager
-async def official() -> AsyncIterator[Caller]:
-    """The official client on the official server."""
-    server = MCPServer("bench")
+async def calls(server: Any, client_of: Callable[[Any], Any]) -> AsyncIterator[Caller]:
+    """Calls of a contender's server by its own client."""
     server.tool()(lend)
-    async with mcp.Client(server, mode="legacy") as client:
+    async with client_of(server) as client:
         check_result(await client.call_tool("lend", ARGUMENTS))
         yield partial(client.call_tool, "lend", ARGUMENTS)
 
 
 def pydantic_calls(rounds: int) -> Iterable[Line]:
     """The row on models of pydantic."""
-    contenders = {OURS: ours(), FASTMCP: fast(), SDK: official()}
+    contenders = {
+        OURS: calls(Server("bench"), partial(connect, revision=HANDSHAKE)),
+        FASTMCP: calls(fastmcp.FastMCP("bench"), partial(fastmcp.Client, mode="legacy")),
+        SDK: calls(MCPServer("bench"), partial(mcp.Client, mode="legacy")),
+    }
     seconds = asyncio.run(compare(contenders, one_by_one, rounds))
     targets = AtMost(SDK, 1 / 5), AtMost(FASTMCP, 1 / 8)
     yield Line("a call with models of pydantic, in memory", seconds, targets)

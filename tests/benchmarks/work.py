@@ -1,9 +1,4 @@
-"""The calls that are measured.
-
-Hosts send a progress token with every call, another one each time; most tools wait for something
-and return a structured result. So the real call comes first in each section, and the trivial one,
-which hardly any host sends, after it.
-"""
+"""The calls that are measured."""
 
 from __future__ import annotations
 
@@ -31,14 +26,7 @@ PLACE = 9_999_999
 
 
 class Work(NamedTuple):
-    """A call.
-
-    Attributes:
-        name: The call in a row of the table.
-        tool: The tool of each contender's server.
-        answer: What the bytes of its result contain.
-        has_token: Whether each call has a progress token.
-    """
+    """A call."""
 
     name: str
     tool: str

@@ -145,13 +145,7 @@ _SERVER = (sys.executable, "-m", "tests.conformance.server")
 
 @contextmanager
 def _server(command: Sequence[str], answers: str, packages: Path = GENERATED) -> Iterator[str]:
-    """A server of ours in a process of its own; gives its URL.
-
-    Args:
-        command: Starts it.
-        answers: How it answers.
-        packages: A folder with packages that it imports.
-    """
+    """A server of ours in a process of its own; gives its URL."""
     paths = os.pathsep.join([f"{packages}", os.environ["PYTHONPATH"]])
     with subprocess.Popen(
         [*command, "--answers", answers],

@@ -1,8 +1,4 @@
-"""Tools of the server under test that ask its client; names and keys are the suite's.
-
-It is the same code for every revision: where a revision lets a server ask, `ctx.elicit` and its
-like send a request, and where it does not, the result asks for input.
-"""
+"""Tools of the server under test that ask its client; names and keys are the suite's."""
 
 from __future__ import annotations
 

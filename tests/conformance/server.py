@@ -1,8 +1,4 @@
-"""The server under test, written as a user would: `python -m tests.conformance.server`.
-
-It says where it serves, and speaks every revision there. Names of tools, resources and prompts
-are the suite's; what asks the client for something is in `asking`.
-"""
+"""The server under test, written as a user would: `python -m tests.conformance.server`."""
 
 from __future__ import annotations
 

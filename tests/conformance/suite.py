@@ -1,8 +1,4 @@
-"""The official conformance suite as a command line: what it lists, and what its runs write.
-
-A run leaves one folder per scenario, named after it and the time, with `checks.json` in it. What
-a scenario applies to is asked of the suite itself, so that nothing it grows is left out here.
-"""
+"""The official conformance suite as a command line: what it lists, and what its runs write."""
 
 from __future__ import annotations
 
@@ -28,13 +24,7 @@ _SKIPPED_BY_ITSELF = frozenset({"tasks-status-notifications"})
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a scenario.
-
-    Attributes:
-        name: Its id and its name.
-        status: SUCCESS, FAILURE, WARNING, SKIPPED or INFO.
-        text: Why it is no success, as far as the suite says.
-    """
+    """One check of a scenario."""
 
     name: str
     status: str
@@ -50,12 +40,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of one scenario at one revision.
-
-    Attributes:
-        checks: All it made; none if the scenario did not come to an end.
-        output: What the suite printed, for the reader of a failure.
-    """
+    """Outcome of one scenario at one revision."""
 
     side: Side
     scenario: str
@@ -80,12 +65,7 @@ class Outcome:
 
 
 class Suite:
-    """The suite, as installed by npm.
-
-    Args:
-        node: The program that runs it.
-        prefix: The folder that npm installed it to.
-    """
+    """The suite, as installed by npm."""
 
     def __init__(self, node: Path, prefix: Path) -> None:
         self._command = (str(node), str(prefix / _PACKAGE))
@@ -101,10 +81,7 @@ class Suite:
         return self._run("--version").stdout.strip()
 
     def scenarios(self, side: Side) -> dict[str, list[str]]:
-        """The scenarios of a side by revision, extensions left out except those of authorization.
-
-        Those run at each revision that has a set of requirements, as with that set.
-        """
+        """The scenarios of a side by revision, of extensions those of authorization alone."""
         by_revision: dict[str, list[str]] = {}
         for name, revisions in self._listed[side]:
             if revisions != _OFF_TIMELINE:
@@ -133,11 +110,7 @@ class Suite:
         return self._has_requirements[revision]
 
     def against_server(self, url: str, revision: str, folder: Path) -> Iterator[Outcome]:
-        """Run all that applies to a server at a revision, in one go.
-
-        With a set of requirements, that is what the revision requires and what the suite runs
-        beside it, without the extensions.
-        """
+        """Run all that applies to a server at a revision, in one go."""
         chosen: tuple[str, ...] = ("--spec-version", revision, "--suite", "all")
         if self.has_requirements(revision):
             chosen = ("--requirements", revision)

@@ -1,8 +1,4 @@
-"""The server under test with the tasks extension: its package is generated for the run.
-
-`python task_server.py` with the folder of the package `tasks_package` on the path. Names of tools
-are the suite's.
-"""
+"""The server under test with the tasks extension: its package is generated for the run."""
 
 from __future__ import annotations
 

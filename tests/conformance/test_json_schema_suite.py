@@ -1,9 +1,4 @@
-"""The official JSON-Schema-Test-Suite, as far as schemas of tools and results can use it.
-
-The source distribution of `jsonschema` contains the suite; `nox -s conformance` unpacks it. Left
-out is what the package refuses on purpose: schemas that are no objects, references to other
-documents, which are never fetched, and meta-schemas of the schema's author.
-"""
+"""The official JSON-Schema-Test-Suite, as far as schemas of tools and results can use it."""
 
 from __future__ import annotations
 

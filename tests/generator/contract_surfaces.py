@@ -106,12 +106,21 @@ from mcpgen_runtime import Server
 server = Server("shop", instructions=f"Key: {{os.environ.get('SHOP_KEY')}}")
 
 @server.tool()
+def count(item: str) -> int:
+    return 1
+
+@server.tool()
 def order(item: str, size: Literal["s", "m", "l"] = "m") -> dict[str, int]:
-    return {{}}
+    "Orders an item."
+    return {{"price": len(item)}}
+
+@server.resource("shop://{{item}}")
+def page(item: str) -> str:
+    return f"about {{item}}"
 
 @server.prompt()
 def advise(about: str) -> str:
-    return about
+    return f"advise on {{about}}"
 
 if __name__ == "__main__":
     server.run()

@@ -16,11 +16,14 @@ from typing import Any
 import anyio
 import pytest
 
+import mcpgen
 import mcpgen_runtime
 from mcpgen_runtime import ClientHandlers, RemoteError, ResourceUpdated, connect
 
 SCRIPT = Path(__file__).with_name("shop_server.py")
 PACKAGES = str(Path(mcpgen_runtime.__file__).parent.parent)
+PATHS = os.pathsep.join((str(Path(mcpgen.__file__).parent.parent), PACKAGES))
+"""Where a process finds mcpgen and the generated package."""
 REVISIONS = tuple(mcpgen_runtime.REVISIONS)
 QUESTIONS = tuple(name for name in REVISIONS if name >= "2025-06-18")
 """The revisions that can ask the user."""
@@ -60,12 +63,7 @@ def text_of(result: Any) -> str:
 
 
 async def visit(client: Any, *, asks: bool) -> dict[str, Any]:
-    """The results of a client that uses what a recorded server can answer.
-
-    Args:
-        client: The client.
-        asks: Whether to call the tool that asks the user.
-    """
+    """The results of a client that uses what a recorded server can answer."""
     reports: list[Any] = []
     seen: dict[str, Any] = {"tools": [tool.name for tool in await client.list_tools()]}
     seen["resources"] = [each.uri for each in await client.list_resources()]
@@ -167,30 +165,35 @@ def record(
     return path
 
 
+class Serving:
+    """A server over HTTP as a process while a block runs; `err` and `code` once it has ended."""
+
+    def __init__(self, *command: str) -> None:
+        self._process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": PATHS}
+        )
+        assert self._process.stderr is not None
+        lines = iter(self._process.stderr.readline, "")
+        self.url = next(match[0] for line in lines if (match := _URL.search(line)))
+
+    def __enter__(self) -> Serving:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self.err = self._process.communicate(timeout=30)[1]
+        self.code = self._process.returncode
+
+
 @contextmanager
 def served_over_http(*words: str) -> Iterator[str]:
     """Serve the server, or a mutant, over HTTP while the block runs; yields its URL."""
-    command = server_command("http", "127.0.0.1:0", *words)
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, **ENVIRONMENT}
-    )
-    assert process.stderr is not None
-    try:
-        lines = iter(process.stderr.readline, "")
-        yield next(match[0] for line in lines if (match := _URL.search(line)))
-    finally:
-        process.terminate()
-        process.communicate()
+    with Serving(*server_command("http", "127.0.0.1:0", *words)) as serving:
+        yield serving.url
 
 
 def write_trace(path: Path, *rows: tuple[str, dict[str, Any]], **members: Any) -> Path:
-    """Write a trace of a client: directions and messages, a second apart.
-
-    Args:
-        path: The file.
-        rows: The directions and messages.
-        members: More members of each record.
-    """
+    """Write a trace of a client: directions and messages, a second apart."""
     lines = [
         {
             "time": f"2026-11-29T10:00:{number:02}+00:00",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
@@ -16,11 +15,12 @@ import pytest
 
 import mcpgen_runtime
 from generator.check_server.areas import RULES
-from generator.check_server.lifecycle import pretty
+from generator.check_server.protocol import pretty
 from generator.check_server.rows import NEW, OLD
 from generator.check_server.tiny_http import TinyHttp, run_server
 from generator.check_server.tiny_server import REVISIONS, runs_on
 from generator.command_line import run
+from generator.shop_sessions import Serving
 from generator.test_cli import run_on_terminal
 from mcpgen import schema
 from mcpgen.check_server.rules import FILE, rules
@@ -60,14 +60,7 @@ def weather(city: str) -> str:
 def report(city: str) -> str:
     return city
 
-if len(sys.argv) > 1:
-    import socket, uvicorn
-    listening = socket.create_server(("127.0.0.1", 0))
-    print("http://127.0.0.1:%d/mcp" % listening.getsockname()[1], flush=True)
-    settings = uvicorn.Config(server.asgi(), log_level="critical")
-    uvicorn.Server(settings).run([listening])
-else:
-    server.run()
+server.run(http=sys.argv[1] if sys.argv[1:] else None)
 """
 
 
@@ -107,11 +100,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(ours: Path) -> Iterator[str]:
     """The URL of a server on the generated package over HTTP."""
-    words = [sys.executable, str(ours), "http"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.kill()
+    with Serving(sys.executable, str(ours), "127.0.0.1:0") as serving:
+        yield serving.url
 
 
 @pytest.mark.slow
@@ -145,10 +135,7 @@ def test_the_tiny_server_breaks_no_rule_without_a_defect(kind: str, revisions: l
 
 
 def defects() -> Iterator[Any]:
-    """Each eighth defect that a process or a socket has too, and those that only they have.
-
-    `test_check_server_rules.py` tries all others in memory.
-    """
+    """Each eighth defect that a process or a socket has too, and those that only they have."""
     for id, rule in RULES.items():
         own = rule.defect is runs_on or id.startswith("stdio.") or rule.where == ("socket",)
         for revision in sorted({OLD, NEW} & {*rules()[id].revisions}):
@@ -303,7 +290,10 @@ def test_the_current_rule_is_shown_on_a_terminal_or_on_request(root: Path) -> No
 def test_the_rules_can_be_listed() -> None:
     done = run("check-server", "--list-rules", "--json")
     assert len(json.loads(done.out)) == len(CHECKS) > 160
-    assert "ping.answered" in run("check-server", "--list-rules", "--rule", "ping").out
+    words = ("--list-rules", "--rule", "ping", "--rule", "tools.name-length")
+    for rule in ("ping.answered", "ping.removed", "tools.name-length"):
+        assert rule in run("check-server", *words).out
+    assert "tools.name-charset" not in run("check-server", *words).out
 
 
 def test_the_rules_are_those_of_the_ledger() -> None:

@@ -1,7 +1,4 @@
-"""Each rule of `mcpgen check-server`: answers that keep and break it.
-
-The answers are rows in `tests/generator/check_server`; a search for the id of a rule finds them.
-"""
+"""Each rule of `mcpgen check-server`: answers that keep and break it."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from generator.check_server.areas import RULES
 from generator.check_server.judging import find_in_tiny, judge
@@ -46,11 +42,7 @@ def test_answers_are_judged(row: Rule, case: Case) -> None:
 
 
 def defects() -> list[Any]:
-    """Each rule that a defect of the tiny server breaks, by revision and transport.
-
-    All rules judge each defect once; elsewhere, those of the area do, and some that make a server
-    send messages.
-    """
+    """Each rule that a defect of the tiny server breaks, by revision and transport."""
     found: list[Any] = []
     for check in IN_MEMORY:
         row, named = RULES[check.id], {*check.rule.revisions}
@@ -79,23 +71,8 @@ def test_a_defect_breaks_its_rule_alone(
 ) -> None:
     findings = find_in_tiny(transport, revision, row, checks, [])
     assert broken_rules(findings) == [row.id]
-
-
-def test_verdicts_say_what_was_expected_and_what_came(snapshot: SnapshotAssertion) -> None:
-    verdicts = {
-        row.id: [
-            judge(row.id, case.answers, **case.options)
-            for case in row.cases
-            if case.state != "kept"
-        ]
-        for row in RULES.values()
-    }
-    for row, revision, transport, _ in (each.values for each in defects()):
-        if not any(case.state == "broken" for case in row.cases):
-            [check] = [check for check in CHECKS if check.id == row.id]
-            [found] = find_in_tiny(transport, revision, row, [check], []).outcomes
-            verdicts[row.id] = [f"expected {found.expected}, got {found.actual}"]
-    assert {id: words for id, words in verdicts.items() if words} == snapshot
+    [broken] = [each for each in findings.outcomes if each.state == "broken"]
+    assert broken.expected != broken.actual != ""
 
 
 @cache

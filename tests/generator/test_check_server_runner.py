@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import anyio
-import httpx2
 import pytest
 
 from generator.check_server.judging import (
     MemoryConnection,
-    MemoryServer,
     answer_in_turn,
     find,
     find_in_tiny,
-    ignore,
     line_of,
 )
 from generator.check_server.rows import (
@@ -25,19 +20,14 @@ from generator.check_server.rows import (
     Rule,
     all_of,
     edit,
-    members,
     refused,
     rule,
     says,
-    tool,
 )
-from generator.check_server.tiny_server import TinyServer, lines
 from mcpgen import schema
-from mcpgen.check_server.connections import Connection, Reply
-from mcpgen.check_server.runner import CHECKS, Findings, Run, RunOptions, run, select_checks
-from mcpgen.errors import ServerError, UsageError
-from mcpgen.explain.revision import revision
-from mcpgen.project.live_server import Target
+from mcpgen.check_server.connections import Reply
+from mcpgen.check_server.runner import Findings, select_checks
+from mcpgen.errors import ServerError
 
 REFUSED = refused(1)
 HANDSHAKES = [row.name for row in schema.revisions() if row.name != NEW]
@@ -176,63 +166,6 @@ def test_each_connection_is_closed(refusals: int, ended: str) -> None:
     assert states.count("begun") == states.count("closed") > 0
 
 
-def test_a_server_that_ends_at_once_is_told_as_it_ended() -> None:
-    class Ended(MemoryConnection):
-        async def send(self, *payload: Any, **options: Any) -> Reply:
-            return Reply(reason="it ended")
-
-    with pytest.raises(ServerError, match=f"one of {OLD}, got it ended$"):
-        find(lambda: Ended(lambda line: []), OLD, select_checks(("ping",)))
-
-
-def test_a_run_tries_all_revisions_or_the_chosen_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[str] = []
-
-    async def answer(_: Any, request: httpx2.Request) -> httpx2.Response:
-        message = json.loads(request.content)
-        if "id" not in message:
-            return httpx2.Response(202)
-        version = message.get("params", {}).get("protocolVersion")
-        tried.append(version or message["method"])
-        own = says(protocolVersion=version, capabilities={}) if version == OLD else REFUSED
-        return httpx2.Response(200, json={"jsonrpc": "2.0", "id": message["id"], **own})
-
-    # the library's transport, so that no socket is needed
-    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", answer)
-    target = Target("raw", "http://h.example/mcp")
-    began: list[str] = []
-    findings = run(RunOptions(target, rules=("lifecycle.initialize-result",)), began.append, ignore)
-    assert (findings.revisions, [each.state for each in findings.outcomes]) == ((OLD,), ["broken"])
-    assert began == ["asking which revisions the server speaks", f"checking {OLD} over http"]
-    assert tried == [*HANDSHAKES, "server/discover", OLD]
-    tried.clear()
-    with pytest.raises(ServerError, match=r"^raw: expected a server that speaks one of 2025-06-18"):
-        run(RunOptions(target, ("2025-06-18",), ("ping",)), ignore, ignore)
-    assert tried == ["2025-06-18"]
-
-
-def test_rules_are_chosen_by_ids_and_areas() -> None:
-    assert select_checks(()) == CHECKS
-    chosen = [check.id for check in select_checks(("ping", "tools.name-length"))]
-    assert sorted(chosen) == ["ping.answered", "ping.removed", "tools.name-length"]
-    with pytest.raises(UsageError, match=r"got ping\.x: see mcpgen check-server --list-rules"):
-        select_checks(("ping", "ping.x"))
-
-
-def test_progress_names_each_revision_and_each_rule() -> None:
-    texts: list[str] = []
-    rules_shown: list[str] = []
-
-    def begin() -> Connection:
-        tiny = TinyServer()
-        return MemoryConnection(lambda line: lines(tiny.read(line)))
-
-    checks = Run(MemoryServer(begin), select_checks(("ping",)), texts.append, rules_shown.append)
-    anyio.run(checks.findings, [revision(OLD)])
-    assert texts == ["asking which revisions the server speaks", f"checking {OLD} over stdio"]
-    assert rules_shown == [f"{OLD}: 1/1 ping.answered"]
-
-
 def twenty(member: str, key: str) -> Any:
     """A list of twenty entries that differ in their name or address."""
     return lambda value: {
@@ -267,27 +200,6 @@ def test_few_entries_of_a_long_list_are_used_once_each(
     sent: list[bytes] = []
     find_in_tiny("stdio", OLD, server, select_checks((area,)), sent)
     assert sum(f'"{method}"'.encode() in line for line in sent) == most
-
-
-def test_a_hundred_values_complete_an_argument() -> None:
-    values = {"values": ["x"] * 100}
-    full = rule("full", defect=members("completion/complete", completion=values))
-    findings = find_in_tiny("stdio", OLD, full, select_checks(("completion",)), [])
-    states = [each.state for each in findings.outcomes]
-    assert "passed" in states
-    assert "broken" not in states
-
-
-def test_tools_are_called_that_only_read_or_by_permission() -> None:
-    def begin() -> Connection:
-        tiny = TinyServer(defect=tool(annotations={}))
-        return MemoryConnection(lambda line: lines(tiny.read(line)))
-
-    checks = select_checks(("tools.output-conforms",))
-    [skipped] = find(begin, OLD, checks).outcomes
-    assert skipped.why == "no tool says that it only reads; --call-tools calls them all"
-    [called] = find(begin, OLD, checks, call_tools=True).outcomes
-    assert called.state == "passed"
 
 
 def test_all_that_is_sent_is_utf8() -> None:

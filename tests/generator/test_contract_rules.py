@@ -19,37 +19,12 @@ from mcpgen.contract.rules import CATEGORIES, RULES, Category, Exemption, read_e
 from mcpgen.errors import SettingsError, UsageError
 
 INPUT = "tools/0/inputSchema"
-OUTPUT = "tools/0/outputSchema"
-BOTH: dict[str, Any] = {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
-HARD: dict[str, Any] = {"$ref": "https://example.com/schema.json"}
-RENAMED_ARGUMENT = changed(
-    f"{INPUT}/properties",
-    {
-        **{k: v for k, v in SHOP["tools"][0]["inputSchema"]["properties"].items() if k != "count"},
-        "counts": {"type": "integer", "minimum": 0, "default": 1},
-    },
-)
 
 CHANGES: dict[str, tuple[Any, str]] = {
     "TOOL_REMOVED": (changed("tools/1", ...), "tool plain"),
-    "TOOL_RENAMED": (changed("tools/0/name", "order_item"), "tool order_item"),
-    "ARGUMENT_RENAMED": (RENAMED_ARGUMENT, "tool order"),
     "ARGUMENT_NARROWED": (
         changed(f"{INPUT}/properties/size", {"enum": ["s", "m"]}),
         "tool order",
-    ),
-    "ARGUMENT_UNDECIDED": (
-        changed(f"{INPUT}/properties/code", {**TEXT, "pattern": "^(a|b){40}$"}),
-        "tool order",
-    ),
-    "INPUT_NARROWED": (
-        changed("tools/1/inputSchema", {**SHOP["tools"][1]["inputSchema"], **BOTH}),
-        "tool plain",
-    ),
-    "OUTPUT_UNDECIDED": (changed(f"{OUTPUT}/properties/note", HARD), "tool order"),
-    "TASK_ALLOWED": (
-        changed("tools/2/execution", {"taskSupport": "optional"}),
-        "tool tasked",
     ),
     "TITLE_CHANGED": (changed("tools/0/title", "Buy"), "tool order"),
     "RESOURCE_REMOVED": (changed("resources/0", ...), "resource shop://terms"),

@@ -28,67 +28,52 @@ def error(**own: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", **own, "error": {"code": -1, "message": ""}}
 
 
+ASKED, ANSWERED, NEITHER = ("client", False, ""), ("server", True, ""), (None, False, "")
+LOST = (None, False, NO_REQUEST)
 Row = tuple[Any, Direction | None, str]
 CASES: dict[str, tuple[list[Row], list[tuple[str | None, bool, str]], int]] = {
-    "an answer": (
-        [(call(), "sent", "a"), (result(id=1), "received", "a")],
-        [("client", False, ""), ("server", True, "")],
-        0,
-    ),
-    "an answer on another channel": (
-        [(call(), "sent", "a"), (result(id=1), "received", "b")],
-        [("client", False, ""), (None, False, NO_REQUEST)],
+    "an answer": ([(call(), "sent", ""), (result(id=1), "received", "")], [ASKED, ANSWERED], 0),
+    "another channel": ([(call(), "sent", "a"), (result(id=1), "received", "b")], [ASKED, LOST], 1),
+    "the same direction": (
+        [(call(), "sent", ""), (result(id=1), "sent", "")],
+        [ASKED, ("client", False, NO_REQUEST)],
         1,
     ),
-    "an answer in the same direction": (
-        [(call(), "sent", "a"), (result(id=1), "sent", "a")],
-        [("client", False, ""), ("client", False, NO_REQUEST)],
-        1,
-    ),
-    "an id of another type": (
-        [(call(), None, ""), (error(id="1"), None, "")],
-        [("client", False, ""), (None, False, NO_REQUEST)],
-        1,
-    ),
+    "an id of another type": ([(call(), None, ""), (error(id="1"), None, "")], [ASKED, LOST], 1),
     "no direction": (
         [(call(), None, ""), (call(), None, ""), (error(id=1), None, "")],
-        [("client", False, ""), ("client", False, ""), ("server", True, "")],
+        [ASKED, ASKED, ANSWERED],
         0,
     ),
     "an id twice": (
         [(call(), "received", ""), (call(), "received", ""), (result(id=1), "sent", "")],
-        [("client", False, ""), ("client", False, TAKEN), ("server", True, "")],
+        [ASKED, ("client", False, TAKEN), ANSWERED],
         0,
     ),
     "the same id of both sides": (
         [(call(), "sent", ""), (call(method="roots/list"), "received", "")],
-        [("client", False, ""), ("server", False, "")],
+        [ASKED, ("server", False, "")],
         2,
     ),
-    "an error without id": ([(error(), None, "")], [(None, False, "")], 0),
-    "an error with the id null": ([(error(id=None), None, "")], [(None, False, "")], 0),
-    "a result without id": ([(result(), None, "")], [(None, False, NO_REQUEST)], 0),
-    "a method of both sides": ([(call(method="ping"), "sent", "")], [(None, False, "")], 1),
+    "an error without id": ([(error(), None, "")], [NEITHER], 0),
+    "an error with the id null": ([(error(id=None), None, "")], [NEITHER], 0),
+    "a result without id": ([(result(), None, "")], [LOST], 0),
     "an answer to a method of both sides": (
         [(call(method="ping"), "sent", ""), (result(id=1), "received", "")],
-        [(None, False, ""), (None, True, "")],
+        [NEITHER, (None, True, "")],
         0,
     ),
-    "an unknown method": ([(call(method="x/y"), "sent", "")], [(None, False, "")], 1),
-    "a method that is a number": ([(call(method=5), "sent", "")], [(None, False, "")], 0),  # type: ignore[arg-type]  # as it may come
+    "an unknown method": ([(call(method="x/y"), "sent", "")], [NEITHER], 1),
+    "a method that is a number": ([({**call(), "method": 5}, "sent", "")], [NEITHER], 0),
     "most votes": (
         [
-            *[
-                (call(n, method), "sent", "")
-                for n, method in enumerate(("roots/list", "tools/list"))
-            ],
-            (call(2, "prompts/list"), "sent", ""),
-            (call(3, "ping"), "sent", ""),
+            *[(call(n, m), "sent", "") for n, m in enumerate(("roots/list", "tools/list"))],
+            *[(call(n, m), "sent", "") for n, m in ((2, "prompts/list"), (3, "ping"))],
         ],
-        [("client", False, "")] * 4,
+        [ASKED] * 4,
         4,
     ),
-    "no message": ([("text", "sent", "")], [(None, False, "")], 0),
+    "no message": ([("text", "sent", "")], [NEITHER], 0),
 }
 
 

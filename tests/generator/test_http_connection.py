@@ -28,12 +28,7 @@ STREAM = {"content-type": "text/event-stream; charset=utf-8"}
 
 
 class Server:
-    """Answers requests by a function, and keeps them.
-
-    Attributes:
-        asked: The requests, in order.
-        connection: A connection to it.
-    """
+    """Answers requests by a function, and keeps them."""
 
     def __init__(self, answer: Callable[[httpx2.Request], Any], **fields: str) -> None:
         self.asked: list[httpx2.Request] = []
@@ -228,13 +223,7 @@ async def test_other_verbs_read_no_stream_and_listening_one_message() -> None:
 
 
 class Closing(httpx2.AsyncByteStream, httpx2.AsyncBaseTransport):
-    """A transport whose first response is a stream that stays open, and which hangs from then on.
-
-    Attributes:
-        requests: The number of requests.
-        closed: How often the stream or the transport was closed.
-        hangs: Set by the second request.
-    """
+    """Its first response is a stream that stays open; it hangs from then on."""
 
     def __init__(self, message: Any) -> None:
         self.requests = self.closed = 0

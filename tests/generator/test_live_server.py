@@ -68,16 +68,6 @@ def script(folder: Path, text: str) -> Target:
     return target(shlex.join([sys.executable, "other.py"]), folder)
 
 
-def test_all_pages_of_every_list_are_read(tmp_path: Path) -> None:
-    server_lists = lists(mcpgen_runtime, script(tmp_path, SERVER))
-    assert [tool["name"] for tool in server_lists.entries["tools"]] == ["rain", "sun", "wind"]
-    assert [each["uriTemplate"] for each in server_lists.entries["resourceTemplates"]] == [
-        "weather://{city}"
-    ]
-    assert server_lists.entries["prompts"][0]["arguments"] == [{"name": "city", "required": True}]
-    assert server_lists.entries["resources"] == ()
-
-
 @pytest.mark.parametrize(
     ("program", "error"),
     [
@@ -102,11 +92,6 @@ def test_a_server_that_answers_with_nonsense_is_one_error(
     with pytest.raises(MirrorError, match=error) as raised:
         lists(mcpgen_runtime, script(tmp_path, program))
     assert "\n" not in str(raised.value)
-
-
-def test_a_program_that_is_not_there_is_one_error(tmp_path: Path) -> None:
-    with pytest.raises(MirrorError, match="expected a server that answers, got"):
-        lists(mcpgen_runtime, target("./no-such-program", tmp_path))
 
 
 def test_a_url_where_nobody_listens_is_one_error(tmp_path: Path) -> None:

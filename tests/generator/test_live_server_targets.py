@@ -54,30 +54,20 @@ def test_words_name_a_server(
     assert "secret" not in repr(found)
 
 
+REMOTE = {"type": "streamable-http"}
 PYPI = {"registryType": "pypi", "identifier": "a-b", "version": "1.2"}
 
 
 @pytest.mark.parametrize(
     ("members", "address"),
     [
-        (
-            {"packages": [{"registryType": "npm", "identifier": "@a/b", "version": "1.2"}]},
-            ["npx", "-y", "@a/b@1.2"],
-        ),
+        ({"packages": [{**PYPI, "registryType": "npm"}]}, ["npx", "-y", "a-b@1.2"]),
         ({"packages": [PYPI]}, ["uvx", "a-b==1.2"]),
         (
             {"packages": [{**PYPI, "packageArguments": [{"type": "positional", "value": "x"}]}]},
             ["uvx", "a-b==1.2", "x"],
         ),
-        (
-            {
-                "remotes": [
-                    {"type": "sse", "url": "x"},
-                    {"type": "streamable-http", "url": "https://a/mcp"},
-                ]
-            },
-            "https://a/mcp",
-        ),
+        ({"remotes": [{"type": "sse", "url": "x"}, {**REMOTE, "url": "https://a"}]}, "https://a"),
     ],
 )
 def test_a_file_of_a_registry_names_a_command_or_a_url(
@@ -93,37 +83,26 @@ def test_words_that_are_no_command_are_refused(words: str, tmp_path: Path) -> No
         target(words, tmp_path)
 
 
+NONE = "#/mcpServers: expected an object with servers, got none"
+NEITHER = "#/mcpServers/a: expected a command with args, or a url, got neither"
+STRINGS = ": expected an object of strings, got something else"
+
+
 @pytest.mark.parametrize(
     ("document", "name", "error"),
     [
-        ([], "", "#/mcpServers: expected an object with servers, got none"),
-        ({"mcpServers": {}}, "", "#/mcpServers: expected an object with servers, got none"),
+        ([], "", NONE),
+        ({"mcpServers": {}}, "", NONE),
         (
             {"mcpServers": {"a": {}, "b": {}}},
             "",
             "#/mcpServers: expected FILE#NAME with one of a, b, got no name",
         ),
         ({"mcpServers": {"a": {}, "b": {}}}, "#c", "#/mcpServers: expected one of a, b, got c"),
-        (
-            {"mcpServers": {"a": {"command": "x", "args": "y"}}},
-            "",
-            "#/mcpServers/a: expected a command with args, or a url, got neither",
-        ),
-        (
-            {"mcpServers": {"a": {"command": ["x"]}}},
-            "",
-            "#/mcpServers/a: expected a command with args, or a url, got neither",
-        ),
-        (
-            {"mcpServers": {"a": {"url": "u", "headers": {"a": 1}}}},
-            "",
-            "#/headers: expected an object of strings, got something else",
-        ),
-        (
-            {"mcpServers": {"a": {"command": "x", "env": []}}},
-            "",
-            "#/env: expected an object of strings, got something else",
-        ),
+        ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, "", NEITHER),
+        ({"mcpServers": {"a": {"command": ["x"]}}}, "", NEITHER),
+        ({"mcpServers": {"a": {"url": "u", "headers": {"a": 1}}}}, "", f"#/headers{STRINGS}"),
+        ({"mcpServers": {"a": {"command": "x", "env": []}}}, "", f"#/env{STRINGS}"),
     ],
 )
 def test_a_configuration_that_names_no_server_is_refused(
@@ -141,11 +120,7 @@ class Refusal(Exception):
 
 
 class Scripted:
-    """A package whose client gets these answers to requests for lists, one after the other.
-
-    Attributes:
-        asked: The methods and params of the requests.
-    """
+    """A package whose client gets these answers to requests for lists, one after the other."""
 
     McpError = RemoteError = Refusal
     Timeouts = dict
@@ -222,12 +197,6 @@ def test_a_server_may_refuse_the_list_of_templates_alone() -> None:
     assert [method for method, _ in package.asked][1:] == ["resources/templates/list"]
 
 
-def list_differences(served: dict[str, Any], **own: Any) -> list[str]:
-    """The differences of served lists from those of a server."""
-    snapshot = mirror.Snapshot(parse(own, "x"), mirror.Limits((), {}), "X")
-    return list(live_server._list_differences(snapshot, served))
-
-
 @pytest.mark.parametrize(
     ("served", "own", "lines"),
     [
@@ -266,7 +235,8 @@ def list_differences(served: dict[str, Any], **own: Any) -> list[str]:
 def test_lists_of_a_mirror_differ_in_these_words(
     served: dict[str, Any], own: dict[str, Any], lines: list[str]
 ) -> None:
-    assert list_differences(served, **own) == lines
+    snapshot = mirror.Snapshot(parse(own, "x"), mirror.Limits((), {}), "X")
+    assert [*live_server.list_differences(snapshot, served)] == lines
 
 
 @pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more"), (9, " and 4 more")])
@@ -276,5 +246,5 @@ def test_five_entries_of_a_difference_are_named(count: int, more: str) -> None:
     snapshot = mirror.Snapshot(
         parse([{**each, "title": "T"} for each in served], "x"), mirror.Limits((), {}), "X"
     )
-    [line] = live_server._list_differences(snapshot, {"tools": served})
+    [line] = live_server.list_differences(snapshot, {"tools": served})
     assert line == f"{', '.join(f'tool {name}' for name in names[:5])}{more}: listed without /title"

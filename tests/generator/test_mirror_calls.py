@@ -129,19 +129,6 @@ async def test_resources_and_prompts_are_calls_too(calls: Any) -> None:
     assert messages[0].content.text == "Oslo None"
 
 
-async def test_the_server_lists_what_the_mirrored_one_does(calls: Any) -> None:
-    client = calls._client
-    listed = {tool.name: tool for tool in await client.list_tools()}
-    given = {tool["name"]: tool for tool in json.loads(LISTS.read_text())["tools"]}
-    assert listed.keys() == given.keys() - {"unknown schema"}
-    for name in ("forecast", "set-alarm"):
-        assert listed[name].input_schema == given[name]["inputSchema"]
-        assert listed[name].description == given[name]["description"]
-    (prompt,) = await client.list_prompts()
-    arguments = json.loads(LISTS.read_text())["prompts"][0]["arguments"]
-    assert [argument.name for argument in prompt.arguments] == [each["name"] for each in arguments]
-
-
 def test_a_handler_that_is_missing_is_an_error_at_the_start(mirror: Any) -> None:
     with pytest.raises(TypeError, match="abstract"):
         type("Half", (mirror.Handlers,), {})()

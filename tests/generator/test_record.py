@@ -11,10 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-import mcpgen
 from generator.command_line import run
 from generator.shop_sessions import (
-    PACKAGES,
+    PATHS,
     REVISIONS,
     Guest,
     configuration,
@@ -27,7 +26,7 @@ from mcpgen_runtime import connect
 pytestmark = pytest.mark.timeout(300)
 """The first tap of a machine generates a package."""
 
-GENERATOR = str(Path(mcpgen.__file__).parent.parent)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": PATHS}
 SECRETS: dict[str, tuple[dict[str, Any], str]] = {
     "a password": ({"password": "hunter2-and-more"}, "hunter2-and-more"),
     "an API key": ({"apiKey": "k-0123456789"}, "k-0123456789"),
@@ -76,20 +75,13 @@ def tap(target: str, trace: Path) -> list[str]:
     return [sys.executable, "-m", "mcpgen", "record", target, "-o", str(trace)]
 
 
-@pytest.fixture
-def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join((GENERATOR, PACKAGES))}
-
-
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_session_passes_unchanged_and_is_replayed(
-    tmp_path: Path, environment: dict[str, str], revision: str
-) -> None:
+def test_a_session_passes_unchanged_and_is_replayed(tmp_path: Path, revision: str) -> None:
     target = configuration(tmp_path)
 
     async def session() -> None:
         command = tap(target, tmp_path / "tap.jsonl")
-        more: dict[str, Any] = {"env": environment, "cwd": str(tmp_path)}
+        more: dict[str, Any] = {"env": ENVIRONMENT, "cwd": str(tmp_path)}
         async with connect(command, revision=revision, handlers=Guest(), **more) as client:
             await everything(client)
 
@@ -113,12 +105,10 @@ def records(trace: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("revision", REVISIONS[2::2])
-def test_a_host_over_stdio_reaches_a_server_over_http(
-    tmp_path: Path, environment: dict[str, str], revision: str
-) -> None:
+def test_a_host_over_stdio_reaches_a_server_over_http(tmp_path: Path, revision: str) -> None:
     async def session(url: str) -> str:
         command = tap(url, tmp_path / "tap.jsonl")
-        async with connect(command, revision=revision, env=environment) as client:
+        async with connect(command, revision=revision, env=ENVIRONMENT) as client:
             text: str = (await client.call_tool("greet", {"name": "Ada"})).content[0].text
             return text
 
@@ -135,7 +125,7 @@ def secret_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "vault.py").write_text(SECRET_SERVER)
     command = tap(f"{sys.executable} vault.py", folder / "tap.jsonl")
     more: dict[str, Any] = {
-        "env": {**os.environ, "PYTHONPATH": os.pathsep.join((GENERATOR, PACKAGES))},
+        "env": ENVIRONMENT,
         "cwd": str(folder),
     }
 

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import mcpgen
-from generator.shop_sessions import PACKAGES, configuration, record
+from generator.shop_sessions import PATHS, configuration, record
 
 pytestmark = pytest.mark.timeout(300)
 """The first replay of a machine generates a package."""
 
 REVISION = "2025-11-25"
-PATHS = (str(Path(mcpgen.__file__).parent.parent), PACKAGES, str(Path(__file__).parent.parent))
 TESTS = """
 import pytest
 from generator.shop_server import make
@@ -66,7 +64,7 @@ def run_pytest(project: Path, *words: str) -> tuple[int, str]:
         cwd=project,
         env={
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(PATHS),
+            "PYTHONPATH": os.pathsep.join((PATHS, str(Path(__file__).parent.parent))),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         },
         capture_output=True,

@@ -1,8 +1,4 @@
-"""An enterprise's two authorization servers by Authlib, in Flask: they speak ID-JAG.
-
-The identity provider changes an ID token for an assertion (RFC 8693). The authorization server of
-the MCP server takes the assertion for an access token (RFC 7523); that is Authlib's own grant.
-"""
+"""An enterprise's two authorization servers by Authlib, in Flask: they speak ID-JAG."""
 
 from __future__ import annotations
 
@@ -74,15 +70,7 @@ class User:
 
 @dataclass
 class Issuer:
-    """An authorization server.
-
-    Attributes:
-        url: Its issuer identifier.
-        clients: Its clients, by id.
-        key: What it signs with.
-        forms: What came to its token endpoint.
-        used: The ids of assertions that it has taken.
-    """
+    """An authorization server."""
 
     url: str
     clients: dict[str, Client] = field(default_factory=dict[str, Client])
@@ -96,11 +84,7 @@ class Issuer:
 
 
 class IdentityProvider(Issuer):
-    """Where users of the enterprise sign in.
-
-    Attributes:
-        trusting: The clients at other authorization servers, by issuer: who `client_id` is there.
-    """
+    """Where users of the enterprise sign in."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-import anyio
 import mcp.types
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.event_store import EventStore
-from mcp import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import Field
 
 from interop import announcing
+from interop.city import add_city
 
 RETRY_MILLISECONDS = 100
 GUEST = "guest"
 
 server = FastMCP("fastmcp", instructions="Ask for a city.")
-ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
+add_city(server, Context)
 
 
 @dataclass
@@ -53,55 +50,25 @@ def previous_answer(ctx: Context) -> Any:
 
 
 @server.tool
-def add(a: int, b: int) -> int:
-    """The sum of two numbers."""
-    return a + b
-
-
-@server.tool
-async def count(to: int, ctx: Context) -> str:
-    """Counts, and reports each number."""
-    for number in range(1, to + 1):
-        await ctx.report_progress(number, to, f"at {number}")
-    return f"counted to {to}"
-
-
-@server.tool
 async def note(text: str, ctx: Context) -> str:
-    """Logs a text to the client."""
     await ctx.warning(text, logger_name="notes")
     return "noted"
 
 
 @server.tool
 def fail() -> str:
-    """Fails on every call."""
     raise ToolError("out of order")
 
 
 @server.tool
-def refuse() -> str:
-    """Refuses with a JSON-RPC error."""
-    raise MCPError(code=1050, message="not today", data={"retry": False})
-
-
-@server.tool
-async def district(
-    city: str, area: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Area"})]
-) -> str:
-    """Takes an argument that HTTP clients repeat in a header field."""
-    return f"{area} of {city}"
-
-
-@server.tool
 async def book(ctx: Context) -> Any:
-    """Asks the user for a name."""
     if not is_modern(ctx):
         answer: Any = await ctx.elicit("Who is coming?", Guest)
         return f"booked for {answer.data.name} ({answer.data.nights})"
     given = previous_answer(ctx)
     if given is None:
-        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        fields = {"name": {"type": "string"}, "nights": {"type": "integer"}}
+        schema = {"type": "object", "properties": fields}
         params = {"mode": "form", "message": "Who is coming?", "requestedSchema": schema}
         return input_request("elicitation/create", params)
     return f"booked for {given.content['name']} ({given.content['nights']})"
@@ -109,7 +76,6 @@ async def book(ctx: Context) -> Any:
 
 @server.tool
 async def translate(text: str, ctx: Context) -> Any:
-    """Asks the client's model."""
     said = mcp.types.SamplingMessage(role="user", content=mcp.types.TextContent(text=text))
     if not is_modern(ctx):
         answer: Any = await ctx.session.create_message(
@@ -124,62 +90,15 @@ async def translate(text: str, ctx: Context) -> Any:
 
 
 @server.tool
-async def wait(name: str, ctx: Context) -> str:
-    """Waits to be cancelled, and reports progress once it does."""
-    await ctx.report_progress(1)
-    try:
-        await anyio.sleep_forever()
-    finally:
-        ended[name].set()
-    return "never"
-
-
-@server.tool
-async def was_cancelled(name: str) -> bool:
-    """Whether the `wait` of that name has ended, or does soon."""
-    with anyio.move_on_after(20):
-        await ended[name].wait()
-    return ended.pop(name).is_set()
-
-
-@server.tool
 async def change(ctx: Context) -> str:
-    """Says that tools, prompts and resources changed."""
     for kind in ("Tool", "Prompt", "Resource"):
         await ctx.send_notification(getattr(mcp.types, f"{kind}ListChangedNotification")())
     return "changed"
 
 
-@server.tool
-async def part(ctx: Context) -> str:
-    """Closes the stream that it is answered on, so that the client has to come back."""
-    await ctx.report_progress(1)
-    await ctx.close_sse_stream()
-    return "met again"
-
-
-@server.resource("city://list", mime_type="text/plain")
-def cities() -> str:
-    """The cities, one per line."""
-    return "Oslo\nOstrava\nPorto"
-
-
-@server.resource("city://{name}/weather", mime_type="text/plain")
-def weather(name: str) -> str:
-    """The weather of a city."""
-    return f"sun in {name}"
-
-
 @server.resource("city://map", mime_type="image/png")
 def picture() -> bytes:
-    """A map."""
     return b"\x89PNG"
-
-
-@server.prompt
-def greet(city: str) -> str:
-    """A greeting from a city."""
-    return f"Greetings from {city}"
 
 
 def application(kind: str) -> tuple[Any, str]:

@@ -1,7 +1,4 @@
-"""An authorization server by nanoidp on loopback, in its strictest profile; prints its issuer.
-
-Argument: the resource that tokens of the declared clients are for.
-"""
+"""An authorization server by nanoidp on loopback, in its strictest profile; prints its issuer."""
 
 from __future__ import annotations
 

@@ -63,16 +63,7 @@ def main() -> int:
     _render(folder / "out")
     for path in REPLACED:
         shutil.copyfile(folder / "out" / path, rendered / TYPES / path)
-    runs = [start(python, source, ignored) for source in (own, rendered)]
-    for run in runs:
-        run.wait()
-    before, after = passed(own), passed(rendered)
-    if before - after:  # a busy machine may miss time limits
-        start(python, rendered, ignored, sorted({file for file, _ in before - after})).wait()
-        after |= passed(rendered)
-    print(f"mcp {RELEASE}: {len(before)} tests pass on its own modules, {len(after)} on these")
-    for file, name in sorted(before - after):
-        print(f"lost: {file}: {name}")
+    before, after = run_both(python, own, rendered, ignored)
     theirs = _print_lines("its own", own, BY_HAND)
     rendered_from = sorted(each.name for each in TEMPLATES.iterdir())
     ours = _print_lines("the example's", TEMPLATES, rendered_from)
@@ -80,6 +71,25 @@ def main() -> int:
     figures |= {"lines_own": theirs, "lines_example": ours}
     (folder / "figures.json").write_text(json.dumps(figures), "utf-8")
     return 0 if before <= after and before else 1
+
+
+Tests = set[tuple[str, str]]
+
+
+def run_both(
+    python: Path, own: Path, rendered: Path, ignored: Iterable[str]
+) -> tuple[Tests, Tests]:
+    """The tests that pass on the own modules, and on the rendered ones; prints what is lost."""
+    for run in [start(python, source, ignored) for source in (own, rendered)]:
+        run.wait()
+    before, after = passed(own), passed(rendered)
+    if before - after:  # a busy machine may miss time limits
+        start(python, rendered, ignored, sorted({file for file, _ in before - after})).wait()
+        after |= passed(rendered)
+    print(f"{own.parent.name}: {len(before)} tests pass on its own modules, {len(after)} on these")
+    for file, name in sorted(before - after):
+        print(f"lost: {file}: {name}")
+    return before, after
 
 
 def distribution(folder: Path, release: str) -> Path:
@@ -136,7 +146,7 @@ def start(
         )
 
 
-def passed(source: Path) -> set[tuple[str, str]]:
+def passed(source: Path) -> Tests:
     """The tests that passed, by file and name."""
     report = source / "report.xml"
     if not report.is_file():

@@ -1,18 +1,12 @@
-"""A server on the official SDK with one of everything, for our client to talk to.
-
-It speaks over pipes, or over HTTP in the way that it is told: `http`, `json`, `alone` (without
-sessions in all revisions) or `sse`.
-"""
+"""A server on the official SDK with one of everything, for our client to talk to."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections import defaultdict
+from pathlib import Path
 from typing import Annotated, Any
 
-import anyio
-from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
@@ -30,13 +24,16 @@ from mcp.types import (
     TextContent,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
+
+sys.path.append(str(Path(__file__).parent.parent))
+
+from interop.city import CITIES, add_city
 
 RETRY_MILLISECONDS = 100
-CITIES = ("Oslo", "Ostrava", "Porto")
 
 server = MCPServer("official", instructions="Ask for a city.")
-ended: defaultdict[str, anyio.Event] = defaultdict(anyio.Event)
+add_city(server, Context)
 
 
 class Guest(BaseModel):
@@ -83,22 +80,7 @@ async def ask_roots() -> ListRoots:
 
 
 @server.tool()
-def add(a: int, b: int) -> int:
-    """The sum of two numbers."""
-    return a + b
-
-
-@server.tool()
-async def count(to: int, ctx: Context) -> str:
-    """Counts, and reports each number."""
-    for number in range(1, to + 1):
-        await ctx.report_progress(number, to, f"at {number}")
-    return f"counted to {to}"
-
-
-@server.tool()
 async def note(text: str, ctx: Context) -> str:
-    """Logs a text to the client."""
     with warnings.catch_warnings(action="ignore"):
         await ctx.log("warning", text, logger_name="notes")
     return "noted"
@@ -106,27 +88,11 @@ async def note(text: str, ctx: Context) -> str:
 
 @server.tool()
 def fail() -> str:
-    """Fails on every call."""
     raise RuntimeError("out of order")
 
 
 @server.tool()
-def refuse() -> str:
-    """Refuses with a JSON-RPC error."""
-    raise MCPError(code=1050, message="not today", data={"retry": False})
-
-
-@server.tool()
-async def district(
-    city: str, area: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Area"})]
-) -> str:
-    """Takes an argument that HTTP clients repeat in a header field."""
-    return f"{area} of {city}"
-
-
-@server.tool()
 async def book(guest: Annotated[Guest, Resolve(ask_first)]) -> str:
-    """Asks the user for a name."""
     return f"booked for {guest.name} ({guest.nights})"
 
 
@@ -134,44 +100,21 @@ async def book(guest: Annotated[Guest, Resolve(ask_first)]) -> str:
 async def book_twice(
     first: Annotated[Guest, Resolve(ask_first)], second: Annotated[Guest, Resolve(ask_second)]
 ) -> str:
-    """Asks the user for two names, one after the other."""
     return f"booked for {first.name} ({first.nights}), then {second.name} ({second.nights})"
 
 
 @server.tool()
 async def translate(text: str, answer: Annotated[CreateMessageResult, Resolve(ask_model)]) -> str:
-    """Asks the client's model."""
     return f"{answer.model} says: {answer.content.text}"
 
 
 @server.tool()
 async def folders(result: Annotated[ListRootsResult, Resolve(ask_roots)]) -> str:
-    """Asks for the client's roots."""
     return " ".join(str(root.uri) for root in result.roots)
 
 
 @server.tool()
-async def wait(name: str, ctx: Context) -> str:
-    """Waits to be cancelled, and reports progress once it does."""
-    await ctx.report_progress(1)
-    try:
-        await anyio.sleep_forever()
-    finally:
-        ended[name].set()
-    return "never"
-
-
-@server.tool()
-async def was_cancelled(name: str) -> bool:
-    """Whether the `wait` of that name has ended, or does soon."""
-    with anyio.move_on_after(20):
-        await ended[name].wait()
-    return ended.pop(name).is_set()
-
-
-@server.tool()
 async def change(ctx: Context) -> str:
-    """Says that tools, prompts and resources changed."""
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         await ctx.notify_tools_changed()
         await ctx.notify_prompts_changed()
@@ -185,35 +128,8 @@ async def change(ctx: Context) -> str:
 
 @server.tool()
 async def update(uri: str, ctx: Context) -> str:
-    """Tells who subscribed to a resource that it changed."""
     await ctx.notify_resource_updated(uri)
     return "updated"
-
-
-@server.tool()
-async def part(ctx: Context) -> str:
-    """Closes the stream that it is answered on, so that the client has to come back."""
-    await ctx.report_progress(1)
-    await ctx.close_sse_stream()
-    return "met again"
-
-
-@server.resource("city://list", mime_type="text/plain")
-def cities() -> str:
-    """The cities, one per line."""
-    return "\n".join(CITIES)
-
-
-@server.resource("city://{name}/weather", mime_type="text/plain")
-def weather(name: str) -> str:
-    """The weather of a city."""
-    return f"sun in {name}"
-
-
-@server.prompt()
-def greet(city: str) -> str:
-    """A greeting from a city."""
-    return f"Greetings from {city}"
 
 
 @server.completion()

@@ -1,7 +1,4 @@
-"""A server on the last release of the official SDK that has tasks; runs in its own environment.
-
-Its tool asks the client for tasks: an elicitation, then a message of the model.
-"""
+"""A server on the last release of the official SDK that has tasks; runs in its own environment."""
 
 from __future__ import annotations
 

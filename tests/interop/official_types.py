@@ -58,15 +58,7 @@ def main() -> int:
     module = folder / "out" / "types.py"
     compared = subprocess.run([f"{python}", __file__, "--compare", f"{module}"], check=False)
     shutil.copyfile(module, rendered / REPLACED)
-    for run in [sdk.start(python, source, IGNORED) for source in (own, rendered)]:
-        run.wait()
-    before, after = sdk.passed(own), sdk.passed(rendered)
-    if before - after:  # a busy machine may miss time limits
-        sdk.start(python, rendered, IGNORED, sorted({file for file, _ in before - after})).wait()
-        after |= sdk.passed(rendered)
-    print(f"mcp {RELEASE}: {len(before)} tests pass on its own types, {len(after)} on these")
-    for file, name in sorted(before - after):
-        print(f"lost: {file}: {name}")
+    before, after = sdk.run_both(python, own, rendered, IGNORED)
     return 0 if before <= after and before and not compared.returncode else 1
 
 

@@ -1,7 +1,4 @@
-"""A server on the generated package with one of everything, for other people's clients.
-
-It speaks over pipes, or over HTTP at the address that it is given.
-"""
+"""A server on the generated package with one of everything, for other people's clients."""
 
 from __future__ import annotations
 

@@ -39,19 +39,7 @@ ENVIRONMENT: Mapping[str, str] = {
 def run_server(
     *command: str, says: re.Pattern[str] = _URL, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Run a server while the block runs.
-
-    Args:
-        command: Starts it.
-        says: What it prints once it serves.
-        environment: Variables beyond those of this process.
-
-    Yields:
-        What matched.
-
-    Raises:
-        AssertionError: It ended, or was ended, before it said so; the text is what it printed.
-    """
+    """Run a server while the block runs."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -111,14 +99,7 @@ def ours() -> Iterator[str]:
 
 
 def results(script: str, arguments: Sequence[str]) -> dict[str, Any]:
-    """Run a script of `npm/` to its end.
-
-    Returns:
-        What it found out, by name: a value, or `{"error": ...}`.
-
-    Raises:
-        AssertionError: It failed; the text is what it printed.
-    """
+    """Run a script of `npm/` to its end."""
     assert (NPM / "node_modules").is_dir(), "MCP_NPM_PEERS names no folder with peers"
     done = subprocess.run(
         ["node", str(HERE / "npm" / script), *arguments],

@@ -1,4 +1,4 @@
-"""A protected server of ours in a thread, an authorization server, and a user who signs in."""
+"""A protected server of ours in a thread, authorization servers, and a user who signs in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin
@@ -17,7 +18,16 @@ import httpx2
 import uvicorn
 
 from interop.processes import HERE, run_server
-from mcpgen_runtime import Context, MemoryStore, OAuth, Protected, Redirect, Server
+from mcpgen_runtime import (
+    Context,
+    JwtVerifier,
+    MemoryStore,
+    OAuth,
+    Protected,
+    Redirect,
+    Server,
+    connect,
+)
 from mcpgen_runtime.auth.identifiers import canonical_resource
 from mcpgen_runtime.auth.token_endpoint import (
     AccessToken,
@@ -35,13 +45,7 @@ _PAGES = 20
 
 
 class Place:
-    """A port of loopback that is taken before a server is there to listen: others need its URL.
-
-    Attributes:
-        listener: The socket.
-        origin: The URL without path.
-        url: The URL of the MCP server.
-    """
+    """A port of loopback that is taken before a server is there to listen: others need its URL."""
 
     def __init__(self, listener: socket.socket) -> None:
         self.listener = listener
@@ -72,16 +76,23 @@ def in_thread(app: Any, place: Place) -> Iterator[None]:
 
 
 @contextmanager
-def nanoidp(resource: str) -> Iterator[str]:
-    """An authorization server by nanoidp, in a process; yields its issuer identifier."""
-    script, issuer = str(HERE / "nanoidp_server.py"), re.compile(r"http://127\.0\.0\.1:\d+")
-    with run_server(sys.executable, script, resource, says=issuer) as url:
+def run_issuer(script: str, resource: str) -> Iterator[str]:
+    """An authorization server in a process; yields its issuer identifier."""
+    program = "node" if script.endswith(".mjs") else sys.executable
+    issuer = re.compile(r"http://127\.0\.0\.1:\d+")
+    with run_server(program, str(HERE / script), resource, says=issuer) as url:
         yield url
 
 
+nanoidp = partial(run_issuer, "nanoidp_server.py")
+oidc_provider = partial(run_issuer, "npm/authorization_server.mjs")
+
+
 @contextmanager
-def run_protected_server(auth: Protected, place: Place) -> Iterator[None]:
-    """Our server, whose tools say who calls them."""
+def run_protected_server(place: Place, issuer: str, **settings: Any) -> Iterator[str]:
+    """Our server, which trusts an issuer, and whose tools say who calls them; yields its URL."""
+    plain: dict[str, Any] = {"verifier": JwtVerifier(), "scopes": ["mcp:read"]}
+    auth = Protected(place.url, issuers=[issuer], **{**plain, **settings})
     server = Server("protected")
 
     @server.tool()
@@ -97,7 +108,7 @@ def run_protected_server(auth: Protected, place: Place) -> Iterator[None]:
         return " ".join(sorted(ctx.principal.scopes))
 
     with in_thread(server.asgi(auth=auth), place):
-        yield
+        yield place.url
 
 
 class _Form(HTMLParser):
@@ -124,16 +135,7 @@ class _Form(HTMLParser):
 
 
 async def browse(url: str, typed: Mapping[str, str], until: str = CALLBACK) -> str:
-    """A browser whose user fills in each form and sends it.
-
-    Args:
-        url: Where it begins.
-        typed: What the user types, by the name of the input.
-        until: The beginning of the URL that it has not to fetch any more.
-
-    Returns:
-        That URL, or the last page, if that has no form.
-    """
+    """A browser whose user fills in each form and sends it."""
     # A user takes longer than a client, which may open the browser before its own page listens.
     patient = httpx2.AsyncHTTPTransport(retries=6)
     async with httpx2.AsyncClient(timeout=30, transport=patient) as browser:
@@ -163,6 +165,10 @@ def user(**typed: str) -> Redirect:
     return Redirect(CALLBACK, visit)
 
 
+async def refuse(url: str) -> str:
+    raise AssertionError("the user was asked")
+
+
 def signed_in(redirect: Redirect, **more: Any) -> OAuth:
     return OAuth("Agent", redirect=redirect, **more)
 
@@ -180,10 +186,24 @@ async def end_token(store: MemoryStore, url: str) -> AccessToken:
     key = grant_key(canonical_resource(url))
     grant = decode_record(await store.load(key), Grant)
     assert grant is not None
-    assert grant.token is not None
-    ended = replace(grant.token, renew_at=0.0)
+    ended = replace(await stored_token(store, url), renew_at=0.0)
     await store.save(key, encode_record(replace(grant, token=ended)))
     return ended
+
+
+async def check_renewal(url: str, **settings: Any) -> MemoryStore:
+    """A client whose token has ended gets another one without its user; gives its store."""
+    store = MemoryStore()
+    async with connect(url, auth=signed_in(store=store, **settings)) as client:
+        await client.list_tools()
+    first = await end_token(store, url)
+    auth = signed_in(Redirect(CALLBACK, refuse), store=store)
+    async with connect(url, auth=auth) as client:
+        assert await text_of(client, "whoami")
+    second = await stored_token(store, url)
+    assert second.value != first.value
+    assert second.refresh_token != first.refresh_token
+    return store
 
 
 async def text_of(client: Any, tool: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any
 
 import pytest
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
@@ -36,3 +37,18 @@ def offer_revision(revision: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("mcp.client.session.LATEST_HANDSHAKE_VERSION", offered)
         yield
+
+
+def mode_of(revision: str) -> Any:
+    """The mode of the official client, and of FastMCP's, that ends in a revision."""
+    return "auto" if is_modern(revision) else "legacy"
+
+
+@asynccontextmanager
+async def opened(client: Any, revision: str) -> AsyncIterator[Any]:
+    """A client of the official SDK or of FastMCP, opened in a revision."""
+    async with AsyncExitStack() as stack:
+        with offer_revision(revision):
+            await stack.enter_async_context(client)
+        assert client.protocol_version == revision
+        yield client

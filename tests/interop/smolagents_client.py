@@ -1,7 +1,4 @@
-"""The agents of smolagents as client of a server; runs in an environment of their own.
-
-Prints the inputs of each tool by name, and then what calls gave, as one JSON object a line.
-"""
+"""The agents of smolagents as client of a server; runs in an environment of their own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Enterprise-managed authorization with two real authorization servers, by Authlib.
-
-Source: ext-auth, enterprise-managed authorization; RFC 8693; RFC 7523.
-"""
+"""Enterprise-managed authorization with two real authorization servers, by Authlib."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ from mcpgen_runtime import (
     MemoryStore,
     OAuthError,
     PrivateKey,
-    Protected,
     connect,
 )
 from mcpgen_runtime import IdentityProvider as Provider
@@ -69,13 +65,10 @@ def enterprise() -> Iterator[Enterprise]:
         issuer.clients["agent"] = Client("agent", "secret of agent")
         issuer.clients["signing"] = Client("signing", key=KEY.public_jwk())
         provider.trusting[issuer.url] = "agent"
-        auth = Protected(
-            place.url, issuers=[issuer.url], verifier=JwtVerifier(typed=True), scopes=["mcp:read"]
-        )
         with (
             run_app(identity_provider(provider), at_provider),
             run_app(authorization_server(issuer, provider), at_issuer),
-            run_protected_server(auth, place),
+            run_protected_server(place, issuer.url, verifier=JwtVerifier(typed=True)),
         ):
             yield Enterprise(place, provider, issuer)
 

@@ -1,7 +1,4 @@
-"""Both SDKs for TypeScript as clients of our server, over HTTP, in every revision that they speak.
-
-A script per SDK goes through everything once and prints what it found; the tests look at that.
-"""
+"""Both SDKs for TypeScript as clients of our server over HTTP, as their scripts tell it."""
 
 from __future__ import annotations
 

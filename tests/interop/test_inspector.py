@@ -52,31 +52,24 @@ def test_tools_are_listed(target: list[str], tmp_path: Path) -> None:
     assert tools["change"]["inputSchema"]["properties"] == {}
 
 
-def test_a_tool_is_called(target: list[str], tmp_path: Path) -> None:
-    call = ("--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=1", "b=2")
-    code, output = inspect(tmp_path, *target, *call)
-    assert (code, output["content"], output["structuredContent"]) == (
-        0,
-        [{"type": "text", "text": "3"}],
-        {"result": 3},
-    )
+CALL = ("--method", "tools/call", "--tool-name")
+PROMPT = ("--method", "prompts/get", "--prompt-name", "greet", "--prompt-args", "city=Oslo")
 
 
-def test_a_tool_without_arguments_is_called(target: list[str], tmp_path: Path) -> None:
-    code, output = inspect(tmp_path, *target, "--method", "tools/call", "--tool-name", "change")
-    assert (code, output["content"]) == (0, [{"type": "text", "text": "changed"}])
-
-
-def test_a_resource_is_read(target: list[str], tmp_path: Path) -> None:
-    read = ("--method", "resources/read", "--uri", "city://Oslo/weather")
-    code, output = inspect(tmp_path, *target, *read)
-    assert (code, output["contents"][0]["text"]) == (0, "sun in Oslo")
-
-
-def test_a_prompt_is_got(target: list[str], tmp_path: Path) -> None:
-    get = ("--method", "prompts/get", "--prompt-name", "greet", "--prompt-args", "city=Oslo")
-    code, output = inspect(tmp_path, *target, *get)
-    assert (code, output["messages"][0]["content"]["text"]) == (0, "Greetings from Oslo")
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        ((*CALL, "add", "--tool-arg", "a=1", "b=2"), '"structuredContent": {"result": 3}'),
+        ((*CALL, "change"), '"text": "changed"'),
+        (("--method", "resources/read", "--uri", "city://Oslo/weather"), '"text": "sun in Oslo"'),
+        (PROMPT, '"text": "Greetings from Oslo"'),
+    ],
+)
+def test_tools_resources_and_prompts_are_used(
+    target: list[str], words: tuple[str, ...], part: str, tmp_path: Path
+) -> None:
+    code, output = inspect(tmp_path, *target, *words)
+    assert (code, part in json.dumps(output)) == (0, True), output
 
 
 def test_an_error_of_the_server_is_shown(target: list[str], tmp_path: Path) -> None:

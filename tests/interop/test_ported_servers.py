@@ -1,7 +1,4 @@
-"""Published servers of the official SDK 1, ported by `mcpgen port` alone, beside the originals.
-
-No line is changed by hand. Both run over standard streams in an environment of their own.
-"""
+"""Published servers of the official SDK 1, ported by `mcpgen port` alone, beside the originals."""
 
 from __future__ import annotations
 

@@ -20,26 +20,17 @@ from pydantic import AnyHttpUrl
 
 from interop.protected import (
     ALICE,
-    CALLBACK,
     Place,
-    end_token,
+    check_renewal,
     in_thread,
     nanoidp,
     new_place,
     signed_in,
-    stored_token,
     text_of,
     user,
 )
 from kit.rules import revisions_holding
-from mcpgen_runtime import (
-    AuthorizationError,
-    ClientCredentials,
-    MemoryStore,
-    OAuth,
-    Redirect,
-    connect,
-)
+from mcpgen_runtime import AuthorizationError, ClientCredentials, OAuth, connect
 
 pytestmark = [
     pytest.mark.interop,
@@ -153,10 +144,6 @@ def run_peer(make: Any, is_resource_server: bool) -> Iterator[tuple[str, str]]:
         yield place.url, issuer or place.origin
 
 
-async def refuse(url: str) -> str:
-    raise AssertionError("the user was asked")
-
-
 @pytest.fixture(scope="module", params=[official, fastmcp], ids=["official", "fastmcp"])
 def issuing_peer(request: pytest.FixtureRequest) -> Iterator[str]:
     """A server that is its own authorization server."""
@@ -182,16 +169,7 @@ async def test_a_user_signs_in_at_a_server_that_issues_tokens(
 
 
 async def test_a_token_of_such_a_server_is_renewed(issuing_peer: str) -> None:
-    store = MemoryStore()
-    async with connect(issuing_peer, auth=signed_in(user(), store=store)) as client:
-        await client.list_tools()
-    first = await end_token(store, issuing_peer)
-    auth = signed_in(Redirect(CALLBACK, refuse), store=store)
-    async with connect(issuing_peer, auth=auth) as client:
-        assert (await text_of(client, "whoami")).endswith(" mcp:read")
-    second = await stored_token(store, issuing_peer)
-    assert second.value != first.value
-    assert second.refresh_token != first.refresh_token
+    await check_renewal(issuing_peer, redirect=user())
 
 
 @pytest.mark.parametrize("revision", WITH_METADATA)

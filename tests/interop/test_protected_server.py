@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -34,10 +34,11 @@ from interop.protected import (
     nanoidp,
     new_place,
     run_protected_server,
+    text_of,
 )
-from interop.revisions import is_modern, offer_revision
+from interop.revisions import mode_of, opened
 from kit.issuer import LoopbackIssuer, serving_issuer
-from mcpgen_runtime import JwtVerifier, Principal, Protected
+from mcpgen_runtime import Principal
 
 pytestmark = [
     pytest.mark.interop,
@@ -75,29 +76,11 @@ def issuer() -> Iterator[LoopbackIssuer]:
         yield serving
 
 
-@contextmanager
-def protected_url(issuer: LoopbackIssuer) -> Iterator[str]:
-    """The URL of our server, in a thread."""
-    with new_place() as place:
-        auth = Protected(
-            place.url, issuers=[issuer.url], verifier=JwtVerifier(), scopes=["mcp:read"]
-        )
-        with run_protected_server(auth, place):
-            yield place.url
-
-
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """Our server, whose users sign in at nanoidp."""
-    with new_place() as place, nanoidp(place.url) as idp:
-        auth = Protected(place.url, issuers=[idp], verifier=JwtVerifier(), scopes=["mcp:read"])
-        with run_protected_server(auth, place):
-            yield place.url
-
-
-async def text_of(client: Any, tool: str) -> str:
-    text: str = (await client.call_tool(tool, {})).content[0].text
-    return text
+    with new_place() as place, nanoidp(place.url) as idp, run_protected_server(place, idp) as url:
+        yield url
 
 
 def user_of(url: str) -> OAuthClientProvider:
@@ -121,57 +104,50 @@ def user_of(url: str) -> OAuthClientProvider:
     return OAuthClientProvider(url, metadata, Memory(), send_away, come_back)
 
 
+@asynccontextmanager
+async def official(url: str, auth: httpx2.Auth, revision: str) -> AsyncIterator[mcp.Client]:
+    """The official client in one revision."""
+    async with httpx2.AsyncClient(auth=auth, timeout=30) as http:
+        way = streamable_http_client(url, http_client=http)
+        client = mcp.Client(way, mode=mode_of(revision), cache=None)
+        async with opened(client, revision):
+            yield client
+
+
+@asynccontextmanager
+async def by_fastmcp(url: str, revision: str) -> AsyncIterator[fastmcp.Client[Any]]:
+    """FastMCP's client in one revision, whose user signs in once."""
+    transport = StreamableHttpTransport(url, auth=OAuth(callback_host="127.0.0.1"))
+    client = fastmcp.Client(transport, mode=mode_of(revision))
+    with pytest.MonkeyPatch.context() as patched, agreeing_browser(patched) as visits:
+        async with opened(client, revision):
+            yield client
+    assert len(visits) == 1
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_the_official_client_gets_a_token_and_steps_up(
     issuer: LoopbackIssuer, revision: str
 ) -> None:
-    with protected_url(issuer) as url:
+    with new_place() as place, run_protected_server(place, issuer.url) as url:
         auth = ClientCredentialsOAuthProvider(url, Memory(), "robot", "secret")
-        async with httpx2.AsyncClient(auth=auth, timeout=30) as http:
-            way = streamable_http_client(url, http_client=http)
-            client = mcp.Client(way, mode="auto" if is_modern(revision) else "legacy", cache=None)
-            with offer_revision(revision):
-                await client.__aenter__()
-            try:
-                assert client.protocol_version == revision
-                assert await text_of(client, "whoami") == "robot"
-                assert await text_of(client, "client") == "agent"
-                assert await text_of(client, "write") == "files:write mcp:read"
-            finally:
-                await client.__aexit__(None, None, None)
+        async with official(url, auth, revision) as client:
+            assert await text_of(client, "whoami") == "robot"
+            assert await text_of(client, "client") == "agent"
+            assert await text_of(client, "write") == "files:write mcp:read"
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_user_signs_in_by_the_official_client(url: str, revision: str) -> None:
-    async with httpx2.AsyncClient(auth=user_of(url), timeout=30) as http:
-        way = streamable_http_client(url, http_client=http)
-        client = mcp.Client(way, mode="auto" if is_modern(revision) else "legacy", cache=None)
-        with offer_revision(revision):
-            await client.__aenter__()
-        try:
-            assert client.protocol_version == revision
-            assert await text_of(client, "whoami") == "alice"
-        finally:
-            await client.__aexit__(None, None, None)
+    async with official(url, user_of(url), revision) as client:
+        assert await text_of(client, "whoami") == "alice"
 
 
 @pytest.mark.filterwarnings("ignore:Using in-memory token storage")
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_a_user_signs_in_by_the_client_of_fastmcp(
-    url: str, revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with agreeing_browser(monkeypatch) as visits:
-        auth = OAuth(callback_host="127.0.0.1")
-        mode: Any = "auto" if is_modern(revision) else "legacy"
-        transport = StreamableHttpTransport(url, auth=auth)
-        client = fastmcp.Client(transport, mode=mode)
-        with offer_revision(revision):
-            await client.__aenter__()
-        try:
-            assert await text_of(client, "whoami") == "alice"
-        finally:
-            await client.__aexit__(None, None, None)
-    assert len(visits) == 1
+async def test_a_user_signs_in_by_the_client_of_fastmcp(url: str, revision: str) -> None:
+    async with by_fastmcp(url, revision) as client:
+        assert await text_of(client, "whoami") == "alice"
 
 
 @contextmanager
@@ -193,10 +169,7 @@ def agreeing_browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading
 
 @contextmanager
 def run_limiting_server(*session_scopes: str) -> Iterator[str]:
-    """Our server, whose authorization server grants clients the scopes of their registration only.
-
-    The authorization server is that of the official SDK; its users agree at once.
-    """
+    """Our server, whose authorization server grants the scopes of a registration alone."""
     with new_place() as place, new_place() as issuing:
         provider = InMemoryOAuthProvider(base_url=issuing.origin)
         options = ClientRegistrationOptions(enabled=True)
@@ -208,58 +181,23 @@ def run_limiting_server(*session_scopes: str) -> Iterator[str]:
             known = await provider.load_access_token(token)
             return None if known is None else Principal("alice", scopes=known.scopes)
 
-        auth = Protected(
-            place.url,
-            issuers=[f"{issuing.origin}/"],  # as the SDK writes it
-            verifier=verify,
-            scopes=["mcp:read"],
-            session_scopes=session_scopes,
-        )
-        with in_thread(Starlette(routes=routes), issuing), run_protected_server(auth, place):
-            yield place.url
+        settings = {"verifier": verify, "session_scopes": session_scopes}
+        # the issuer as the SDK writes it
+        trusting = run_protected_server(place, f"{issuing.origin}/", **settings)
+        with in_thread(Starlette(routes=routes), issuing), trusting as url:
+            yield url
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_the_official_client_has_session_scopes_from_the_start(
-    revision: str,
-) -> None:
+async def test_the_official_client_has_session_scopes_from_the_start(revision: str) -> None:
     with run_limiting_server("files:write") as url:
-        async with httpx2.AsyncClient(auth=user_of(url), timeout=30) as http:
-            way = streamable_http_client(url, http_client=http)
-            client = mcp.Client(way, mode="auto" if is_modern(revision) else "legacy", cache=None)
-            with offer_revision(revision):
-                await client.__aenter__()
-            try:
-                assert await text_of(client, "write") == "files:write mcp:read"
-            finally:
-                await client.__aexit__(None, None, None)
+        async with official(url, user_of(url), revision) as client:
+            assert await text_of(client, "write") == "files:write mcp:read"
 
 
 @pytest.mark.filterwarnings("ignore:Using in-memory token storage")
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_the_fastmcp_client_has_session_scopes_from_the_start(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with run_limiting_server("files:write") as url, agreeing_browser(monkeypatch) as visits:
-        transport = StreamableHttpTransport(url, auth=OAuth(callback_host="127.0.0.1"))
-        mode: Any = "auto" if is_modern(revision) else "legacy"
-        client = fastmcp.Client(transport, mode=mode)
-        with offer_revision(revision):
-            await client.__aenter__()
-        try:
+async def test_the_fastmcp_client_has_session_scopes_from_the_start(revision: str) -> None:
+    with run_limiting_server("files:write") as url:
+        async with by_fastmcp(url, revision) as client:
             assert await text_of(client, "write") == "files:write mcp:read"
-        finally:
-            await client.__aexit__(None, None, None)
-    assert len(visits) == 1
-
-
-@pytest.mark.parametrize("revision", REVISIONS[-1:])
-async def test_a_client_without_credentials_is_refused(
-    issuer: LoopbackIssuer, revision: str
-) -> None:
-    with protected_url(issuer) as url:
-        async with httpx2.AsyncClient(timeout=30) as http:
-            reply = await http.post(url, json={}, headers={"accept": "application/json"})
-            assert reply.status_code == 401
-            metadata = await http.get(url.replace("/mcp", "/.well-known/oauth-protected-resource"))
-            assert metadata.json()["authorization_servers"] == [issuer.url]

@@ -1,8 +1,4 @@
-"""Published servers, ported as their users would: the official client can't tell them apart.
-
-The originals run in an environment of their own. What is compared is what a client relies on:
-names, schemas without their prose, hints, and the results of the same calls.
-"""
+"""Published servers, ported as their users would: the official client can't tell them apart."""
 
 from __future__ import annotations
 

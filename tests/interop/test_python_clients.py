@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -13,16 +11,12 @@ import httpx2
 import mcp
 import mcp.types
 import pytest
-from fastmcp.client.elicitation import ElicitResult
-from fastmcp.client.transports import SSETransport, StreamableHttpTransport
 from fastmcp.exceptions import ToolError
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
 from mcp.types import PromptReference, ResourceTemplateReference
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from interop.hearing import Heard
 from interop.processes import ENVIRONMENT, OURS, ours
+from interop.python_clients import Visit, visit
 from interop.revisions import (
     ELICITATION,
     ELICITATION_IDS,
@@ -30,8 +24,6 @@ from interop.revisions import (
     PYTHON_WAYS,
     RESUMING,
     STRUCTURED_OUTPUT,
-    is_modern,
-    offer_revision,
 )
 
 pytestmark = [
@@ -51,131 +43,6 @@ PIPES = [
 FASTMCP = [("fastmcp", *way) for way in PYTHON_WAYS]
 
 
-@dataclass
-class Visit:
-    """A client at work, what it heard, and the HTTP that went by.
-
-    Attributes:
-        client: A client of the official SDK, or of FastMCP.
-        progress: The name of the argument for a function that hears progress.
-    """
-
-    client: Any
-    transport: str
-    revision: str
-    progress: str
-    heard: Heard = field(default_factory=Heard)
-    logs: Heard = field(default_factory=Heard)
-    answers: list[httpx2.Response] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """A name that no other client has."""
-        return f"{self.progress}-{self.transport}-{self.revision}"
-
-    @property
-    def modern(self) -> bool:
-        return is_modern(self.revision)
-
-    async def text(self, tool: str, **arguments: Any) -> str:
-        """The text that a tool answers with."""
-        result = await self.client.call_tool(tool, arguments)
-        assert not result.is_error, result
-        text: str = result.content[0].text
-        return text
-
-    async def items(self, what: str) -> list[Any]:
-        """All items of a list: the SDK gives a page of it, FastMCP the items."""
-        listed = await getattr(self.client, f"list_{what}")()
-        items: list[Any] = getattr(listed, what, listed)
-        return items
-
-    async def read(self, uri: str) -> Any:
-        """The one part of a resource."""
-        answer = await self.client.read_resource(uri)
-        [content] = getattr(answer, "contents", answer)
-        return content
-
-    async def notified(self, kind: type[Any]) -> Any:
-        return await self.heard.until(lambda message: isinstance(message, kind))
-
-    def headers(self, method: str) -> list[httpx2.Headers]:
-        """The header fields of the requests with an HTTP method."""
-        return [each.request.headers for each in self.answers if each.request.method == method]
-
-
-async def fill_in(context: Any, params: Any) -> mcp.types.ElicitResult:
-    if params.mode == "url":
-        return mcp.types.ElicitResult(action="accept")
-    return mcp.types.ElicitResult(action="accept", content={"name": "Ada", "nights": 3})
-
-
-async def fill_in_of_fastmcp(message: str, kind: Any, params: Any, context: Any) -> Any:
-    return ElicitResult(action="accept") if kind is None else kind(name="Ada", nights=3)
-
-
-async def answer(context: Any, params: Any) -> mcp.types.CreateMessageResult:
-    content = mcp.types.TextContent(text=f"<{params.messages[-1].content.text}>")
-    return mcp.types.CreateMessageResult(role="assistant", content=content, model="parrot")
-
-
-async def roots(context: Any) -> mcp.types.ListRootsResult:
-    return mcp.types.ListRootsResult.model_validate({"roots": [{"uri": "file:///maps"}]})
-
-
-@asynccontextmanager
-async def visit(url: str, peer: str, transport: str, revision: str) -> AsyncIterator[Visit]:
-    """A client of a peer in one revision."""
-    progress = "progress_callback" if peer == "official" else "progress_handler"
-    visiting = Visit(None, transport, revision, progress)
-
-    async def keep(message: Any) -> None:
-        visiting.heard.keep(message)
-
-    async def keep_log(params: Any) -> None:
-        visiting.logs.keep((params.level, params.logger, params.data))
-
-    async def keep_answer(response: httpx2.Response) -> None:
-        visiting.answers.append(response)
-
-    modern, sse = is_modern(revision), url.replace("/mcp", "/sse")
-    options: dict[str, Any] = {"mode": "auto" if modern else "legacy", "message_handler": keep}
-    async with AsyncExitStack() as stack:
-        if peer == "fastmcp":
-            way = SSETransport(sse) if transport == "sse" else StreamableHttpTransport(url)
-            client: Any = fastmcp.Client(
-                way,
-                log_handler=keep_log,
-                elicitation_handler=fill_in_of_fastmcp,
-                sampling_handler=lambda messages, params, context: f"<{messages[-1].content.text}>",
-                roots=["file:///maps"],
-                **options,
-            )
-        else:
-            hooks = {"response": [keep_answer]}
-            http = await stack.enter_async_context(
-                httpx2.AsyncClient(timeout=30, event_hooks=hooks)
-            )
-            ways: dict[str, Any] = {
-                "pipes": lambda: SERVER,
-                "sse": lambda: sse_client(sse),
-                "http": lambda: streamable_http_client(url, http_client=http),
-            }
-            client = mcp.Client(
-                ways[transport](),
-                logging_callback=keep_log,
-                log_level="debug" if modern else None,
-                elicitation_callback=fill_in,
-                sampling_callback=answer,
-                list_roots_callback=roots,
-                cache=None,
-                **options,
-            )
-        with offer_revision(revision):
-            visiting.client = await stack.enter_async_context(client)
-        yield visiting
-
-
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with ours() as served:
@@ -184,7 +51,8 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module", params=[*HTTP, *PIPES, *FASTMCP], ids="-".join)
 async def visitor(request: pytest.FixtureRequest, url: str) -> AsyncIterator[Visit]:
-    async with visit(url, *request.param) as visiting:
+    target = SERVER if "pipes" in request.param else url
+    async with visit(target, *request.param) as visiting:
         yield visiting
 
 
@@ -253,17 +121,21 @@ async def test_a_tools_own_failure_is_told_with_its_text(visitor: Visit) -> None
     assert (result.is_error, result.content[0].text) == (True, "out of order")
 
 
-async def test_an_error_of_a_handler_arrives_with_code_and_data(visitor: Visit) -> None:
+@pytest.mark.parametrize(
+    ("method", "name", "code", "data"),
+    [
+        ("call_tool", "refuse", (1050, 1050), {"retry": False}),
+        ("call_tool", "no-such-tool", (-32602, -32602), None),
+        ("read_resource", "city://nowhere", (-32002, -32602), {"uri": "city://nowhere"}),
+    ],
+)
+async def test_an_error_arrives_with_code_and_data(
+    visitor: Visit, method: str, name: str, code: tuple[int, int], data: Any
+) -> None:
     with pytest.raises(mcp.MCPError) as caught:
-        await visitor.client.call_tool("refuse")
+        await getattr(visitor.client, method)(name)
     error = caught.value.error
-    assert (error.code, error.message, error.data) == (1050, "not today", {"retry": False})
-
-
-async def test_an_unknown_tool_is_a_protocol_error(visitor: Visit) -> None:
-    with pytest.raises(mcp.MCPError) as caught:
-        await visitor.client.call_tool("no-such-tool")
-    assert caught.value.error.code == -32602
+    assert (error.code, error.data) == (code[visitor.modern], data)
 
 
 async def test_prints_of_a_tool_do_not_reach_the_client(visitor: Visit) -> None:
@@ -280,12 +152,6 @@ async def test_resources_are_listed_and_read(visitor: Visit) -> None:
     assert (text.text, str(text.uri)) == ("sun in Oslo", "city://Oslo/weather")
     blob = await visitor.read("city://map")
     assert (blob.blob, blob.mime_type) == ("iVBORw==", "image/png")
-
-
-async def test_a_resource_that_is_not_there_is_an_error(visitor: Visit) -> None:
-    with pytest.raises(mcp.MCPError) as caught:
-        await visitor.client.read_resource("city://nowhere")
-    assert caught.value.error.code == (-32602 if visitor.modern else -32002)
 
 
 async def test_prompts_are_listed_and_got(visitor: Visit) -> None:

@@ -15,8 +15,9 @@ import mcp
 import pytest
 
 import mcpgen
+from interop.hearing import Person
 from interop.processes import ENVIRONMENT, NPM, OURS
-from mcpgen_runtime import ClientHandlers, connect
+from mcpgen_runtime import RequestContext, connect
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -38,23 +39,16 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 
 
-class Person(ClientHandlers):
-    """Answers whatever the server asks.
-
-    Attributes:
-        asked_for_roots: Set once the server, which asks at a time of its own, asked for roots.
-    """
+class Owner(Person):
+    """A person, and whether the server, which asks at a time of its own, asked for roots."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.asked_for_roots = anyio.Event()
 
-    async def create_message(self, params: Any, ctx: Any) -> Any:
-        said = {"type": "text", "text": "sunny"}
-        return {"role": "assistant", "content": said, "model": "parrot"}
-
-    async def list_roots(self, params: Any, ctx: Any) -> Any:
+    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         self.asked_for_roots.set()
-        return {"roots": [{"uri": "file:///maps"}]}
+        return await super().list_roots(params, ctx)
 
 
 def mcpgen_command(*words: str) -> list[str]:
@@ -89,7 +83,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("releases")
 
     async def session(release: str) -> None:
-        person = Person()
+        person = Owner()
         async with connect(everything(release), revision=REVISION, handlers=person) as client:
             await client.list_tools()
             await client.list_prompts()

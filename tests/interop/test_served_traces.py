@@ -1,8 +1,4 @@
-"""Traces that `mcpgen replay --serve` answers from, used by the clients of others.
-
-Each client uses our server, which writes a trace. Then it does the same with the trace in place of
-the server, in the same revision and in another one, and has to see the same.
-"""
+"""Traces that `mcpgen replay --serve` answers from, used by the clients of others."""
 
 from __future__ import annotations
 
@@ -10,20 +6,17 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import mcp
-import mcp.types
 import pytest
-from fastmcp import Client as FastClient
-from fastmcp.client.elicitation import ElicitResult
-from fastmcp.client.transports import StreamableHttpTransport
+from fastmcp.exceptions import ToolError
 
 import mcpgen
 from interop.processes import ENVIRONMENT, OURS, results, run_server
-from interop.revisions import HANDSHAKE, STATELESS, is_modern, offer_revision
+from interop.python_clients import visit
+from interop.revisions import HANDSHAKE, STATELESS
 from mcpgen.replay import serve_command
 
 pytestmark = [
@@ -112,135 +105,76 @@ def test_the_sdks_for_typescript_see_what_was_recorded(
     assert after["agreed"] == served[1]
 
 
-@dataclass
-class Guest:
-    """Answers what a server asks, and keeps its log messages."""
-
-    logs: list[Any] = field(default_factory=list[Any])
-
-    async def log(self, params: Any) -> None:
-        self.logs.append((params.level, params.logger, params.data))
-
-    async def elicit(self, context: Any, params: Any) -> Any:
-        return mcp.types.ElicitResult(action="accept", content={"name": "Ada", "nights": 3})
-
-    async def sample(self, context: Any, params: Any) -> Any:
-        block = mcp.types.TextContent(type="text", text="<sun>")
-        return mcp.types.CreateMessageResult(role="assistant", content=block, model="parrot")
-
-
-def official(command: tuple[str, ...], environment: Mapping[str, str]) -> Any:
-    """The parameters by which the official SDK starts a server."""
-    return mcp.StdioServerParameters(
-        command=command[0], args=[*command[1:]], env={**ENVIRONMENT, **environment}
-    )
-
-
-async def visit_by_the_official_sdk(server: Any, mode: str) -> dict[str, Any]:
-    """The results that the client of the official SDK gets."""
-    guest = Guest()
-    callbacks: dict[str, Any] = {
-        "logging_callback": guest.log,
-        "elicitation_callback": guest.elicit,
-        "sampling_callback": guest.sample,
-        "log_level": "info",
-    }
-    reported: list[Any] = []
-
-    async def keep(progress: float, total: float | None, message: str | None) -> None:
-        reported.append((progress, total, message))
-
-    async with mcp.Client(server, mode=mode, **callbacks) as client:
-        seen: dict[str, Any] = {"tools": [each.name for each in (await client.list_tools()).tools]}
-        if mode == "legacy":
-            await client.set_logging_level("info")
-        for name, arguments in CALLS:
-            result = await client.call_tool(name, arguments, progress_callback=keep)
-            seen[name] = result.content[0].text
-        try:
-            await client.call_tool("refuse", {})
-        except mcp.MCPError as error:
-            seen["refuse"] = (error.error.code, error.error.data)
-        seen["read"] = (await client.read_resource("city://Oslo/weather")).contents[0].text
-        greeting = await client.get_prompt("greet", {"city": "Oslo"})
-        seen["prompt"] = greeting.messages[0].content.text
-        seen["info"] = (client.server_info.name, client.instructions)
-    return {**seen, "progress": reported, "logs": guest.logs}
-
-
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("add", {"a": 1, "b": 2}),
     ("count", {"to": 3}),
     ("note", {"text": "rain"}),
     ("fail", {}),
+    ("refuse", {}),
     ("book", {}),
     ("book_twice", {}),
     ("translate", {"text": "sun"}),
+    ("folders", {}),
+    ("plan", {}),
 )
 
 
-@pytest.mark.parametrize(
-    ("recorded", "served"), [("legacy", "legacy"), ("auto", "auto"), ("legacy", "auto")]
-)
-async def test_the_official_client_sees_what_was_recorded(
-    recorded: str, served: str, tmp_path: Path
-) -> None:
-    trace = tmp_path / "trace.jsonl"
-    before = await visit_by_the_official_sdk(official(OURS, {"MCP_TRACE": str(trace)}), recorded)
-    after = await visit_by_the_official_sdk(official(command_of(trace), PATHS), served)
-    assert after == before
-    assert after["book"] == "booked for Ada (3)"
-
-
-async def visit_by_fastmcp(url: str, revision: str) -> dict[str, Any]:
-    """The results that FastMCP's client gets over HTTP."""
-    logs: list[Any] = []
+async def results_of_visit(target: Any, peer: str, transport: str, revision: str) -> dict[str, Any]:
+    """The results that the client of a peer gets."""
     progress: list[Any] = []
-
-    async def keep_log(params: Any) -> None:
-        logs.append((params.level, params.logger, params.data))
 
     async def keep(value: float, total: float | None, message: str | None) -> None:
         progress.append((value, total))
 
-    async def fill_in(message: str, kind: Any, params: Any, context: Any) -> Any:
-        return ElicitResult(action="accept") if kind is None else kind(name="Ada", nights=3)
-
-    client = FastClient(
-        StreamableHttpTransport(url),
-        mode="auto" if is_modern(revision) else "legacy",
-        log_handler=keep_log,
-        progress_handler=keep,
-        elicitation_handler=fill_in,
-        sampling_handler=lambda messages, params, context: f"<{messages[-1].content.text}>",
-        roots=["file:///maps"],
-    )
-    with offer_revision(revision):
-        await client.__aenter__()
-    try:
-        seen: dict[str, Any] = {"tools": [each.name for each in await client.list_tools()]}
-        if not is_modern(revision):
+    async with visit(target, peer, transport, revision) as visiting:
+        client = visiting.client
+        seen: dict[str, Any] = {"tools": [each.name for each in await visiting.items("tools")]}
+        if not visiting.modern:
             await client.set_logging_level("info")
-        for name, arguments in (*CALLS, ("folders", {}), ("plan", {})):
-            result = await client.call_tool(name, arguments, raise_on_error=False)
-            seen[name] = result.content[0].text
-        seen["resources"] = [str(each.uri) for each in await client.list_resources()]
-    finally:
-        await client.__aexit__(None, None, None)
-    return {**seen, "progress": progress, "logs": logs}
+        for name, arguments in CALLS:
+            try:
+                result = await client.call_tool(name, arguments, **{visiting.progress: keep})
+                seen[name] = result.content[0].text
+            except (mcp.MCPError, ToolError) as error:
+                seen[name] = str(error)
+        seen["read"] = (await visiting.read("city://Oslo/weather")).text
+        greeting = await client.get_prompt("greet", {"city": "Oslo"})
+        seen["prompt"] = greeting.messages[0].content.text
+        seen["resources"] = [str(each.uri) for each in await visiting.items("resources")]
+        seen["info"] = (client.server_info.name, client.instructions)
+    return {**seen, "progress": progress, "logs": [*visiting.logs]}
+
+
+@contextmanager
+def started(command: tuple[str, ...], **environment: str) -> Iterator[Any]:
+    """The parameters by which the official SDK starts a server."""
+    yield mcp.StdioServerParameters(
+        command=command[0], args=[*command[1:]], env={**ENVIRONMENT, **environment}
+    )
 
 
 @pytest.mark.parametrize(
-    ("recorded", "served"),
-    [(SESSION, SESSION), (STATELESS, STATELESS), (SESSION, STATELESS), (STATELESS, LAST)],
+    ("peer", "transport", "recorded", "served"),
+    [
+        ("official", "pipes", LAST, LAST),
+        ("official", "pipes", STATELESS, STATELESS),
+        ("official", "pipes", LAST, STATELESS),
+        ("fastmcp", "http", SESSION, SESSION),
+        ("fastmcp", "http", STATELESS, STATELESS),
+        ("fastmcp", "http", SESSION, STATELESS),
+        ("fastmcp", "http", STATELESS, LAST),
+    ],
 )
-async def test_the_client_of_fastmcp_sees_what_was_recorded(
-    recorded: str, served: str, tmp_path: Path
+async def test_clients_in_python_see_what_was_recorded(
+    peer: str, transport: str, recorded: str, served: str, tmp_path: Path
 ) -> None:
     trace = tmp_path / "trace.jsonl"
-    with recording(trace) as url:
-        before = await visit_by_fastmcp(url, recorded)
-    with replaying(trace) as url:
-        after = await visit_by_fastmcp(url, served)
+    is_piped = transport == "pipes"
+    own = started(OURS, MCP_TRACE=str(trace)) if is_piped else recording(trace)
+    with own as target:
+        before = await results_of_visit(target, peer, transport, recorded)
+    mock = started(command_of(trace), **PATHS) if is_piped else replaying(trace)
+    with mock as target:
+        after = await results_of_visit(target, peer, transport, served)
     assert after == before
     assert after["plan"] == "Ada (3), <sun>, file:///maps"

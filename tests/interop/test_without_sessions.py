@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from itertools import cycle
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from interop.revisions import is_modern, offer_revision
+from interop.revisions import is_modern, mode_of, opened
 from mcpgen_runtime import Context, Server
 
 pytestmark = [
@@ -52,15 +51,9 @@ async def test_the_official_client_needs_no_session(revision: str) -> None:
 
     transport = httpx2.ASGITransport(any_process)
     async with httpx2.AsyncClient(transport=transport, event_hooks={"response": [keep]}) as http:
-        client = mcp.Client(
-            streamable_http_client("http://127.0.0.1/mcp", http_client=http),
-            mode="auto" if is_modern(revision) else "legacy",
-            list_roots_callback=roots_of_client,
-            cache=None,
-        )
-        async with AsyncExitStack() as entered:
-            with offer_revision(revision):
-                await entered.enter_async_context(client)
+        way = streamable_http_client("http://127.0.0.1/mcp", http_client=http)
+        options: Any = {"list_roots_callback": roots_of_client, "cache": None}
+        async with opened(mcp.Client(way, mode=mode_of(revision), **options), revision) as client:
             assert len((await client.list_tools()).tools) == 2
             result = await client.call_tool("population", {"city": "Oslo"})
             assert result.structured_content == {"result": 4} or not result.structured_content

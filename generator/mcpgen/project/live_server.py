@@ -480,7 +480,7 @@ def mirror_differences(
     except Exception as error:
         text = safe_text(" ".join(f"{type(error).__name__}: {error}".split()), 500)
         raise MirrorError("the project", "", "a mirror that serves its lists", text) from error
-    return list(_list_differences(snapshot, listed))
+    return list(list_differences(snapshot, listed))
 
 
 def read_project(
@@ -526,7 +526,8 @@ async def _lists_of_mirror(package: Any, testing: Any, mirror: Any) -> dict[str,
         return await _lists_of(pair.client, Target("the mirror", ""), package)
 
 
-def _list_differences(snapshot: Snapshot, listed: Mapping[str, Any]) -> Iterator[str]:
+def list_differences(snapshot: Snapshot, listed: Mapping[str, Any]) -> Iterator[str]:
+    """The differences of lists as a mirror serves them from those of the server, in words."""
     served, lists = listed, snapshot.lists.document()
     if served.get("instructions", "") != lists.get("instructions", ""):
         yield "the mirror has other instructions"

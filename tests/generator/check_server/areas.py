@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from generator.check_server import features, http, jsonrpc, lifecycle, tools
+from generator.check_server import features, http, protocol
 
-RULES = {
-    rule.id: rule for area in (lifecycle, jsonrpc, tools, features, http) for rule in area.RULES
-}
+RULES = {rule.id: rule for area in (protocol, features, http) for rule in area.RULES}
 """Every rule by its id."""

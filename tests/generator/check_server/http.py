@@ -8,7 +8,6 @@ from typing import Any
 from generator.check_server.rows import (
     CAPABLE,
     CHANGED,
-    GONE,
     NEW,
     OK,
     OLD,
@@ -16,11 +15,8 @@ from generator.check_server.rows import (
     PREFIX,
     STREAM,
     VERSION,
-    Case,
-    Rule,
     anonymous,
     broken,
-    event,
     kept,
     refused,
     rule,
@@ -45,7 +41,6 @@ OPENED = (OK, 202)
 BODY = b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
 UNKNOWN = "mcpgen/no-such-method"
 KEY = f"{PREFIX}subscriptionId"
-CHANGES = {"tools": {"listChanged": True}}
 
 
 def respond(change: Callable[[Request, Response], object]) -> HttpDefect:
@@ -148,71 +143,32 @@ def plain_text(request: Request, response: Response) -> None:
         response.media_type = "text/plain"
 
 
-def mismatch(id: str, over_http: HttpDefect, *cases: Case) -> Rule:
-    """A rule about header fields that differ from the body."""
-    return rule(
-        id,
-        kept((400, refused(MISMATCH))),
-        broken((401, refused(MISMATCH))),
-        broken((400, refused(UNSUPPORTED))),
-        *cases,
-        over_http=over_http,
-    )
-
-
 RULES = [
     rule(
-        "http.endpoint-post-get",
-        kept(*OPENED, 405),
-        broken(*OPENED, 404),
-        broken(*OPENED, GONE),
-        over_http=status(405, 404, lambda request: request.verb == "GET"),
+        "http.endpoint-post-get", over_http=status(405, 404, lambda request: request.verb == "GET")
     ),
     rule(
         "http.get-reply",
-        kept(*OPENED, 405),
-        kept(*OPENED, (200, b"", STREAM)),
-        broken(*OPENED, 200),
         broken(*OPENED, (201, b"", STREAM)),
         skipped(*OPENED, 404),
         over_http=status(405, 200, lambda request: request.verb == "GET"),
     ),
     rule(
         "http-compat.get-delete-405",
-        kept(405, 405),
-        broken(405, 404),
         skipped(spoken=("2025-06-18", OLD, NEW)),
         over_http=status(405, 404),
     ),
-    rule("http.post-202", kept(202), broken((202, b"x")), broken(400), over_http=status(202, 200)),
+    rule("http.post-202", over_http=status(202, 200)),
     rule("http.post-202-batch", kept(202), broken(200)),
-    rule(
-        "http.post-202-notification",
-        kept(202),
-        broken(399),
-        broken(GONE),
-        skipped(400),
-        over_http=status(202, 200),
-    ),
+    rule("http.post-202-notification", skipped(400), over_http=status(202, 200)),
     rule(
         "http.post-unacceptable-status",
-        kept(400),
-        kept(599),
-        broken(399),
         broken(600),
-        broken(GONE),
         over_http=status(
             400, 200, lambda request: request.body and b'"method"' not in request.body
         ),
     ),
-    rule(
-        "http.request-reply-type",
-        kept(OK),
-        kept((200, BODY, STREAM)),
-        broken((200, b"")),
-        broken((200, b"", STREAM)),
-        over_http=respond(plain_text),
-    ),
+    rule("http.request-reply-type", broken((200, b"", STREAM)), over_http=respond(plain_text)),
     rule(
         "http.stream-end-after-response",
         kept((200, BODY, STREAM)),
@@ -222,31 +178,21 @@ RULES = [
     rule(
         "http.final-response-ends-stream",
         kept((200, BODY, STREAM)),
-        skipped(OK),
         over_http=respond(left_open),
         where=("socket",),
     ),
     rule(
         "http.independent-process",
         kept(*OPENED, OK, OK, refused(1)),
-        broken(*OPENED, refused(1)),
         broken(*OPENED, OK, refused(1)),
     ),
     rule("http.utf8", kept(OK), broken(anonymous(1))),
     rule(
         "transport-security.validate-origin",
-        kept(403),
-        broken(OK),
         skipped(OK, revision=OLDEST),
         over_http=read(lambda request: request.fields.pop(ORIGIN, None)),
     ),
-    rule(
-        "transport-security.origin-403",
-        kept(403),
-        broken(402),
-        skipped(OK),
-        over_http=status(403, 401),
-    ),
+    rule("transport-security.origin-403", skipped(OK), over_http=status(403, 401)),
     rule(
         "transport-security.session-id-nondeterministic",
         *(
@@ -264,27 +210,15 @@ RULES = [
     rule(
         "http.session-id-charset",
         kept(session_id="!~"),
-        broken(session_id=""),
-        broken(session_id="a b"),
         broken(session_id="a\x7f"),
         skipped(),
         over_http=new_ids(lambda number: f"{number} x"),
     ),
-    rule(
-        "http.session-id-missing-400",
-        kept(400, session_id="a"),
-        broken(404, session_id="a"),
-        skipped(),
-        over_http=without_session,
-    ),
+    rule("http.session-id-missing-400", over_http=without_session),
     rule(
         "http.session-gone-404",
-        kept(*OPENED, 299, 404, session_id="a"),
-        broken(*OPENED, 200, 400, session_id="a"),
         skipped(),
-        skipped(*OPENED, 405, session_id="a"),
         skipped(*OPENED, 300, session_id="a"),
-        skipped(*OPENED, GONE, session_id="a"),
         over_http=answer(lambda request: request.verb == "DELETE", lambda: Response(200)),
     ),
     rule(
@@ -297,20 +231,18 @@ RULES = [
     ),
     rule(
         "http.version-header-invalid-400",
-        kept(400, 400, OK),
-        broken(404),
-        broken(400, 404),
         over_http=read(lambda request: request.fields.update({PROTOCOL: OLD})),
     ),
     rule("http.version-header-missing-default", kept(OK), broken(refused(1))),
-    mismatch(
+    rule(
         "http.version-header-missing-reject",
-        read(lambda request: request.fields.setdefault(PROTOCOL, NEW)),
+        broken((400, refused(UNSUPPORTED))),
         skipped(spoken=("2025-06-18", OLD, NEW)),
+        over_http=read(lambda request: request.fields.setdefault(PROTOCOL, NEW)),
     ),
-    mismatch(
+    rule(
         "http.version-header-mismatch",
-        read(
+        over_http=read(
             lambda request: request.fields.update(
                 {PROTOCOL: meta_of(request.message)[VERSION]}
                 if PROTOCOL in request.fields and VERSION in meta_of(request.message)
@@ -320,12 +252,7 @@ RULES = [
     ),
     rule(
         "http.version-unsupported",
-        kept((400, refused(UNSUPPORTED, data={"supported": [NEW]}))),
-        broken((400, refused(UNSUPPORTED, data=5))),
-        broken((400, refused(UNSUPPORTED, data={"supported": 5}))),
         broken((400, refused(UNSUPPORTED, data={}))),
-        broken((200, refused(UNSUPPORTED))),
-        broken((400, refused(MISMATCH))),
         over_http=respond(
             lambda request, response: setattr(
                 response, "status", 200 if response.code == UNSUPPORTED else response.status
@@ -343,19 +270,15 @@ RULES = [
             ),
         ),
     ),
-    mismatch("headers.missing-required", take_method(lambda request: METHOD not in request.fields)),
-    rule("headers.server-validates", over_http=take_method(is_other_method)),
     rule(
-        "headers.mismatch-status-400",
-        kept((400, refused(1))),
-        broken(404),
-        skipped(OK),
-        over_http=status(400, 422, is_other_method),
+        "headers.missing-required",
+        broken((400, refused(UNSUPPORTED))),
+        over_http=take_method(lambda request: METHOD not in request.fields),
     ),
+    rule("headers.server-validates", over_http=take_method(is_other_method)),
+    rule("headers.mismatch-status-400", skipped(OK), over_http=status(400, 422, is_other_method)),
     rule(
         "headers.mismatch-code",
-        kept((404, refused(MISMATCH))),
-        broken((400, refused(UNSUPPORTED))),
         skipped(OK),
         over_http=respond(
             lambda request, response: (
@@ -373,17 +296,9 @@ RULES = [
         "headers.values-case-sensitive",
         over_http=take_method(lambda request: request.fields.get(METHOD, "").isupper()),
     ),
-    rule(
-        "headers.decode-before-compare",
-        kept((400, refused(UNSUPPORTED))),
-        broken((400, refused(MISMATCH))),
-        skipped(capabilities={}),
-        over_http=encoded_name,
-    ),
+    rule("headers.decode-before-compare", over_http=encoded_name),
     rule(
         "headers.undecodable-base64",
-        kept((400, refused(MISMATCH))),
-        broken((400, refused(UNSUPPORTED))),
         broken((200, refused(MISMATCH))),
         skipped(capabilities={}),
         over_http=read(foreign_name),
@@ -400,18 +315,10 @@ RULES = [
     ),
     rule(
         "http.no-resumability",
-        kept([""], [""]),
-        broken([""], ["", "a"]),
-        broken(["", "a", "b", "c", "d"]),
         over_http=respond(lambda request, response: setattr(response, "event_id", "1")),
     ),
     rule(
         "http.listen-response-stream",
-        kept(event("x")),
-        broken(OK),
-        broken(200),
-        broken((404, refused(-32600))),
-        broken((404, refused(-32601)), capabilities=CHANGES),
         skipped((404, refused(-32601))),
         over_http=lambda tiny, request: (
             Response(404, [{"jsonrpc": "2.0", "id": request.message["id"], **refused(-32601)}])
@@ -421,8 +328,6 @@ RULES = [
     ),
     rule(
         "subscriptions.ack-first",
-        kept(event(ACKNOWLEDGED)),
-        broken(event("x")),
         broken((200, b"", STREAM)),
         skipped(OK),
         over_http=acknowledged(
@@ -433,10 +338,6 @@ RULES = [
     ),
     rule(
         "subscriptions.id-value",
-        kept(event(ACKNOWLEDGED, _meta={KEY: 1})),
-        broken(event(ACKNOWLEDGED, _meta={KEY: "1"})),
-        broken(event(ACKNOWLEDGED, _meta=5)),
-        broken((200, b'data: {"method": "x", "params": 5}\n\n', STREAM)),
         over_http=acknowledged(
             lambda request, messages: messages[0]["params"]["_meta"].update(
                 {KEY: str(request.message["id"])}
@@ -445,8 +346,6 @@ RULES = [
     ),
     rule(
         "http.x-accel-buffering",
-        kept((*event("x")[:2], {**STREAM, "X-Accel-Buffering": "no"})),
-        broken(event("x")),
         skipped(OK),
         over_http=respond(lambda request, response: response.fields.clear()),
     ),

@@ -123,15 +123,7 @@ def find(
 def find_in_tiny(
     transport: str, name: str, rule: Rule | None, checks: Sequence[Check], sent: list[Any]
 ) -> Findings:
-    """The findings about the tiny server with the defect of a rule.
-
-    Args:
-        transport: The transport.
-        name: The revision.
-        rule: The rule; no defect if there is none.
-        checks: The checks.
-        sent: Gets the lines or requests that the server reads.
-    """
+    """The findings about the tiny server with the defect of a rule, or without."""
     stateless, defect = name == NEW, rule.defect if rule else None
 
     def begin() -> Connection:
@@ -178,29 +170,17 @@ def answer_in_turn(answers: Iterable[Any]) -> Callable[[], Connection]:
     return lambda: MemoryConnection(respond)
 
 
-def answer_over_http(
-    answers: Iterable[Any], sent: list[httpx2.Request] | None = None
-) -> Callable[[], Connection]:
-    """Opens connections to a server that gives these answers over HTTP, then empty results.
-
-    Args:
-        answers: For each request a message, a status, an error that is raised, or a tuple of
-            status, message or bytes or `None`, and perhaps header fields.
-        sent: Gets the requests.
-    """
+def answer_over_http(answers: Iterable[Any]) -> Callable[[], Connection]:
+    """Opens connections to a server that gives these answers over HTTP, then empty results."""
     rest = iter(answers)
 
     def handle(request: httpx2.Request) -> httpx2.Response:
-        if sent is not None:
-            sent.append(request)
         answer: Any = next(rest, {"result": {}})
-        if isinstance(answer, Exception):
-            raise httpx2.ConnectError(str(answer))
         if isinstance(answer, int):
             return httpx2.Response(answer)
         parts = answer if isinstance(answer, tuple) else (200, answer)
         status, message, fields = (*parts, {})[:3]
-        if message is None or isinstance(message, bytes):
+        if isinstance(message, bytes):
             return httpx2.Response(status, headers=fields, content=message)
         headers = {"content-type": "application/json", **fields}
         body = line_of(message, request.content)
@@ -215,22 +195,11 @@ def session_to(
     result: Any = None,
     *,
     spoken: Iterable[str] = (),
-    initialized: dict[str, Any] | None = None,
     session_id: str | None = None,
 ) -> Session:
-    """A session in this process that is already open.
-
-    Args:
-        begin: Opens connections.
-        name: The revision.
-        result: The result of its first request.
-        spoken: The revisions that the server speaks.
-        initialized: The revisions that it answered, by those that were requested.
-        session_id: The session id that it assigned, over HTTP.
-    """
+    """A session in this process that is already open: `result` is that of its first request."""
     server = MemoryServer(begin)
     server.spoken += map(revision, spoken)
-    server.initialized |= initialized or {}
     session = Session(server, revision(name), begin(), [])
     session.opening = Reply(answer={"result": {} if result is None else result})
     if session_id is not None:
@@ -260,9 +229,8 @@ def judge(
 
     Args:
         rule: The rule.
-        answers: What the server answers; for rules about all messages, these in one session. A
-            list of them is another session.
-        revision: The revision; the newest with a handshake that has the rule, unless given.
+        answers: For rules about all messages, these in one session; a list is another session.
+        revision: By default the newest with a handshake that has the rule.
         http: Whether a rule of both transports is judged over HTTP.
         capabilities: The capabilities that the server declares.
         opened: The result of the first request, in place of one that fits.

@@ -1,12 +1,9 @@
-"""The parts of the tables of rules: rules, cases, answers, and defects of a server.
-
-Processes of `tiny_server` import the tables too, therefore they need the standard library alone.
-"""
+"""The parts of the tables of rules: rules, cases, answers, and defects of a server."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 Message = dict[str, Any]
@@ -18,9 +15,7 @@ for what is written in its place, or a tuple of several messages. A class is a d
 each connection has an instance of it.
 """
 
-OLDEST, BATCHES, MIDDLE, OLD, NEW = (
-    *("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"),
-)
+OLDEST, MIDDLE, OLD, NEW = "2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"
 ANCIENT = "1900-01-01"
 PREFIX = "io.modelcontextprotocol/"
 VERSION, CAPABLE, LEVEL, NAMED = (
@@ -45,33 +40,28 @@ class Case(NamedTuple):
     options: dict[str, Any]
 
 
-class Rule(NamedTuple):
+@dataclass
+class Rule:
     """One rule with its cases.
 
     Attributes:
         id: The rule.
-        cases: Answers that are judged.
+        cases: Answers that are judged, where they are not those of the tiny server.
         defect: Changes answers of a correct server so that it breaks this rule alone.
         over_http: Does so in requests and responses of HTTP; see `tiny_http.HttpDefect`.
         where: The revisions, or the transport, where the defect breaks the rule; all unless given.
     """
 
     id: str
-    cases: tuple[Case, ...]
-    defect: Defect | None
-    over_http: Any
-    where: tuple[str, ...]
+    cases: tuple[Case, ...] = ()
+    defect: Defect | None = None
+    over_http: Any = None
+    where: tuple[str, ...] = ()
 
 
-def rule(
-    id: str,
-    *cases: Case,
-    defect: Defect | None = None,
-    over_http: Any = None,
-    where: tuple[str, ...] = (),
-) -> Rule:
+def rule(id: str, *cases: Case, **more: Any) -> Rule:
     """A rule; see there."""
-    return Rule(id, cases, defect, over_http, where)
+    return Rule(id, cases, **more)
 
 
 def kept(*answers: Any, **options: Any) -> Case:
@@ -95,7 +85,6 @@ OK: Message = {"result": {}}
 CHANGED: Message = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 LOG = {**CHANGED, "method": "notifications/message", "params": {"level": "info", "data": 1}}
 STREAM = {"content-type": "text/event-stream"}
-GONE = ConnectionError("refused")
 READS = {"annotations": {"readOnlyHint": True}}
 NEEDS = {
     **READS,
@@ -127,21 +116,10 @@ def numbered(*ids: Any) -> list[Message]:
     return [{"jsonrpc": "2.0", "id": id, "result": {}} for id in ids]
 
 
-def failed(code: Any, message: Any = "m") -> Message:
-    """A message with an error, for rules about all messages."""
-    return {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": message}}
-
-
 def tools(*each: Any) -> Message:
     """A list of tools with names and schemas, unless they have others."""
     plain = {"name": "a", "inputSchema": {"type": "object"}}
     return says(tools=[{**plain, **one} if isinstance(one, dict) else one for one in each])
-
-
-def event(method: str, **params: Any) -> tuple[Any, ...]:
-    """A stream of one notification."""
-    text = json.dumps({"jsonrpc": "2.0", "method": method, "params": params})
-    return 200, f"data: {text}\n\n".encode(), STREAM
 
 
 # Defects
@@ -227,10 +205,13 @@ def code(old: int, new: Any, method: str = "") -> Defect:
 
 def refuse(method: str, number: int, applies: Callable[[Any], Any] = lambda params: True) -> Defect:
     """Refuse requests of a method, or those with some params."""
+    return fail(number, lambda it: method_of(it) == method and applies(params_of(it)))
+
+
+def fail(number: int, when: Callable[[Any], Any]) -> Defect:
+    """Refuse some requests."""
     return lambda request, answer: (
-        error(request, number)
-        if method_of(request) == method and applies(params_of(request))
-        else answer
+        error(request, number) if isinstance(request, dict) and when(request) else answer
     )
 
 

@@ -30,15 +30,7 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
 
 class Request:
-    """A request of HTTP.
-
-    Attributes:
-        verb: GET, POST or DELETE.
-        fields: Its header fields by their names in lower case.
-        names: The names of the fields as they were sent.
-        body: Its body.
-        message: The JSON value of the body; `None` if it has none.
-    """
+    """A request of HTTP: its header fields by their names in lower case, and as they were sent."""
 
     def __init__(self, verb: str, fields: list[tuple[str, str]], body: bytes) -> None:
         self.verb = verb
@@ -58,16 +50,7 @@ class Request:
 
 @dataclass
 class Response:
-    """A response of HTTP.
-
-    Attributes:
-        status: Its status.
-        messages: The messages in it: one, or those of a stream.
-        fields: Its header fields, without those of the body.
-        media_type: The type of a body.
-        event_id: The id of each event of a stream.
-        stays_open: Whether the stream is left open.
-    """
+    """A response of HTTP: one message, or those of a stream with the same id of each event."""
 
     status: int
     messages: list[Any] = field(default_factory=list[Any])
@@ -98,12 +81,7 @@ def stream(*messages: Message, stays_open: bool = True) -> Response:
 
 
 class TinyHttp:
-    """Answers requests of HTTP: with a handshake and sessions, or with neither.
-
-    Attributes:
-        sessions: The servers of sessions by the ids of these.
-        new_id: Makes the id of a session.
-    """
+    """Answers requests of HTTP: with a handshake and sessions, or with neither."""
 
     def __init__(
         self,
@@ -213,14 +191,6 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
 
-    def do_GET(self) -> None:
-        """Answer a request."""
-        self.do_POST()
-
-    def do_DELETE(self) -> None:
-        """Answer a request."""
-        self.do_POST()
-
     def do_POST(self) -> None:
         """Answer a request."""
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
@@ -237,6 +207,8 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(response.body)
         if response.stays_open:
             self.rfile.read(1)  # until the client ends the stream
+
+    do_GET = do_DELETE = do_POST  # noqa: N815 # the names are those of the base
 
 
 @contextmanager

@@ -77,11 +77,7 @@ def meta_of(request: Any) -> Message:
 
 
 class TinyServer:
-    """Answers messages of one connection, of revisions with a handshake or of that without.
-
-    Attributes:
-        capabilities: The declared ones.
-    """
+    """Answers messages of one connection, of revisions with a handshake or of that without."""
 
     def __init__(self, *, stateless: bool = False, defect: Defect | None = None) -> None:
         names = ("tools", "resources", "prompts", "completions", "logging")

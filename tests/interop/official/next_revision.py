@@ -58,13 +58,7 @@ RESPONSE = ("ResultResponse", "ResultResponseResult")
 
 @dataclass(frozen=True)
 class Rendered:
-    """The SDK's modules, rendered with a rehearsed revision.
-
-    Attributes:
-        folder: The files, as they lie in `mcp_types`.
-        added: What `mcpgen schema add` reported.
-        settings: Lines that the settings of the templates got.
-    """
+    """The SDK's modules, rendered with a rehearsed revision."""
 
     folder: Path
     added: Mapping[str, Any]
@@ -146,12 +140,7 @@ def _published(archive: Path, folder: Path) -> Path:
 
 
 def render(schema: Path, folder: Path) -> Rendered:
-    """Add a draft as a revision, and render the SDK's modules with it.
-
-    Args:
-        schema: The schema of the draft.
-        folder: A folder for what is written.
-    """
+    """Add a draft as a revision, and render the SDK's modules with it."""
     own = folder / "own"
     words = ("schema", "add", f"{schema}", "-r", NEXT, "--schemas", f"{own}", "--json")
     added = json.loads(_mcpgen(*words))
@@ -209,10 +198,7 @@ def _lacking(rendered: Rendered) -> list[str]:
 
 
 def _members(wire: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Members of the wire that public types lack, and required public ones that it lacks.
-
-    What holds for the newest known revision too is no work of the next one.
-    """
+    """Members of the wire that public types lack, and required public ones that it lacks."""
     known = vars(importlib.import_module(f"mcp_types.{package_of(NEWEST)}"))
     (wider, narrower), (before, also) = _differences(wire), _differences(known)
     return sorted(wider - before), sorted(narrower - also)

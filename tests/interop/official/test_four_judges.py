@@ -1,9 +1,4 @@
-"""Four judges of random values of every definition, which differ by the rows of two tables alone.
-
-The judges are the schema, the official SDK's types on the wire, our Structs and our models of
-pydantic. `decoding.leniency` has the table of ours, `wire_types` that of the SDK. A definition has
-`MCP_JUDGED_VALUES` values, a third of them valid, the others with one or two changes.
-"""
+"""Four judges of random values of all definitions, which differ by the rows of two tables."""
 
 from __future__ import annotations
 

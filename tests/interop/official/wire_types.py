@@ -1,9 +1,4 @@
-"""The types on the wire of the official SDK, as judges of values, and where they differ by design.
-
-Each row turns a schema into one that says how the SDK reads, as the rows of `decoding.leniency` do
-for our packages. The SDK is asked strictly: without `strict`, pydantic would also take the text
-`"1"` for a number.
-"""
+"""The types on the wire of the official SDK, as judges of values that are asked strictly."""
 
 from __future__ import annotations
 
@@ -92,13 +87,7 @@ ROWS: Mapping[str, Row] = {
 
 
 def as_read(reading: Reading, revision: str, without: str = "") -> dict[str, Node]:
-    """The definitions of a revision as the SDK reads them.
-
-    Args:
-        reading: What is known of the schema.
-        revision: The revision.
-        without: A row that is left out.
-    """
+    """The definitions of a revision as the SDK reads them."""
     definitions: Any = copy.deepcopy({**reading.definitions})
     for row in () if without == CORRECTIONS else SETTINGS["errata"][revision]:
         *keys, last = (unescape(key) for key in row["pointer"].split("/")[2:])

@@ -1,4 +1,4 @@
-"""Our client on other people's servers, over HTTP, in every revision that they speak there."""
+"""Our client on servers of others, and on ours in hosts of others, in every revision there."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 
-from interop.hearing import Heard
+from interop.hearing import Person
 from interop.processes import HERE, run_server
 from interop.revisions import ELICITATION, HANDSHAKE, RESUMING, STATELESS, STRUCTURED_OUTPUT
-from mcpgen_runtime import ClientHandlers, RemoteError, RequestContext, connect, connect_sync
+from mcpgen_runtime import RemoteError, connect, connect_sync
 
 pytestmark = pytest.mark.interop
 
@@ -25,25 +26,25 @@ SESSIONS = HANDSHAKE[1:]
 
 @dataclass(frozen=True)
 class Foreign:
-    """Somebody else's server.
-
-    Attributes:
-        command: Starts it.
-        revisions: What it speaks, where it serves.
-        lacks: What it does not have of `our_server.py`, or can't have.
-    """
+    """A server, and what it lacks of `our_server.py` in the revisions that it speaks there."""
 
     command: tuple[str, ...]
     revisions: tuple[str, ...]
     lacks: frozenset[str] = frozenset()
+    path: str = ""
 
 
-def python(script: str, kind: str) -> tuple[str, ...]:
-    return (sys.executable, str(HERE / script), kind)
+def python(script: str, *kind: str) -> tuple[str, ...]:
+    return (sys.executable, str(HERE / script), *kind)
 
 
 def node(script: str) -> tuple[str, ...]:
     return ("node", str(HERE / "npm" / script))
+
+
+def hypercorn(loop: str) -> tuple[str, ...]:
+    words = ("hypercorn", "--bind", "127.0.0.1:0", "--graceful-timeout", "3", "--worker-class")
+    return (sys.executable, "-m", *words, loop, "interop.our_app:app")
 
 
 ALL = (*SESSIONS, STATELESS)
@@ -68,33 +69,19 @@ SERVERS = {
     "v1": Foreign(node("server_v1.mjs"), SESSIONS, TYPESCRIPT_LACKS),
     "v1 sse": Foreign(node("server_v1.mjs"), HTTP_SSE, TYPESCRIPT_LACKS),
     "v2": Foreign(node("server_v2.mjs"), ALL, TYPESCRIPT_LACKS),
+    "official pipes": Foreign(
+        python("official_server.py"), (*SUPPORTED_PROTOCOL_VERSIONS,), OFFICIAL_LACKS
+    ),
+    **{
+        f"ours on {loop}{suffix}": Foreign(hypercorn(loop), revisions, frozenset(), f"/{path}")
+        for loop in ("asyncio", "trio")
+        for suffix, revisions, path in (("", ALL, "mcp"), (" sse", HTTP_SSE, "sse"))
+    },
 }
 BOTH = ("official json", "official alone")
 """Servers that also speak the revision without sessions, which other tests cover."""
 
 VISITS = [(name, revision) for name, server in SERVERS.items() for revision in server.revisions]
-
-
-class Person(ClientHandlers):
-    """Answers whatever a server may ask, and keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.logs = Heard()
-
-    async def elicit(self, params: Any, ctx: RequestContext) -> Any:
-        return {"action": "accept", "content": {"name": "Ada", "nights": 3}}
-
-    async def create_message(self, params: Any, ctx: RequestContext) -> Any:
-        content = params.messages[-1].content
-        [block] = content if isinstance(content, list) else [content]
-        said = {"type": "text", "text": f"<{block.text}>"}
-        return {"role": "assistant", "content": said, "model": "parrot"}
-
-    async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
-        return {"roots": [{"uri": "file:///maps", "name": "maps"}]}
-
-    async def logging_message(self, params: Any, ctx: RequestContext) -> None:
-        self.logs.keep((params.level, params.logger, params.data))
 
 
 @dataclass
@@ -122,23 +109,26 @@ class Visit:
 
 
 @pytest.fixture(scope="module")
-def url_of() -> Iterator[Callable[[str], str]]:
-    """URL of a server by name; it is started when first asked for."""
+def target_of() -> Iterator[Callable[[str], Any]]:
+    """URL or command of a server by name; it is started when first asked for."""
     urls: dict[tuple[str, ...], str] = {}
     with ExitStack() as running:
 
-        def url(name: str) -> str:
-            command = SERVERS[name].command
+        def target(name: str) -> Any:
+            command, path = SERVERS[name].command, SERVERS[name].path
+            if name.endswith("pipes"):
+                return [*command]
             if command not in urls:
                 urls[command] = running.enter_context(run_server(*command))
-            return urls[command].replace("/mcp", "/sse") if name.endswith("sse") else urls[command]
+            url = f"{urls[command]}{path}"
+            return url.replace("/mcp", "/sse") if name.endswith("sse") else url
 
-        yield url
+        yield target
 
 
 @pytest.fixture(scope="module", params=VISITS, ids=" ".join)
 async def visit(
-    request: pytest.FixtureRequest, anyio_backend: str, url_of: Callable[[str], str]
+    request: pytest.FixtureRequest, anyio_backend: str, target_of: Callable[[str], Any]
 ) -> AsyncIterator[Visit]:
     name, revision = request.param
     handlers, answers = Person(), []
@@ -146,11 +136,11 @@ async def visit(
     async def keep(response: httpx2.Response) -> None:
         answers.append(response)
 
-    async with (
-        httpx2.AsyncClient(event_hooks={"response": [keep]}) as http,
-        connect(url_of(name), revision=revision, handlers=handlers, http_client=http) as client,
-    ):
-        yield Visit(client, name, revision, handlers, answers)
+    target = target_of(name)
+    async with httpx2.AsyncClient(event_hooks={"response": [keep]}) as http:
+        more: Any = {} if isinstance(target, list) else {"http_client": http}
+        async with connect(target, revision=revision, handlers=handlers, **more) as client:
+            yield Visit(client, name, revision, handlers, answers)
 
 
 async def test_the_revision_asked_for_is_the_one_agreed(visit: Visit) -> None:
@@ -308,13 +298,15 @@ async def test_a_stream_that_the_server_closes_is_taken_up_again(visit: Visit) -
     visit.needs("part")
     visit.answers.clear()
     assert await visit.text("part") == "met again"
-    if visit.revision in RESUMING and not visit.server.endswith("sse"):
+    if visit.revision in RESUMING and not visit.server.endswith(("sse", "pipes")):
         assert [each for each in visit.answers if "last-event-id" in each.request.headers]
 
 
 @pytest.mark.parametrize("name", SERVERS)
-async def test_the_newest_that_both_speak_is_found(url_of: Callable[[str], str], name: str) -> None:
-    async with connect(url_of(name)) as client:
+async def test_the_newest_that_both_speak_is_found(
+    target_of: Callable[[str], Any], name: str
+) -> None:
+    async with connect(target_of(name)) as client:
         newest = STATELESS if name in BOTH else SERVERS[name].revisions[-1]
         assert client.revision == newest
         result = await client.call_tool("add", {"a": 1, "b": 2})
@@ -322,25 +314,25 @@ async def test_the_newest_that_both_speak_is_found(url_of: Callable[[str], str],
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_client_without_a_loop_finds_the_same(url_of: Callable[[str], str], name: str) -> None:
-    with connect_sync(url_of(name)) as client:
+def test_a_client_without_a_loop_finds_the_same(target_of: Callable[[str], Any], name: str) -> None:
+    with connect_sync(target_of(name)) as client:
         assert "add" in [tool.name for tool in client.list_tools()]
         assert client.call_tool("add", {"a": 1, "b": 2}).content[0].text == "3"
 
 
 @pytest.mark.parametrize("name", ["official", "fastmcp", "v1", "v2"])
-async def test_a_session_is_deleted_in_the_end(url_of: Callable[[str], str], name: str) -> None:
+async def test_a_session_is_deleted_in_the_end(target_of: Callable[[str], Any], name: str) -> None:
     answers: list[httpx2.Response] = []
 
     async def keep(response: httpx2.Response) -> None:
         answers.append(response)
 
     async with httpx2.AsyncClient(event_hooks={"response": [keep]}) as http:
-        async with connect(url_of(name), revision=SESSIONS[-1], http_client=http) as client:
+        async with connect(target_of(name), revision=SESSIONS[-1], http_client=http) as client:
             await client.call_tool("add", {"a": 1, "b": 2})
         [deleted] = [each for each in answers if each.request.method == "DELETE"]
         assert deleted.is_success
         headers = {**deleted.request.headers, "content-type": "application/json"}
         body = {"jsonrpc": "2.0", "id": 9, "method": "tools/list"}
         headers.pop("content-length", None)
-        assert (await http.post(url_of(name), json=body, headers=headers)).status_code == 404
+        assert (await http.post(target_of(name), json=body, headers=headers)).status_code == 404
