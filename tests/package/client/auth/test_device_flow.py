@@ -119,7 +119,6 @@ def test_a_server_that_wants_fewer_requests_gets_them() -> None:
         (0.001, 1),
         (-1, 5),
         (10**9, 60),
-        (0.99, 1),
         (59.5, 59.5),
         (10**400, 5),
         (True, 5),
@@ -165,12 +164,8 @@ def test_a_refusal_is_an_error_with_its_code(code: str) -> None:
 
 BAD: dict[str, dict[str, Any]] = {
     "no device code": {"device_code": None},
-    "an empty device code": {"device_code": ""},
-    "a device code that is no text": {"device_code": 7},
-    "an empty user code": {"user_code": ""},
     "a user code that is no text": {"user_code": ["a"]},
     "a user code of other letters": {"user_code": "\u0430"},
-    "no user code": {"user_code": None},
     "a user code that no one can type": {"user_code": "a\x1b[2J"},
     "a long user code": {"user_code": "a" * 65},
     "no address": {"verification_uri": None},

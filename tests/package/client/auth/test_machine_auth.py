@@ -33,6 +33,8 @@ from requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
+GRANT_TYPE = "urn:ietf:params:oauth:grant-type:"
+
 with_extensions = pytest.mark.parametrize("revision", revisions_holding("auth-ext.dpop-scheme"))
 
 
@@ -181,7 +183,12 @@ async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) 
         assert len(issuer.forms) == 1
 
 
-@requirement("auth-ext.wif-grant", "auth-ext.wif-assertion")
+@requirement(
+    "auth-ext.wif-grant",
+    "auth-ext.wif-assertion",
+    "auth-ext.wif-resource",
+    "auth-ext.wif-no-registration",
+)
 @with_extensions
 async def test_a_platform_vouches_for_a_client(revision: str) -> None:
     async with run_protected_server(revision) as (script, _):
@@ -193,9 +200,9 @@ async def test_a_platform_vouches_for_a_client(revision: str) -> None:
 
         async with client_of(script, WorkloadIdentity(fetch)) as client:
             await client.list_tools()
-        (form,) = issuer.forms
-        assert form["grant_type"].endswith(":jwt-bearer")
-        assert form["assertion"] == "of.the.platform"
+        form = {"grant_type": f"{GRANT_TYPE}jwt-bearer", "assertion": "of.the.platform"}
+        assert issuer.forms == [{**form, "resource": script.url}]
+        assert (issuer.credentials, issuer.registered) == ([None], {})
         assert script.authorizations[-1] == "Bearer access-1"
 
 
@@ -213,21 +220,32 @@ async def test_an_identity_provider_vouches_for_a_client(revision: str) -> None:
         async with client_of(script, EnterpriseManaged("me", "s", id_jag=fetch)) as client:
             await client.list_tools()
         assert asked == [(script.issuer.url, script.url)]
-        (form,) = script.issuer.forms
-        assert form["grant_type"].endswith(":jwt-bearer")
-        assert form["assertion"] == "of.the.provider"
+        form = {"grant_type": f"{GRANT_TYPE}jwt-bearer", "assertion": "of.the.provider"}
+        assert script.issuer.forms == [{**form, "client_id": "me", "resource": script.url}]
         assert script.authorizations[-1] == "Bearer access-1"
 
 
-@requirement("auth-ext.cc-renewal")
+@requirement(
+    "auth-ext.cc-grant",
+    "auth-ext.cc-no-dcr",
+    "auth-ext.cc-secret-basic",
+    "auth-ext.cc-auth-methods",
+    "auth-ext.cc-renewal",
+    "auth-ext.baseline-holds",
+)
 @with_extensions
-async def test_a_token_without_refresh_token_is_had_anew_in_time(revision: str) -> None:
+async def test_a_client_with_a_secret_gets_and_renews_tokens_without_a_user(revision: str) -> None:
     store = MemoryStore()
     async with run_protected_server(revision) as (script, _):
-        script.issuer.machine = True
+        issuer = script.issuer
+        issuer.machine = True
         await store_grant(script, store, refresh_token=None, renew_at=1.0)
+        issuer.registered.clear()
         auth = ClientCredentials("client-x", "s", store=store)
         async with client_of(script, auth) as client:
             await client.list_tools()
         assert set(script.authorizations) == {None, "Bearer access-1"}
-        assert [form["grant_type"] for form in script.issuer.forms] == ["client_credentials"]
+        form = {"grant_type": "client_credentials", "client_id": "client-x"}
+        assert issuer.forms == [{**form, "resource": script.url}]
+        assert issuer.credentials == [f"Basic {base64.b64encode(b'client-x:s').decode()}"]
+        assert (issuer.visits, issuer.registered) == ([], {})

@@ -1,23 +1,18 @@
-"""Clients that share the tokens of one user: in one process, and in two with many tasks each."""
+"""Clients that share the tokens of one user."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 from base64 import urlsafe_b64decode
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import Process
-from anyio.streams.buffered import BufferedByteReceiveStream
 
 from kit.http_script import Script
-from kit.http_server import Asked, HttpServer, Reply
-from kit.processes import PACKAGE_ROOT
+from kit.http_server import Asked, Reply
 from mcpgen_runtime import FileStore, MemoryStore
 from package.client.auth.protected import (
     NEWEST,
@@ -27,16 +22,13 @@ from package.client.auth.protected import (
     client_of,
     run_issuer,
     run_protected_server,
+    serve_script,
 )
 
 pytestmark = pytest.mark.anyio
 
-WORKER = Path(__file__).with_name("refreshing_worker.py")
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)}
-PROCESSES = 2
-CALLS = 50
-"""Of each process."""
-ROUNDS = 3
+CALLS = 20
+"""Of each client."""
 
 
 class StrictIssuer(Issuer):
@@ -91,55 +83,6 @@ class BoundServer(Protected):
             await super().__call__(asked, reply)
 
 
-class Worker:
-    """A process with a client."""
-
-    def __init__(self, process: Process) -> None:
-        assert process.stdout is not None
-        self._process = process
-        self._lines = BufferedByteReceiveStream(process.stdout)
-
-    async def line(self) -> str:
-        """The next line that it prints."""
-        return (await self._lines.receive_until(b"\n", 100_000)).decode()
-
-    async def round(self, tasks: int) -> None:
-        """Have it do what `refreshing_worker` describes, and check that every call succeeded."""
-        assert self._process.stdin is not None
-        await self._process.stdin.send(f"{tasks}\n".encode())
-        assert (await self.line()).split() == ["done"] * tasks
-
-
-@asynccontextmanager
-async def workers(script: Protected, folder: Path) -> AsyncIterator[list[Worker]]:
-    """The processes, each with an open client."""
-    command = [sys.executable, str(WORKER), script.url, script.revision, str(folder)]
-    async with AsyncExitStack() as stack:
-        started: list[Worker] = []
-        for _ in range(PROCESSES):
-            process = await anyio.open_process(command, stderr=None, env=ENVIRONMENT)
-            await stack.enter_async_context(process)
-            started.append(Worker(process))
-        for worker in started:
-            assert await worker.line() == "ready"
-        yield started
-
-
-@asynccontextmanager
-async def signed_in(folder: Path) -> AsyncIterator[RefusingServer]:
-    """A protected server, whose user has signed in and whose store has the tokens."""
-    store = FileStore(folder, encrypted=False)
-    async with run_issuer(StrictIssuer()) as issuer:
-        script = RefusingServer(issuer, NEWEST)
-        async with HttpServer(script) as server:
-            script.url = server.url
-            with anyio.fail_after(90):
-                async with client_of(script, agreeing_user(issuer, store=store)) as client:
-                    await client.call_tool("echo")
-                issuer.forms.clear()
-                yield script
-
-
 async def test_a_token_of_another_client_is_used_before_the_user() -> None:
     store = MemoryStore()
     async with run_protected_server() as (script, _):
@@ -174,25 +117,34 @@ async def test_a_token_of_another_client_is_used_with_its_bound_key() -> None:
     async with run_issuer() as issuer:
         issuer.token_type = "DPoP"
         script = BoundServer(issuer)
-        async with HttpServer(script) as server:
-            script.url = server.url
-            async with (
-                client_of(script, agreeing_user(issuer, dpop=True, store=store)) as first,
-                client_of(script, agreeing_user(issuer, dpop=True, store=store)) as second,
-            ):
-                await first.call_tool("echo")
-                await second.call_tool("echo")
+        async with (
+            serve_script(script),
+            client_of(script, agreeing_user(issuer, dpop=True, store=store)) as first,
+            client_of(script, agreeing_user(issuer, dpop=True, store=store)) as second,
+        ):
+            await first.call_tool("echo")
+            await second.call_tool("echo")
         assert len(issuer.visits) == 1
         assert len(script.keys) == 1
 
 
-@pytest.mark.slow
-async def test_a_token_that_both_processes_see_refused_is_renewed_once(tmp_path: Path) -> None:
-    async with signed_in(tmp_path) as script, workers(script, tmp_path) as processes:
-        for count in range(1, ROUNDS + 1):
-            script.revoke(PROCESSES * CALLS)
+async def test_a_token_that_all_calls_of_two_clients_see_refused_is_renewed_once(
+    tmp_path: Path,
+) -> None:
+    """Two stores of one folder are as far from each other as those of two processes."""
+    async with run_issuer(StrictIssuer()) as issuer, AsyncExitStack() as stack:
+        script = RefusingServer(issuer, NEWEST)
+        await stack.enter_async_context(serve_script(script))
+        clients: list[Any] = []
+        for _ in range(2):
+            auth = agreeing_user(issuer, store=FileStore(tmp_path, encrypted=False))
+            clients.append(await stack.enter_async_context(client_of(script, auth)))
+            await clients[-1].call_tool("echo")
+        for count in range(1, 3):
+            script.revoke(2 * CALLS)
             async with anyio.create_task_group() as group:
-                for worker in processes:
-                    group.start_soon(worker.round, CALLS)
-            assert [form["grant_type"] for form in script.issuer.forms] == ["refresh_token"] * count
-        assert len(script.issuer.visits) == 1
+                for client in clients * CALLS:
+                    group.start_soon(client.call_tool, "echo")
+            kinds = [form["grant_type"] for form in issuer.forms]
+            assert kinds == ["authorization_code"] + ["refresh_token"] * count
+        assert len(issuer.visits) == 1
