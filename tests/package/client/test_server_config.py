@@ -125,14 +125,10 @@ def test_inputs_with_unknown_ids_or_values_are_refused() -> None:
         servers_of({**ASKED, "inputs": [5]})
 
 
-async def test_the_values_of_inputs_reach_the_servers(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_values_of_inputs_reach_the_servers() -> None:
     shown = [sys.executable, "-c", "import os; raise SystemExit(os.environ['TOKEN'] + '!')"]
-    servers = {
-        "git": git(),
-        "told": {"command": shown[0], "args": shown[1:], "env": {"TOKEN": "${input:token}"}},
-    }
-    async with connect({"servers": servers}, inputs={"token": "of-input"}) as client:
-        assert "of-input!" in str(client.failures["told"])
+    told = {"command": shown[0], "args": shown[1:], "env": {"TOKEN": "${input:token}"}}
+    servers = {"git": git(), "told": told}
     async with connect({"servers": servers}, inputs=lambda question: None) as client:
         assert list(client.servers) == ["git"]
         assert str(client.failures["told"]).startswith(
@@ -240,17 +236,11 @@ def test_entries_are_read_as_the_programs_of_the_field_do(
         ({"command": "x", "env": ["A=1"]}, "env: expected an object"),
         ({"url": "https://a", "headers": {"A": ["b"]}}, "headers.A: expected a text"),
         ({"url": "https://a", "type": "ws"}, "type: expected http or streamable-http or "),
-        ({"url": "https://a", "type": "stdio"}, "type: expected http"),
         ({"command": "x", "type": "sse"}, "type: expected stdio, got 'sse'"),
-        ({"command": "x", "type": {}}, "type: expected stdio, got an object"),
-        ({"command": "x", "type": [1]}, "type: expected stdio, got a list"),
-        ({"command": "x", "transport": True}, "type: expected stdio, got a boolean"),
+        ({"command": "x", "transport": {}}, "type: expected stdio, got an object"),
         ({"url": "https://a", "auth": "oauth"}, "auth: expected an object such as OAuth"),
         ({"command": "${UNSET_ONE}"}, "command: the variable UNSET_ONE is not set"),
-        (
-            {"command": "${input:a}"},
-            r"command: \$\{input:a\} has no value: inputs=\{'a': ",
-        ),
+        ({"command": "${input:a}"}, r"command: \$\{input:a\} has no value: inputs=\{'a': "),
         ({"command": "${a:b}"}, r"command: expected \$\{NAME\}, .* got \$\{a:b\}"),
         ({"command": "x", "envFile": "no.env"}, "envFile: 'no.env': No such file"),
     ],
@@ -308,15 +298,12 @@ def test_a_file_is_read_as_hosts_write_it(tmp_path: Path, text: str, encoding: s
     [
         '{"mcpServers": {"a": ENTRY},,}',
         '{"mcpServers": {,}}',
-        '{"mcpServers": {"a": ENTRY}, "inputs": [,]}',
         '{"mcpServers": {"a": ENTRY}} /* never closed',
         '{"mcpServers": {"a": ENTRY}} /*/',
-        '{"mcpServers": {"a": ENTRY}} / / x',
         '{"mcpServers": {"a": {"command": "x',
-        '{"a": 1, /*' * 100_000,
         '[ , "' * 100_000 + "[     " * 100_000,
     ],
-    ids=range(9),
+    ids=range(6),
 )
 def test_other_texts_than_json_with_comments_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mcp.json"
@@ -403,23 +390,16 @@ ARGUMENTS = [
     HEADER,
 ]
 VARIABLES = [{"name": "HOME_URL", "value": "${HOME}$"}, {"name": "OPTIONAL"}]
+KEYED: dict[str, Any] = {"version": "1.0.2", "environmentVariables": [KEY]}
 STARTED: list[tuple[dict[str, Any], str, dict[str, str]]] = [
+    (package("npm", "@acme/a", **KEYED), "npx|-y|@acme/a@1.0.2", {"API_KEY": "k"}),
+    (package("pypi", "a", version="1", runtimeHint="uvx"), "uvx|a@1", {}),
     (
-        package("npm", "@acme/weather", version="1.0.2", environmentVariables=[KEY]),
-        "npx|-y|@acme/weather@1.0.2",
+        package("oci", "docker.io/a:1", environmentVariables=[KEY]),
+        "docker|run|-i|--rm|-e|API_KEY|docker.io/a:1",
         {"API_KEY": "k"},
     ),
-    (
-        package("pypi", "acme-weather", version="1.0.2", runtimeHint="uvx"),
-        "uvx|acme-weather@1.0.2",
-        {},
-    ),
-    (
-        package("oci", "docker.io/acme/weather:1.0.2", environmentVariables=[KEY]),
-        "docker|run|-i|--rm|-e|API_KEY|docker.io/acme/weather:1.0.2",
-        {"API_KEY": "k"},
-    ),
-    (package("nuget", "Acme.Weather", version="1.0.2"), "dnx|--yes|Acme.Weather@1.0.2", {}),
+    (package("nuget", "Acme.A", version="1"), "dnx|--yes|Acme.A@1", {}),
     (
         package("pypi", "acme", packageArguments=ARGUMENTS, environmentVariables=VARIABLES),
         "uvx|acme|serve|--verbose|--unit|c|--header|X-Key: k, {unknown}",
@@ -541,45 +521,30 @@ def of(entry: Any) -> dict[str, Any]:
 
 CONFIGS: list[Any] = [
     SECRET,
-    [SECRET],
     {"mcpServers": [{"command": "x", "env": {"TOKEN": SECRET}}]},
-    {"mcpServers": SECRET},
     {TOKEN: {}},
     of(SECRET),
     of({TOKEN: 1}),
-    of({"command": [SECRET]}),
     of({"command": {"x": SECRET}}),
     of({"command": "x", "args": "--token " + SECRET}),
-    of({"command": "x", "args": {"--token": SECRET}}),
     of({"command": "x", "args": [["--token", SECRET]]}),
-    of({"command": "x", "args": [{"--token": SECRET}]}),
-    of({"command": "x", "type": {"token": SECRET}}),
     of({"command": "x", "type": TOKEN}),
     of({"command": "x", "env": ["TOKEN=" + SECRET]}),
-    of({"command": "x", "env": "TOKEN=" + SECRET}),
-    of({"command": "x", "env": {"TOKEN": [SECRET]}}),
     of({"command": "x", "env": {TOKEN: [1]}}),
     of({"command": "x", "env": {"A": "${" + TOKEN + "}"}}),
     of({"command": "x", "env": {"A": "${input:" + TOKEN + "}"}}),
     of({"command": "x", "env": {"A": "${token=" + SECRET + "}"}}),
-    of({"command": "x", "envFile": {"A": SECRET}}),
     of({"command": "x", "envFile": "/no/" + TOKEN}),
-    of({"command": "x", "cwd": [SECRET]}),
     of({"command": "/nonexistent --token " + SECRET}),
     of({"command": "x\0", "args": ["--token", SECRET]}),
     of({"command": sys.executable, "cwd": "/no/" + TOKEN}),
     of({"command": sys.executable, "env": {"A": SECRET + "\0"}}),
     of({"command": sys.executable, "env": {"A=" + TOKEN: SECRET}}),
-    of({"url": [SECRET]}),
     of({"url": "http://" + SECRET + "@127.0.0.1:1/?key=" + SECRET}),
-    of({"url": "http://u:" + SECRET + "@127.0.0.1:1/", "command": "x"}),
     of({"url": "https//" + TOKEN}),
     of({"url": URL, "auth": SECRET}),
-    of({"url": URL, "headers": "Authorization: Bearer " + SECRET}),
     of({"url": URL, "headers": ["Authorization: " + SECRET]}),
-    of({"url": URL, "headers": {"Authorization": ["Bearer " + SECRET]}}),
     of({"url": URL, "headers": {"X-Key": SECRET + "\r\nX: y"}}),
-    {**of({"command": "x"}), "inputs": SECRET},
     {**of({"command": "x"}), "inputs": [{"token": SECRET}]},
     {
         **of({"command": "${input:k}"}),

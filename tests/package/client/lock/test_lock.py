@@ -22,7 +22,6 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.client.lock.locked_requests import server_name
-from mcpgen_runtime.client.lock.server_lock import MAX_DIFFERENCES
 from package.client.lock.locking import (
     EVIL,
     IN,
@@ -105,41 +104,6 @@ async def test_a_malformed_item_of_a_raw_list_is_left_out(recorded: Path) -> Non
         assert page["tools"] == SHOP["tools"]
 
 
-@pytest.mark.parametrize(
-    ("lists", "page", "shown", "reason"),
-    [
-        pytest.param(
-            at(SHOP, "tools/+", {**SHOP["tools"][0], "description": EVIL}),
-            1,
-            ["count"],
-            "listed twice with different content",
-            id="a tool twice on two pages",
-        ),
-        pytest.param(
-            at(SHOP, "tools/0", ...),
-            100,
-            ["count"],
-            "'order' is not listed by the server",
-            id="a hidden tool",
-        ),
-    ],
-)
-async def test_a_tool_that_is_left_out_is_not_called(
-    recorded: Path, lists: Any, page: int, shown: list[str], reason: str
-) -> None:
-    server = ListingServer(lists, page=page)
-    async with locked(recorded, server, on_change=lambda difference: False) as client:
-        assert [each.name for each in await client.list_tools()] == shown
-        with pytest.raises(LockMismatchError, match=reason):
-            await client.call_tool("order")
-        await client.read_resource("shop://items/1")
-        server.lists = at(SHOP, "resources/0/title", EVIL)
-        assert await client.list_resources() == []
-        with pytest.raises(LockMismatchError, match="resource 'shop://terms'"):
-            await client.read_resource("shop://terms")
-    assert "tools/call" not in server.methods
-
-
 async def test_a_warning_admits_changed_and_leaves_out_new(
     recorded: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -176,16 +140,11 @@ async def test_a_function_decides_once_for_each_content(
         for _ in range(2):
             names = {each.name for each in await client.list_tools()}
             assert names == ({"order", "count", "pay"} if answer else {"count"})
-        assert [(each.name, each.change) for each in asked] == [
-            ("order", "changed"),
-            ("pay", "new"),
-        ]
-        assert asked[0].old is not None
-        assert asked[0].new is not None
-        assert (asked[0].old["description"], asked[0].new["description"]) == (
-            "Orders an item.",
-            EVIL,
-        )
+        changed, new = asked
+        assert (changed.name, changed.change) == ("order", "changed")
+        assert (new.name, new.change) == ("pay", "new")
+        texts = [(each or {}).get("description") for each in (changed.old, changed.new)]
+        assert texts == ["Orders an item.", EVIL]
         server.lists = at(NEW_TOOL, "tools/0/description", "Something else.")
         await client.list_tools()
         assert len(asked) == 3
@@ -312,13 +271,6 @@ async def test_another_revision_is_compared_with_the_newest(path: Path, on_chang
         ]
 
 
-async def test_a_recorded_server_is_not_recorded_again(recorded: Path) -> None:
-    before = recorded.read_bytes()
-    async with locked(recorded, ListingServer(RUG_PULL), on_new_server="record") as client:
-        assert [each.name for each in await client.list_tools()] == ["count"]
-    assert recorded.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("target", "name"),
     [
@@ -421,24 +373,9 @@ async def test_names_of_arguments_are_not_in_the_text_of_an_error(recorded: Path
     async with locked(recorded, server) as client:
         with pytest.raises(LockMismatchError) as refused:
             await client.call_tool("order")
-    assert EVIL not in str(refused.value)
-    assert refused.value.difference.pointers == (f"/inputSchema/properties/{EVIL}",)
-
-
-async def test_items_and_names_without_end_are_not_kept(recorded: Path) -> None:
-    server = ListingServer(at(SHOP, f"{IN}/properties/{'a' * 100_000}", {"type": "string"}))
-    async with locked(recorded, server) as client:
+        assert EVIL not in str(refused.value)
+        assert refused.value.difference.pointers == (f"/inputSchema/properties/{EVIL}",)
+        server.lists = at(SHOP, f"{IN}/properties/{'a' * 100_000}", {"type": "string"})
         await client.list_tools()
-        (difference,) = client.lock_differences
-        assert difference.new is None
-        assert difference.pointers == ("/inputSchema/properties",)
-
-
-async def test_a_server_that_changes_at_each_list_fills_no_memory(recorded: Path) -> None:
-    server = ListingServer()
-    async with locked(recorded, server) as client:
-        for number in range(30):
-            items = [{"name": f"{number}-{each}", **PLAIN} for each in range(100)]
-            server.lists = {**SHOP, "tools": items}
-            await client.list_tools()
-        assert len(client.lock_differences) == MAX_DIFFERENCES
+        difference = client.lock_differences[-1]  # of which nothing so long is kept
+        assert (difference.new, difference.pointers) == (None, ("/inputSchema/properties",))

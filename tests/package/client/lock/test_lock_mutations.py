@@ -131,7 +131,7 @@ CAUGHT: Mapping[str, tuple[str, object, tuple[str, str, str]]] = {
     "a tool twice": (
         "tools/+",
         {**SHOP["tools"][0], "description": EVIL},
-        (ORDER, "inconsistent", ""),
+        (ORDER, "inconsistent", "/description"),
     ),
     "a prompt more": ("prompts/+", {"name": "leak"}, ("prompt leak", "new", "")),
     "a prompt less": ("prompts/1", ..., ("prompt thank", "removed", "")),
@@ -169,19 +169,24 @@ def test_the_tables_have_as_many_mutations_as_the_page_says() -> None:
 async def test_a_mutation_is_reported_and_not_shown(
     place: str, value: object, expected: tuple[str, str, str], recorded: Path
 ) -> None:
-    server = ListingServer(at(SHOP, place, value))
+    server = ListingServer(at(SHOP, place, value), page=1)
     async with locked(recorded, server) as client:
         shown = await list_all(client)
         assert expected in [seen(each) for each in client.lock_differences]
         kind, _, name = expected[0].rpartition(" ")
         assert name not in shown.get(kind, set())
         assert client.instructions in ("Order sparingly.", None)
-        if expected[1] != "removed" and kind in ("tool", "prompt"):
-            call = client.call_tool if kind == "tool" else client.get_prompt
+        call: Any = {
+            "tool": client.call_tool,
+            "prompt": client.get_prompt,
+            "resource": client.read_resource,
+        }.get(kind)
+        if call is not None:
             with pytest.raises(LockMismatchError) as refused:
                 await call(name)
-            assert seen(refused.value.difference)[:2] == expected[:2]
-    assert not {"tools/call", "prompts/get"} & {*server.methods}
+            change = "unlisted" if expected[1] == "removed" else expected[1]
+            assert seen(refused.value.difference)[:2] == (expected[0], change)
+    assert not {"tools/call", "prompts/get", "resources/read"} & {*server.methods}
 
 
 @pytest.mark.parametrize(("place", "value"), [row[:2] for row in OUT_OF_REACH.values()])
