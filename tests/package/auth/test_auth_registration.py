@@ -144,22 +144,6 @@ def test_a_registration_says_what_the_revision_asks_for(
     }
 
 
-@requirement("auth-registration.dcr-response-used")
-@pytest.mark.parametrize("revision", revisions_holding("auth-registration.dcr-response-used"))
-def test_registered_metadata_overrides_the_requested_metadata(revision: str) -> None:
-    answer = {
-        "client_id": "given",
-        "client_secret": "s",
-        "token_endpoint_auth_method": "client_secret_post",
-    }
-    world = world_of(revision)
-    world.answers[f"POST {issuer_of(revision)}/register"] = json_response(answer, 201)
-    run_whole(world, ClientProfile(), revision)
-    assert json.loads(world.asked[0].body or b"")["token_endpoint_auth_method"] == "none"
-    assert query_of(world.visited[0])["client_id"] == "given"
-    assert world.form().items() >= {"client_id": "given", "client_secret": "s"}.items()
-
-
 def test_registration_requests_the_server_scopes_and_more() -> None:
     world = World(
         {f"GET {PRM_URL}": json_response({**RESOURCE, "scopes_supported": ["read", "write"]})}
@@ -172,12 +156,7 @@ def test_registration_requests_the_server_scopes_and_more() -> None:
 
 
 def registering_world(*, names_scopes: bool, limits: bool = False) -> World:
-    """An authorization server that counts its clients.
-
-    Args:
-        names_scopes: Whether its registrations name the scopes that were asked for.
-        limits: Whether it refuses other scopes of a client at the authorization endpoint.
-    """
+    """An authorization server that counts its clients."""
     scopes: dict[str, set[str]] = {}
 
     def register(step: Fetch) -> Fetched:
@@ -387,8 +366,6 @@ def test_no_client_is_registered_that_could_not_authenticate() -> None:
     with pytest.raises(AuthorizationError, match="supports no method for a registered client"):
         identity(world, ClientProfile(), **supported)
     assert (world.asked, world.records) == ([], {})
-
-
 
 
 KNOWN = Registration(ISSUER, "old", redirect_uris=(REDIRECT_URI,))

@@ -46,19 +46,6 @@ async def test_a_client_finds_out_what_a_server_of_any_age_speaks(revision: str)
     assert probe["params"]["_meta"][version_key] == PER_REQUEST[-1]
 
 
-async def test_client_and_server_of_all_revisions_speak_the_newest() -> None:
-    async with live(App(names_back)) as (client, _):
-        assert client.revision == ALL[-1]
-
-
-@every
-async def test_a_pinned_revision_has_the_client_class_of_its_own(revision: str) -> None:
-    async with live(App(names_back), revision) as (client, _):
-        assert client.revision == revision
-        folder = "r" + revision.replace("-", "_")
-        assert type(client).__module__ == f"mcpgen_runtime.{folder}.client"
-
-
 @pytest.mark.requirement(
     "stdio.modern-client-legacy-server-error", "stdio.probe-modern-only-client"
 )
@@ -119,42 +106,6 @@ async def test_a_command_has_to_be_a_list_of_words(target: Any) -> None:
     with pytest.raises(TypeError, match="list of words"):
         async with connect(target):
             pytest.fail("that is no command")
-
-
-@every
-async def test_negotiated_values_can_be_read(revision: str) -> None:
-    server = Server("told", "3", instructions="be kind")
-    server.tool("one")(lambda: "1")
-    async with live(server, revision, name="teller", version="2") as (client, record):
-        assert client.server_info["name"] == "told"
-        assert client.instructions == "be kind"
-        assert client.supports("tools")
-        assert client.supports("tools.listChanged")
-        assert not client.supports("prompts")
-        assert client.server_capabilities["tools"] == {"listChanged": True}
-        assert client.session.revision is REVISIONS[revision]
-    assert "teller" in str(record.sent[0])
-
-
-@every
-async def test_methods_absent_from_the_revision_are_not_sent(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server) as client:
-        missing = "ping" if revision in PER_REQUEST else "server/discover"
-        with pytest.raises(MethodNotFoundError):
-            await client.request(missing)
-        with pytest.raises(MethodNotFoundError):
-            await client.notify("notifications/nothing_of_the_kind")
-    assert server.heard == []
-
-
-@every
-async def test_a_capability_that_was_not_declared_keeps_a_request_back(revision: str) -> None:
-    server = FakeServer(revision, {"tools": {}})
-    async with connect(server, revision=revision) as client:
-        with pytest.raises(Exception, match="needs the capability prompts"):
-            await client.list_prompts()
-    assert server.heard == []
 
 
 @every
@@ -233,16 +184,6 @@ async def test_a_client_is_shown_with_its_server(info: dict[str, str], shown: st
         assert repr(client) == f"<Client of {shown}, {HANDSHAKE[-1]} over Named>"
 
 
-async def test_an_extension_counts_if_both_sides_declare_it() -> None:
-    server = {"tools": {}, "extensions": {"a.b/c": {"x": 1}, "a.b/d": {}}}
-    revision = PER_REQUEST[-1]
-    own: dict[str, Any] = {"extensions": {"a.b/c": {}, "a.b/e": {}}}
-    target = FakeServer(revision, server)
-    async with connect(target, revision=revision, capabilities=own) as client:
-        names = ("a.b/c", "a.b/d", "a.b/e")
-        assert [client.extension(name) for name in names] == [{"x": 1}, None, None]
-
-
 async def test_an_await_of_what_is_entered_says_so() -> None:
     server = Server("awaited")
     opening: Any
@@ -290,16 +231,10 @@ async def test_a_body_that_is_cancelled_is_just_cancelled(target: str) -> None:
         await client.list_tools()
 
 
-async def test_a_client_is_of_no_use_after_its_body() -> None:
-    async with connect(Server("any")) as client:
-        pass
-    with pytest.raises(ConnectionClosedError, match="the connection is closed"):
-        await client.list_tools()
-
-
 async def test_nothing_can_be_done_with_a_client_that_was_closed() -> None:
     async with connect(Server("any")) as client:
-        await client.close()
+        async with anyio.create_task_group() as tasks:  # another task may close it
+            tasks.start_soon(client.close)
         await client.close()
         for call in (
             client.list_tools(),
@@ -310,31 +245,18 @@ async def test_nothing_can_be_done_with_a_client_that_was_closed() -> None:
             client.notify("notifications/progress", {"progressToken": 1, "progress": 1}),
             client.listen(tools=True).__aenter__(),
         ):
-            with pytest.raises(ConnectionClosedError):
+            with pytest.raises(ConnectionClosedError, match="the connection is closed"):
                 await call
 
 
-async def test_other_tasks_may_use_and_close_a_session() -> None:
-    server = Server("shared")
-    server.tool("one")(lambda: "1")
-    async with connect(server) as client:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(client.list_tools)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.close)
-        with pytest.raises(ConnectionClosedError):
-            await client.list_tools()
-
-
-@pytest.mark.parametrize("when", ["before", "during", "after"])
+@pytest.mark.parametrize("when", ["before", "during", "after", "after, and the body fails"])
 async def test_a_server_in_memory_that_crashes_gives_its_own_error(when: str) -> None:
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[None]:
         if when == "before":
             raise LookupError("no database")
         yield
-        if when == "after":
+        if when.startswith("after"):
             raise LookupError("no database")
 
     class Crashing(Server):
@@ -348,20 +270,33 @@ async def test_a_server_in_memory_that_crashes_gives_its_own_error(when: str) ->
             await super().serve(channel)
 
     crash = anyio.Event()
-    with anyio.fail_after(10), pytest.raises(LookupError, match="no database"):
+    mine = when == "after, and the body fails"
+    raised = (ValueError, "mine") if mine else (LookupError, "no database")
+    with anyio.fail_after(10), pytest.raises(raised[0], match=raised[1]):
         async with connect(Crashing("any", lifespan=lifespan)) as client:
+            if mine:
+                raise ValueError("mine")
             if when == "during":
                 crash.set()
                 await anyio.wait_all_tasks_blocked()
                 await client.request("tools/list")
 
 
-async def test_the_bodys_own_error_wins_over_the_servers() -> None:
-    @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[None]:
-        yield
-        raise LookupError("no database")
-
-    with pytest.raises(ValueError, match="mine"):
-        async with connect(Server("any", lifespan=lifespan)):
-            raise ValueError("mine")
+@every
+async def test_a_pinned_client_is_of_its_own_class_and_sends_no_other_methods(
+    revision: str,
+) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision, name="teller", version="2") as client:
+        folder = "r" + revision.replace("-", "_")
+        assert type(client).__module__ == f"mcpgen_runtime.{folder}.client"
+        assert client.session.revision is REVISIONS[revision]
+        assert client.supports("tools.listChanged")
+        assert not client.supports("tools.nonsense")
+        missing = "ping" if revision in PER_REQUEST else "server/discover"
+        with pytest.raises(MethodNotFoundError):
+            await client.request(missing)
+        with pytest.raises(MethodNotFoundError):
+            await client.notify("notifications/nothing_of_the_kind")
+    assert server.heard == []
+    assert "teller" in str(server.opening)

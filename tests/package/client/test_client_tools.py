@@ -1,7 +1,4 @@
-"""Tools as a client calls and reads them.
-
-Source: server/tools.
-"""
+"""Tools as a client calls and reads them."""
 
 from __future__ import annotations
 
@@ -110,17 +107,6 @@ async def test_hints_that_a_tool_leaves_out_have_their_defaults(
     async with connect_scripted(revision, tools) as (client, _):
         (listed_tool,) = await client.list_tools()
     assert hints_of(listed_tool) == meant
-
-
-@every
-async def test_missing_tool_annotations_have_their_defaults(revision: str) -> None:
-    tool = {"name": "t", "inputSchema": {"type": "object"}}
-    unknown = {**tool, "annotations": {"readOnlyHint": True}}
-    tools = {
-        "tools": [tool if revision in revisions_holding("tools.annotation-defaults") else unknown]
-    }
-    async with connect_scripted(revision, tools) as (client, _):
-        assert [hints_of(tool) for tool in await client.list_tools()] == [Hints()]
 
 
 @pytest.mark.requirement("tools.name-case-sensitive")

@@ -1,7 +1,4 @@
-"""Completion as a client asks for it.
-
-Source: server/utilities/completion.
-"""
+"""Completion as a client asks for it."""
 
 from __future__ import annotations
 

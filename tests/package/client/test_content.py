@@ -1,7 +1,4 @@
-"""Content as a client reads it: known blocks typed, and a bad one fails its call and no other.
-
-Source: server/tools#tool-result, server/prompts#promptmessage.
-"""
+"""Content as a client reads it: known blocks typed, and a bad one fails its call and no other."""
 
 from __future__ import annotations
 
@@ -113,17 +110,6 @@ BAD: dict[str, Any] = {
 async def test_a_bad_block_fails_its_call_alone(revision: str, block: Any) -> None:
     with pytest.raises(RemoteProtocolError, match=r"tools/call: result: .*content\[0\]"):
         await read(revision, block)
-
-
-@pytest.mark.requirement("content.audio-shape", "content.resource-link-shape")
-@pytest.mark.parametrize(("revision", "kind"), [known for known in KNOWN if known[1] in SINCE])
-async def test_a_newer_block_without_its_parts_fails_its_call_alone(
-    revision: str, kind: str
-) -> None:
-    for member in BLOCKS[kind].keys() - {"type"}:
-        block = {name: value for name, value in BLOCKS[kind].items() if name != member}
-        with pytest.raises(RemoteProtocolError, match=member):
-            await read(revision, block)
 
 
 @pytest.mark.requirement("content.no-audio-2024", "content.no-resource-link-before-2025-06")

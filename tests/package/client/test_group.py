@@ -237,19 +237,6 @@ async def test_notifications_of_every_server_reach_the_handlers() -> None:
         assert text_of(await client.call_tool("notes_ask")) == "file:///for/notes"
 
 
-@both_lifecycles
-async def test_changes_of_every_server_come_in_one_iteration(revision: str) -> None:
-    async with connect(two(), revision=revision) as client:
-        async with client.listen(tools=True, uris=["note://one"]) as changes:
-            assert changes.agreed.tools
-            assert changes.agreed.uris == ("note://one",)
-            await client.call_tool("notes_grow")
-            with anyio.fail_after(10):
-                assert await anext(changes) == ToolsChanged()
-        assert [change async for change in changes] == []
-        assert "notes_more" in [tool.name for tool in await client.list_tools()]
-
-
 @newest
 @pytest.mark.parametrize("api", APIS)
 async def test_models_get_the_tools_of_every_server(revision: str, api: Any) -> None:
@@ -263,18 +250,6 @@ async def test_models_get_the_tools_of_every_server(revision: str, api: Any) -> 
         assert "expected a name that begins with one of my weather_, notes_" in json.dumps(failed)
 
 
-async def test_a_client_of_several_servers_closes_them_all() -> None:
-    async with connect(two()) as client:
-        servers = list(client.servers.values())
-        await client.close()
-        for server in servers:
-            with pytest.raises(ConnectionClosedError):
-                await server.list_tools()
-    with pytest.raises(ValueError, match="mine"):
-        async with connect(two()):
-            raise ValueError("mine")
-
-
 async def test_a_closed_group_has_waited_for_the_end_of_its_servers() -> None:
     ended: list[str] = []
 
@@ -286,9 +261,16 @@ async def test_a_closed_group_has_waited_for_the_end_of_its_servers() -> None:
 
     config = {"mcpServers": {name: Server(name, lifespan=lifespan) for name in "ab"}}
     async with connect(config) as client:
+        servers = list(client.servers.values())
         await client.list_tools()
         await client.close()
         assert sorted(ended) == ["a", "b"]
+        for server in servers:
+            with pytest.raises(ConnectionClosedError):
+                await server.list_tools()
+    with pytest.raises(ValueError, match="mine"):
+        async with connect(two()):
+            raise ValueError("mine")
 
 
 OF_ONE_SERVER = {
@@ -391,25 +373,6 @@ async def test_middleware_and_callbacks_are_for_every_server(revision: str) -> N
         assert (logged, progress) == (["working"] * 2, [1, 1])
         with pytest.raises(TypeError, match="coroutine function"):
             client.middleware(no_coroutine)
-
-
-def test_the_callbacks_of_a_blocking_group_may_block() -> None:
-    server = Server("a")
-
-    @server.tool()
-    async def work(ctx: Context) -> str:
-        await ctx.report_progress(1, 2)
-        return "done"
-
-    names: list[str] = []
-    with connect_sync({"mcpServers": {"a": server, "b": git()}}) as client:
-
-        def show(done: float, total: float | None, text: str | None) -> None:
-            names.extend(tool.name for tool in client.list_tools())
-
-        with client.on_progress(show):
-            client.call_tool("a_work")
-    assert "b_status" in names
 
 
 def test_the_blocking_client_opens_several_servers_too() -> None:

@@ -200,20 +200,6 @@ async def test_a_request_that_no_server_declares_is_refused(revision: str) -> No
 
 
 @both_lifecycles
-async def test_a_server_that_could_not_be_opened_is_named(revision: str) -> None:
-    gone = FakeServer(revision)
-    open_one = Answering(revision, call={"content": [{"type": "text", "text": "here"}]})
-    await gone.hang_up()
-    async with group(open=open_one, gone=gone) as client:
-        assert list(client.servers) == ["open"]
-        assert list(client.failures) == ["gone"]
-        assert text_of(await client.call_tool("open_t")) == "here"
-        with pytest.raises(ConnectionClosedError, match="server 'gone' is not open: "):
-            await client.call_tool("gone_t")
-        assert ", gone: not open>" in repr(client)
-
-
-@both_lifecycles
 async def test_a_server_that_a_call_does_not_reach_has_failed(revision: str) -> None:
     failure = ConnectFailedError("http://a", "no route")
 
@@ -230,19 +216,6 @@ async def test_a_server_that_a_call_does_not_reach_has_failed(revision: str) -> 
         assert client.failures == {"a": failure}
         assert text_of(await client.call_tool("b_t")) == "done"
         assert list(client.failures) == ["a"]
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_an_end_of_one_stream_is_the_end_though_another_fails(revision: str) -> None:
-    a, b = Losing(revision), Losing(revision)
-    async with group(a=a, b=b) as client, anyio.create_task_group() as tasks:
-        for server in (a, b):
-            tasks.start_soon(server.agree)
-        async with client.listen(tools=True, retry_seconds=()) as changes:
-            await a.end()
-            await b.hang_up()
-            assert [change async for change in changes] == []
-        assert list(client.failures) == ["b"]
 
 
 @both_lifecycles

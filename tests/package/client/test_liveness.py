@@ -1,9 +1,4 @@
-"""Listening to a server that is silent: liveness checks, and how long a lost stream is retried.
-
-Time passes as soon as nothing else happens, so moments are exact.
-
-Source: basic/patterns/subscriptions (2026-07-28); basic/utilities/ping.
-"""
+"""Listening to a server that is silent: liveness checks, and how long a lost stream is retried."""
 
 from __future__ import annotations
 
@@ -225,35 +220,6 @@ async def test_no_stream_is_reopened_on_a_lost_connection(revision: str, reopeni
 
 
 @modern
-async def test_the_gap_is_told_before_later_changes(revision: str) -> None:
-    server = silent_server(revision)
-
-    async def agree_and_tell() -> None:
-        await server.agree()
-        await server.tell(CHANGED["toolsListChanged"])
-
-    async with listening(server, retry_seconds=AT_ONCE) as (changes, tasks):
-        await server.lose(CUT)
-        tasks.start_soon(agree_and_tell)
-        assert [await anext(changes) for _ in range(2)] == [ListeningAgain(), ToolsChanged()]
-
-
-@modern
-@pytest.mark.parametrize(("timeout", "lasts"), [(5.0, 15.0), (None, 30.0)])
-async def test_each_attempt_to_reopen_has_the_timeout(
-    revision: str, timeout: float | None, lasts: float
-) -> None:
-    server = silent_server(revision)
-    how = {"timeout": timeout, "retry_seconds": AT_ONCE, "idle_seconds": 30.0}
-    async with listening(server, **how) as (changes, _):
-        start = anyio.current_time()
-        await server.lose(CUT)
-        with pytest.raises(type(CUT)):
-            await anext(changes)
-        assert anyio.current_time() - start == lasts
-
-
-@modern
 @pytest.mark.parametrize(("extreme", "factor"), [(min, 0.5), (max, 1.5)])
 async def test_attempts_to_reopen_have_growing_pauses(
     revision: str, extreme: Any, factor: float, monkeypatch: pytest.MonkeyPatch
@@ -308,25 +274,3 @@ async def test_a_subscription_that_nobody_accepts_is_given_up(revision: str) -> 
         taken = anyio.current_time() - start
     assert taken == (5.0 if revision in PER_REQUEST else 6.0)  # one second for the parting
     assert methods(server)[:2] == [name, CANCELLED]
-
-
-@sessions
-async def test_one_unanswered_end_of_a_subscription_is_awaited(revision: str) -> None:
-    server = silent_server(revision)
-
-    async def accept() -> None:
-        for _ in range(2):
-            await server.answer(await server.next(), {})
-
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        for uris in (["memo://a", "memo://b"], ["memo://b", "memo://a"]):
-            before = len(server.heard)
-            tasks.start_soon(accept)
-            async with client.listen(uris=uris):
-                start = anyio.current_time()
-            assert anyio.current_time() - start == 1.0
-            begin, end = "resources/subscribe", "resources/unsubscribe"
-            assert methods(server)[before:] == [begin, begin, end, CANCELLED]
-            assert server.heard[-2]["params"]["uri"] == uris[1]
-            for _ in range(2):
-                await server.next()

@@ -1,7 +1,4 @@
-"""Resources and prompts as a client reads them and hears of them.
-
-Source: server/resources; server/prompts.
-"""
+"""Resources and prompts as a client reads them and hears of them."""
 
 from __future__ import annotations
 
@@ -75,22 +72,14 @@ async def test_errors_for_missing_resources_of_any_revision_are_known(
     revision: str, code: int
 ) -> None:
     refusal = {"error": {"code": code, "message": "gone", "data": {"uri": "memo://x"}}}
-    async with connect_scripted(revision, refusal, refusal) as (client, _):
-        with pytest.raises(RemoteError) as info:
-            await client.read_resource("memo://x")
-        assert info.value.resource_not_found
-        with pytest.raises(RemoteError) as other:
-            await client.get_prompt("p")
-        assert not other.value.resource_not_found
-
-
-@every
-async def test_any_other_failure_is_not_taken_for_a_missing_resource(revision: str) -> None:
-    refusal = {"error": {"code": -32603, "message": "disk on fire"}}
-    async with connect_scripted(revision, refusal) as (client, _):
-        with pytest.raises(RemoteError) as info:
-            await client.read_resource("memo://one")
-    assert not info.value.resource_not_found
+    other = {"error": {"code": -32603, "message": "disk on fire"}}
+    async with connect_scripted(revision, refusal, refusal, other) as (client, _):
+        found = []
+        for ask in (client.read_resource, client.get_prompt, client.read_resource):
+            with pytest.raises(RemoteError) as info:
+                await ask("memo://x")
+            found.append(not info.value.resource_not_found)
+    assert found == [False, True, True]
 
 
 LISTENING = revisions_holding("resources.subscribe-via-listen")

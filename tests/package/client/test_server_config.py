@@ -138,12 +138,6 @@ async def test_the_values_of_inputs_reach_the_servers() -> None:
         assert "of-thread!" in str(blocking.failures["told"])
 
 
-def test_inputs_are_for_a_configuration() -> None:
-    target: Any = git()
-    with pytest.raises(TypeError, match=r"^connect: inputs: only for a configuration as dict"):
-        connect(target, inputs={"token": "secret"})
-
-
 def test_a_file_gives_variables_of_a_process_and_env_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,15 +319,6 @@ def test_members_of_other_programs_are_named_in_a_warning(
     assert "mcp.json: servers.x: not used: sandboxEnabled" in caplog.text
 
 
-def test_settings_of_one_server_are_refused_for_a_configuration() -> None:
-    target: Any = two()
-    with pytest.raises(TypeError, match=r"^connect: headers: only for a URL"):
-        connect(target, headers={"Authorization": "secret"})
-    path: Any = "mcp.json"
-    with pytest.raises(TypeError, match=r"a configuration as dict or pathlib\.Path"):
-        connect_sync(path)
-
-
 SCHEMA = Path(__file__).parents[3] / "schema/publishing/server.json"
 
 
@@ -449,36 +434,6 @@ def test_a_remote_is_taken_before_a_package() -> None:
         registered_entry(content, region="mars")
 
 
-def test_the_values_that_are_needed_are_shown_at_once() -> None:
-    with pytest.raises(ValueError, match="config: it needs") as caught:
-        registered_entry(document(remotes=[REMOTE]))
-    assert str(caught.value) == (
-        "config: it needs region (required, one of eu, us): Where; token (required, secret); "
-        "X-Trace (optional): Optional; inputs= of connect() gives them"
-    )
-
-
-def test_values_of_one_name_have_inputs_of_their_own() -> None:
-    file = {"type": "positional", "valueHint": "{file}", "isRequired": True}
-    choice = {"type": "positional", "valueHint": "mode", "choices": ["a", "b"], "default": "a"}
-    secret = {"type": "named", "name": "--pin", "valueHint": "pin", "isSecret": True}
-    flag = {"type": "named", "name": "--verbose"}
-    arguments = [file, file, file, choice, {**secret, "default": "0000"}, flag]
-    content = document(packages=[package("npm", "weather", packageArguments=arguments)])
-    with pytest.raises(ValueError, match="it needs") as caught:
-        registered_entry(content, _file_="x", _file__2="y")
-    assert str(caught.value) == (
-        "config: it needs _file_ (required); _file__2 (required); _file__3 (required); "
-        "mode (optional, one of a, b, default 'a'); pin (optional, secret); "
-        "inputs= of connect() gives them"
-    )
-    entry = registered_entry(content, _file_="x", _file__2="y", _file__3="z", mode="b")
-    assert entry.target == [
-        *("npx", "-y", "weather", "x", "y", "z", "b"),
-        *("--pin", "0000", "--verbose"),
-    ]
-
-
 REFUSED: list[dict[str, Any]] = [
     package("mcpb", "https://example.com/weather.mcpb"),
     package("npm", "weather", transport={"type": "sse", "url": "http://localhost:1/"}),
@@ -591,3 +546,36 @@ def test_no_error_of_the_command_line_shows_a_secret(
 def test_a_proxy_does_not_show_the_values_of_inputs() -> None:
     with pytest.raises(TypeError, match="expected values by the ids of the inputs, got a list"):
         Server.proxy({"mcpServers": {"a": {"command": "x"}}}, inputs=[SECRET])
+
+
+def test_settings_of_one_server_are_refused_for_a_configuration_and_inputs_for_a_server() -> None:
+    one: Any = git()
+    path: Any = "mcp.json"
+    several: Any = two()
+    with pytest.raises(TypeError, match=r"^connect: headers: only for a URL"):
+        connect(several, headers={"Authorization": "secret"})
+    with pytest.raises(TypeError, match=r"a configuration as dict or pathlib\.Path"):
+        connect_sync(path)
+    with pytest.raises(TypeError, match=r"^connect: inputs: only for a configuration as dict"):
+        connect(one, inputs={"token": "secret"})
+
+
+def test_the_values_that_are_needed_are_shown_at_once_and_by_names_of_their_own() -> None:
+    with pytest.raises(ValueError, match="config: it needs") as caught:
+        registered_entry(document(remotes=[REMOTE]))
+    assert str(caught.value) == (
+        "config: it needs region (required, one of eu, us): Where; token (required, secret); "
+        "X-Trace (optional): Optional; inputs= of connect() gives them"
+    )
+    file = {"type": "positional", "valueHint": "{file}", "isRequired": True}
+    choice = {"type": "positional", "valueHint": "mode", "choices": ["a", "b"], "default": "a"}
+    pin = {"type": "named", "name": "--pin", "valueHint": "pin", "isSecret": True, "default": "0"}
+    content = document(packages=[package("npm", "w", packageArguments=[file, file, choice, pin])])
+    with pytest.raises(ValueError, match="it needs") as caught:
+        registered_entry(content, _file_="x")
+    assert str(caught.value).startswith(
+        "config: it needs _file_ (required); _file__2 (required); "
+        "mode (optional, one of a, b, default 'a'); pin (optional, secret); "
+    )
+    entry = registered_entry(content, _file_="x", _file__2="y", mode="b")
+    assert entry.target == ["npx", "-y", "w", "x", "y", "b", "--pin", "0"]

@@ -1,7 +1,4 @@
-"""Server processes that do not bear the probe: they are started anew, once, and hear `initialize`.
-
-Source: 2026-07-28: basic/transports/stdio (backward compatibility).
-"""
+"""Server processes that do not bear the probe: started anew, once, and opened by `initialize`."""
 
 from __future__ import annotations
 
@@ -104,13 +101,6 @@ async def test_a_server_that_the_probe_ends_or_silences_is_restarted(
     assert starts.heard == [*heard, INITIALIZE, CONFIRMED, "ping"]
     assert len(starts.pids) == 2
     assert not any(map(runs, starts.pids))
-
-
-async def test_a_process_that_has_ended_is_not_waited_for(starts: Starts) -> None:
-    patient = Timeouts(opening=60, probe=60)
-    with anyio.fail_after(10):
-        async with connect(command("exits"), env=starts.env, timeouts=patient):
-            assert starts.heard[:2] == [PROBE, INITIALIZE]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups of POSIX")

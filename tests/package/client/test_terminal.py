@@ -86,7 +86,7 @@ async def test_a_field_is_asked_for_until_it_is_valid(
 ) -> None:
     writes(f"y\n{lines}")
     assert await elicit_field(field) == {"action": "accept", "content": {"f": value}}
-    first, *more = lines.splitlines()
+    _, *more = lines.splitlines()
     assert ("expected " in capsys.readouterr().err) is bool(more)
 
 

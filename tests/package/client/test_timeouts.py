@@ -1,9 +1,4 @@
-"""How long is waited: by the clock of the caller, moved by progress, within a limit.
-
-The core is asked with moments of the test's own. Whole clients run on virtual clocks.
-
-Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
-"""
+"""How long is waited: by the clock of the caller, moved by progress, within a limit."""
 
 from __future__ import annotations
 

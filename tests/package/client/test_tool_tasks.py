@@ -1,7 +1,4 @@
-"""Tasks of 2025-11-25, as a client has them: one handle, which polls while someone waits.
-
-Source: basic/utilities/tasks (2025-11-25).
-"""
+"""Tasks of 2025-11-25, as a client has them: one handle, which polls while someone waits."""
 
 from __future__ import annotations
 
@@ -218,20 +215,6 @@ async def test_progress_comes_after_the_call_is_answered() -> None:
         handle = await client.call_tool(
             "tells", task=True, on_progress=lambda *report: reports.append(report)
         )
-        work.go.set()
-        assert (await handle.result()).data == "done"
-        assert reports == [(1, 2, "half")]
-        with pytest.raises(RemoteError, match="can't be done") as failed:
-            await (await client.call_tool("fails", task=True)).result()
-        assert (failed.value.code, failed.value.data) == (1234, {"why": 1})
-        result = await (await client.call_tool("reports_an_error", task=True)).result()
-        assert result.is_error
-
-
-async def test_the_iteration_gives_status_and_progress() -> None:
-    work = Work()
-    async with live(work.server, REVISION) as (client, _):
-        handle = await client.call_tool("tells", task=True)
         updates: list[TaskUpdate] = []
         async for update in handle:
             updates.append(update)
@@ -239,6 +222,13 @@ async def test_the_iteration_gives_status_and_progress() -> None:
         assert updates[0] == TaskUpdate("working")
         assert TaskUpdate("working", "half", 1, 2) in updates
         assert updates[-1] == TaskUpdate("completed", "nearly")
+        assert (await handle.result()).data == "done"
+        assert reports == [(1, 2, "half")]
+        with pytest.raises(RemoteError, match="can't be done") as failed:
+            await (await client.call_tool("fails", task=True)).result()
+        assert (failed.value.code, failed.value.data) == (1234, {"why": 1})
+        result = await (await client.call_tool("reports_an_error", task=True)).result()
+        assert result.is_error
 
 
 @pytest.mark.requirement(

@@ -191,18 +191,6 @@ async def test_the_page_is_told_what_opened(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ENDS)
-async def test_results_and_progress_of_a_call_are_data(revision: str) -> None:
-    async with inspect(revision) as inspected:
-        await inspected.event("state", state="open")
-        tools = await inspected.session.act("request", {"method": "list_tools", "call": 1})
-        assert [tool["name"] for tool in tools] == ["step", "poem", "grow", "rain"]
-        assert await inspected.call("step", call=7) == "done"
-        progress = await inspected.event("progress")
-        assert (progress["call"], progress["progress"], progress["total"]) == (7, 1, 2)
-        assert progress["message"] == ("half" if revision == max(REVISIONS) else None)
-
-
-@pytest.mark.parametrize("revision", ENDS)
 async def test_a_question_waits_for_the_answer_of_the_user(revision: str) -> None:
     texts: list[str] = []
 

@@ -32,10 +32,7 @@ CALLS = 20
 
 
 class StrictIssuer(Issuer):
-    """An authorization server that ends everything once a refresh token is used twice.
-
-    Source: RFC 9700, section 4.14.2.
-    """
+    """An authorization server that ends everything once a refresh token is used twice."""
 
     def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
         scopes = super()._scopes(form)

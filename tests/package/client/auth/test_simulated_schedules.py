@@ -1,8 +1,4 @@
-"""Opening, calls and renewals of tokens under many schedules, on a virtual clock.
-
-The authorization server is slow and its tokens live for seconds. A schedule decides how long every
-request takes, when tokens end, which calls are cancelled, and which connections break.
-"""
+"""Opening, calls and renewals of tokens under many schedules, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -48,17 +44,7 @@ revisions = pytest.mark.parametrize("revision", WITH_METADATA)
 
 
 class World:
-    """An MCP server, its authorization server and clients with one store, by a schedule.
-
-    Args:
-        seed: The schedule.
-        revision: The revision of the server.
-        broken: Whether connections break and the token endpoint fails, now and then.
-
-    Attributes:
-        opened: Seconds that each opening took.
-        failures: The errors of openings and calls.
-    """
+    """An MCP server, its authorization server and clients with one store, by a schedule."""
 
     def __init__(self, seed: int, revision: str, *, broken: bool = False) -> None:
         self.random = random = Random(seed)

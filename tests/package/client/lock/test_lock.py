@@ -204,7 +204,7 @@ async def test_a_notification_has_the_list_compared_at_once(recorded: Path) -> N
     async with locked(recorded, server, on_change=ask) as client:
         await client.call_tool("order")
         server.lists = RUG_PULL
-        await server.announce("tools")
+        await server.notify("notifications/tools/list_changed", {})
         with anyio.fail_after(10):
             await event.wait()
         assert client.lock_differences[0].since_list
