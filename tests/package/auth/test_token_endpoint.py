@@ -506,9 +506,7 @@ def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> No
 
 
 @pytest.mark.parametrize("member", [{"issued_token_type": "other"}, {"access_token": None}])
-def test_another_token_of_an_identity_provider_ends_the_flow(
-    member: dict[str, str | None],
-) -> None:
+def test_another_token_of_an_identity_provider_ends_the_flow(member: dict[str, str | None]) -> None:
     world = World({"POST https://idp.example/token": json_response({**JAG, **member})})
     server = discover_server(world)
     with pytest.raises(AuthorizationError, match="the identity provider: expected an ID-JAG"):

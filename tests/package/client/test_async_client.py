@@ -63,21 +63,27 @@ async def test_without_a_common_revision_the_error_names_the_pinned(
         assert pinned in str(refused.value)
 
 
+class Refusing(FakeServer):
+    """A server that refuses the probe with an error."""
+
+    def __init__(self, revision: str, error: dict[str, Any]) -> None:
+        super().__init__(revision)
+        self.error = error
+
+    async def _agree(self, message: Mapping[str, Any]) -> None:
+        if message["method"] == "server/discover":
+            await self.say({"jsonrpc": "2.0", "id": message["id"], "error": self.error})
+        else:
+            await super()._agree(message)
+
+
 @pytest.mark.requirement(
     "stdio.probe-legacy-fallback", "stdio.probe-not-one-code", revisions=PER_REQUEST
 )
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, 1234, 0])
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_an_error_of_older_servers_leads_to_the_handshake(revision: str, code: int) -> None:
-    class Older(FakeServer):
-        async def _agree(self, message: Mapping[str, Any]) -> None:
-            if message["method"] == "server/discover":
-                error = {"code": code, "message": "what?"}
-                await self.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
-            else:
-                await super()._agree(message)
-
-    server = Older(revision)
+    server = Refusing(revision, {"code": code, "message": "what?"})
     async with connect(server) as client:
         assert client.revision == revision
     assert [said["method"] for said in server.opening[:2]] == ["server/discover", "initialize"]
@@ -85,27 +91,15 @@ async def test_an_error_of_older_servers_leads_to_the_handshake(revision: str, c
 
 @pytest.mark.requirement("stdio.probe-modern-error", revisions=PER_REQUEST)
 async def test_a_modern_server_without_common_revision_ends_it() -> None:
-    class Modern(FakeServer):
-        async def _agree(self, message: Mapping[str, Any]) -> None:
-            data = {"supported": ["2099-01-01"], "requested": PER_REQUEST[-1]}
-            code = facts(PER_REQUEST[-1]).errors.unsupported_revision
-            error = {"code": code, "message": "unsupported", "data": data}
-            await self.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
-
-    server = Modern(PER_REQUEST[-1])
+    code = facts(PER_REQUEST[-1]).errors.unsupported_revision
+    data = {"supported": ["2099-01-01"], "requested": PER_REQUEST[-1]}
+    server = Refusing(PER_REQUEST[-1], {"code": code, "message": "unsupported", "data": data})
     with pytest.raises(RevisionError, match="2099-01-01") as refused:
         async with connect(server):
             pytest.fail("they have nothing in common")
     assert refused.value.offered == ("2099-01-01",)
     assert refused.value.supported == ALL
     assert [said["method"] for said in server.opening] == ["server/discover"]
-
-
-@pytest.mark.parametrize("target", ["python server.py", b"python"])
-async def test_a_command_has_to_be_a_list_of_words(target: Any) -> None:
-    with pytest.raises(TypeError, match="list of words"):
-        async with connect(target):
-            pytest.fail("that is no command")
 
 
 @every

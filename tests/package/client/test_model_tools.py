@@ -227,9 +227,7 @@ async def test_each_kind_of_content_is_shown_to_the_model(
 
 
 @newest
-async def test_names_that_apis_refuse_are_altered_and_lead_back(
-    revision: str,
-) -> None:
+async def test_names_that_apis_refuse_are_altered_and_lead_back(revision: str) -> None:
     server = Server("names")
     names = ["a.b", "a_b", "a-b", "1st", "x" * 100, "x" * 101]
     for name in names:
@@ -249,9 +247,7 @@ async def test_names_that_apis_refuse_are_altered_and_lead_back(
 
 
 @newest
-async def test_schema_rules_that_apis_refuse_are_in_the_description(
-    revision: str,
-) -> None:
+async def test_schema_rules_that_apis_refuse_are_in_the_description(revision: str) -> None:
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

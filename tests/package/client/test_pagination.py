@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
 from mcpgen_runtime import (
@@ -144,15 +143,6 @@ async def test_a_list_ends_at_an_empty_cursor_for_its_first_page(
     assert warning == "tools/list: the list ends at an empty nextCursor, for the first page"
 
 
-@pytest.mark.requirement("pagination.empty-cursor-is-valid")
-@every
-@pytest.mark.parametrize("method", ITEMS)
-async def test_null_for_a_cursor_is_no_cursor(revision: str, method: str) -> None:
-    async with connect_scripted(revision, page(method, "a", nextCursor=None)) as (client, server):
-        assert [item.name for item in await getattr(client, CALLS[method])()] == ["a"]
-    assert server.asked() == [{}]
-
-
 NO_CURSORS: list[Any] = [7, False, {}, ["c"]]
 NO_PAGES: list[Any] = [{"tools": None}, {"nextCursor": None}, {"tools": {}}]
 
@@ -174,9 +164,15 @@ async def test_a_malformed_page_fails_the_list_alone(revision: str, bad: Any, re
 
 
 @pytest.mark.requirement("pagination.cursor-no-persist")
-@pytest.mark.parametrize("revision", revisions_holding("pagination.cursor-no-persist"))
-async def test_a_new_session_starts_its_lists_anew(revision: str) -> None:
-    for _ in range(2):
-        async with connect_scripted(revision, tools("a", nextCursor="kept?")) as (client, server):
-            assert (await client.list_tools_page()).next_cursor == "kept?"
-        assert server.asked() == [{}]
+@every
+@pytest.mark.parametrize("method", ITEMS)
+async def test_null_is_no_cursor_and_a_new_session_starts_its_lists_anew(
+    revision: str, method: str
+) -> None:
+    for cursor in ("kept?", None):
+        last = page(method, "a", nextCursor=None)
+        pages = [page(method, "a", nextCursor=cursor), last] if cursor else [last]
+        async with connect_scripted(revision, *pages) as (client, server):
+            items = await getattr(client, CALLS[method])()
+            assert [item.name for item in items] == ["a"] * len(pages)
+        assert server.asked() == [{}, {"cursor": "kept?"}][: len(pages)]

@@ -91,9 +91,7 @@ async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
-async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(
-    starts: Path,
-) -> None:
+async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(starts: Path) -> None:
     async with connect_restarting(starts, PER_REQUEST[-1]) as client:
         pid = await client.call_tool("pid", returns=int)
         os.kill(pid, signal.SIGKILL)

@@ -39,26 +39,17 @@ class Starts:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "starts"
         self._path.touch()
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        """The environment that has the server note it."""
-        return {"STARTS": str(self._path)}
-
-    @property
-    def lines(self) -> list[str]:
-        """All that the processes recorded."""
-        return self._path.read_text().split()
+        self.env: Mapping[str, str] = {"STARTS": str(self._path)}
 
     @property
     def pids(self) -> list[int]:
         """Processes."""
-        return [int(line) for line in self.lines if line.isdecimal()]
+        return [int(line) for line in self._path.read_text().split() if line.isdecimal()]
 
     @property
     def heard(self) -> list[str]:
         """Messages that were read, by whichever process."""
-        return [line for line in self.lines if not line.isdecimal()]
+        return [line for line in self._path.read_text().split() if not line.isdecimal()]
 
 
 @pytest.fixture
@@ -155,9 +146,7 @@ async def test_an_error_of_the_body_passes_and_restarts_nothing(
     assert len(starts.pids) == 2
 
 
-async def test_the_error_of_a_second_process_mentions_the_first(
-    starts: Starts,
-) -> None:
+async def test_the_error_of_a_second_process_mentions_the_first(starts: Starts) -> None:
     with anyio.fail_after(10), pytest.raises(ServerStartError) as failed:
         async with connect(command("exits-always"), env=starts.env):
             pytest.fail("it never started")
@@ -182,9 +171,7 @@ async def test_the_log_names_the_setting_that_spares_a_second_start(
     assert "hunter2" not in line
 
 
-async def test_endless_silence_names_the_setting_and_shows_stderr(
-    starts: Starts,
-) -> None:
+async def test_endless_silence_names_the_setting_and_shows_stderr(starts: Starts) -> None:
     talks = (
         "import sys, time\n"
         "sys.stdin.readline(), sys.stdin.readline()  # the probe and `initialize`\n"

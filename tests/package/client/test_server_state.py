@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from msgspec import Raw
 
 from kit.live import TEXT
 from kit.wire import ALL, speaking_to
@@ -158,31 +157,6 @@ def test_a_tool_states_anew_whether_it_requires_a_task() -> None:
     assert kept == {"b": "optional", "d": "required"}
     store_task_support(kept, [tool("d")], 2)
     assert kept == {"b": "optional"}
-
-
-async def test_requests_that_last_for_a_session_are_repeated_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    session, sent = state().session, list[Any]()
-
-    async def request(name: str, params: Any) -> None:
-        sent.append((name, params))
-        if params.get("uri") == "b":
-            raise RemoteProtocolError("no b")
-
-    session.record_request("logging/setLevel", Raw(b'{"level":"info"}'))
-    session.record_request("logging/setLevel", {"level": "error"})
-    for uri in "abc":
-        session.record_request("resources/subscribe", {"uri": uri})
-    session.record_request("resources/unsubscribe", {"uri": "a"})
-    await session.restore(request)
-    assert sent == []
-    session.lose()
-    for _ in range(2):
-        await session.restore(request)
-    lasting = [("resources/subscribe", {"uri": uri}) for uri in "bc"]
-    assert sent == [("logging/setLevel", {"level": "error"}), *lasting]
-    assert caplog.messages == ["resources/subscribe b: not restored in the new session: no b"]
 
 
 @pytest.mark.parametrize(

@@ -105,9 +105,7 @@ async def test_results_without_a_listed_schema_are_not_validated(revision: str) 
 
 
 @pytest.mark.parametrize("revision", [name for name in ALL if name not in VALIDATING])
-async def test_an_unknown_output_schema_is_ignored_in_older_revisions(
-    revision: str,
-) -> None:
+async def test_an_unknown_output_schema_is_ignored_in_older_revisions(revision: str) -> None:
     async with connect_scripted(revision, tool_list(COUNT), structured_result({})) as (client, _):
         await client.list_tools()
         assert (await client.call_tool("count")).content[0].text == "done"

@@ -259,9 +259,7 @@ async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
 
 
 @marked
-async def test_without_param_headers_a_refusal_for_them_is_an_error(
-    revision: str,
-) -> None:
+async def test_without_param_headers_a_refusal_for_them_is_an_error(revision: str) -> None:
     async with connect_scripted(revision, error_response(revision)) as (client, server):
         with pytest.raises(RemoteError):
             await client.call_tool("t")

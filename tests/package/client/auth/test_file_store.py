@@ -67,9 +67,7 @@ async def test_only_the_owner_can_read_a_record(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
 
-async def test_a_record_that_cannot_be_written_leaves_no_file(
-    tmp_path: Path,
-) -> None:
+async def test_a_record_that_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
     store = FileStore(tmp_path, encrypted=False)
     await store.save("key", b"first")
     (in_its_place,) = tmp_path.iterdir()

@@ -78,16 +78,6 @@ class Once(Protected):
             self.issuer.refresh_tokens.clear()
 
 
-def demand_new_scopes(script: Protected) -> None:
-    """Refuse each call for lack of a scope that nobody has been granted yet."""
-
-    async def refuse(asked: Asked, reply: Reply) -> None:
-        header = f'Bearer error="insufficient_scope", scope="s{len(script.issuer.visits)}"'
-        await reply.whole(403, WWW_Authenticate=header)
-
-    script.on["tools/call"] = refuse
-
-
 async def refused_calls(client: Any, *names: str) -> list[str]:
     """The errors of calls of tools."""
     errors = []
@@ -117,22 +107,6 @@ async def test_a_server_that_forgets_tokens_opens_so_many_windows(revision: str)
                     async with client_of(script, auth):
                         pass
             assert script.issuer.registered == {}
-
-
-@with_step_up
-async def test_scopes_without_end_open_so_many_windows(revision: str) -> None:
-    async with run_protected_server(revision) as (script, _):
-        demand_new_scopes(script)
-        async with client_of(script, agreeing_user(script.issuer)) as client:
-            errors = await refused_calls(client, *(f"tool-{number}" for number in range(10)))
-            assert len(errors) == 10
-            assert f"{PROMPTS} times" in errors[-1]
-            asked = len(script.issuer.asked)
-            await refused_calls(client, "tool-10")
-            assert len(script.issuer.asked) == asked
-            del script.on["tools/call"]
-            await client.call_tool("tool-9")  # the token that it has is used further
-        assert len(script.issuer.visits) == PROMPTS
 
 
 async def test_requests_that_wait_for_a_user_share_the_refusal() -> None:
@@ -200,14 +174,3 @@ async def test_nobody_is_asked_for_the_end_of_a_session(revision: str) -> None:
             script.issuer.refresh_tokens.clear()
         assert "DELETE" in [asked.verb for asked in server.asked]
         assert len(script.issuer.visits) == 1
-
-
-async def test_a_stray_return_does_not_end_a_pending_authorization() -> None:
-    async with run_protected_server() as (script, _):
-        pending = await agreeing_user(script.issuer).begin(script.url)
-        returned = await script.issuer.visit(pending.url)
-        for stray in (returned.replace("state=", "state=x"), f"{returned}&state=x", "http://[/"):
-            with pytest.raises(AuthorizationError):
-                await pending.finish(stray)
-        await pending.finish(returned)
-        assert len(script.issuer.forms) == 1

@@ -15,7 +15,6 @@ from mcpgen_runtime import (
     EnterpriseManaged,
     HttpStatusError,
     MemoryStore,
-    OAuthError,
     WorkloadIdentity,
 )
 from package.client.auth.protected import (
@@ -68,9 +67,7 @@ class BoundServer(Protected):
 
 @requirement("auth-ext.dpop-scheme", "auth-ext.dpop-rs-nonce", "auth-ext.dpop-fresh-proof")
 @with_extensions
-async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(
-    revision: str,
-) -> None:
+async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(revision: str) -> None:
     store = MemoryStore()
     async with run_issuer() as issuer:
         issuer.token_type = "DPoP"
@@ -106,20 +103,6 @@ async def test_a_server_that_needs_an_extension_refuses_other_clients(revision: 
         assert len(script.issuer.visits) <= 1
 
 
-@with_extensions
-async def test_a_stored_unbound_token_is_not_sent_where_binding_is_due(
-    revision: str,
-) -> None:
-    store = MemoryStore()
-    async with run_protected_server(revision) as (script, _):
-        await store_grant(script, store)
-        script.issuer.refused = (400, {"error": "invalid_request"})
-        with pytest.raises(OAuthError):
-            async with client_of(script, agreeing_user(script.issuer, dpop=True, store=store)):
-                pass
-        assert set(script.authorizations) == {None}
-
-
 @requirement("auth-ext.off-by-default")
 @pytest.mark.parametrize("revision", revisions_holding("auth-ext.client-declares"))
 async def test_a_client_declares_no_extension_by_default(revision: str) -> None:
@@ -136,9 +119,7 @@ async def test_a_client_declares_no_extension_by_default(revision: str) -> None:
 
 @requirement("auth-ext.client-declares")
 @pytest.mark.parametrize("revision", revisions_holding("auth-ext.client-declares"))
-async def test_a_client_declares_the_extension_it_uses_in_each_request(
-    revision: str,
-) -> None:
+async def test_a_client_declares_the_extension_it_uses_in_each_request(revision: str) -> None:
     name = "io.modelcontextprotocol/oauth-client-credentials"
     async with run_protected_server(revision) as (script, server):
         script.issuer.machine = True
@@ -167,20 +148,6 @@ async def test_a_server_that_always_wants_another_nonce_is_left(revision: str) -
                 async with client_of(script, agreeing_user(issuer, dpop=True)):
                     pass
         assert len(script.proofs) == 5
-
-
-@with_extensions
-async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) -> None:
-    store = MemoryStore()
-    async with run_issuer() as issuer:
-        issuer.token_type, issuer.machine = "DPoP", True
-        script = BoundServer(issuer, revision)
-        async with serve_script(script):
-            for _ in range(2):
-                auth = ClientCredentials("me", "s", dpop=True, store=store)
-                async with client_of(script, auth) as client:
-                    await client.list_tools()
-        assert len(issuer.forms) == 1
 
 
 @requirement(

@@ -65,18 +65,14 @@ async def test_the_reason_is_escaped_bounded_and_given_once(revision: str) -> No
     assert "auth=" not in code
 
 
-async def test_a_text_that_means_oauth_elsewhere_is_no_token() -> None:
+@pytest.mark.parametrize(
+    ("auth", "text"),
+    [("oauth", "auth: use OAuth"), ("Bearer s3cret", "without the word Bearer")],
+)
+async def test_a_text_that_is_no_token_is_refused_before_it_is_sent(auth: str, text: str) -> None:
     async with HttpServer(Script("2025-11-25")) as server:
-        with pytest.raises(ValueError, match="auth: use OAuth"):
-            async with connect(server.url, auth="oauth"):
-                pass
-        assert server.asked == []
-
-
-async def test_a_token_with_its_scheme_is_refused_before_it_is_sent() -> None:
-    async with HttpServer(Script("2025-11-25")) as server:
-        with pytest.raises(ValueError, match="without the word Bearer") as refused:
-            async with connect(server.url, auth="Bearer s3cret"):
+        with pytest.raises(ValueError, match=text) as refused:
+            async with connect(server.url, auth=auth):
                 pass
         assert "s3cret" not in str(refused.value)
         assert server.asked == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from base64 import urlsafe_b64decode
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.http_script import Script
 from kit.http_server import Asked, Reply
 from mcpgen_runtime import FileStore, MemoryStore
 from package.client.auth.protected import (
@@ -62,24 +59,6 @@ class RefusingServer(Protected):
                 self.issuer.gate.set()
 
 
-class BoundServer(Protected):
-    """A server that calls need a bound token for; takes any proof, and keeps the keys of proofs."""
-
-    def __init__(self, issuer: Issuer) -> None:
-        super().__init__(issuer)
-        self.open = lambda asked: asked.what != "tools/call"
-        self.keys: set[str] = set()
-
-    async def __call__(self, asked: Asked, reply: Reply) -> None:
-        token = asked.fields.get("authorization", "").removeprefix("DPoP ")
-        if token in self.issuer.valid:
-            header = asked.fields["dpop"].partition(".")[0]
-            self.keys.add(json.loads(urlsafe_b64decode(header + "=="))["jwk"]["x"])
-            await Script.__call__(self, asked, reply)
-        else:
-            await super().__call__(asked, reply)
-
-
 async def test_a_token_of_another_client_is_used_before_the_user() -> None:
     store = MemoryStore()
     async with run_protected_server() as (script, _):
@@ -107,22 +86,6 @@ async def test_scopes_of_another_client_are_used_before_the_user() -> None:
             script.needed["tools/call"] = frozenset({"write", "more"})
             await second.call_tool("echo")
         assert len(script.issuer.visits) == 3
-
-
-async def test_a_token_of_another_client_is_used_with_its_bound_key() -> None:
-    store = MemoryStore()
-    async with run_issuer() as issuer:
-        issuer.token_type = "DPoP"
-        script = BoundServer(issuer)
-        async with (
-            serve_script(script),
-            client_of(script, agreeing_user(issuer, dpop=True, store=store)) as first,
-            client_of(script, agreeing_user(issuer, dpop=True, store=store)) as second,
-        ):
-            await first.call_tool("echo")
-            await second.call_tool("echo")
-        assert len(issuer.visits) == 1
-        assert len(script.keys) == 1
 
 
 async def test_a_token_that_all_calls_of_two_clients_see_refused_is_renewed_once(

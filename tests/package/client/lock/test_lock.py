@@ -19,7 +19,6 @@ from mcpgen_runtime import (
     LockMismatchError,
     Server,
     connect,
-    connect_sync,
 )
 from mcpgen_runtime.client.lock.locked_requests import server_name
 from package.client.lock.locking import (
@@ -240,23 +239,6 @@ async def test_an_acceptance_takes_effect_in_an_open_session(recorded: Path) -> 
             await client.call_tool("order")
 
 
-@both
-async def test_an_unknown_server_is_refused(recorded: Path, revision: str) -> None:
-    with pytest.raises(LockMismatchError, match="server 'other' is not in the lock") as refused:
-        async with connect(ListingServer(), revision=revision, lock=recorded, lock_name="other"):
-            pass
-    assert refused.value.difference.kind == "server"
-    assert "mcpgen contract accept" in refused.value.__notes__[0]
-
-
-async def test_an_older_revision_than_the_recorded_one_is_refused(recorded: Path) -> None:
-    server = ListingServer()
-    match = f"the session has {HANDSHAKE[0]}, the lock has {LATEST}"
-    with pytest.raises(LockMismatchError, match=match):
-        async with locked(recorded, server, HANDSHAKE[0], on_new_server="record"):
-            pass
-
-
 @pytest.mark.parametrize("on_change", ["warn", lambda difference: difference.kind == "server"])
 async def test_another_revision_is_compared_with_the_newest(path: Path, on_change: Any) -> None:
     await record(path, RUG_PULL, HANDSHAKE[-2])
@@ -283,12 +265,6 @@ def test_a_server_without_a_name_is_named_without_secrets(target: Any, name: str
     assert server_name(target) == name
 
 
-async def test_a_server_in_this_process_needs_a_name(path: Path) -> None:
-    with pytest.raises(TypeError, match="expected lock_name="):
-        async with connect(Server("shop"), lock=path):
-            pass
-
-
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -296,11 +272,27 @@ async def test_a_server_in_this_process_needs_a_name(path: Path) -> None:
         ({"lock_name": "shop"}, "lock_name: only with lock="),
         ({"lock": "a", "lock_name": "b", "on_change": "ask"}, "on_change: expected refuse, warn"),
         ({"lock": "a", "lock_name": "b", "on_new_server": "no"}, "on_new_server: expected refuse"),
+        ({"lock": "a"}, "expected lock_name="),
     ],
 )
 async def test_options_that_make_no_sense_are_errors(options: Any, error: str) -> None:
     with pytest.raises((TypeError, ValueError), match=error):
-        async with connect(ListingServer(), **options):
+        async with connect(Server("shop"), **options):
+            pass
+
+
+@both
+async def test_an_unknown_server_or_an_older_revision_is_refused(
+    recorded: Path, revision: str
+) -> None:
+    with pytest.raises(LockMismatchError, match="server 'other' is not in the lock") as refused:
+        async with connect(ListingServer(), revision=revision, lock=recorded, lock_name="other"):
+            pass
+    assert refused.value.difference.kind == "server"
+    assert "mcpgen contract accept" in refused.value.__notes__[0]
+    match = f"the session has {HANDSHAKE[0]}, the lock has {LATEST}"
+    with pytest.raises(LockMismatchError, match=match):
+        async with locked(recorded, ListingServer(), HANDSHAKE[0], on_new_server="record"):
             pass
 
 
@@ -334,23 +326,6 @@ async def test_one_file_has_all_servers_of_a_configuration(path: Path) -> None:
     async with connect(config, lock=path) as group:
         assert {*group.servers} == {"one"}
         assert isinstance(group.failures["two"], LockMismatchError)
-
-
-def test_a_blocking_client_has_a_lock(path: Path) -> None:
-    anyio.run(record, path)
-    asked: list[str] = []
-
-    def ask(difference: LockDifference) -> bool:
-        asked.append(difference.name)
-        return True
-
-    opening = connect_sync(
-        ListingServer(RUG_PULL), revision=LATEST, lock=path, lock_name="shop", on_change=ask
-    )
-    with opening as client:
-        assert len(client.list_tools()) == 2
-        assert asked == ["order"]
-        assert [each.name for each in client.lock_differences] == ["order"]
 
 
 async def test_a_terminal_never_gets_control_characters(
