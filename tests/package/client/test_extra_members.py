@@ -117,19 +117,6 @@ async def test_without_the_option_extra_is_empty_and_objects_are_plain(revision:
         tools[0].extra["new"] = 1
 
 
-@every
-async def test_a_list_with_a_bad_item_keeps_those_of_the_others(revision: str) -> None:
-    bad = {"name": "bad", "inputSchema": {"properties": {}}}
-    page = {"tools": [bad, CLICK, bad, SHELL], "total": 4, "nextCursor": None}
-    async with connect_scripted(revision, page, extra=True) as (client, _):
-        listed = await client.list_tools_page()
-    assert [tool.extra for tool in listed.tools] == [
-        unknown_to(own(revision).Tool, CLICK),
-        unknown_to(own(revision).Tool, SHELL),
-    ]
-    assert listed.extra["total"] == 4
-
-
 @pytest.mark.parametrize("revision", revisions_holding("caching.ttl-positive-fresh"))
 @pytest.mark.parametrize("ttl", [60_000, -1])
 async def test_a_result_from_the_cache_has_them_as_the_first_one_had(

@@ -10,13 +10,12 @@ import pytest
 
 from kit.live import FakeServer
 from kit.simulation import on_virtual_clock
-from kit.wire import ALL, CANCELLED, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST
+from kit.wire import ALL, CANCELLED, HANDSHAKE, LISTEN, PER_REQUEST
 from mcpgen_runtime import (
     ConnectionClosedError,
     ListeningAgain,
     McpError,
     RequestTimeoutError,
-    ToolsChanged,
     connect,
 )
 from package.client.test_client_listen import AT_ONCE, CUT, NOBODY, Losing, listening
@@ -42,47 +41,6 @@ def silent_server(revision: str) -> Any:
 
 def methods(server: FakeServer) -> list[str]:
     return [said["method"] for said in server.heard]
-
-
-@sessions
-@pytest.mark.parametrize("idle", [{}, {"idle_seconds": 30.0}], ids=["default", "own"])
-async def test_an_error_in_answer_to_a_ping_is_a_sign_of_life(
-    revision: str, idle: dict[str, float]
-) -> None:
-    server = silent_server(revision)
-
-    async def answer() -> None:
-        start = anyio.current_time()
-        for number in (1, 2):
-            ping = await server.next()
-            assert ping["method"] == "ping"
-            assert anyio.current_time() - start == number * idle.get("idle_seconds", 20.0)
-            error = {"code": -32601, "message": "no ping"}
-            await server.say({"jsonrpc": "2.0", "id": ping["id"], "error": error})
-        await server.notify(CHANGED["toolsListChanged"], {})
-
-    async with listening(server, **idle) as (changes, tasks):
-        tasks.start_soon(answer)
-        assert await anext(changes) == ToolsChanged()
-
-
-@sessions
-async def test_a_server_that_answers_again_is_listened_to_again(revision: str) -> None:
-    server = silent_server(revision)
-
-    async def answer() -> None:
-        for _ in range(3):  # a check, its cancellation, and another check
-            said = await server.next()
-        await server.answer(said, {})
-
-    start = anyio.current_time()
-    async with listening(server, retry_seconds=AT_ONCE, idle_seconds=30.0) as (changes, tasks):
-        tasks.start_soon(answer)
-        assert await anext(changes) == ListeningAgain()
-        assert anyio.current_time() - start == 60.0
-        await server.notify(CHANGED["toolsListChanged"], {})
-        assert await anext(changes) == ToolsChanged()
-    assert methods(server) == ["ping", CANCELLED, "ping"]
 
 
 @sessions

@@ -78,18 +78,6 @@ async def test_a_process_that_ends_is_restarted_and_the_session_lasts(
     assert starts.read_text().split() == ["start"] * 2
 
 
-@both
-async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
-    starts: Path, revision: str
-) -> None:
-    async with connect_restarting(starts, revision) as client:
-        await client.list_tools()  # which says that one tool only reads
-        assert await client.call_tool("crash_once", returns=int) == 2
-        with pytest.raises(ResponseLostError):
-            await client.call_tool("crash")
-        assert await number(client) == 3
-
-
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
 async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(starts: Path) -> None:
     async with connect_restarting(starts, PER_REQUEST[-1]) as client:

@@ -27,7 +27,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.client.server_config import ServerEntry, config_servers, read_config
-from package.client.test_group import git, process, two
+from package.client.test_group import git, two
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -39,7 +39,8 @@ async def test_a_file_names_processes_and_their_environment(
 ) -> None:
     monkeypatch.setenv("SCRIPT", SERVER[1])
     path = tmp_path / "mcp.json"
-    entry = process(args=["${SCRIPT}", "${BACKEND:-asyncio}"], type="stdio")
+    entry: dict[str, Any] = {"command": SERVER[0], "env": PATHS, "type": "stdio"}
+    entry["args"] = ["${SCRIPT}", "${BACKEND:-asyncio}"]
     path.write_text(json.dumps({"mcpServers": {"one": entry, "two": entry}}))
     async with connect(path) as client:
         assert text_of(await client.call_tool("one_add", {"a": 1, "b": 2})) == "3"

@@ -35,12 +35,9 @@ from mcpgen_runtime.auth.identifiers import canonical_resource
 from mcpgen_runtime.auth.token_endpoint import grant_key
 from mcpgen_runtime.client.auth.interactions import PROMPT_SECONDS, PROMPTS, PromptLimit
 from package.client.auth.protected import (
-    Protected,
     agreeing_user,
     client_of,
-    run_issuer,
     run_protected_server,
-    serve_script,
 )
 from package.client.auth.test_device_flow import DeviceIssuer
 from requirements import EVERY_REVISION, requirement
@@ -265,13 +262,11 @@ async def test_a_redirect_without_a_visit_is_for_two_halves() -> None:
             make("http://app.example/cb")
 
 
-every_revision = pytest.mark.parametrize(
-    "revision", revisions_holding("auth-flow.401-at-any-request")
-)
 with_sessions = pytest.mark.parametrize(
     "revision",
     [each for each in revisions_holding("auth-flow.401-at-any-request") if each in SESSIONS],
 )
+
 
 class Clock:
     """A clock that is set."""
@@ -297,16 +292,6 @@ def test_a_user_is_asked_so_often_within_a_time_for_each_server() -> None:
         limit.check("https://a.example")
 
 
-class Once(Protected):
-    """A server that takes each token for one call, and then no more."""
-
-    async def __call__(self, asked: Asked, reply: Reply) -> None:
-        await super().__call__(asked, reply)
-        if asked.target == "/mcp" and asked.what == "tools/call":
-            self.issuer.valid.clear()
-            self.issuer.refresh_tokens.clear()
-
-
 async def refused_calls(client: Any, *names: str) -> list[str]:
     """The errors of calls of tools."""
     errors = []
@@ -316,26 +301,6 @@ async def refused_calls(client: Any, *names: str) -> list[str]:
         except (AuthorizationError, HttpStatusError) as error:
             errors.append(str(error))
     return errors
-
-
-@every_revision
-async def test_a_server_that_forgets_tokens_opens_so_many_windows(revision: str) -> None:
-    async with run_issuer() as issuer, serve_script(script := Once(issuer, revision)):
-        auth = agreeing_user(issuer)
-        async with client_of(script, auth) as client:
-            errors = await refused_calls(client, *["echo"] * 10)
-        assert len(errors) == 10 - PROMPTS
-        assert all(f"{PROMPTS} times" in error for error in errors)
-        with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):  # another connection
-            async with client_of(script, auth):
-                pass
-        assert len(issuer.visits) == PROMPTS
-        if not script.own_issuer:
-            async with run_issuer() as script.issuer:  # nor are clients registered elsewhere
-                with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):
-                    async with client_of(script, auth):
-                        pass
-            assert script.issuer.registered == {}
 
 
 async def test_requests_that_wait_for_a_user_share_the_refusal() -> None:
