@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -244,36 +245,6 @@ def test_a_refusal_with_a_nonce_is_met_once_and_only_if_it_is_for_the_nonce(
     with pytest.raises(AuthorizationError):
         world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
     assert len(world.asked) == requests
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: OAuth(client_secret="s"), "client_secret: expected a client_id"),
-        (lambda: OAuth(interaction=Paste(), redirect=Paste()), "one of interaction and redirect"),
-        (lambda: ClientCredentials("me"), "expected a client_secret or a key"),
-    ],
-)
-def test_settings_that_contradict_each_other_are_refused(
-    make: Callable[[], Any], text: str
-) -> None:
-    with pytest.raises(ValueError, match=text):
-        make()
-
-
-@requirement("auth-ext.dpop-asymmetric-only", revisions=EVERY_REVISION)
-@pytest.mark.parametrize("algorithm", ["HS256", "none", "ES999"])
-def test_a_key_signs_by_asymmetric_algorithms_only(algorithm: str) -> None:
-    with pytest.raises(ValueError, match="expected an algorithm"):
-        PrivateKey.generate(algorithm)
-
-
-@pytest.mark.parametrize("text", ["", "SECRET", '{"kty": "oct", "k": "U0VDUkVU"}'])
-def test_a_key_that_is_none_is_refused_without_showing_it(text: str) -> None:
-    with pytest.raises(ValueError, match="expected a private key for ES256") as caught:
-        PrivateKey(text, "ES256")
-    assert "SECRET" not in repr(caught.value)
-    assert caught.value.__cause__ is None
 
 
 @pytest.mark.parametrize("code", ["invalid_grant", "invalid_client", "unauthorized_client"])
@@ -530,3 +501,29 @@ def test_a_function_may_give_the_assertion_and_the_resource_may_be_left_out() ->
     assert asked == [(ISSUER, SERVER)]
     assert world.form()["assertion"] == "jag"
     assert "resource" not in world.form()
+
+
+@requirement("auth-ext.dpop-asymmetric-only", revisions=EVERY_REVISION)
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        *(
+            (partial(PrivateKey.generate, algorithm), "expected an algorithm")
+            for algorithm in ("HS256", "none", "ES999")
+        ),
+        *(
+            (partial(PrivateKey, key, "ES256"), "expected a private key for ES256")
+            for key in ("", "SECRET", '{"kty": "oct", "k": "U0VDUkVU"}')
+        ),
+        (lambda: OAuth(client_secret="SECRET"), "client_secret: expected a client_id"),
+        (lambda: OAuth(interaction=Paste(), redirect=Paste()), "one of interaction and redirect"),
+        (lambda: ClientCredentials("me"), "expected a client_secret or a key"),
+    ],
+)
+def test_keys_and_settings_that_are_none_are_refused_without_showing_them(
+    make: Callable[[], Any], text: str
+) -> None:
+    with pytest.raises(ValueError, match=text) as caught:
+        make()
+    assert "SECRET" not in repr(caught.value)
+    assert caught.value.__cause__ is None

@@ -49,20 +49,6 @@ async def test_a_resource_is_read_by_its_uri_as_it_is_written(revision: str, uri
     assert server.heard[0]["method"] == "resources/read"
 
 
-@pytest.mark.requirement("resources.read-request-shape")
-@every
-async def test_reading_without_a_uri_is_refused_by_either_side(revision: str) -> None:
-    async with connect_scripted(revision, READ) as (client, server):
-        for bad in (None, 3, ["memo://one"]):
-            with pytest.raises(InvalidParamsError, match=r"^resources/read: Expected `str`"):
-                await client.read_resource(bad)
-    assert server.heard == []
-    malformed: list[Any] = [{}, {"uri": None}, {"uri": 3}, {"URI": "memo://one"}]
-    async with speaking_to(notes(), revision) as end:
-        for params in malformed:
-            assert (await end.ask("resources/read", params))["error"]["code"] == -32602
-
-
 NOT_FOUND = {facts(revision).errors.resource_not_found for revision in ALL}
 
 
@@ -135,32 +121,6 @@ async def test_a_prompt_is_got_by_name_with_its_arguments_as_texts(
     assert server.heard[0]["method"] == "prompts/get"
 
 
-@pytest.mark.requirement("prompts.get-request-shape")
-@every
-@pytest.mark.parametrize("value", [3, 1.5, True, ["x"], {}], ids=str)
-async def test_an_argument_that_is_no_text_is_refused_by_either_side(
-    revision: str, value: Any
-) -> None:
-    def greeting_server() -> Server:
-        server = Server("greeting")
-
-        @server.prompt()
-        async def greet(who: str = "you") -> str:
-            return f"Greet {who}."
-
-        return server
-
-    async with connect_scripted(revision, GOT) as (client, server):
-        with pytest.raises(InvalidParamsError, match=r"^prompts/get: Expected `str`"):
-            await client.get_prompt("greet", {"who": value})
-        with pytest.raises(InvalidParamsError, match=r"^prompts/get: Expected"):
-            await client.get_prompt(value)
-    assert server.heard == []
-    async with speaking_to(greeting_server(), revision) as end:
-        for params in ({"name": "greet", "arguments": {"who": value}}, {"name": value}, {}):
-            assert (await end.ask("prompts/get", params))["error"]["code"] == -32602
-
-
 @pytest.mark.requirement("prompts.respect-capabilities")
 @every
 async def test_a_server_without_prompts_is_not_asked_for_them(revision: str) -> None:
@@ -231,29 +191,45 @@ async def test_the_reference_decides_who_completes(revision: str) -> None:
             assert (await client.complete(ARGUMENT, ref)).completion.values == [value]
 
 
-MALFORMED: list[tuple[Any, Any]] = [
+BAD_REFERENCES: list[tuple[Any, Any]] = [
     *(({"name": "name"}, PROMPT), ({"value": "o"}, PROMPT), ({**ARGUMENT, "value": 3}, PROMPT)),
     *((ARGUMENT, {"type": "ref/x", "name": "greet"}), (ARGUMENT, {"name": "greet"})),
     *((ARGUMENT, {"type": "ref/prompt"}), (ARGUMENT, {"type": "ref/resource"})),
     *((ARGUMENT, {**TEMPLATE, "uri": 3}), (ARGUMENT, "greet"), ([], PROMPT)),
 ]
+MALFORMED: list[tuple[str, str, dict[str, Any]]] = [
+    *(("resources/read", "read_resource", {"uri": bad}) for bad in (None, 3, ["memo://one"])),
+    *(("prompts/get", "get_prompt", {"name": bad}) for bad in (3, ["x"], {})),
+    *(
+        ("prompts/get", "get_prompt", {"name": "greet", "arguments": {"name": bad}})
+        for bad in (3, 1.5, True, ["x"], {})
+    ),
+    *(
+        ("completion/complete", "complete", {"argument": argument, "ref": ref})
+        for argument, ref in BAD_REFERENCES
+    ),
+]
 
 
 @pytest.mark.requirement(
-    "completion.request-shape", "completion.ref-prompt", "completion.ref-resource"
+    "resources.read-request-shape",
+    "prompts.get-request-shape",
+    "completion.request-shape",
+    "completion.ref-prompt",
+    "completion.ref-resource",
 )
 @every
-@pytest.mark.parametrize(("argument", "ref"), MALFORMED, ids=str)
+@pytest.mark.parametrize(("method", "name", "params"), MALFORMED, ids=str)
 async def test_a_malformed_request_is_refused_by_either_side(
-    revision: str, argument: Any, ref: Any
+    revision: str, method: str, name: str, params: dict[str, Any]
 ) -> None:
     async with connect_scripted(revision) as (client, server):
-        with pytest.raises(InvalidParamsError, match=r"^completion/complete: "):
-            await client.complete(argument, ref)
+        with pytest.raises(InvalidParamsError, match=rf"^{method}: "):
+            await getattr(client, name)(*params.values())
     assert server.heard == []
     async with speaking_to(completing_server(), revision) as end:
-        answer = await end.ask("completion/complete", {"argument": argument, "ref": ref})
-        assert answer["error"]["code"] == -32602
+        for sent in (params, {}):
+            assert (await end.ask(method, sent))["error"]["code"] == -32602
 
 
 @pytest.mark.requirement("completion.context-arguments")

@@ -48,29 +48,6 @@ async def test_a_file_names_processes_and_their_environment(
         assert len(pids) == 2
 
 
-async def test_a_server_that_fails_is_reported_and_not_fatal(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    servers = {
-        "git": git(),
-        "broken": {"command": BROKEN[0], "args": BROKEN[1:]},
-        "unset": {"url": "https://example.com/${NO_SUCH_VARIABLE}"},
-    }
-    async with connect({"mcpServers": servers}) as client:
-        assert list(client.servers) == ["git"]
-        assert isinstance(client.failures["broken"], ServerStartError)
-        assert "no database" in str(client.failures["broken"])
-        assert str(client.failures["unset"]) == (
-            "config: mcpServers.unset: url: the variable NO_SUCH_VARIABLE is not set, and "
-            "${NO_SUCH_VARIABLE} has no default"
-        )
-        assert "server 'broken': " in caplog.text
-        assert len(await client.list_tools()) == 2
-        assert text_of(await client.call_tool("git_status")) == "clean: ."
-        with pytest.raises(ConnectionClosedError, match=r"server 'broken' is not open: .*no datab"):
-            await client.call_tool("broken_tool")
-
-
 ASKED: Any = {
     "inputs": [
         {"id": "token", "type": "promptString", "description": "Of the shop", "password": True},
@@ -89,30 +66,28 @@ ASKED: Any = {
 }
 
 
-def test_inputs_have_the_values_of_a_mapping_and_their_defaults() -> None:
-    servers = servers_of(ASKED, {"token": "secret", "place": "south"})
-    env = {"TOKEN": "Bearer secret", "AGAIN": "secret"}
-    assert servers == {"x": ServerEntry(["run", "south", "2"], env=env), "off": None}
-
-
-@pytest.mark.parametrize("is_coroutine", [False, True])
-def test_a_function_is_asked_once_for_each_input_that_is_used(is_coroutine: bool) -> None:
+@pytest.mark.parametrize("how", ["function", "coroutine function", "mapping"])
+def test_each_input_that_is_used_has_one_value_or_its_default(how: str) -> None:
     asked: list[ConfigInput] = []
 
     def ask(question: ConfigInput) -> str | None:
         asked.append(question)
-        return {"token": "secret", "place": "north"}.get(question.id, question.default)
+        return {"token": "secret", "place": "south"}.get(question.id, question.default)
 
     async def ask_later(question: ConfigInput) -> str | None:
         return ask(question)
 
-    servers = servers_of(ASKED, ask_later if is_coroutine else ask)
-    assert servers["x"].target == ["run", "north", "2"]
-    assert asked == [
-        ConfigInput("place", "pickString", options=("north", "south")),
-        ConfigInput("level", default="2"),
-        ConfigInput("token", description="Of the shop", password=True),
-    ]
+    values = {"token": "secret", "place": "south"}
+    inputs = {"function": ask, "coroutine function": ask_later, "mapping": values}[how]
+    env = {"TOKEN": "Bearer secret", "AGAIN": "secret"}
+    x = ServerEntry(["run", "south", "2"], env=env)
+    assert servers_of(ASKED, inputs) == {"x": x, "off": None}
+    if how != "mapping":
+        assert asked == [
+            ConfigInput("place", "pickString", options=("north", "south")),
+            ConfigInput("level", default="2"),
+            ConfigInput("token", description="Of the shop", password=True),
+        ]
 
 
 def test_inputs_with_unknown_ids_or_values_are_refused() -> None:
@@ -158,16 +133,6 @@ def test_a_file_gives_variables_of_a_process_and_env_wins(
     assert str(error) == (
         "mcp.json: servers.x: envFile needs the package 'python-dotenv': pip install python-dotenv"
     )
-
-
-async def test_none_of_the_servers_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
-    entry = {"command": BROKEN[0], "args": BROKEN[1:]}
-    with pytest.raises(TransportError, match=r"(?s)none of the servers .* a: .*no database.*; b: "):
-        async with connect({"mcpServers": {"a": entry, "b": entry}}):
-            raise AssertionError
-    with pytest.raises(ServerStartError, match="no database"):
-        async with connect({"mcpServers": {"a": entry}}):
-            raise AssertionError
 
 
 def servers_of(config: Any, inputs: Any = None) -> dict[str, Any]:
@@ -580,3 +545,30 @@ def test_the_values_that_are_needed_are_shown_at_once_and_by_names_of_their_own(
     )
     entry = registered_entry(content, _file_="x", _file__2="y", mode="b")
     assert entry.target == ["npx", "-y", "w", "x", "y", "b", "--pin", "0"]
+
+
+async def test_a_server_that_fails_is_reported_and_fatal_only_if_none_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broken = {"command": BROKEN[0], "args": BROKEN[1:]}
+    unset = {"url": "https://example.com/${NO_SUCH_VARIABLE}"}
+    servers = {"git": git(), "broken": broken, "unset": unset}
+    async with connect({"mcpServers": servers}) as client:
+        assert list(client.servers) == ["git"]
+        assert isinstance(client.failures["broken"], ServerStartError)
+        assert "no database" in str(client.failures["broken"])
+        assert str(client.failures["unset"]) == (
+            "config: mcpServers.unset: url: the variable NO_SUCH_VARIABLE is not set, and "
+            "${NO_SUCH_VARIABLE} has no default"
+        )
+        assert "server 'broken': " in caplog.text
+        assert len(await client.list_tools()) == 2
+        assert text_of(await client.call_tool("git_status")) == "clean: ."
+        with pytest.raises(ConnectionClosedError, match=r"server 'broken' is not open: .*no datab"):
+            await client.call_tool("broken_tool")
+    with pytest.raises(TransportError, match=r"(?s)none of the servers .* a: .*no database.*; b: "):
+        async with connect({"mcpServers": {"a": broken, "b": broken}}):
+            raise AssertionError
+    with pytest.raises(ServerStartError, match="no database"):
+        async with connect({"mcpServers": {"a": broken}}):
+            raise AssertionError

@@ -193,49 +193,6 @@ def test_a_schema_is_shown_as_its_types(rules: Any, types: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "required", "arguments"),
-    [
-        ({"a": TEXT}, ["a"], "a: string"),
-        ({"a": TEXT}, [], "a?: string"),
-        ({"a": TEXT}, "a", "a?: string"),
-        ({"a": {**TEXT, "default": "x"}}, [], "a: string = 'x'"),
-        ({"a": 1, "b": {}}, ["b"], "a?, b"),
-        ([], [], ""),
-    ],
-)
-def test_a_tool_is_shown_with_its_parameters(
-    properties: Any, required: Any, arguments: str
-) -> None:
-    schema = {"properties": properties, "required": required}
-    row = item_row({"name": "t", "description": " One.\nTwo.", "inputSchema": schema})
-    assert (row.cells, row.line) == (("t", arguments, "One."), f"t({arguments})")
-
-
-@pytest.mark.parametrize(
-    ("item", "cells", "line"),
-    [
-        (
-            {"name": "n", "uri": "a://b", "mimeType": "text/plain"},
-            ("a://b", "n", "text/plain", ""),
-            "a://b  n  text/plain",
-        ),
-        ({"name": "n", "uriTemplate": "a://{b}"}, ("a://{b}", "n", "", ""), "a://{b}  n"),
-        (
-            {"name": "p", "arguments": [{"name": "a", "required": True}, {"name": "b"}, 1]},
-            ("p", "a, b?, ?", ""),
-            "p(a, b?, ?)",
-        ),
-        ({"name": 1}, ("", "", ""), "()"),
-    ],
-)
-def test_other_items_are_shown_by_address_or_arguments(
-    item: Any, cells: tuple[str, ...], line: str
-) -> None:
-    row = item_row(item)
-    assert (row.cells, row.line) == (cells, line)
-
-
-@pytest.mark.parametrize(
     ("block", "text"),
     [
         ({"type": "text", "text": "a"}, "a"),
@@ -252,3 +209,41 @@ def test_other_items_are_shown_by_address_or_arguments(
 )
 def test_a_block_is_shown_as_what_it_is(block: Any, text: str) -> None:
     assert " ".join(block_text(block).split()) == text
+
+
+def tool_row(properties: Any, required: Any) -> dict[str, Any]:
+    """A tool with such parameters."""
+    schema = {"properties": properties, "required": required}
+    return {"name": "t", "description": " One.\nTwo.", "inputSchema": schema}
+
+
+ADDRESSED = {"name": "n", "uri": "a://b", "mimeType": "text/plain"}
+
+
+PROMPT = {"name": "p", "arguments": [{"name": "a", "required": True}, {"name": "b"}, 1]}
+
+
+@pytest.mark.parametrize(
+    ("item", "cells", "line"),
+    [
+        (tool_row({"a": TEXT}, ["a"]), ("t", "a: string", "One."), "t(a: string)"),
+        (tool_row({"a": TEXT}, []), ("t", "a?: string", "One."), "t(a?: string)"),
+        (tool_row({"a": TEXT}, "a"), ("t", "a?: string", "One."), "t(a?: string)"),
+        (
+            tool_row({"a": {**TEXT, "default": "x"}}, []),
+            ("t", "a: string = 'x'", "One."),
+            "t(a: string = 'x')",
+        ),
+        (tool_row({"a": 1, "b": {}}, ["b"]), ("t", "a?, b", "One."), "t(a?, b)"),
+        (tool_row([], []), ("t", "", "One."), "t()"),
+        (ADDRESSED, ("a://b", "n", "text/plain", ""), "a://b  n  text/plain"),
+        ({"name": "n", "uriTemplate": "a://{b}"}, ("a://{b}", "n", "", ""), "a://{b}  n"),
+        (PROMPT, ("p", "a, b?, ?", ""), "p(a, b?, ?)"),
+        ({"name": 1}, ("", "", ""), "()"),
+    ],
+)
+def test_an_item_is_shown_with_its_parameters_or_address(
+    item: Any, cells: tuple[str, ...], line: str
+) -> None:
+    row = item_row(item)
+    assert (row.cells, row.line) == (cells, line)
