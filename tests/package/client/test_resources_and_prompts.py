@@ -27,17 +27,6 @@ every = pytest.mark.parametrize("revision", ALL)
 READ = RESULTS["resources/read"] or {}
 
 
-def notes() -> Server:
-    """A server with one resource, which may be subscribed to."""
-    server = Server("notes", subscribe=True)
-
-    @server.resource("memo://one")
-    async def one() -> str:
-        return "the first"
-
-    return server
-
-
 @pytest.mark.requirement("resources.read-request-shape")
 @every
 @pytest.mark.parametrize("uri", ["memo://one", "file:///a%20b/\u00e9?q=1#f", "urn:isbn:0-395"])
@@ -82,7 +71,7 @@ async def test_the_requests_to_subscribe_are_gone_where_one_listens(
         with pytest.raises(MethodNotFoundError, match=name):
             await client.request(name, {"uri": "memo://one"})
     assert server.heard == []
-    async with speaking_to(notes(), revision) as end:
+    async with speaking_to(completing_server(), revision) as end:
         assert (await end.ask(name, {"uri": "memo://one"}))["error"]["code"] == -32601
 
 

@@ -137,14 +137,7 @@ async def test_progress_comes_after_the_call_is_answered() -> None:
         handle = await client.call_tool(
             "tells", task=True, on_progress=lambda *report: reports.append(report)
         )
-        told = await client.call_tool("tells", task=True)
-        updates: list[TaskUpdate] = []
-        async for update in told:
-            updates.append(update)
-            work.go.set()
-        assert updates[0] == TaskUpdate("working")
-        assert TaskUpdate("working", "half", 1, 2) in updates
-        assert updates[-1] == TaskUpdate("completed", "nearly")
+        work.go.set()
         assert (await handle.result()).data == "done"
         assert reports == [(1, 2, "half")]
         with pytest.raises(RemoteError, match="can't be done") as failed:
@@ -152,6 +145,19 @@ async def test_progress_comes_after_the_call_is_answered() -> None:
         assert (failed.value.code, failed.value.data) == (1234, {"why": 1})
         result = await (await client.call_tool("reports_an_error", task=True)).result()
         assert result.is_error
+
+
+async def test_the_iteration_gives_status_and_progress() -> None:
+    work = Work()
+    async with live(work.server, REVISION) as (client, _):
+        handle = await client.call_tool("tells", task=True)
+        updates: list[TaskUpdate] = []
+        async for update in handle:
+            updates.append(update)
+            work.go.set()
+        assert updates[0] == TaskUpdate("working")
+        assert TaskUpdate("working", "half", 1, 2) in updates
+        assert updates[-1] == TaskUpdate("completed", "nearly")
 
 
 @pytest.mark.requirement(

@@ -18,6 +18,7 @@ import pytest
 from anyio import from_thread, to_thread
 
 from kit.auth_answers import REDIRECT_URI
+from kit.cached import Clock
 from kit.http_server import Asked, Reply
 from kit.rules import revisions_holding
 from kit.wire import SESSIONS
@@ -268,25 +269,17 @@ with_sessions = pytest.mark.parametrize(
 )
 
 
-class Clock:
-    """A clock that is set."""
-
-    time = 1000.0
-
-    def __call__(self) -> float:
-        return self.time
-
-
 def test_a_user_is_asked_so_often_within_a_time_for_each_server() -> None:
     clock = Clock()
+    clock.now = 1000.0
     limit = PromptLimit(clock)
     for _ in range(PROMPTS):
         limit.add("https://a.example")
-        clock.time += 1
+        clock.now += 1
     limit.add("https://b.example")
     with pytest.raises(AuthorizationError, match=f"next authorization in {300 - PROMPTS} s"):
         limit.add("https://a.example")
-    clock.time += PROMPT_SECONDS - PROMPTS
+    clock.now += PROMPT_SECONDS - PROMPTS
     limit.add("https://a.example")  # the first one is past
     with pytest.raises(AuthorizationError, match="next authorization in 1 s"):
         limit.check("https://a.example")
