@@ -352,7 +352,7 @@ READ_ELSEWHERE = {
     *(f"library_{name}.py" for name in ("tools", "resources", "prompts", "context", "middleware")),
     "library_composition.py",
     # by package/test_coming_from.py
-    "signin.py",  # by package/client/auth/test_documented_client.py, with a protected server
+    "signin.py",  # by package/client/auth/test_authorization.py, with a protected server
     "paint.json",  # by mcpgen, in generator/test_document_commands.py
     "paint.ts",  # likewise
     "painter.py",  # likewise, with the package that mcpgen makes of paint.json

@@ -23,7 +23,7 @@ from kit.auth_answers import (
 from kit.rules import revisions_holding
 from mcpgen_runtime import AuthorizationError
 from mcpgen_runtime.auth.challenges import parse_challenges
-from mcpgen_runtime.auth.discovery import discover, initial_scopes, step_up_scopes
+from mcpgen_runtime.auth.discovery import discover, initial_scopes
 from mcpgen_runtime.auth.flows import code_flow
 from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS, canonical_resource
 from mcpgen_runtime.auth.registration import ClientProfile
@@ -35,6 +35,14 @@ CUSTOM = "https://mcp.example/custom/metadata.json"
 TENANT = f"{ISSUER}/tenant1"
 WITH_PRM = revisions_holding("auth-server-metadata.prm-used-by-client")
 ORIGIN = revisions_holding("auth-server-metadata.legacy-base-url")
+PLACES = {
+    ISSUER: [AS_URL, f"{ISSUER}/.well-known/openid-configuration"],
+    TENANT: [
+        f"{ISSUER}/.well-known/oauth-authorization-server/tenant1",
+        f"{ISSUER}/.well-known/openid-configuration/tenant1",
+        f"{TENANT}/.well-known/openid-configuration",
+    ],
+}
 LEGACY = "https://mcp.example/.well-known/oauth-authorization-server"
 
 
@@ -42,21 +50,6 @@ def challenge(**parameters: str) -> Any:
     return parse_challenges(
         "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parameters.items())
     )
-
-
-@requirement(
-    "auth-server-metadata.prm-used-by-client",
-    "auth-server-metadata.prm-both-mechanisms",
-    "auth-server-metadata.as-metadata-rfc8414-client",
-)
-@pytest.mark.parametrize("revision", WITH_PRM)
-def test_the_server_names_its_authorization_server(revision: str) -> None:
-    endpoint = f"{ISSUER}/oauth/token"
-    world = World({f"GET {AS_URL}": json_response({**METADATA, "token_endpoint": endpoint})})
-    server = world.run(discover(around(revision), [], None))
-    assert (server.metadata.issuer, server.resource) == (ISSUER, SERVER)
-    assert server.endpoint("token_endpoint", around(revision)) == endpoint
-    assert world.urls() == [f"GET {PRM_URL}", f"GET {AS_URL}"]
 
 
 @requirement(
@@ -95,32 +88,6 @@ def test_the_metadata_of_a_challenge_may_leave_out_the_query(resource: str) -> N
 
 
 @requirement(
-    "auth-server-metadata.prm-probe-order",
-    "auth-server-metadata.prm-resource-equals-probed-identifier",
-)
-@pytest.mark.parametrize("revision", WITH_PRM)
-def test_the_root_is_asked_after_the_path(revision: str) -> None:
-    world = World({f"GET {PRM_URL}": Fetched(404)})
-    world.answers[f"GET {ROOT_PRM}"] = json_response(
-        {**RESOURCE, "resource": "https://mcp.example"}
-    )
-    server = world.run(discover(around(revision), [], None))
-    assert server.resource == "https://mcp.example"
-    assert world.urls()[:2] == [f"GET {PRM_URL}", f"GET {ROOT_PRM}"]
-
-
-@requirement("auth-server-metadata.prm-probe-root-endpoint")
-@pytest.mark.parametrize(
-    "revision", revisions_holding("auth-server-metadata.prm-probe-root-endpoint")
-)
-def test_at_the_root_of_a_host_there_is_one_place_to_ask(revision: str) -> None:
-    world = World()
-    with pytest.raises(AuthorizationError, match="no metadata"):
-        world.run(discover(around(revision, "https://mcp.example/"), [], None))
-    assert world.urls() == [f"GET {ROOT_PRM}"]
-
-
-@requirement(
     "auth-server-metadata.prm-resource-mismatch-refused",
     "auth-server-metadata.prm-resource-equals-probed-identifier",
     "auth-server-metadata.prm-resource-equals-request-url",
@@ -141,7 +108,12 @@ def test_metadata_of_another_resource_is_not_used(resource: str, place: str, rev
     assert "evil" not in str(caught.value)
 
 
-@requirement("auth-flow.resource-same-in-both")
+@requirement(
+    "auth-flow.resource-same-in-both",
+    "auth-server-metadata.prm-probe-order",
+    "auth-server-metadata.prm-used-by-client",
+    "auth-server-metadata.prm-resource-equals-probed-identifier",
+)
 @pytest.mark.parametrize(
     "resource", [SERVER, f"{SERVER}/", "https://mcp.example", "https://MCP.example:443/"]
 )
@@ -155,17 +127,64 @@ def test_a_parent_is_sent_as_the_metadata_spells_it(
     challenges = challenge(resource_metadata=CUSTOM) if place == CUSTOM else []
     where = around(revision)
     server = world.run(discover(where, challenges, None))
+    probed = {PRM_URL: [PRM_URL], ROOT_PRM: [PRM_URL, ROOT_PRM], CUSTOM: [CUSTOM]}[place]
+    assert world.urls() == [f"GET {url}" for url in (*probed, AS_URL)]
     world.run(code_flow(where, ClientProfile(client_id="given"), server, ()))
     assert query_of(world.visited[0])["resource"] == world.form()["resource"] == resource
 
 
-@requirement("auth-server-metadata.prm-none-found")
+@requirement("auth-server-metadata.prm-none-found", "auth-server-metadata.prm-probe-root-endpoint")
+@pytest.mark.parametrize(
+    ("server", "places"),
+    [(SERVER, [PRM_URL, ROOT_PRM]), ("https://mcp.example/", [ROOT_PRM])],
+)
 @pytest.mark.parametrize("revision", WITH_PRM)
-def test_a_server_without_metadata_and_settings_is_an_error(revision: str) -> None:
+def test_a_server_without_metadata_and_settings_is_an_error(
+    server: str, places: list[str], revision: str
+) -> None:
     world = World({f"GET {PRM_URL}": Fetched(404)})
     with pytest.raises(AuthorizationError, match="no metadata"):
-        world.run(discover(around(revision), [], None))
-    assert world.urls() == [f"GET {PRM_URL}", f"GET {ROOT_PRM}"]
+        world.run(discover(around(revision, server), [], None))
+    assert world.urls() == [f"GET {place}" for place in places]
+
+
+@requirement(
+    "auth-server-metadata.prm-both-mechanisms",
+    "auth-server-metadata.as-metadata-rfc8414-client",
+    "auth-server-metadata.as-metadata-both-client",
+    "auth-server-metadata.as-metadata-several-urls",
+    "auth-server-metadata.as-metadata-order-with-path",
+    "auth-server-metadata.as-metadata-order-without-path",
+    "auth-server-metadata.as-metadata-no-root-for-path-issuer",
+    "auth-server-metadata.as-metadata-path-insertion-2025-06-18",
+    "auth-server-metadata.as-metadata-trailing-slash",
+    "auth-server-metadata.as-metadata-default-suffix",
+)
+@pytest.mark.parametrize(
+    ("host", "last"),
+    [(host, last) for host, places in PLACES.items() for last in range(len(places) + 1)],
+)
+@pytest.mark.parametrize("slash", ["", "/"])
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_the_places_of_metadata_are_tried_in_order_and_no_others(
+    host: str, last: int, slash: str, revision: str
+) -> None:
+    issuer, places = host + slash, PLACES[host]
+    world = World(
+        {f"GET {PRM_URL}": json_response({**RESOURCE, "authorization_servers": [issuer]})}
+    )
+    document = json_response(metadata_of(issuer, token_endpoint=f"{ISSUER}/oauth/token"))
+    world.answers[f"GET {AS_URL}"] = Fetched(404) if host == ISSUER else document  # of no concern
+    flow = discover(around(revision), [], None)
+    if last == len(places):
+        with pytest.raises(AuthorizationError, match="no metadata at its well-known URLs"):
+            world.run(flow)
+    else:
+        world.answers[f"GET {places[last]}"] = document
+        server = world.run(flow)
+        assert server.metadata.issuer == issuer
+        assert server.endpoint("token_endpoint", around(revision)) == f"{ISSUER}/oauth/token"
+    assert world.urls()[1:] == [f"GET {place}" for place in places[: last + 1]]
 
 
 @requirement("auth-server-metadata.prm-none-found", "auth-flow.resource-canonical-uri")
@@ -186,44 +205,6 @@ def test_credentials_of_another_issuer_are_an_error_with_both(revision: str) -> 
     assert world.urls() == [f"GET {PRM_URL}"]
 
 
-PLACES = {
-    ISSUER: [AS_URL, f"{ISSUER}/.well-known/openid-configuration"],
-    TENANT: [
-        f"{ISSUER}/.well-known/oauth-authorization-server/tenant1",
-        f"{ISSUER}/.well-known/openid-configuration/tenant1",
-        f"{TENANT}/.well-known/openid-configuration",
-    ],
-}
-
-
-@requirement(
-    "auth-server-metadata.as-metadata-both-client",
-    "auth-server-metadata.as-metadata-several-urls",
-    "auth-server-metadata.as-metadata-order-with-path",
-    "auth-server-metadata.as-metadata-order-without-path",
-    "auth-server-metadata.as-metadata-no-root-for-path-issuer",
-    "auth-server-metadata.as-metadata-path-insertion-2025-06-18",
-    "auth-server-metadata.as-metadata-trailing-slash",
-)
-@pytest.mark.parametrize(
-    ("host", "last"),
-    [(host, last) for host, places in PLACES.items() for last in range(len(places))],
-)
-@pytest.mark.parametrize("slash", ["", "/"])
-@pytest.mark.parametrize("revision", WITH_PRM)
-def test_the_places_of_metadata_are_tried_in_order(
-    host: str, last: int, slash: str, revision: str
-) -> None:
-    issuer, places = host + slash, PLACES[host]
-    world = World(
-        {f"GET {PRM_URL}": json_response({**RESOURCE, "authorization_servers": [issuer]})}
-    )
-    world.answers[f"GET {AS_URL}"] = Fetched(404)
-    world.answers[f"GET {places[last]}"] = json_response(metadata_of(issuer))
-    assert world.run(discover(around(revision), [], None)).metadata.issuer == issuer
-    assert world.urls()[1:] == [f"GET {place}" for place in places[: last + 1]]
-
-
 def test_a_page_in_place_of_metadata_counts_as_none() -> None:
     world = World({f"GET {AS_URL}": Fetched(200, {}, b"<html>")})
     openid = f"GET {ISSUER}/.well-known/openid-configuration"
@@ -240,28 +221,25 @@ def test_a_page_in_place_of_metadata_counts_as_none() -> None:
     "auth-server-metadata.as-metadata-issuer-by-reference",
     "auth-flow.iss-record-authentic",
 )
-@pytest.mark.parametrize("issuer", ["https://honest.example", f"{ISSUER}/", "HTTPS://as.example"])
+@pytest.mark.parametrize("issuer", ["https://honest.example", "HTTPS://as.example", 7, None])
+@pytest.mark.parametrize("forgiving", [True, False])
 @pytest.mark.parametrize("revision", WITH_PRM)
-def test_metadata_of_another_issuer_is_not_used(issuer: str, revision: str) -> None:
+def test_metadata_of_another_issuer_is_not_used(
+    issuer: object, forgiving: bool, revision: str
+) -> None:
     world = World({f"GET {AS_URL}": json_response({**METADATA, "issuer": issuer})})
     with pytest.raises(AuthorizationError, match="not the expected issuer") as caught:
-        world.run(discover(around(revision), [], None))
+        world.run(discover(around(revision, accept_issuer_slash=forgiving), [], None))
     assert "honest" not in str(caught.value)
     assert world.urls() == [f"GET {PRM_URL}", f"GET {AS_URL}"]
 
 
-@pytest.mark.parametrize(
-    ("issuer", "forgiven"),
-    [(f"{ISSUER}/", True), ("https://honest.example", False), (7, False), (None, False)],
-)
-def test_a_slash_of_an_issuer_can_be_forgiven(issuer: object, forgiven: bool) -> None:
-    world = World({f"GET {AS_URL}": json_response({**METADATA, "issuer": issuer})})
-    flow = discover(around(accept_issuer_slash=True), [], None)
-    if forgiven:
-        assert world.run(flow).metadata.issuer == issuer
-    else:
-        with pytest.raises(AuthorizationError, match="not the expected issuer"):
-            world.run(flow)
+def test_a_slash_at_the_end_of_an_issuer_is_forgiven_if_wanted() -> None:
+    world = World({f"GET {AS_URL}": json_response({**METADATA, "issuer": f"{ISSUER}/"})})
+    forgiving = discover(around(accept_issuer_slash=True), [], None)
+    assert world.run(forgiving).metadata.issuer == f"{ISSUER}/"
+    with pytest.raises(AuthorizationError, match="not the expected issuer"):
+        world.run(discover(around(), [], None))
 
 
 @pytest.mark.parametrize(
@@ -430,28 +408,6 @@ def test_scopes_come_from_the_challenge_or_the_metadata(
 
 
 @requirement(
-    "auth-scope.step-up-union",
-    "auth-scope.step-up-union-source",
-    "auth-scope.step-up-scopes-2025-11-25",
-    "auth-scope.challenge-no-relation-assumed",
-)
-@pytest.mark.parametrize(
-    ("revision", "scopes"),
-    [
-        *((name, ("basic", "write")) for name in revisions_holding("auth-scope.step-up-union")),
-        *((name, ("write",)) for name in revisions_holding("auth-scope.step-up-scopes-2025-11-25")),
-    ],
-)
-def test_a_step_up_asks_for_the_scopes_that_the_revision_says(
-    revision: str, scopes: tuple[str, ...]
-) -> None:
-    server = discover_server(
-        World({f"GET {PRM_URL}": json_response({**RESOURCE, "scopes_supported": ["x"]})}), revision
-    )
-    assert step_up_scopes(challenge(scope="write"), server, (), ("basic",)) == scopes
-
-
-@requirement(
     "auth-flow.resource-canonical-uri",
     "auth-flow.resource-canonical-lowercase",
     "auth-flow.resource-no-trailing-slash",
@@ -472,27 +428,3 @@ def test_a_step_up_asks_for_the_scopes_that_the_revision_says(
 )
 def test_a_server_is_identified_by_its_canonical_url(url: str, resource: str) -> None:
     assert canonical_resource(url) == resource
-
-
-@requirement(
-    "auth-server-metadata.as-metadata-default-suffix",
-    "auth-server-metadata.as-metadata-several-urls",
-    "auth-server-metadata.as-metadata-no-root-for-path-issuer",
-)
-@pytest.mark.parametrize("host", PLACES)
-@pytest.mark.parametrize("revision", WITH_PRM)
-def test_no_other_well_known_names_are_asked_for(host: str, revision: str) -> None:
-    world = World({f"GET {PRM_URL}": json_response({**RESOURCE, "authorization_servers": [host]})})
-    if host != ISSUER:
-        world.answers[f"GET {AS_URL}"] = json_response(metadata_of(host))  # of no concern
-    else:
-        world.answers[f"GET {AS_URL}"] = Fetched(404)
-    with pytest.raises(AuthorizationError, match="no metadata at its well-known URLs"):
-        world.run(discover(around(revision), [], None))
-    assert world.urls() == [f"GET {PRM_URL}", *(f"GET {place}" for place in PLACES[host])]
-    names = {url.split("/.well-known/")[1].split("/")[0] for url in world.urls()}
-    assert names == {
-        "oauth-protected-resource",
-        "oauth-authorization-server",
-        "openid-configuration",
-    }

@@ -144,22 +144,6 @@ def test_a_registration_says_what_the_revision_asks_for(
     }
 
 
-@requirement("auth-registration.dcr-response-used")
-@pytest.mark.parametrize("revision", revisions_holding("auth-registration.dcr-response-used"))
-def test_registered_metadata_overrides_the_requested_metadata(revision: str) -> None:
-    answer = {
-        "client_id": "given",
-        "client_secret": "s",
-        "token_endpoint_auth_method": "client_secret_post",
-    }
-    world = world_of(revision)
-    world.answers[f"POST {issuer_of(revision)}/register"] = json_response(answer, 201)
-    run_whole(world, ClientProfile(), revision)
-    assert json.loads(world.asked[0].body or b"")["token_endpoint_auth_method"] == "none"
-    assert query_of(world.visited[0])["client_id"] == "given"
-    assert world.form().items() >= {"client_id": "given", "client_secret": "s"}.items()
-
-
 def test_registration_requests_the_server_scopes_and_more() -> None:
     world = World(
         {f"GET {PRM_URL}": json_response({**RESOURCE, "scopes_supported": ["read", "write"]})}
@@ -172,12 +156,7 @@ def test_registration_requests_the_server_scopes_and_more() -> None:
 
 
 def registering_world(*, names_scopes: bool, limits: bool = False) -> World:
-    """An authorization server that counts its clients.
-
-    Args:
-        names_scopes: Whether its registrations name the scopes that were asked for.
-        limits: Whether it refuses other scopes of a client at the authorization endpoint.
-    """
+    """An authorization server that counts its clients."""
     scopes: dict[str, set[str]] = {}
 
     def register(step: Fetch) -> Fetched:
@@ -234,44 +213,6 @@ def test_scopes_that_a_new_client_is_refused_too_end_the_attempt() -> None:
 
 
 LOOPBACK = ["http://127.0.0.1:{}/callback", "http://[::1]:{}/callback", "http://localhost:{}/back"]
-
-
-@pytest.mark.parametrize("template", LOOPBACK)
-def test_another_port_on_loopback_keeps_the_client(template: str) -> None:
-    world = registering_world(names_scopes=True)
-    ports = (4001, 4002, 4002, 4003)
-    for port in ports:
-        world.redirect_uri = template.format(port)
-        sign_in(world, "read")
-    assert clients_of(world) == ["client-0"] * len(ports)
-    uris = [query_of(url)["redirect_uri"] for url in world.visited]
-    assert uris == [template.format(port) for port in ports]
-    first = template.format(ports[0])
-    assert world.preferred == [(), (first,), (first,), (first,)]
-
-
-@pytest.mark.parametrize("template", LOOPBACK)
-def test_a_refused_port_leads_to_another_registration(template: str) -> None:
-    world = registering_world(names_scopes=True)
-
-    def refuses_other_ports(url: str) -> str:
-        number = int(query_of(url)["client_id"].removeprefix("client-"))
-        if query_of(url)["redirect_uri"] != template.format(4001 + number):
-            raise AuthorizationError("the user saw a page of the server and did not come back")
-        return comes_back(url)
-
-    world.returned = refuses_other_ports
-    outcomes: list[bool] = []
-    for port in (4001, 4002, 4002, 4003, 4003):
-        world.redirect_uri = template.format(port)
-        try:
-            sign_in(world, "read")
-        except AuthorizationError:
-            outcomes.append(False)
-        else:
-            outcomes.append(True)
-    assert outcomes == [True, False, True, True, True]
-    assert clients_of(world) == ["client-0", "client-0", "client-1", "client-2", "client-2"]
 
 
 @pytest.mark.parametrize(
@@ -387,34 +328,6 @@ def test_no_client_is_registered_that_could_not_authenticate() -> None:
     with pytest.raises(AuthorizationError, match="supports no method for a registered client"):
         identity(world, ClientProfile(), **supported)
     assert (world.asked, world.records) == ([], {})
-
-
-@requirement(
-    "auth-registration.credentials-keyed-by-issuer",
-    "auth-registration.state-per-as",
-    "auth-registration.no-cross-as-assumption",
-    "auth-registration.no-reuse-after-as-change",
-    "auth-registration.reregister-after-as-change",
-)
-@pytest.mark.parametrize(
-    "revision", revisions_holding("auth-registration.credentials-keyed-by-issuer")
-)
-def test_a_registration_is_used_again_at_its_issuer_only(revision: str) -> None:
-    world, ids = World(), {ISSUER: "of-a", "https://b.example": "of-b"}
-    for issuer, identifier in ids.items():
-        world.answers[f"POST {issuer}/register"] = json_response({"client_id": identifier}, 201)
-        serve_issuer(world, issuer)
-    for again in (False, True):
-        for issuer, identifier in ids.items():
-            world.answers[f"GET {PRM_URL}"] = json_response(
-                {**RESOURCE, "authorization_servers": [issuer]}
-            )
-            run_whole(world, ClientProfile(), revision)
-            registering = [] if again else [f"POST {issuer}/register"]
-            assert world.urls() == [*registering, f"POST {issuer}/token"]
-            assert query_of(world.visited[-1])["client_id"] == identifier
-            assert world.form()["client_id"] == identifier
-    assert set(world.records) == {registration_key(issuer) for issuer in ids}
 
 
 KNOWN = Registration(ISSUER, "old", redirect_uris=(REDIRECT_URI,))
@@ -571,3 +484,34 @@ def test_a_redirect_uri_is_https_or_loopback(uri: str, allowed: bool) -> None:
     for use in (lambda: Redirect(uri), lambda: client_metadata_document(CLIENT, "Agent", (uri,))):
         with nullcontext() if allowed else pytest.raises(ValueError, match="redirect URI"):
             assert use()
+
+
+@pytest.mark.parametrize("template", LOOPBACK)
+def test_another_port_on_loopback_keeps_the_client(template: str) -> None:
+    world = registering_world(names_scopes=True)
+    ports = (4001, 4002, 4002, 4003)
+    for port in ports:
+        world.redirect_uri = template.format(port)
+        sign_in(world, "read")
+    assert clients_of(world) == ["client-0"] * len(ports)
+    uris = [query_of(url)["redirect_uri"] for url in world.visited]
+    assert uris == [template.format(port) for port in ports]
+    first = template.format(ports[0])
+    assert world.preferred == [(), (first,), (first,), (first,)]
+
+
+def test_a_refused_port_leads_to_another_registration() -> None:
+    world = registering_world(names_scopes=True)
+
+    def refuses_other_ports(url: str) -> str:
+        number = int(query_of(url)["client_id"].removeprefix("client-"))
+        if query_of(url)["redirect_uri"] != LOOPBACK[0].format(4001 + number):
+            raise AuthorizationError("the user saw a page of the server and did not come back")
+        return comes_back(url)
+
+    world.returned = refuses_other_ports
+    for port, refused in ((4001, False), (4002, True), (4002, False), (4003, False)):
+        world.redirect_uri = LOOPBACK[0].format(port)
+        with pytest.raises(AuthorizationError) if refused else nullcontext():
+            sign_in(world, "read")
+    assert clients_of(world) == ["client-0", "client-0", "client-1", "client-2"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import replace
+from itertools import product
 from typing import Any
 from urllib.parse import quote
 
@@ -20,7 +20,6 @@ from kit.auth_answers import (
     PRM_URL,
     REDIRECT_URI,
     RESOURCE,
-    SERVER,
     TOKEN,
     World,
     around,
@@ -75,64 +74,6 @@ def test_a_verifier_is_new_each_time_and_hashed_as_challenge() -> None:
     assert "=" not in challenge_of(first)
 
 
-@requirement("auth-flow.pkce", "auth-flow.pkce-s256", "auth-flow.token-request-form")
-@pytest.mark.parametrize("secret", [None, "hidden"])
-@pytest.mark.parametrize("revision", revisions_holding("auth-flow.pkce"))
-def test_every_client_proves_that_the_code_is_for_itself(revision: str, secret: str | None) -> None:
-    world = world_of(revision)
-    server = discover_server(world, revision)
-    profile = ClientProfile("Agent", "me", secret)
-    world.run(code_flow(around(revision), profile, server, ()))
-    sent, form = query_of(world.visited[0]), world.form()
-    assert sent["code_challenge_method"] == "S256"
-    assert sent["code_challenge"] == challenge_of(form["code_verifier"])
-    assert (form["grant_type"], form["code"]) == ("authorization_code", "the-code")
-    assert form["redirect_uri"] == sent["redirect_uri"] == REDIRECT_URI
-    assert form["client_id"] == "me"
-    assert ("Authorization" in world.asked[-1].fields) == (secret is not None)
-    assert world.asked[-1].fields["Content-Type"] == "application/x-www-form-urlencoded"
-    assert world.urls() == [f"POST {issuer_of(revision)}/token"]
-
-
-@requirement(
-    "auth-flow.resource-implemented",
-    "auth-flow.resource-in-authorization-request",
-    "auth-flow.resource-in-token-request",
-    "auth-flow.resource-same-in-both",
-    "auth-flow.resource-sent-always",
-    "auth-flow.redirect-registered",
-    "auth-flow.token-request-form",
-    "auth-flow.state-used",
-)
-@pytest.mark.parametrize("revision", WITH_RESOURCE)
-def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> None:
-    world = World()
-    server = discover_server(world, revision)
-    grant = world.run(code_flow(around(revision), PROFILE, server, ("a", "b")))
-    registration, sent, form = world.asked[0], query_of(world.visited[0]), world.form()
-    assert json.loads(registration.body or b"")["redirect_uris"] == [REDIRECT_URI]
-    assert sent.pop("state")
-    assert sent.pop("code_challenge") == challenge_of(form.pop("code_verifier"))
-    assert sent == {
-        "response_type": "code",
-        "client_id": "registered",
-        "redirect_uri": REDIRECT_URI,
-        "code_challenge_method": "S256",
-        "scope": "a b",
-        "resource": SERVER,
-    }
-    assert form == {
-        "grant_type": "authorization_code",
-        "code": "the-code",
-        "redirect_uri": REDIRECT_URI,
-        "client_id": "registered",
-        "resource": SERVER,
-    }
-    assert grant.token is not None
-    assert (grant.token.value, grant.token.refresh_token) == ("access-1", "refresh-1")
-    assert grant.requested == ("a", "b")
-
-
 @requirement("auth-server-metadata.legacy-defaults-other-rules")
 @pytest.mark.parametrize(
     "revision", revisions_holding("auth-server-metadata.legacy-default-endpoints")
@@ -143,13 +84,10 @@ def test_default_endpoints_are_used_with_pkce_and_no_resource(revision: str) -> 
     world.answers[f"POST {base}/token"] = json_response(TOKEN)
     server = discover_server(world, revision)
     world.run(code_flow(around(revision), PROFILE, server, ()))
-    assert world.visited[0].startswith(f"{base}/authorize?")
-    assert "resource" not in query_of(world.visited[0])
-    assert "resource" not in world.form()
     sent, form = query_of(world.visited[0]), world.form()
-    assert sent["code_challenge_method"] == "S256"
+    assert world.visited[0].startswith(f"{base}/authorize?")
+    assert not {"resource"} & {*sent, *form}
     assert sent["code_challenge"] == challenge_of(form["code_verifier"])
-    assert sent["redirect_uri"] == form["redirect_uri"] == REDIRECT_URI
 
 
 @requirement(
@@ -176,67 +114,32 @@ def test_a_server_without_pkce_is_refused_before_registration(
 @requirement("auth-flow.state-mismatch-discarded")
 @pytest.mark.parametrize("revision", revisions_holding("auth-flow.state-mismatch-discarded"))
 @pytest.mark.parametrize(
-    "returned",
+    ("returned", "text"),
     [
-        f"{REDIRECT_URI}?code=stolen",
-        f"{REDIRECT_URI}?code=stolen&state=",
-        f"{REDIRECT_URI}?code=stolen&state=other",
-        f"{REDIRECT_URI}?error=access_denied&error_description=foreign&state=other",
-        "nonsense",
-        "",
+        ("?code=stolen", "another `state`"),
+        ("?code=stolen&state=other", "another `state`"),
+        ("?code=stolen&state=EARLIER", "another `state`"),
+        ("?error=access_denied&error_description=foreign&state=other", "another `state`"),
+        ("?code=stolen&state=STATE&code=b", "repeats"),
+        ("?state=STATE", "has no code"),
+        ("?code=&state=STATE", "has no code"),
+        ("?code=stolen&state=STATE" + "&x=" * 99, "the authorization response is malformed"),
     ],
 )
-def test_a_return_with_another_state_is_discarded(returned: str, revision: str) -> None:
+def test_a_return_with_another_state_is_discarded(returned: str, text: str, revision: str) -> None:
     world = World()
-    request = request_in(world, revision)
+    earlier, request = request_in(world, revision), request_in(world, revision)
     world.asked.clear()
-    with pytest.raises(AuthorizationError, match="another `state`") as caught:
-        finish_flow(world, request, returned)
+    query = returned.replace("STATE", request.state).replace("EARLIER", earlier.state)
+    issuer = quote(issuer_of(revision), safe="")
+    with pytest.raises(AuthorizationError, match=text) as caught:
+        finish_flow(world, request, f"{REDIRECT_URI}{query}&iss={issuer}")
     assert world.asked == []
     assert "stolen" not in str(caught.value)
     assert "foreign" not in str(caught.value)
 
 
 SAME = "https%3A%2F%2Fas.example"
-
-
-@pytest.mark.parametrize(
-    ("returned", "text"),
-    [
-        ("?code=a&state=STATE&code=b", "repeats"),
-        ("?state=STATE", "has no code"),
-        ("?code=&state=STATE", "has no code"),
-        ("?code=a&state=STATE" + "&x=" * 99, "the authorization response is malformed"),
-        ("?code=a&state=EARLIER", "another `state`"),
-    ],
-)
-def test_a_return_that_is_none_of_this_request_asks_for_no_token(returned: str, text: str) -> None:
-    world = World()
-    earlier, request = request_in(world), request_in(world)
-    world.asked.clear()
-    query = returned.replace("STATE", request.state).replace("EARLIER", earlier.state)
-    with pytest.raises(AuthorizationError, match=text):
-        finish_flow(world, request, f"{REDIRECT_URI}{query}&iss={SAME}")
-    assert world.asked == []
-
-
-@requirement(
-    "auth-flow.iss-recorded",
-    "auth-flow.iss-advertised-present",
-    "auth-flow.iss-unadvertised-present",
-    "auth-flow.iss-unadvertised-absent",
-    "auth-flow.iss-decode-first",
-)
-@with_iss
-@pytest.mark.parametrize(("advertised", "iss"), [(True, SAME), (False, SAME), (False, None)])
-def test_a_return_of_the_recorded_issuer_is_accepted(
-    revision: str, advertised: bool, iss: str | None
-) -> None:
-    world = World()
-    request = request_in(world, revision, authorization_response_iss_parameter_supported=advertised)
-    assert request.grant.issuer == ISSUER
-    more = {} if iss is None else {"iss": iss}
-    assert finish_flow(world, request, comes_back(request.url, **more)).token is not None
 
 
 @requirement(
@@ -254,16 +157,16 @@ def test_a_return_of_the_recorded_issuer_is_accepted(
     ("advertised", "iss"),
     [
         (True, None),
-        *(
-            (advertised, iss)
-            for advertised in (True, False)
-            for iss in (
+        *product(
+            (True, False),
+            (
                 "https%3A%2F%2Fevil.example",
                 f"{SAME}%2F",
                 f"{SAME}%3A443",
                 "HTTPS%3A%2F%2FAS.example",
+                "https%3A%2F%2F%2561s.example",
                 "",
-            )
+            ),
         ),
     ],
 )
@@ -281,32 +184,22 @@ def test_a_return_of_another_issuer_sends_no_code_and_is_hidden(
     assert world.asked == []
 
 
-@requirement("auth-flow.iss-no-normalization")
-@with_iss
-@pytest.mark.parametrize(
-    ("issuer", "accepted"),
-    [(f"{ISSUER}/~a", True), (f"{ISSUER}/%7Ea", False), (f"{ISSUER}/~A", False)],
+@requirement(
+    "auth-flow.iss-recorded",
+    "auth-flow.iss-record-per-request",
+    "auth-flow.iss-advertised-present",
+    "auth-flow.iss-unadvertised-present",
+    "auth-flow.iss-unadvertised-absent",
+    "auth-flow.iss-decode-first",
 )
-def test_an_issuer_with_a_path_is_compared_as_text(
-    revision: str, issuer: str, accepted: bool
-) -> None:
-    world = World()
-    request = request_in(world, revision)
-    request = replace(request, grant=replace(request.grant, issuer=f"{ISSUER}/~a"))
-    back = comes_back(request.url, iss=quote(issuer, safe=""))
-    if accepted:
-        assert finish_flow(world, request, back).token is not None
-        return
-    with pytest.raises(AuthorizationError, match="another issuer"):
-        finish_flow(world, request, back)
-
-
-@requirement("auth-flow.iss-record-per-request")
 @with_iss
-def test_two_authorizations_at_once_keep_their_own_issuers(revision: str) -> None:
+@pytest.mark.parametrize(("advertised", "named"), [(True, True), (False, True), (False, False)])
+def test_two_authorizations_at_once_keep_their_own_issuers(
+    revision: str, advertised: bool, named: bool
+) -> None:
     world, requests = World(), {}
     for issuer in (ISSUER, "https://b.example"):
-        serve_issuer(world, issuer)
+        serve_issuer(world, issuer, authorization_response_iss_parameter_supported=advertised)
         world.answers[f"GET {PRM_URL}"] = json_response(
             {**RESOURCE, "authorization_servers": [issuer]}
         )
@@ -320,10 +213,21 @@ def test_two_authorizations_at_once_keep_their_own_issuers(revision: str) -> Non
         with pytest.raises(AuthorizationError, match="another issuer"):
             finish_flow(world, request, comes_back(request.url, iss=quote(other, safe="")))
         assert world.asked == []
-        back = comes_back(request.url, iss=quote(issuer, safe=""))
-        assert finish_flow(world, request, back).issuer == issuer
+        more = {"iss": quote(issuer, safe="")} if named else {}
+        assert finish_flow(world, request, comes_back(request.url, **more)).issuer == issuer
         assert world.urls() == [f"POST {issuer}/token"]
         world.asked.clear()
+
+
+def test_an_endpoint_keeps_its_own_query_and_offline_access_needs_consent() -> None:
+    world = World()
+    serve_issuer(world, ISSUER, authorization_endpoint=f"{ISSUER}/authorize?tenant=t")
+    for scopes, prompt in ((("a",), None), (("a", OFFLINE_ACCESS), "consent")):
+        server = discover_server(world)
+        request = world.run(begin_code_flow(around(), PROFILE, server, scopes))
+        query = query_of(request.url)
+        assert (query["tenant"], query["response_type"]) == ("t", "code")
+        assert query.get("prompt") == prompt
 
 
 def test_a_user_who_says_no_is_an_error_with_its_code() -> None:
@@ -355,12 +259,6 @@ def test_offline_access_is_asked_for_where_the_issuer_lists_it(
     assert (OFFLINE_ACCESS in with_offline_access(("a",), server)) is wanted
 
 
-def test_an_endpoint_keeps_its_own_query() -> None:
-    request = request_in(World(), authorization_endpoint=f"{ISSUER}/authorize?tenant=t")
-    assert query_of(request.url)["tenant"] == "t"
-    assert query_of(request.url)["response_type"] == "code"
-
-
 @requirement(
     "auth-flow.as-endpoints-https",
     "auth-security.ssrf-considered",
@@ -375,11 +273,9 @@ def test_an_endpoint_keeps_its_own_query() -> None:
     "url",
     [
         "javascript:alert(1)",
-        "java\nscript:alert(1)",
         "http://as.example/x",
         "https://10.0.0.1/",
         "https://as.example/`id`",
-        7,
         None,
     ],
 )
@@ -422,17 +318,18 @@ def test_no_secret_is_in_the_text_of_a_value() -> None:
     assert all("access" not in url for url in (*world.visited, *world.urls()))
 
 
-@pytest.mark.parametrize("scopes", [("a",), ("a", OFFLINE_ACCESS)])
-def test_offline_access_needs_the_consent_of_the_user(scopes: tuple[str, ...]) -> None:
-    world = World()
-    request = world.run(begin_code_flow(around(), PROFILE, discover_server(world), scopes))
-    expected = "consent" if OFFLINE_ACCESS in scopes else None
-    assert query_of(request.url).get("prompt") == expected
-
-
 def test_a_code_is_bound_to_the_key_of_proofs() -> None:
     world, proofs = World(), ProofKey(PrivateKey.generate(), lambda: NOW)
     server = discover_server(world, WITH_RESOURCE[-1])
     with pytest.raises(AuthorizationError, match="expected a token of type DPoP"):
         world.run(code_flow(around(WITH_RESOURCE[-1], proofs=proofs), PROFILE, server, ()))
     assert query_of(world.visited[0])["dpop_jkt"] == proofs.key.thumbprint()
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "1e999", "-1e999", "NaN", "Infinity"])
+def test_numbers_that_are_no_json_are_errors(text: str) -> None:
+    body = json.dumps({**TOKEN, "expires_in": 0.5}).replace("0.5", text).encode()
+    world = World({f"POST {ISSUER}/token": Fetched(200, {}, body)})
+    server = discover_server(world)
+    with pytest.raises(AuthorizationError, match="token endpoint: expected a JSON object"):
+        world.run(code_flow(around(), PROFILE, server, ()))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from mcpgen_runtime.auth.identifiers import (
-    authorization_server_urls,
     canonical_uri,
     comparable_uri,
     includes_url,
     origin_of,
     protected_resource_url,
-    protected_resource_urls,
 )
 from requirements import EVERY_REVISION, requirement
 
@@ -33,48 +31,6 @@ PRM = "/.well-known/oauth-protected-resource"
 )
 def test_the_suffix_is_inserted_before_the_path_of_a_resource(resource: str, url: str) -> None:
     assert protected_resource_url(resource) == url
-
-
-def test_an_endpoint_with_a_path_is_probed_by_path_then_by_host() -> None:
-    assert protected_resource_urls("https://H:1/mcp") == (
-        f"https://h:1{PRM}/mcp",
-        f"https://h:1{PRM}",
-    )
-
-
-@requirement("auth-server-metadata.prm-probe-root-endpoint", revisions=EVERY_REVISION)
-@pytest.mark.parametrize("endpoint", ["https://h", "https://h/", "https://h#part"])
-def test_an_endpoint_at_the_root_is_probed_once(endpoint: str) -> None:
-    assert protected_resource_urls(endpoint) == (f"https://h{PRM}",)
-
-
-@requirement(
-    "auth-server-metadata.as-metadata-order-with-path",
-    "auth-server-metadata.as-metadata-no-root-for-path-issuer",
-    "auth-server-metadata.as-metadata-trailing-slash",
-    "auth-server-metadata.as-metadata-path-insertion-2025-06-18",
-    revisions=EVERY_REVISION,
-)
-@pytest.mark.parametrize("issuer", ["https://a/tenant1", "https://a/tenant1/"])
-def test_an_issuer_with_a_path_has_three_addresses(issuer: str) -> None:
-    assert authorization_server_urls(issuer) == (
-        "https://a/.well-known/oauth-authorization-server/tenant1",
-        "https://a/.well-known/openid-configuration/tenant1",
-        "https://a/tenant1/.well-known/openid-configuration",
-    )
-
-
-@requirement(
-    "auth-server-metadata.as-metadata-order-without-path",
-    "auth-server-metadata.as-metadata-trailing-slash",
-    revisions=EVERY_REVISION,
-)
-@pytest.mark.parametrize("issuer", ["https://a", "https://a/"])
-def test_an_issuer_without_a_path_has_two_addresses(issuer: str) -> None:
-    assert authorization_server_urls(issuer) == (
-        "https://a/.well-known/oauth-authorization-server",
-        "https://a/.well-known/openid-configuration",
-    )
 
 
 @requirement("auth-server-metadata.legacy-base-url", revisions=EVERY_REVISION)

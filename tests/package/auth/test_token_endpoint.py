@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
@@ -14,10 +15,8 @@ from joserfc import jwt
 from joserfc.jwk import JWKRegistry
 
 from kit.auth_answers import (
-    AS_URL,
     ISSUER,
     NOW,
-    PRM_URL,
     SERVER,
     TOKEN,
     World,
@@ -36,7 +35,6 @@ from mcpgen_runtime import (
     Paste,
     PrivateKey,
 )
-from mcpgen_runtime.auth.discovery import discover
 from mcpgen_runtime.auth.flows import client_credentials, enterprise_managed, workload_identity
 from mcpgen_runtime.auth.jwt_signing import ProofKey, decode_base64url
 from mcpgen_runtime.auth.steps import Fetch, Fetched
@@ -134,103 +132,54 @@ def test_an_assertion_is_signed_by_the_client_for_the_issuer(
     assert claims["jti"]
 
 
-LISTED = "token_endpoint_auth_signing_alg_values_supported"
-
-
 @requirement("auth-ext.cc-jwt-claims", "auth-ext.cc-jwt-parameters")
 @pytest.mark.parametrize(
     ("listed", "secret", "method"),
     [
-        (None, None, "private_key_jwt"),
         (["RS256", "ES256"], "s", "private_key_jwt"),
         (["RS256", "ES384"], "s", "client_secret_basic"),
         (["RS256", "ES384"], None, None),
-        ([], None, None),
     ],
 )
 @with_extensions
 def test_an_assertion_is_signed_by_an_algorithm_that_is_listed(
-    listed: list[str] | None, secret: str | None, method: str | None, revision: str
+    listed: list[str], secret: str | None, method: str | None, revision: str
 ) -> None:
-    methods = ["private_key_jwt", "client_secret_basic"]
-    members = {} if listed is None else {LISTED: listed}
-    world = world_of(revision, token_endpoint_auth_methods_supported=methods, **members)
+    world = world_of(
+        revision,
+        token_endpoint_auth_methods_supported=["private_key_jwt", "client_secret_basic"],
+        token_endpoint_auth_signing_alg_values_supported=listed,
+    )
     server = discover_server(world, revision)
-    client = ClientIdentity("me", secret, key=PrivateKey.generate("ES256"))
-    flow = client_credentials(around(revision), client, server, ())
+    key = PrivateKey.generate("ES256")
+    flow = client_credentials(around(revision), ClientIdentity("me", secret, key=key), server, ())
     if method is None:
         with pytest.raises(AuthorizationError, match="no assertions signed by ES256"):
             world.run(flow)
+        chosen = ClientIdentity("me", "s", "private_key_jwt", key)
+        with pytest.raises(AuthorizationError, match="no assertions signed by ES256"):
+            choose_method(chosen, None, listed)
         assert world.asked == []
     else:
         world.run(flow)
         assert ("client_assertion" in world.form()) is (method == "private_key_jwt")
-        assert world.form()["grant_type"] == "client_credentials"
         assert ("Authorization" in world.asked[-1].fields) is (method == "client_secret_basic")
 
 
-def test_a_method_that_was_chosen_is_not_replaced_by_another() -> None:
-    client = ClientIdentity("me", "s", "private_key_jwt", PrivateKey.generate("ES256"))
-    with pytest.raises(AuthorizationError, match="no assertions signed by ES256"):
-        choose_method(client, None, ["RS256"])
-    assert choose_method(client, None, ["ES256"]) == "private_key_jwt"
-
-
-@pytest.mark.parametrize(
-    ("method", "text"),
-    [
-        ("private_key_jwt", "expected a private key, got none"),
-        ("client_secret_basic", "client_secret_basic: expected a client secret, got none"),
-        ("client_secret_post", "client_secret_post: expected a client secret, got none"),
-    ],
-)
-def test_a_client_without_what_a_method_takes_does_not_use_it(method: Any, text: str) -> None:
-    with pytest.raises(AuthorizationError, match=text):
+@pytest.mark.parametrize("method", ["private_key_jwt", "client_secret_basic", "client_secret_post"])
+def test_a_client_without_what_a_method_takes_does_not_use_it(method: Any) -> None:
+    with pytest.raises(AuthorizationError, match=r"expected a .*got none"):
         authentication_fields(ClientIdentity("me"), method, ISSUER, lambda: 0.0)
 
 
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: OAuth(client_secret="s"), "client_secret: expected a client_id"),
-        (lambda: OAuth(interaction=Paste(), redirect=Paste()), "one of interaction and redirect"),
-        (lambda: ClientCredentials("me"), "expected a client_secret or a key"),
-    ],
-)
-def test_settings_that_contradict_each_other_are_refused(
-    make: Callable[[], Any], text: str
-) -> None:
-    with pytest.raises(ValueError, match=text):
-        make()
-
-
-@requirement("auth-ext.dpop-asymmetric-only", revisions=EVERY_REVISION)
-@pytest.mark.parametrize("algorithm", ["HS256", "none", "ES999"])
-def test_a_key_signs_by_asymmetric_algorithms_only(algorithm: str) -> None:
-    with pytest.raises(ValueError, match="expected an algorithm"):
-        PrivateKey.generate(algorithm)
-
-
-@pytest.mark.parametrize("text", ["", "SECRET", '{"kty": "oct", "k": "U0VDUkVU"}'])
-def test_a_key_that_is_none_is_refused_without_showing_it(text: str) -> None:
-    with pytest.raises(ValueError, match="expected a private key for ES256") as caught:
-        PrivateKey(text, "ES256")
-    assert "SECRET" not in repr(caught.value)
-    assert caught.value.__cause__ is None
-
-
-def test_a_key_does_not_show_itself_and_comes_back_from_its_json() -> None:
-    key = PrivateKey.generate()
-    assert repr(key) == "<PrivateKey ES256>"
-    assert PrivateKey(key.private_jwk(), "ES256").thumbprint() == key.thumbprint()
-    assert "d" not in key.public_jwk()
-    with pytest.raises(ValueError, match="ES384"):
-        PrivateKey(key.private_jwk(), "ES384")
-
-
-def test_a_key_names_itself_and_signs_any_members() -> None:
+def test_a_key_is_shown_by_its_name_alone_and_signs_any_members() -> None:
     plain = PrivateKey.generate()
     key = PrivateKey(plain.private_jwk(), "ES256", "key-1")
+    assert repr(key) == "<PrivateKey ES256>"
+    assert key.thumbprint() == plain.thumbprint()
+    assert "d" not in key.public_jwk()
+    with pytest.raises(ValueError, match="ES384"):
+        PrivateKey(plain.private_jwk(), "ES384")
     text = key.sign({"typ": "JWT", "custom": "x"}, {"name": "\xe9", "n": 1})
     header, payload = (decode_base64url(part) for part in text.split(".")[:2])
     assert json.loads(header) == {"alg": "ES256", "kid": "key-1", "typ": "JWT", "custom": "x"}
@@ -244,51 +193,58 @@ def test_a_key_names_itself_and_signs_any_members() -> None:
     "auth-flow.resource-in-token-request",
     revisions=EVERY_REVISION,
 )
-def test_a_new_refresh_token_replaces_the_old_one() -> None:
-    world = World({ENDPOINT: json_response({**TOKEN, "refresh_token": "r-2"})})
-    first = world.run(refresh_grant(around(), GRANT, PUBLIC))
+@pytest.mark.parametrize(
+    ("named", "refresh", "scopes"),
+    [
+        ({"refresh_token": "r-2"}, "r-2", ("a",)),
+        ({"scope": "b"}, "r-1", ("b",)),
+        ({"refresh_token": ""}, "r-1", ("a",)),
+        ({"refresh_token": 5}, "r-1", ("a",)),
+    ],
+    ids=str,
+)
+def test_a_refresh_replaces_what_its_answer_names(
+    named: Mapping[str, Any], refresh: str, scopes: tuple[str, ...]
+) -> None:
+    members = {"access_token": "new", "token_type": "bearer", **named}
+    world = World({ENDPOINT: json_response(members)})
+    token = AccessToken("old", refresh_token="r-1", scopes=("a",))
+    renewed = world.run(refresh_grant(around(), replace(GRANT, token=token), PUBLIC))
     assert world.form() == {
         "grant_type": "refresh_token",
         "refresh_token": "r-1",
         "client_id": "me",
         "resource": SERVER,
     }
-    assert first is not None
-    world.run(refresh_grant(around(), first, PUBLIC))
-    assert world.form()["refresh_token"] == "r-2"
-
-
-@requirement("auth-flow.refresh-rotation-replaces", revisions=EVERY_REVISION)
-@pytest.mark.parametrize("named", [{}, {"refresh_token": ""}, {"refresh_token": 5}], ids=str)
-def test_without_a_new_refresh_token_the_old_one_stays(named: Mapping[str, Any]) -> None:
-    members = {"access_token": "new", "token_type": "bearer", **named}
-    world = World({ENDPOINT: json_response(members)})
-    renewed = world.run(refresh_grant(around(), GRANT, PUBLIC))
     assert renewed is not None
     assert renewed.token is not None
-    assert (renewed.token.value, renewed.token.refresh_token) == ("new", "r-1")
-
-
-@pytest.mark.parametrize(("named", "scopes"), [({}, ("a",)), ({"scope": "b"}, ("b",))], ids=str)
-def test_a_refresh_that_names_no_scopes_keeps_them(
-    named: dict[str, str], scopes: tuple[str, ...]
-) -> None:
-    world = World(
-        {ENDPOINT: json_response({"access_token": "new", "token_type": "bearer", **named})}
-    )
-    token = AccessToken("old", refresh_token="r-1", scopes=("a",))
-    renewed = world.run(refresh_grant(around(), replace(GRANT, token=token), PUBLIC))
-    assert renewed is not None
-    assert renewed.token is not None
+    assert (renewed.token.value, renewed.token.refresh_token) == ("new", refresh)
     assert renewed.token.scopes == scopes
 
 
-@requirement("auth-flow.refresh-not-assumed", revisions=EVERY_REVISION)
-def test_without_a_refresh_token_nothing_is_asked() -> None:
-    world = World()
-    grant = replace(GRANT, token=AccessToken("old"))
-    assert world.run(refresh_grant(around(), grant, PUBLIC)) is None
-    assert world.asked == []
+@pytest.mark.parametrize(
+    ("error", "status", "requests"),
+    [
+        ("use_dpop_nonce", 400, 2),
+        ("invalid_grant", 400, 1),
+        ("invalid_client", 401, 1),
+        ("use_dpop_nonce", 403, 1),
+    ],
+)
+def test_a_refusal_with_a_nonce_is_met_once_and_only_if_it_is_for_the_nonce(
+    error: str, status: int, requests: int
+) -> None:
+    count = iter(range(100))
+    world = World(
+        {
+            ENDPOINT: lambda step: json_response(
+                {"error": error}, status, dpop_nonce=f"{next(count)}"
+            )
+        }
+    )
+    with pytest.raises(AuthorizationError):
+        world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
+    assert len(world.asked) == requests
 
 
 @pytest.mark.parametrize("code", ["invalid_grant", "invalid_client", "unauthorized_client"])
@@ -433,82 +389,6 @@ def test_nonces_of_two_servers_are_kept_apart() -> None:
     assert claims["nonce"] == "of-a"
 
 
-def test_an_endpoint_that_repeats_nonce_errors_gets_two_requests() -> None:
-    count = iter(range(100))
-    world = World(
-        {
-            ENDPOINT: lambda step: json_response(
-                {"error": "use_dpop_nonce"}, 400, dpop_nonce=f"{next(count)}"
-            )
-        }
-    )
-    with pytest.raises(OAuthError, match="use_dpop_nonce"):
-        world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
-    assert len(world.asked) == 2
-
-
-@pytest.mark.parametrize(
-    ("error", "status"),
-    [("invalid_grant", 400), ("invalid_client", 401), ("use_dpop_nonce", 403)],
-)
-def test_another_refusal_with_a_nonce_ends_the_flow(error: str, status: int) -> None:
-    world = World({ENDPOINT: lambda step: json_response({"error": error}, status, dpop_nonce="n")})
-    with pytest.raises(AuthorizationError):
-        world.run(request_token(around(proofs=proof_key()), GRANT, {}, PUBLIC))
-    assert len(world.asked) == 1
-
-
-@requirement(
-    "auth-ext.cc-grant",
-    "auth-ext.cc-no-dcr",
-    "auth-ext.cc-secret-basic",
-    "auth-ext.cc-auth-methods",
-    "auth-ext.baseline-holds",
-)
-@with_extensions
-def test_client_credentials_need_no_user_and_no_registration(revision: str) -> None:
-    world = World()
-    where = around(revision)
-    server = world.run(discover(where, [], None))
-    client = ClientIdentity("me", "s")
-    world.run(client_credentials(where, client, server, ("a",)))
-    assert world.form() == {
-        "grant_type": "client_credentials",
-        "client_id": "me",
-        "scope": "a",
-        "resource": SERVER,
-    }
-    assert world.asked[-1].fields["Authorization"] == f"Basic {base64.b64encode(b'me:s').decode()}"
-    assert world.urls() == [f"GET {PRM_URL}", f"GET {AS_URL}", ENDPOINT]
-    assert world.visited == []
-
-
-@requirement(
-    "auth-ext.wif-grant",
-    "auth-ext.wif-assertion",
-    "auth-ext.wif-resource",
-    "auth-ext.wif-no-registration",
-)
-@with_extensions
-def test_the_assertion_of_a_platform_is_presented_unchanged(revision: str) -> None:
-    world, asked = World(), []
-
-    def fetch(issuer: str, token_endpoint: str) -> str:
-        asked.append((issuer, token_endpoint))
-        return "header.claims.signature"
-
-    server = discover_server(world, revision)
-    world.run(workload_identity(around(revision), fetch, None, server, ()))
-    assert asked == [(ISSUER, f"{ISSUER}/token")]
-    assert world.form() == {
-        "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
-        "assertion": "header.claims.signature",
-        "resource": SERVER,
-    }
-    assert "Authorization" not in world.asked[0].fields
-    assert world.urls() == [ENDPOINT]
-
-
 @requirement(
     "auth-ext.wif-no-retry", "auth-ext.wif-non-interactive", "auth-ext.wif-errors-surfaced"
 )
@@ -597,38 +477,53 @@ def test_errors_of_both_endpoints_reach_the_caller(at: str, revision: str) -> No
 
 
 @pytest.mark.parametrize("member", [{"issued_token_type": "other"}, {"access_token": None}])
-def test_another_token_of_an_identity_provider_ends_the_flow(
-    member: dict[str, str | None],
-) -> None:
+def test_another_token_of_an_identity_provider_ends_the_flow(member: dict[str, str | None]) -> None:
     world = World({"POST https://idp.example/token": json_response({**JAG, **member})})
     server = discover_server(world)
     with pytest.raises(AuthorizationError, match="the identity provider: expected an ID-JAG"):
         world.run(enterprise_managed(around(), IDP, PUBLIC, server, ()))
+    plain = replace(IDP, token_endpoint="http://idp.example/token")
+    with pytest.raises(AuthorizationError, match="https"):
+        world.run(enterprise_managed(around(), plain, PUBLIC, server, ()))
     assert world.urls() == ["POST https://idp.example/token"]
 
 
-@requirement("auth-ext.ema-no-leaks")
-@with_extensions
-def test_an_identity_provider_without_tls_is_not_asked(revision: str) -> None:
-    world = World()
-    server = discover_server(world, revision)
-    provider = replace(IDP, token_endpoint="http://idp.example/token")
-    with pytest.raises(AuthorizationError, match="https"):
-        world.run(enterprise_managed(around(revision), provider, PUBLIC, server, ()))
-    assert world.asked == []
-
-
-@pytest.mark.parametrize("send_resource", [True, False])
-def test_a_function_may_give_the_assertion(send_resource: bool) -> None:
+def test_a_function_may_give_the_assertion_and_the_resource_may_be_left_out() -> None:
     world, asked = World(), []
 
     def fetch(issuer: str, resource: str) -> str:
         asked.append((issuer, resource))
         return "jag"
 
-    context = around(send_resource=send_resource)
-    server = discover_server(world, send_resource=send_resource)
+    context = around(send_resource=False)
+    server = discover_server(world, send_resource=False)
     world.run(enterprise_managed(context, fetch, PUBLIC, server, ()))
     assert asked == [(ISSUER, SERVER)]
     assert world.form()["assertion"] == "jag"
-    assert ("resource" in world.form()) is send_resource
+    assert "resource" not in world.form()
+
+
+@requirement("auth-ext.dpop-asymmetric-only", revisions=EVERY_REVISION)
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        *(
+            (partial(PrivateKey.generate, algorithm), "expected an algorithm")
+            for algorithm in ("HS256", "none", "ES999")
+        ),
+        *(
+            (partial(PrivateKey, key, "ES256"), "expected a private key for ES256")
+            for key in ("", "SECRET", '{"kty": "oct", "k": "U0VDUkVU"}')
+        ),
+        (lambda: OAuth(client_secret="SECRET"), "client_secret: expected a client_id"),
+        (lambda: OAuth(interaction=Paste(), redirect=Paste()), "one of interaction and redirect"),
+        (lambda: ClientCredentials("me"), "expected a client_secret or a key"),
+    ],
+)
+def test_keys_and_settings_that_are_none_are_refused_without_showing_them(
+    make: Callable[[], Any], text: str
+) -> None:
+    with pytest.raises(ValueError, match=text) as caught:
+        make()
+    assert "SECRET" not in repr(caught.value)
+    assert caught.value.__cause__ is None

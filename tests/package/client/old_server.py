@@ -1,8 +1,4 @@
-"""A server that does not bear what comes before `initialize`, as a script.
-
-Its arguments say how it fails: see `FAILURES`. Each start adds a line to the file STARTS, with its
-process id; each message that it reads adds a line with the method.
-"""
+"""A server that does not bear what comes before `initialize`, as a script."""
 
 from __future__ import annotations
 

@@ -30,15 +30,7 @@ class Answers(ClientHandlers):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A client's reaction to a question.
-
-    Attributes:
-        answer: What it answered, as wire object; `None` if it did not.
-        code: Code of the error that it answered with, where it answers errors.
-        raised: What the call raised on whose behalf it was asked, where it does not.
-        heard: All that the client sent, but for the opening.
-        opening: What it sent to open the session.
-    """
+    """A client's reaction to a question."""
 
     answer: Any
     code: int | None
@@ -52,16 +44,14 @@ class Outcome:
         return self.answer is None
 
     @property
-    def question_refused(self) -> bool:
-        """Whether it refused the question, in the way of its revision."""
-        by_result = isinstance(self.raised, RemoteProtocolError)
-        return self.refused and (self.code == -32602 or by_result)
-
-    @property
-    def kept_back(self) -> bool:
-        """Whether it kept the answer of a handler back, in the way of its revision."""
-        by_result = isinstance(self.raised, LocalProtocolError)
-        return self.refused and (self.code == -32603 or by_result)
+    def verdict(self) -> Any:
+        """What it answered; else whether it refused the question, or kept an answer back."""
+        if self.answer is not None:
+            return self.answer
+        if self.code == -32602 or isinstance(self.raised, RemoteProtocolError):
+            return "question refused"
+        kept_back = self.code == -32603 or isinstance(self.raised, LocalProtocolError)
+        return "kept back" if kept_back else "failed"
 
     @property
     def declared(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from kit.live import TEXT, App, FakeServer, live, names_back, text_of
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts
 from mcpgen_runtime import (
     REVISIONS,
+    AbsentMethodError,
     ConnectionClosedError,
     MethodNotFoundError,
     RemoteError,
@@ -21,6 +22,7 @@ from mcpgen_runtime import (
     RevisionError,
     Server,
     connect,
+    connect_sync,
 )
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.testing import connected
@@ -46,19 +48,6 @@ async def test_a_client_finds_out_what_a_server_of_any_age_speaks(revision: str)
     assert probe["params"]["_meta"][version_key] == PER_REQUEST[-1]
 
 
-async def test_client_and_server_of_all_revisions_speak_the_newest() -> None:
-    async with live(App(names_back)) as (client, _):
-        assert client.revision == ALL[-1]
-
-
-@every
-async def test_a_pinned_revision_has_the_client_class_of_its_own(revision: str) -> None:
-    async with live(App(names_back), revision) as (client, _):
-        assert client.revision == revision
-        folder = "r" + revision.replace("-", "_")
-        assert type(client).__module__ == f"mcpgen_runtime.{folder}.client"
-
-
 @pytest.mark.requirement(
     "stdio.modern-client-legacy-server-error", "stdio.probe-modern-only-client"
 )
@@ -76,21 +65,27 @@ async def test_without_a_common_revision_the_error_names_the_pinned(
         assert pinned in str(refused.value)
 
 
+class Refusing(FakeServer):
+    """A server that refuses the probe with an error."""
+
+    def __init__(self, revision: str, error: dict[str, Any]) -> None:
+        super().__init__(revision)
+        self.error = error
+
+    async def _agree(self, message: Mapping[str, Any]) -> None:
+        if message["method"] == "server/discover":
+            await self.say({"jsonrpc": "2.0", "id": message["id"], "error": self.error})
+        else:
+            await super()._agree(message)
+
+
 @pytest.mark.requirement(
     "stdio.probe-legacy-fallback", "stdio.probe-not-one-code", revisions=PER_REQUEST
 )
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, 1234, 0])
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_an_error_of_older_servers_leads_to_the_handshake(revision: str, code: int) -> None:
-    class Older(FakeServer):
-        async def _agree(self, message: Mapping[str, Any]) -> None:
-            if message["method"] == "server/discover":
-                error = {"code": code, "message": "what?"}
-                await self.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
-            else:
-                await super()._agree(message)
-
-    server = Older(revision)
+    server = Refusing(revision, {"code": code, "message": "what?"})
     async with connect(server) as client:
         assert client.revision == revision
     assert [said["method"] for said in server.opening[:2]] == ["server/discover", "initialize"]
@@ -98,63 +93,15 @@ async def test_an_error_of_older_servers_leads_to_the_handshake(revision: str, c
 
 @pytest.mark.requirement("stdio.probe-modern-error", revisions=PER_REQUEST)
 async def test_a_modern_server_without_common_revision_ends_it() -> None:
-    class Modern(FakeServer):
-        async def _agree(self, message: Mapping[str, Any]) -> None:
-            data = {"supported": ["2099-01-01"], "requested": PER_REQUEST[-1]}
-            code = facts(PER_REQUEST[-1]).errors.unsupported_revision
-            error = {"code": code, "message": "unsupported", "data": data}
-            await self.say({"jsonrpc": "2.0", "id": message["id"], "error": error})
-
-    server = Modern(PER_REQUEST[-1])
+    code = facts(PER_REQUEST[-1]).errors.unsupported_revision
+    data = {"supported": ["2099-01-01"], "requested": PER_REQUEST[-1]}
+    server = Refusing(PER_REQUEST[-1], {"code": code, "message": "unsupported", "data": data})
     with pytest.raises(RevisionError, match="2099-01-01") as refused:
         async with connect(server):
             pytest.fail("they have nothing in common")
     assert refused.value.offered == ("2099-01-01",)
     assert refused.value.supported == ALL
     assert [said["method"] for said in server.opening] == ["server/discover"]
-
-
-@pytest.mark.parametrize("target", ["python server.py", b"python"])
-async def test_a_command_has_to_be_a_list_of_words(target: Any) -> None:
-    with pytest.raises(TypeError, match="list of words"):
-        async with connect(target):
-            pytest.fail("that is no command")
-
-
-@every
-async def test_negotiated_values_can_be_read(revision: str) -> None:
-    server = Server("told", "3", instructions="be kind")
-    server.tool("one")(lambda: "1")
-    async with live(server, revision, name="teller", version="2") as (client, record):
-        assert client.server_info["name"] == "told"
-        assert client.instructions == "be kind"
-        assert client.supports("tools")
-        assert client.supports("tools.listChanged")
-        assert not client.supports("prompts")
-        assert client.server_capabilities["tools"] == {"listChanged": True}
-        assert client.session.revision is REVISIONS[revision]
-    assert "teller" in str(record.sent[0])
-
-
-@every
-async def test_methods_absent_from_the_revision_are_not_sent(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server) as client:
-        missing = "ping" if revision in PER_REQUEST else "server/discover"
-        with pytest.raises(MethodNotFoundError):
-            await client.request(missing)
-        with pytest.raises(MethodNotFoundError):
-            await client.notify("notifications/nothing_of_the_kind")
-    assert server.heard == []
-
-
-@every
-async def test_a_capability_that_was_not_declared_keeps_a_request_back(revision: str) -> None:
-    server = FakeServer(revision, {"tools": {}})
-    async with connect(server, revision=revision) as client:
-        with pytest.raises(Exception, match="needs the capability prompts"):
-            await client.list_prompts()
-    assert server.heard == []
 
 
 @every
@@ -233,16 +180,6 @@ async def test_a_client_is_shown_with_its_server(info: dict[str, str], shown: st
         assert repr(client) == f"<Client of {shown}, {HANDSHAKE[-1]} over Named>"
 
 
-async def test_an_extension_counts_if_both_sides_declare_it() -> None:
-    server = {"tools": {}, "extensions": {"a.b/c": {"x": 1}, "a.b/d": {}}}
-    revision = PER_REQUEST[-1]
-    own: dict[str, Any] = {"extensions": {"a.b/c": {}, "a.b/e": {}}}
-    target = FakeServer(revision, server)
-    async with connect(target, revision=revision, capabilities=own) as client:
-        names = ("a.b/c", "a.b/d", "a.b/e")
-        assert [client.extension(name) for name in names] == [{"x": 1}, None, None]
-
-
 async def test_an_await_of_what_is_entered_says_so() -> None:
     server = Server("awaited")
     opening: Any
@@ -290,16 +227,10 @@ async def test_a_body_that_is_cancelled_is_just_cancelled(target: str) -> None:
         await client.list_tools()
 
 
-async def test_a_client_is_of_no_use_after_its_body() -> None:
-    async with connect(Server("any")) as client:
-        pass
-    with pytest.raises(ConnectionClosedError, match="the connection is closed"):
-        await client.list_tools()
-
-
 async def test_nothing_can_be_done_with_a_client_that_was_closed() -> None:
     async with connect(Server("any")) as client:
-        await client.close()
+        async with anyio.create_task_group() as tasks:  # another task may close it
+            tasks.start_soon(client.close)
         await client.close()
         for call in (
             client.list_tools(),
@@ -310,31 +241,18 @@ async def test_nothing_can_be_done_with_a_client_that_was_closed() -> None:
             client.notify("notifications/progress", {"progressToken": 1, "progress": 1}),
             client.listen(tools=True).__aenter__(),
         ):
-            with pytest.raises(ConnectionClosedError):
+            with pytest.raises(ConnectionClosedError, match="the connection is closed"):
                 await call
 
 
-async def test_other_tasks_may_use_and_close_a_session() -> None:
-    server = Server("shared")
-    server.tool("one")(lambda: "1")
-    async with connect(server) as client:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(3):
-                tasks.start_soon(client.list_tools)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(client.close)
-        with pytest.raises(ConnectionClosedError):
-            await client.list_tools()
-
-
-@pytest.mark.parametrize("when", ["before", "during", "after"])
+@pytest.mark.parametrize("when", ["before", "during", "after", "after, and the body fails"])
 async def test_a_server_in_memory_that_crashes_gives_its_own_error(when: str) -> None:
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[None]:
         if when == "before":
             raise LookupError("no database")
         yield
-        if when == "after":
+        if when.startswith("after"):
             raise LookupError("no database")
 
     class Crashing(Server):
@@ -348,20 +266,115 @@ async def test_a_server_in_memory_that_crashes_gives_its_own_error(when: str) ->
             await super().serve(channel)
 
     crash = anyio.Event()
-    with anyio.fail_after(10), pytest.raises(LookupError, match="no database"):
+    mine = when == "after, and the body fails"
+    raised = (ValueError, "mine") if mine else (LookupError, "no database")
+    with anyio.fail_after(10), pytest.raises(raised[0], match=raised[1]):
         async with connect(Crashing("any", lifespan=lifespan)) as client:
+            if mine:
+                raise ValueError("mine")
             if when == "during":
                 crash.set()
                 await anyio.wait_all_tasks_blocked()
                 await client.request("tools/list")
 
 
-async def test_the_bodys_own_error_wins_over_the_servers() -> None:
-    @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[None]:
-        yield
-        raise LookupError("no database")
+@every
+async def test_a_pinned_client_is_of_its_own_class_and_sends_no_other_methods(
+    revision: str,
+) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision, name="teller", version="2") as client:
+        folder = "r" + revision.replace("-", "_")
+        assert type(client).__module__ == f"mcpgen_runtime.{folder}.client"
+        assert client.session.revision is REVISIONS[revision]
+        assert client.supports("tools.listChanged")
+        assert not client.supports("tools.nonsense")
+        missing = "ping" if revision in PER_REQUEST else "server/discover"
+        with pytest.raises(MethodNotFoundError):
+            await client.request(missing)
+        with pytest.raises(MethodNotFoundError):
+            await client.notify("notifications/nothing_of_the_kind")
+    assert server.heard == []
+    assert "teller" in str(server.opening)
 
-    with pytest.raises(ValueError, match="mine"):
-        async with connect(Server("any", lifespan=lifespan)):
-            raise ValueError("mine")
+
+pytestmark = pytest.mark.on_asyncio
+
+NEWEST, OLDEST = ALL[-1], ALL[0]
+HANDSHAKES = ", ".join(ALL[:-1])
+
+
+def absent_attribute(client: object, name: str) -> Any:
+    """An attribute that type checkers would refuse."""
+    return getattr(client, name)
+
+
+ABSENT = [
+    (NEWEST, "set_level", ("info",), "logging/setLevel", "client.ask_for_logs(level)"),
+    (NEWEST, "subscribe", ("memo://one",), "resources/subscribe", "client.listen(uris=[...])"),
+    (NEWEST, "ping", (), "ping", "client.discover()"),
+    (OLDEST, "discover", (), "server/discover", "client.server_capabilities"),
+]
+
+
+@pytest.mark.parametrize(("revision", "name", "arguments", "method", "instead"), ABSENT)
+async def test_a_missing_message_names_what_to_use_instead(
+    revision: str, name: str, arguments: tuple[Any, ...], method: str, instead: str
+) -> None:
+    async with connect(Server("s"), revision=revision) as narrow:
+        with pytest.raises(AttributeError) as missing:
+            absent_attribute(narrow, name)
+        assert not hasattr(narrow, name)
+    handshake = "handshake" if revision != NEWEST else None
+    async with connect(Server("s"), revision=handshake) as wide:
+        assert wide.revision == (NEWEST if revision == NEWEST else ALL[-2])
+        with pytest.raises(MethodNotFoundError) as refused:
+            await getattr(wide, name)(*arguments)
+    for error, spoken in ((missing.value, revision), (refused.value, wide.revision)):
+        assert isinstance(error, AbsentMethodError)
+        assert error.method == method
+        assert str(error).startswith(f"{spoken} has no ")
+        assert instead in str(error)
+        others = HANDSHAKES if revision == NEWEST else NEWEST
+        assert str(error).endswith(f"; it is in {others}")
+
+
+@pytest.mark.parametrize("revision", ALL)
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("initialize", r"connect\(\), which has sent it; client\.server_info has the answer"),
+        ("initialized", r"connect\(\), which has sent it"),
+        ("cancelled", "cancel the task that waits for the request"),
+    ],
+)
+async def test_messages_that_a_client_sends_itself_are_no_methods(
+    revision: str, name: str, instead: str
+) -> None:
+    async with connect(Server("s"), revision=revision) as client:
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': use .*{instead}"):
+            absent_attribute(client, name)
+
+
+async def test_a_missing_message_names_the_revisions_that_have_it() -> None:
+    async with connect(Server("s"), revision="2025-06-18") as client:
+        text = r"^2025-06-18 has no list_tasks\(\) \(tasks/list\); it is in 2025-11-25$"
+        with pytest.raises(AbsentMethodError, match=text):
+            absent_attribute(client, "list_tasks")
+        with pytest.raises(AttributeError, match="object has no attribute 'call_tol'") as info:
+            absent_attribute(client, "call_tol")
+        assert (type(info.value), info.value.obj) == (AttributeError, client)
+        with pytest.raises(MethodNotFoundError, match=r"^2025-06-18 has no request tasks/list$"):
+            await client.request("tasks/list")
+    with (
+        connect_sync(Server("s"), revision=NEWEST) as blocking,
+        pytest.raises(AbsentMethodError, match="ask_for_logs"),
+    ):
+        absent_attribute(blocking, "set_level")
+
+
+async def test_a_revision_that_nobody_knows_is_not_the_offer_of_a_peer() -> None:
+    with pytest.raises(RevisionError) as info:
+        connect(Server("s"), revision="2020-01-01")
+    assert str(info.value) == f"unknown revision '2020-01-01'; this side speaks {', '.join(ALL)}"
+    assert (info.value.supported, info.value.offered) == (tuple(REVISIONS), ())

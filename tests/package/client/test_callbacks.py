@@ -93,21 +93,6 @@ async def test_started_calls_run_at_once_and_give_results_and_errors(revision: s
 
 
 @both
-async def test_a_call_that_is_open_at_the_end_of_the_session_fails(revision: str) -> None:
-    kitchen, cooking = Kitchen(), anyio.Event()
-    async with connect(kitchen.server, revision=revision) as client:
-        call = client.start_call(
-            client.call_tool, "cook", {"dish": "soup"}, on_progress=lambda *_: cooking.set()
-        )
-        await cooking.wait()
-        await client.close()
-        with pytest.raises(ConnectionClosedError):
-            client.start_call(client.call_tool, "serve", {"dish": "tea"})
-    with pytest.raises(ConnectionClosedError):
-        await call
-
-
-@both
 def test_a_thread_cancels_the_call_of_another(revision: str) -> None:
     kitchen, cooking = Kitchen(), threading.Event()
     with connect_sync(kitchen.server, revision=revision) as client:

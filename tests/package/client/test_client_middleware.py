@@ -126,20 +126,3 @@ def test_server_middleware_logs_requests_of_a_blocking_client(
     ]
     assert logged[1].mcp_error_code == -32602
     assert logged[1].mcp_request_id == logged[0].mcp_request_id + 1
-
-
-async def test_a_notification_keeps_its_params_and_metadata() -> None:
-    changed = "notifications/roots/list_changed"
-    own = {"roots": {"listChanged": True}}
-    async with live(shop(), HANDSHAKE[-1], capabilities=own) as (client, record):
-
-        @client.middleware
-        async def mark(request: ClientRequest, next: ClientNext) -> Any:
-            assert request.session_id is None
-            assert request.request_id is None
-            assert request.role == "client"
-            return await next(request if request.meta else request.with_meta({"a": 1}))
-
-        await client.notify(changed)
-        await client.notify(changed, {"_meta": {"b": 2}})
-        assert record.sent_as(changed) == [{"_meta": {"a": 1}}, {"_meta": {"b": 2}}]

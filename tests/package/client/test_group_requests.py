@@ -121,28 +121,6 @@ async def test_listening_to_servers_without_changes_ends(
 
 
 @both_lifecycles
-async def test_a_refused_read_is_the_error_of_the_server(revision: str) -> None:
-    a = Answering(revision, **resources("x://a"), read=REFUSAL)
-    b = Answering(revision, **resources("x://b"))
-    async with group(a=a, b=b) as client:
-        with pytest.raises(RemoteError) as refused:
-            await client.read_resource("x://a")
-        assert not client.failures
-    assert str(refused.value) == str(RemoteError(-32000, "not today", None, "resources/read"))
-
-
-@both_lifecycles
-async def test_a_template_is_completed_by_the_server_that_has_it(revision: str) -> None:
-    completed = {"completion": {"values": ["of b"]}}
-    a = Answering(revision, **resources("x://a", templates=("x://{n}",)))
-    b = Answering(revision, **resources(templates=("x://b/{n}",)), complete=completed)
-    async with group(a=a, b=b) as client:
-        ref = {"type": "ref/resource", "uri": "x://b/{n}"}
-        result = await client.complete(ref=ref, argument={"name": "n", "value": ""})
-    assert result.completion.values == ["of b"]
-
-
-@both_lifecycles
 @pytest.mark.parametrize(
     ("uri", "owner"),
     [
@@ -200,20 +178,6 @@ async def test_a_request_that_no_server_declares_is_refused(revision: str) -> No
 
 
 @both_lifecycles
-async def test_a_server_that_could_not_be_opened_is_named(revision: str) -> None:
-    gone = FakeServer(revision)
-    open_one = Answering(revision, call={"content": [{"type": "text", "text": "here"}]})
-    await gone.hang_up()
-    async with group(open=open_one, gone=gone) as client:
-        assert list(client.servers) == ["open"]
-        assert list(client.failures) == ["gone"]
-        assert text_of(await client.call_tool("open_t")) == "here"
-        with pytest.raises(ConnectionClosedError, match="server 'gone' is not open: "):
-            await client.call_tool("gone_t")
-        assert ", gone: not open>" in repr(client)
-
-
-@both_lifecycles
 async def test_a_server_that_a_call_does_not_reach_has_failed(revision: str) -> None:
     failure = ConnectFailedError("http://a", "no route")
 
@@ -232,23 +196,20 @@ async def test_a_server_that_a_call_does_not_reach_has_failed(revision: str) -> 
         assert list(client.failures) == ["a"]
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
-async def test_an_end_of_one_stream_is_the_end_though_another_fails(revision: str) -> None:
-    a, b = Losing(revision), Losing(revision)
-    async with group(a=a, b=b) as client, anyio.create_task_group() as tasks:
-        for server in (a, b):
-            tasks.start_soon(server.agree)
-        async with client.listen(tools=True, retry_seconds=()) as changes:
-            await a.end()
-            await b.hang_up()
-            assert [change async for change in changes] == []
-        assert list(client.failures) == ["b"]
-
-
 @both_lifecycles
-async def test_the_only_server_of_resources_needs_no_lists(revision: str) -> None:
-    a = Answering(revision, read={"contents": []})
-    b = FakeServer(revision, {"tools": {}})
+async def test_requests_about_resources_go_to_the_server_that_has_them(revision: str) -> None:
+    completed = {"completion": {"values": ["of b"]}}
+    a = Answering(revision, **resources("x://a", templates=("x://{n}",)), read=REFUSAL)
+    b = Answering(revision, **resources("x://b", templates=("x://b/{n}",)), complete=completed)
     async with group(a=a, b=b) as client:
+        with pytest.raises(RemoteError) as refused:
+            await client.read_resource("x://a")
+        ref = {"type": "ref/resource", "uri": "x://b/{n}"}
+        result = await client.complete(ref=ref, argument={"name": "n", "value": ""})
+        assert not client.failures
+    assert str(refused.value) == str(RemoteError(-32000, "not today", None, "resources/read"))
+    assert result.completion.values == ["of b"]
+    a, other = Answering(revision, read={"contents": []}), FakeServer(revision, {"tools": {}})
+    async with group(a=a, other=other) as client:  # the only one of resources needs no lists
         await client.read_resource("x://a")
-    assert [said["method"] for said in [*a.heard, *b.heard]] == ["resources/read"]
+    assert [said["method"] for said in [*a.heard, *other.heard]] == ["resources/read"]

@@ -1,8 +1,4 @@
-"""Results that ask for input, as a client meets them: it answers, and asks again.
-
-Source: basic/index#resulttype, basic/patterns/mrtr; server/tools#input-required-tool-results
-(2026-07-28).
-"""
+"""Results that ask for input, as a client meets them: it answers, and asks again."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.live import TEXT, FakeServer, live, text_of
+from kit.live import TEXT, FakeServer, text_of
 from kit.respondent import ROOTS, SAMPLED, accept_result
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
@@ -20,11 +16,7 @@ from kit.scripted import connect_scripted
 from kit.wire import HANDSHAKE, facts, meta_of
 from mcpgen_runtime import (
     ClientHandlers,
-    ClientLimits,
-    Context,
-    InputRequired,
     RemoteProtocolError,
-    Server,
     connect,
 )
 
@@ -96,31 +88,6 @@ def wants(state: str | None = None, **requests: Any) -> dict[str, Any]:
     return made if state is None else {**made, "requestState": state}
 
 
-@modern
-async def test_a_tool_gets_the_input_it_asks_for_and_then_a_result(revision: str) -> None:
-    server = Server("curious")
-
-    @server.tool()
-    async def where(name: str, ctx: Context) -> Any:
-        if ctx.request_state is None:
-            return InputRequired({"city": FORM, "roots": {"method": "roots/list"}}, "round 1")
-        if ctx.request_state == "round 1":
-            assert ctx.input_responses["roots"] == ROOTS
-            return InputRequired(state=ctx.input_responses["city"]["content"]["city"])
-        assert ctx.input_responses == {}
-        return f"{name} in {ctx.request_state}"
-
-    user = User()
-    async with live(server, revision, handlers=user) as (client, record):
-        result = await client.call_tool("where", {"name": "Ada"}, meta={"mine": 1})
-        assert text_of(result) == "Ada in Oslo"
-    assert user.questions == [("Which city?", "elicitation/create", revision)]
-    calls = record.sent_as("tools/call")
-    assert [(call["arguments"], call["_meta"]["mine"]) for call in calls] == [
-        ({"name": "Ada"}, 1)
-    ] * 3
-
-
 @pytest.mark.requirement(
     "mrtr.responses-shape",
     "mrtr.retry-original-params",
@@ -130,16 +97,22 @@ async def test_a_tool_gets_the_input_it_asks_for_and_then_a_result(revision: str
     "mrtr.retry-new-id",
     "mrtr.client-immediate-retry",
     "mrtr.retry-has-meta",
+    "mrtr.repeatable",
+    "mrtr.input-request-kinds",
 )
 @modern
 @each
 async def test_a_retry_has_answers_and_state_if_requested_under_a_new_id(
     revision: str, ask: Ask, method: str, params: dict[str, Any]
 ) -> None:
+    sampling = {
+        "method": "sampling/createMessage",
+        "params": PARAMS["sampling/createMessage"],
+    }
     rounds = (
-        wants(OPAQUE, k=FORM, r={"method": "roots/list"}),
+        wants(OPAQUE, k=FORM, r={"method": "roots/list"}, s=sampling),
         wants("s2"),
-        wants(k=FORM),
+        wants(k=FORM, r={"method": "roots/list", "params": {}}),
         wants("s3"),
         RESULTS[method] or {},
     )
@@ -147,32 +120,19 @@ async def test_a_retry_has_answers_and_state_if_requested_under_a_new_id(
     async with connect_scripted(revision, *rounds, handlers=user) as (client, server):
         result = await ask(client)
     assert not hasattr(result, "input_requests")
-    assert len(user.questions) == 2
+    assert user.questions == [("Which city?", "elicitation/create", revision)] * 2
+    answers = {"k": ACCEPTED, "r": ROOTS}
     assert server.asked() == [
         params,
-        {**params, "inputResponses": {"k": ACCEPTED, "r": ROOTS}, "requestState": OPAQUE},
+        {**params, "inputResponses": {**answers, "s": SAMPLED}, "requestState": OPAQUE},
         {**params, "requestState": "s2"},
-        {**params, "inputResponses": {"k": ACCEPTED}},
+        {**params, "inputResponses": answers},
         {**params, "requestState": "s3"},
     ]
     assert {request["method"] for request in server.heard} == {method}
     assert len({request["id"] for request in server.heard}) == 5
     needed = set(meta_of(revision)) - {facts(revision).meta.client_info}
     assert all(needed <= request["params"]["_meta"].keys() for request in server.heard)
-
-
-@pytest.mark.requirement("mrtr.repeatable")
-@modern
-async def test_how_often_a_server_may_ask_can_be_set(revision: str) -> None:
-    for limit, asked in ((None, ClientLimits().input_rounds), (2, 2)):
-        limits = ClientLimits() if limit is None else ClientLimits(input_rounds=limit)
-        answers = [wants("again")] * (asked + 1)
-        async with connect_scripted(revision, *answers, limits=limits) as (client, server):
-            with pytest.raises(RemoteProtocolError, match=f"asked for input {asked} times"):
-                await client.call_tool("any")
-            assert len(server.heard) == asked + 1
-        async with connect_scripted(revision, *answers[1:], TEXT, limits=limits) as (client, _):
-            assert text_of(await client.call_tool("any")) == "done"
 
 
 @modern
@@ -185,24 +145,6 @@ async def test_input_that_the_client_did_not_offer_fails_that_call(
             await ask(client)
         await ask(client)
     assert server.asked() == [params, params]
-
-
-@pytest.mark.requirement("mrtr.input-request-kinds")
-@modern
-@pytest.mark.parametrize("with_params", [True, False])
-async def test_each_kind_of_question_goes_to_its_own_handler(
-    revision: str, with_params: bool
-) -> None:
-    questions: dict[str, Any] = {
-        "e": FORM,
-        "s": {"method": "sampling/createMessage", "params": PARAMS["sampling/createMessage"]},
-        "r": {"method": "roots/list"} | ({"params": {}} if with_params else {}),
-    }
-    answers = (wants(**questions), TEXT)
-    async with connect_scripted(revision, *answers, handlers=User()) as (client, server):
-        assert text_of(await client.call_tool("any")) == "done"
-        _, retry = server.asked()
-    assert retry["inputResponses"] == {"e": ACCEPTED, "s": SAMPLED, "r": ROOTS}
 
 
 @pytest.mark.requirement("mrtr.result-type-known-set", "mrtr.result-type-unknown-invalid")

@@ -1,9 +1,4 @@
-"""Listening to a server that is silent: liveness checks, and how long a lost stream is retried.
-
-Time passes as soon as nothing else happens, so moments are exact.
-
-Source: basic/patterns/subscriptions (2026-07-28); basic/utilities/ping.
-"""
+"""Listening to a server that is silent: liveness checks, and how long a lost stream is retried."""
 
 from __future__ import annotations
 
@@ -15,13 +10,12 @@ import pytest
 
 from kit.live import FakeServer
 from kit.simulation import on_virtual_clock
-from kit.wire import ALL, CANCELLED, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST
+from kit.wire import ALL, CANCELLED, HANDSHAKE, LISTEN, PER_REQUEST
 from mcpgen_runtime import (
     ConnectionClosedError,
     ListeningAgain,
     McpError,
     RequestTimeoutError,
-    ToolsChanged,
     connect,
 )
 from package.client.test_client_listen import AT_ONCE, CUT, NOBODY, Losing, listening
@@ -47,47 +41,6 @@ def silent_server(revision: str) -> Any:
 
 def methods(server: FakeServer) -> list[str]:
     return [said["method"] for said in server.heard]
-
-
-@sessions
-@pytest.mark.parametrize("idle", [{}, {"idle_seconds": 30.0}], ids=["default", "own"])
-async def test_an_error_in_answer_to_a_ping_is_a_sign_of_life(
-    revision: str, idle: dict[str, float]
-) -> None:
-    server = silent_server(revision)
-
-    async def answer() -> None:
-        start = anyio.current_time()
-        for number in (1, 2):
-            ping = await server.next()
-            assert ping["method"] == "ping"
-            assert anyio.current_time() - start == number * idle.get("idle_seconds", 20.0)
-            error = {"code": -32601, "message": "no ping"}
-            await server.say({"jsonrpc": "2.0", "id": ping["id"], "error": error})
-        await server.notify(CHANGED["toolsListChanged"], {})
-
-    async with listening(server, **idle) as (changes, tasks):
-        tasks.start_soon(answer)
-        assert await anext(changes) == ToolsChanged()
-
-
-@sessions
-async def test_a_server_that_answers_again_is_listened_to_again(revision: str) -> None:
-    server = silent_server(revision)
-
-    async def answer() -> None:
-        for _ in range(3):  # a check, its cancellation, and another check
-            said = await server.next()
-        await server.answer(said, {})
-
-    start = anyio.current_time()
-    async with listening(server, retry_seconds=AT_ONCE, idle_seconds=30.0) as (changes, tasks):
-        tasks.start_soon(answer)
-        assert await anext(changes) == ListeningAgain()
-        assert anyio.current_time() - start == 60.0
-        await server.notify(CHANGED["toolsListChanged"], {})
-        assert await anext(changes) == ToolsChanged()
-    assert methods(server) == ["ping", CANCELLED, "ping"]
 
 
 @sessions
@@ -225,35 +178,6 @@ async def test_no_stream_is_reopened_on_a_lost_connection(revision: str, reopeni
 
 
 @modern
-async def test_the_gap_is_told_before_later_changes(revision: str) -> None:
-    server = silent_server(revision)
-
-    async def agree_and_tell() -> None:
-        await server.agree()
-        await server.tell(CHANGED["toolsListChanged"])
-
-    async with listening(server, retry_seconds=AT_ONCE) as (changes, tasks):
-        await server.lose(CUT)
-        tasks.start_soon(agree_and_tell)
-        assert [await anext(changes) for _ in range(2)] == [ListeningAgain(), ToolsChanged()]
-
-
-@modern
-@pytest.mark.parametrize(("timeout", "lasts"), [(5.0, 15.0), (None, 30.0)])
-async def test_each_attempt_to_reopen_has_the_timeout(
-    revision: str, timeout: float | None, lasts: float
-) -> None:
-    server = silent_server(revision)
-    how = {"timeout": timeout, "retry_seconds": AT_ONCE, "idle_seconds": 30.0}
-    async with listening(server, **how) as (changes, _):
-        start = anyio.current_time()
-        await server.lose(CUT)
-        with pytest.raises(type(CUT)):
-            await anext(changes)
-        assert anyio.current_time() - start == lasts
-
-
-@modern
 @pytest.mark.parametrize(("extreme", "factor"), [(min, 0.5), (max, 1.5)])
 async def test_attempts_to_reopen_have_growing_pauses(
     revision: str, extreme: Any, factor: float, monkeypatch: pytest.MonkeyPatch
@@ -308,25 +232,3 @@ async def test_a_subscription_that_nobody_accepts_is_given_up(revision: str) -> 
         taken = anyio.current_time() - start
     assert taken == (5.0 if revision in PER_REQUEST else 6.0)  # one second for the parting
     assert methods(server)[:2] == [name, CANCELLED]
-
-
-@sessions
-async def test_one_unanswered_end_of_a_subscription_is_awaited(revision: str) -> None:
-    server = silent_server(revision)
-
-    async def accept() -> None:
-        for _ in range(2):
-            await server.answer(await server.next(), {})
-
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        for uris in (["memo://a", "memo://b"], ["memo://b", "memo://a"]):
-            before = len(server.heard)
-            tasks.start_soon(accept)
-            async with client.listen(uris=uris):
-                start = anyio.current_time()
-            assert anyio.current_time() - start == 1.0
-            begin, end = "resources/subscribe", "resources/unsubscribe"
-            assert methods(server)[before:] == [begin, begin, end, CANCELLED]
-            assert server.heard[-2]["params"]["uri"] == uris[1]
-            for _ in range(2):
-                await server.next()

@@ -30,12 +30,7 @@ TOOLS = [
 
 
 class LosesAnswers(FakeServer):
-    """A server that lists its tools; of other requests it refuses some, and loses all answers.
-
-    Args:
-        revision: What it speaks.
-        refusals: Whether it had begun the requests that it refuses first; `None` to lose answers.
-    """
+    """A server that lists its tools; of other requests it refuses some, and loses all answers."""
 
     def __init__(self, revision: str, refusals: list[bool] | None = None) -> None:
         super().__init__(revision)

@@ -1,25 +1,18 @@
-"""Lists in pages, as a client follows them: by cursors that mean nothing to it.
-
-Source: server/utilities/pagination.
-"""
+"""Lists in pages, as a client follows them: by cursors that mean nothing to it."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
 from mcpgen_runtime import (
-    ClientLimits,
     InvalidParamsError,
     RemoteProtocolError,
-    RequestTimeoutError,
-    Timeouts,
 )
 
 pytestmark = pytest.mark.on_asyncio
@@ -150,42 +143,6 @@ async def test_a_list_ends_at_an_empty_cursor_for_its_first_page(
     assert warning == "tools/list: the list ends at an empty nextCursor, for the first page"
 
 
-def endless(names: str) -> Iterator[dict[str, Any]]:
-    return (tools(names, nextCursor=str(number)) for number in itertools.count())
-
-
-@every
-async def test_a_list_without_end_is_given_up_at_its_deadline(revision: str) -> None:
-    timeouts = Timeouts(listing=0.2)
-    async with connect_scripted(revision, timeouts=timeouts, rest=endless("a")) as (client, _):
-        with pytest.raises(RequestTimeoutError, match=r"tools/list, all pages: .* 0.2 s"):
-            await client.list_tools()
-        assert len((await client.list_tools_page()).tools) == 1
-
-
-@every
-async def test_a_list_has_so_many_items_and_pages_at_most(revision: str) -> None:
-    limits = ClientLimits(list_pages=20)
-    async with connect_scripted(revision, limits=limits, rest=endless("a")) as (client, server):
-        with pytest.raises(RemoteProtocolError, match="at most 20 pages and 100000 items"):
-            await client.list_tools()
-        assert len(server.asked()) == 20
-    limits = ClientLimits(list_pages=20, list_items=21)
-    async with connect_scripted(revision, limits=limits, rest=endless("abc")) as (client, server):
-        with pytest.raises(RemoteProtocolError, match="at most 20 pages and 21 items"):
-            await client.list_tools()
-        assert len(server.asked()) == 8
-
-
-@pytest.mark.requirement("pagination.empty-cursor-is-valid")
-@every
-@pytest.mark.parametrize("method", ITEMS)
-async def test_null_for_a_cursor_is_no_cursor(revision: str, method: str) -> None:
-    async with connect_scripted(revision, page(method, "a", nextCursor=None)) as (client, server):
-        assert [item.name for item in await getattr(client, CALLS[method])()] == ["a"]
-    assert server.asked() == [{}]
-
-
 NO_CURSORS: list[Any] = [7, False, {}, ["c"]]
 NO_PAGES: list[Any] = [{"tools": None}, {"nextCursor": None}, {"tools": {}}]
 
@@ -207,9 +164,15 @@ async def test_a_malformed_page_fails_the_list_alone(revision: str, bad: Any, re
 
 
 @pytest.mark.requirement("pagination.cursor-no-persist")
-@pytest.mark.parametrize("revision", revisions_holding("pagination.cursor-no-persist"))
-async def test_a_new_session_starts_its_lists_anew(revision: str) -> None:
-    for _ in range(2):
-        async with connect_scripted(revision, tools("a", nextCursor="kept?")) as (client, server):
-            assert (await client.list_tools_page()).next_cursor == "kept?"
-        assert server.asked() == [{}]
+@every
+@pytest.mark.parametrize("method", ITEMS)
+async def test_null_is_no_cursor_and_a_new_session_starts_its_lists_anew(
+    revision: str, method: str
+) -> None:
+    for cursor in ("kept?", None):
+        last = page(method, "a", nextCursor=None)
+        pages = [page(method, "a", nextCursor=cursor), last] if cursor else [last]
+        async with connect_scripted(revision, *pages) as (client, server):
+            items = await getattr(client, CALLS[method])()
+            assert [item.name for item in items] == ["a"] * len(pages)
+        assert server.asked() == [{}, {"cursor": "kept?"}][: len(pages)]

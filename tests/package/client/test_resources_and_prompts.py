@@ -1,15 +1,13 @@
-"""Resources and prompts as a client reads them and hears of them.
-
-Source: server/resources; server/prompts.
-"""
+"""Resources and prompts as a client reads them and hears of them."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-from kit.live import FakeServer
+from kit.live import FakeServer, live
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.scripted import connect_scripted
@@ -29,17 +27,6 @@ every = pytest.mark.parametrize("revision", ALL)
 READ = RESULTS["resources/read"] or {}
 
 
-def notes() -> Server:
-    """A server with one resource, which may be subscribed to."""
-    server = Server("notes", subscribe=True)
-
-    @server.resource("memo://one")
-    async def one() -> str:
-        return "the first"
-
-    return server
-
-
 @pytest.mark.requirement("resources.read-request-shape")
 @every
 @pytest.mark.parametrize("uri", ["memo://one", "file:///a%20b/\u00e9?q=1#f", "urn:isbn:0-395"])
@@ -49,20 +36,6 @@ async def test_a_resource_is_read_by_its_uri_as_it_is_written(revision: str, uri
     assert [content.text for content in contents] == ["one"]
     assert server.asked() == [{"uri": uri}]
     assert server.heard[0]["method"] == "resources/read"
-
-
-@pytest.mark.requirement("resources.read-request-shape")
-@every
-async def test_reading_without_a_uri_is_refused_by_either_side(revision: str) -> None:
-    async with connect_scripted(revision, READ) as (client, server):
-        for bad in (None, 3, ["memo://one"]):
-            with pytest.raises(InvalidParamsError, match=r"^resources/read: Expected `str`"):
-                await client.read_resource(bad)
-    assert server.heard == []
-    malformed: list[Any] = [{}, {"uri": None}, {"uri": 3}, {"URI": "memo://one"}]
-    async with speaking_to(notes(), revision) as end:
-        for params in malformed:
-            assert (await end.ask("resources/read", params))["error"]["code"] == -32602
 
 
 NOT_FOUND = {facts(revision).errors.resource_not_found for revision in ALL}
@@ -75,22 +48,14 @@ async def test_errors_for_missing_resources_of_any_revision_are_known(
     revision: str, code: int
 ) -> None:
     refusal = {"error": {"code": code, "message": "gone", "data": {"uri": "memo://x"}}}
-    async with connect_scripted(revision, refusal, refusal) as (client, _):
-        with pytest.raises(RemoteError) as info:
-            await client.read_resource("memo://x")
-        assert info.value.resource_not_found
-        with pytest.raises(RemoteError) as other:
-            await client.get_prompt("p")
-        assert not other.value.resource_not_found
-
-
-@every
-async def test_any_other_failure_is_not_taken_for_a_missing_resource(revision: str) -> None:
-    refusal = {"error": {"code": -32603, "message": "disk on fire"}}
-    async with connect_scripted(revision, refusal) as (client, _):
-        with pytest.raises(RemoteError) as info:
-            await client.read_resource("memo://one")
-    assert not info.value.resource_not_found
+    other = {"error": {"code": -32603, "message": "disk on fire"}}
+    async with connect_scripted(revision, refusal, refusal, other) as (client, _):
+        found = []
+        for ask in (client.read_resource, client.get_prompt, client.read_resource):
+            with pytest.raises(RemoteError) as info:
+                await ask("memo://x")
+            found.append(not info.value.resource_not_found)
+    assert found == [False, True, True]
 
 
 LISTENING = revisions_holding("resources.subscribe-via-listen")
@@ -106,7 +71,7 @@ async def test_the_requests_to_subscribe_are_gone_where_one_listens(
         with pytest.raises(MethodNotFoundError, match=name):
             await client.request(name, {"uri": "memo://one"})
     assert server.heard == []
-    async with speaking_to(notes(), revision) as end:
+    async with speaking_to(completing_server(), revision) as end:
         assert (await end.ask(name, {"uri": "memo://one"}))["error"]["code"] == -32601
 
 
@@ -145,32 +110,6 @@ async def test_a_prompt_is_got_by_name_with_its_arguments_as_texts(
     assert server.heard[0]["method"] == "prompts/get"
 
 
-@pytest.mark.requirement("prompts.get-request-shape")
-@every
-@pytest.mark.parametrize("value", [3, 1.5, True, ["x"], {}], ids=str)
-async def test_an_argument_that_is_no_text_is_refused_by_either_side(
-    revision: str, value: Any
-) -> None:
-    def greeting_server() -> Server:
-        server = Server("greeting")
-
-        @server.prompt()
-        async def greet(who: str = "you") -> str:
-            return f"Greet {who}."
-
-        return server
-
-    async with connect_scripted(revision, GOT) as (client, server):
-        with pytest.raises(InvalidParamsError, match=r"^prompts/get: Expected `str`"):
-            await client.get_prompt("greet", {"who": value})
-        with pytest.raises(InvalidParamsError, match=r"^prompts/get: Expected"):
-            await client.get_prompt(value)
-    assert server.heard == []
-    async with speaking_to(greeting_server(), revision) as end:
-        for params in ({"name": "greet", "arguments": {"who": value}}, {"name": value}, {}):
-            assert (await end.ask("prompts/get", params))["error"]["code"] == -32602
-
-
 @pytest.mark.requirement("prompts.respect-capabilities")
 @every
 async def test_a_server_without_prompts_is_not_asked_for_them(revision: str) -> None:
@@ -180,3 +119,132 @@ async def test_a_server_without_prompts_is_not_asked_for_them(revision: str) -> 
             with pytest.raises(MissingCapabilityError, match="prompts"):
                 await ask
     assert server.heard == []
+
+
+PROMPT = {"type": "ref/prompt", "name": "greet"}
+TEMPLATE = {"type": "ref/resource", "uri": "memo://{name}"}
+ARGUMENT = {"name": "name", "value": "o"}
+NEWEST: Any = import_module(f"mcpgen_runtime.r{ALL[-1].replace('-', '_')}.models")
+WITH_CONTEXT = revisions_holding("completion.context-arguments")
+
+
+def completing_server() -> Server:
+    """A server that completes an argument of a prompt and a variable of a template."""
+    server = Server("completing")
+
+    @server.prompt()
+    async def greet(name: str) -> str:
+        return name
+
+    @server.resource("memo://{name}")
+    async def memo(name: str) -> str:
+        return name
+
+    @server.completion(prompt="greet", argument="name")
+    async def people(value: str) -> list[str]:
+        return [f"person {value}"]
+
+    @server.completion(template="memo://{name}", argument="name")
+    async def memos(value: str) -> list[str]:
+        return [f"memo {value}"]
+
+    return server
+
+
+def done(**more: Any) -> dict[str, Any]:
+    return {"completion": {"values": ["Oslo"], **more}}
+
+
+@pytest.mark.requirement(
+    "completion.request-shape", "completion.ref-prompt", "completion.ref-resource"
+)
+@every
+@pytest.mark.parametrize("ref", [PROMPT, TEMPLATE, {**TEMPLATE, "uri": "memo://one"}], ids=str)
+async def test_a_request_names_what_it_is_about_and_what_was_typed(
+    revision: str, ref: dict[str, str]
+) -> None:
+    async with connect_scripted(revision, done(), done()) as (client, server):
+        await client.complete(ARGUMENT, ref)
+        typed = NEWEST.PromptReference if ref is PROMPT else NEWEST.ResourceTemplateReference
+        rest = {name: value for name, value in ref.items() if name != "type"}
+        await client.complete(NEWEST.CompleteRequestParamsArgument(**ARGUMENT), typed(**rest))
+    assert server.asked() == [{"argument": ARGUMENT, "ref": ref}] * 2
+    assert {request["method"] for request in server.heard} == {"completion/complete"}
+
+
+@pytest.mark.requirement("completion.ref-prompt", "completion.ref-resource")
+@every
+async def test_the_reference_decides_who_completes(revision: str) -> None:
+    async with live(completing_server(), revision) as (client, _):
+        for ref, value in ((PROMPT, "person o"), (TEMPLATE, "memo o")):
+            assert (await client.complete(ARGUMENT, ref)).completion.values == [value]
+
+
+BAD_REFERENCES: list[tuple[Any, Any]] = [
+    *(({"name": "name"}, PROMPT), ({"value": "o"}, PROMPT), ({**ARGUMENT, "value": 3}, PROMPT)),
+    *((ARGUMENT, {"type": "ref/x", "name": "greet"}), (ARGUMENT, {"name": "greet"})),
+    *((ARGUMENT, {"type": "ref/prompt"}), (ARGUMENT, {"type": "ref/resource"})),
+    *((ARGUMENT, {**TEMPLATE, "uri": 3}), (ARGUMENT, "greet"), ([], PROMPT)),
+]
+MALFORMED: list[tuple[str, str, dict[str, Any]]] = [
+    *(("resources/read", "read_resource", {"uri": bad}) for bad in (None, 3, ["memo://one"])),
+    *(("prompts/get", "get_prompt", {"name": bad}) for bad in (3, ["x"], {})),
+    *(
+        ("prompts/get", "get_prompt", {"name": "greet", "arguments": {"name": bad}})
+        for bad in (3, 1.5, True, ["x"], {})
+    ),
+    *(
+        ("completion/complete", "complete", {"argument": argument, "ref": ref})
+        for argument, ref in BAD_REFERENCES
+    ),
+]
+
+
+@pytest.mark.requirement(
+    "resources.read-request-shape",
+    "prompts.get-request-shape",
+    "completion.request-shape",
+    "completion.ref-prompt",
+    "completion.ref-resource",
+)
+@every
+@pytest.mark.parametrize(("method", "name", "params"), MALFORMED, ids=str)
+async def test_a_malformed_request_is_refused_by_either_side(
+    revision: str, method: str, name: str, params: dict[str, Any]
+) -> None:
+    async with connect_scripted(revision) as (client, server):
+        with pytest.raises(InvalidParamsError, match=rf"^{method}: "):
+            await getattr(client, name)(*params.values())
+    assert server.heard == []
+    async with speaking_to(completing_server(), revision) as end:
+        for sent in (params, {}):
+            assert (await end.ask(method, sent))["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("completion.context-arguments")
+@every
+async def test_settled_arguments_are_sent_where_the_revision_has_them(revision: str) -> None:
+    settled = {"arguments": {"country": "Norway"}}
+    async with connect_scripted(revision, done(), revision=None) as (client, server):
+        if revision in WITH_CONTEXT:
+            await client.complete(ARGUMENT, PROMPT, context=settled)
+            assert server.asked() == [{"argument": ARGUMENT, "ref": PROMPT, "context": settled}]
+        else:
+            with pytest.raises(InvalidParamsError, match="has no 'context'"):
+                await client.complete(ARGUMENT, PROMPT, context=settled)
+            assert server.heard == []
+
+
+@pytest.mark.requirement("completion.client-partial-results")
+@every
+async def test_a_result_may_say_less_than_it_could(revision: str) -> None:
+    async with connect_scripted(revision, done(), done(values=[]), done(total=7, hasMore=True)) as (
+        client,
+        _,
+    ):
+        first, empty, full = [
+            (await client.complete(ARGUMENT, PROMPT)).completion for _ in range(3)
+        ]
+    assert (first.values, bool(first.total), bool(first.has_more)) == (["Oslo"], False, False)
+    assert empty.values == []
+    assert (full.total, full.has_more) == (7, True)

@@ -1,7 +1,4 @@
-"""Results that a client keeps: how many, how long, for what, and what makes them stale.
-
-Source: server/utilities/caching (2026-07-28).
-"""
+"""Results that a client keeps: how many, how long, for what, and what makes them stale."""
 
 from __future__ import annotations
 
@@ -106,37 +103,46 @@ async def test_without_a_valid_lifetime_a_result_is_stale_at_once(
     assert len(server.heard) == 2
 
 
-@pytest.mark.requirement("caching.scope-values")
+@pytest.mark.requirement(
+    "caching.private-not-shared", "caching.public-shareable", "caching.scope-values"
+)
 @caching
-@pytest.mark.parametrize("scope", ["secret", "PUBLIC", 5, None])
-async def test_an_unknown_scope_is_a_private_one(revision: str, scope: Any, clock: Clock) -> None:
-    odd = tools("a", scope=scope)
-    async with connect_scripted(revision, odd, odd, cache=Caching(clock=clock)) as (client, server):
-        page = await client.list_tools_page()
-        assert page.cache_scope == "private"
-        await client.list_tools_page()
-        assert len(server.heard) == 1
-        client.cache.forget_private()
-        await client.list_tools_page()
-        assert len(server.heard) == 2
-
-
-@pytest.mark.requirement("caching.private-not-shared", "caching.public-shareable")
-@caching
-async def test_private_results_are_used_for_one_user_only(revision: str, clock: Clock) -> None:
+@pytest.mark.parametrize("scope", ["private", "secret", "PUBLIC", 5, None])
+async def test_private_results_are_used_for_one_user_only(
+    revision: str, scope: Any, clock: Clock
+) -> None:
     settings = Caching(clock=clock)
-    read = cacheable_result("resources/read")
+    read = cacheable_result("resources/read", scope=scope)
     mine = connect_scripted(revision, tools("a", scope="public"), read, read, cache=settings)
     yours = connect_scripted(revision, tools("b", scope="public"), read, cache=settings)
     async with mine as (my_client, asked), yours as (your_client, other):
         for client in (my_client, your_client):
             await client.list_tools()
-            await client.read_resource("memo://one")
+            assert (await client.read_resource("memo://one")).cache_scope == "private"
         assert (len(asked.heard), len(other.heard)) == (2, 2)
         my_client.cache.forget_private()  # as if the token were another one now
         assert names(await my_client.list_tools()) == ["a"]
         await my_client.read_resource("memo://one")
         assert [request["method"] for request in asked.heard[2:]] == ["resources/read"]
+
+
+@caching
+@pytest.mark.parametrize("cache", [None, False, Caching(entries=0), Caching(size=0)])
+async def test_typed_requests_of_an_open_client_are_answered_from_memory_if_wanted(
+    revision: str, cache: Any
+) -> None:
+    how = {} if cache is None else {"cache": cache}
+    async with connect_scripted(revision, *[tools("a")] * 5, **how) as (client, server):
+        for _ in range(2):  # what the caller does with a result does not reach the cache
+            (await client.list_tools_page()).tools.clear()
+        await client.request("tools/list")
+        await client.request_raw("tools/list")
+        assert names(await client.list_tools()) == ["a"]
+        assert len(server.heard) == (3 if cache is None else 5)
+        assert len(client.cache) == (cache is None)
+        await client.close()
+        with pytest.raises(ConnectionClosedError):
+            await client.list_tools()
 
 
 @pytest.mark.requirement("caching.key-method-and-params")
@@ -164,16 +170,6 @@ async def test_a_result_answers_the_same_request_and_no_other(revision: str, clo
             assert names((await client.list_tools_page("c")).tools) == ["b"]
             await client.list_prompts()
     assert len(server.heard) == len(answers)
-
-
-@caching
-async def test_requests_by_wire_name_are_always_sent(revision: str) -> None:
-    async with connect_scripted(revision, *[tools("a")] * 4) as (client, server):
-        await client.list_tools()
-        await client.request("tools/list")
-        await client.request_raw("tools/list")
-        await client.list_tools()
-    assert len(server.heard) == 3
 
 
 @pytest.mark.requirement("caching.input-required-no-hints", "caching.no-cache-of-retries")
@@ -224,22 +220,6 @@ async def test_a_notification_makes_what_it_speaks_of_stale(
     sent = [request["method"] for request in server.heard]
     assert set(sent[len(CACHEABLE) :]) == stale
     assert len(sent) == len(answers)
-
-
-@pytest.mark.requirement("caching.notification-invalidates")
-@caching
-async def test_a_result_that_was_asked_for_before_a_change_is_not_kept(revision: str) -> None:
-    server = FakeServer(revision)
-    async with connect(server, revision=revision) as client:
-        for change in (True, False):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(client.list_tools)
-                request = await server.next()
-                if change:
-                    await server.notify(CHANGED["toolsListChanged"], {})
-                await server.answer(request, tools("a"))
-        await client.list_tools()
-    assert len(server.heard) == 2
 
 
 @pytest.mark.requirement(
@@ -294,8 +274,11 @@ async def test_to_see_a_list_as_a_whole_one_clears_the_cache(revision: str) -> N
     assert [sent.get("cursor") for sent in server.asked()] == [None, "x", None]
 
 
+@pytest.mark.requirement("caching.notification-invalidates")
 @caching
-@pytest.mark.parametrize("drop", ["clear", "forget", "forget_private", "forget_resource"])
+@pytest.mark.parametrize(
+    "drop", ["notification", "clear", "forget", "forget_private", "forget_resource"]
+)
 async def test_a_result_requested_before_a_drop_is_not_kept(revision: str, drop: str) -> None:
     words = {"forget": ("tools/list",), "forget_resource": ("memo://one",)}.get(drop, ())
     method = "resources/read" if drop == "forget_resource" else "tools/list"
@@ -303,7 +286,10 @@ async def test_a_result_requested_before_a_drop_is_not_kept(revision: str, drop:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(CACHEABLE[method], client)
             await anyio.wait_all_tasks_blocked()
-            getattr(client.cache, drop)(*words)
+            if drop == "notification":
+                await server.notify(CHANGED["toolsListChanged"], {})
+            else:
+                getattr(client.cache, drop)(*words)
             await server.answer(server.heard[0], cacheable_result(method))
         assert len(client.cache) == 0
 
@@ -334,48 +320,23 @@ async def test_a_server_that_forgot_its_list_is_asked_for_it_again(
 
 
 @caching
-@pytest.mark.parametrize("off", [False, Caching(entries=0), Caching(size=0)])
-async def test_keeping_results_can_be_turned_off(revision: str, off: Any) -> None:
-    async with connect_scripted(revision, tools("a"), tools("b"), cache=off) as (client, _):
-        assert [names(await client.list_tools()) for _ in range(2)] == [["a"], ["b"]]
-        assert len(client.cache) == 0
-
-
-@caching
-async def test_the_least_recently_used_result_is_evicted_first(revision: str) -> None:
-    answers = [cacheable_result("resources/read")] * 9
-    async with connect_scripted(revision, *answers, cache=Caching(entries=2)) as (client, server):
-        for name in "ababcab":
-            await client.read_resource(f"m://{name}")
-        assert len(client.cache) == 2
-    assert [sent["uri"][-1] for sent in server.asked()] == ["a", "b", "c", "a", "b"]
-
-
-@caching
-async def test_cached_results_are_bounded_in_bytes(revision: str) -> None:
+@pytest.mark.parametrize(
+    ("bound", "sizes", "wanted", "asked"),
+    [
+        (Caching(entries=2), [4] * 5, "ababcab", "abcab"),
+        (Caching(size=1200), [400, 400, 2000], "abcaba", "abc"),
+    ],
+    ids=["entries", "bytes"],
+)
+async def test_cached_results_are_bounded_in_number_and_bytes(
+    revision: str, bound: Caching, sizes: list[int], wanted: str, asked: str
+) -> None:
     answers = [
         cacheable_result("resources/read", contents=[{"uri": "m://x", "text": "x" * size}])
-        for size in (400, 400, 2000, 400)
+        for size in sizes
     ]
-    async with connect_scripted(revision, *answers, cache=Caching(size=1200)) as (client, server):
-        for name in "abcaba":
+    async with connect_scripted(revision, *answers, cache=bound) as (client, server):
+        for name in wanted:
             await client.read_resource(f"m://{name}")
             assert len(client.cache) <= 2
-    assert [sent["uri"][-1] for sent in server.asked()] == ["a", "b", "c"]
-
-
-@caching
-async def test_changes_by_a_caller_do_not_reach_the_cache(revision: str) -> None:
-    async with connect_scripted(revision, tools("a")) as (client, _):
-        (await client.list_tools_page()).tools.clear()
-        (await client.list_tools_page()).tools.clear()
-        assert names(await client.list_tools()) == ["a"]
-
-
-@caching
-async def test_a_closed_client_answers_nothing_from_memory(revision: str) -> None:
-    async with connect_scripted(revision, tools("a")) as (client, _):
-        await client.list_tools()
-        await client.close()
-        with pytest.raises(ConnectionClosedError):
-            await client.list_tools()
+    assert [sent["uri"][-1] for sent in server.asked()] == [*asked]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kit.live import FakeServer
 from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
-    REVISIONS,
     ClientHandlers,
     ConnectionClosedError,
     ListeningAgain,
@@ -27,15 +24,8 @@ from mcpgen_runtime import (
     Server,
     Timeouts,
     connect,
-    connect_sync,
 )
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.client.chosen import ChosenApplication
-from mcpgen_runtime.client.client_settings import Identity
-from mcpgen_runtime.client.opening import new_peer
-from mcpgen_runtime.client.restart import RestartingChannel
-from mcpgen_runtime.errors import EndOfChannel
-from mcpgen_runtime.transports.memory import BUFFERED_BYTES
 from mcpgen_runtime.transports.process import open_process
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
@@ -88,32 +78,8 @@ async def test_a_process_that_ends_is_restarted_and_the_session_lasts(
     assert starts.read_text().split() == ["start"] * 2
 
 
-async def test_each_command_of_a_configuration_is_started_again(starts: Path) -> None:
-    one = {"command": sys.executable, "args": [SCRIPT, str(starts)], "env": PATHS}
-    async with connect(
-        {"mcpServers": {"one": one, "other": {"target": Server("other")}}}, restart=AT_ONCE
-    ) as client:
-        with pytest.raises(ResponseLostError, match="started again"):
-            await client.call_tool("one_crash")
-        assert await client.call_tool("one_number", returns=int) == 2
-
-
-@both
-async def test_an_interrupted_call_is_repeated_only_if_that_is_safe(
-    starts: Path, revision: str
-) -> None:
-    async with connect_restarting(starts, revision) as client:
-        await client.list_tools()  # which says that one tool only reads
-        assert await client.call_tool("crash_once", returns=int) == 2
-        with pytest.raises(ResponseLostError):
-            await client.call_tool("crash")
-        assert await number(client) == 3
-
-
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
-async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(
-    starts: Path,
-) -> None:
+async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(starts: Path) -> None:
     async with connect_restarting(starts, PER_REQUEST[-1]) as client:
         pid = await client.call_tool("pid", returns=int)
         os.kill(pid, signal.SIGKILL)
@@ -131,28 +97,6 @@ async def test_without_restart_the_session_ends_with_the_process(
         with pytest.raises(ConnectionClosedError):
             await client.list_tools()
     assert starts.read_text().split() == ["start"]
-
-
-@both
-async def test_at_the_limit_the_session_ends_and_says_why(starts: Path, revision: str) -> None:
-    async with connect_restarting(starts, revision) as client:
-        for _ in range(AT_ONCE.limit + 1):
-            with pytest.raises(ResponseLostError):
-                await client.call_tool("crash")
-        for _ in range(2):
-            with pytest.raises(ConnectionClosedError, match="2 times within 300 s"):
-                await number(client)
-    assert starts.read_text().split() == ["start"] * 3
-
-
-async def test_a_restart_that_fails_counts(starts: Path) -> None:
-    async with connect_restarting(starts, HANDSHAKE[-1]) as client:
-        with starts.open("a") as file:
-            file.write("fail\n")
-        with pytest.raises(ResponseLostError):
-            await client.call_tool("crash")
-        with pytest.raises(ConnectionClosedError, match=r"not today.*2 times within"):
-            await number(client)
 
 
 @both
@@ -197,35 +141,6 @@ async def test_a_handler_is_cancelled_when_the_asking_process_ends(starts: Path)
             asked, cancelled = anyio.Event(), anyio.Event()
 
 
-async def test_closing_ends_a_restart_that_waits(starts: Path) -> None:
-    restart, waiting = Restart(pauses=(3600.0,)), anyio.Event()
-
-    async def wait_and_fail(call: Callable[[], Awaitable[object]]) -> None:
-        waiting.set()
-        with pytest.raises(ConnectionClosedError):
-            await call()
-
-    with anyio.fail_after(20):
-        async with anyio.create_task_group() as tasks:
-            async with connect_restarting(starts, PER_REQUEST[-1], restart) as client:
-                with pytest.raises(ResponseLostError):
-                    await client.call_tool("crash")
-                of_client = client.start_call(client.list_tools)
-                tasks.start_soon(wait_and_fail, client.list_tools)
-                await waiting.wait()
-            with pytest.raises(ConnectionClosedError):
-                await of_client
-
-
-@both
-def test_the_blocking_client_restarts_its_server_too(starts: Path, revision: str) -> None:
-    command = [sys.executable, SCRIPT, str(starts)]
-    with connect_sync(command, env=PATHS, revision=revision, restart=True) as client:
-        with pytest.raises(ResponseLostError):
-            client.call_tool("crash")
-        assert client.call_tool("number", returns=int) == 2
-
-
 async def test_only_processes_are_restarted() -> None:
     with pytest.raises(TypeError, match="for a command"):
         async with connect(Server("here"), restart=True):
@@ -235,34 +150,6 @@ async def test_only_processes_are_restarted() -> None:
             pass
     with pytest.raises(ValueError, match="positive limit"):
         Restart(limit=0)
-
-
-async def test_messages_of_a_process_before_its_session_are_bounded() -> None:
-    class Talkative(FakeServer):
-        def __init__(self) -> None:
-            super().__init__(None)
-            text = b"x" * (BUFFERED_BYTES // 4)
-            self._message = (
-                b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"%b"}}' % text
-            )
-
-        async def receive(self) -> bytes:
-            return self._message
-
-        async def follow_stderr(self, on_output: Callable[[], object]) -> None:
-            await anyio.sleep_forever()
-
-    async def start() -> Any:
-        return Talkative()
-
-    process: Any = FakeServer(None)
-    application = ChosenApplication(None, Identity({"name": "test", "version": "1"}, {}))
-    channel = RestartingChannel(application, Restart(limit=1, pauses=()), process, start)
-    channel.session_opened(new_peer(channel, REVISIONS, application))
-    await process.hang_up()
-    text = "expected the response to initialize, got 4 other messages"
-    with anyio.fail_after(20), pytest.raises(EndOfChannel, match=text):
-        await channel.receive()
 
 
 async def test_each_output_on_standard_error_is_reported() -> None:

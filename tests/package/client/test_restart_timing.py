@@ -13,7 +13,7 @@ import pytest
 
 from kit.live import FakeServer
 from kit.simulation import on_virtual_clock
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, encode_message
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
@@ -25,6 +25,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.client.client_settings import ClientSettings
 from mcpgen_runtime.transports import process
+from mcpgen_runtime.transports.memory import BUFFERED_BYTES
 from mcpgen_runtime.transports.process import BRIEF
 
 pytestmark = on_virtual_clock
@@ -34,16 +35,7 @@ AT_ONCE = Restart(pauses=())
 
 
 class Process(FakeServer):
-    """A server process.
-
-    Args:
-        start: Seconds until it serves.
-        writes: Seconds after its start at which it writes to standard error.
-        reads: Whether it has read its input before it serves.
-        answers: Whether it answers `initialize`.
-        early: Sent before that answer.
-        revision: What it speaks.
-    """
+    """A server process."""
 
     timeouts, stderr_tail, wait_seconds = BRIEF, (), 1000.0
 
@@ -217,11 +209,13 @@ async def test_restarts_are_counted_for_some_seconds(
     assert times == [0, 0, 10][: 2 + restarted]
 
 
-async def test_messages_sent_during_negotiation_are_received_after_it(starting: Any) -> None:
-    def log(data: str) -> dict[str, Any]:
-        params = {"level": "error", "data": data}
-        return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+def log(data: str) -> dict[str, Any]:
+    """A log message of a server."""
+    params = {"level": "error", "data": data}
+    return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
 
+
+async def test_messages_sent_during_negotiation_are_received_after_it(starting: Any) -> None:
     processes = [
         Process(),
         Process(answers=False, early=[log("dropped")]),
@@ -255,6 +249,18 @@ async def test_a_process_that_opens_no_session_is_closed(
             await client.list_tools()
         assert anyio.current_time() == seconds
         assert processes[1].closed
+
+
+async def test_messages_of_a_process_before_its_session_are_bounded(starting: Any) -> None:
+    class Talkative(Process):
+        async def receive(self) -> bytes:
+            return encode_message(log("x" * (BUFFERED_BYTES // 4)))
+
+    processes = [Process(), Talkative()]
+    async with starting(*processes, restart=Restart(limit=1, pauses=())) as (client, _):
+        await lose(client, processes[0])
+        with pytest.raises(ConnectionClosedError, match="got 4 other messages"):
+            await client.list_tools()
 
 
 async def test_a_client_closed_during_a_restart_ends_the_new_process(starting: Any) -> None:

@@ -1,7 +1,4 @@
-"""Server processes that do not bear the probe: they are started anew, once, and hear `initialize`.
-
-Source: 2026-07-28: basic/transports/stdio (backward compatibility).
-"""
+"""Server processes that do not bear the probe: started anew, once, and opened by `initialize`."""
 
 from __future__ import annotations
 
@@ -42,26 +39,17 @@ class Starts:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "starts"
         self._path.touch()
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        """The environment that has the server note it."""
-        return {"STARTS": str(self._path)}
-
-    @property
-    def lines(self) -> list[str]:
-        """All that the processes recorded."""
-        return self._path.read_text().split()
+        self.env: Mapping[str, str] = {"STARTS": str(self._path)}
 
     @property
     def pids(self) -> list[int]:
         """Processes."""
-        return [int(line) for line in self.lines if line.isdecimal()]
+        return [int(line) for line in self._path.read_text().split() if line.isdecimal()]
 
     @property
     def heard(self) -> list[str]:
         """Messages that were read, by whichever process."""
-        return [line for line in self.lines if not line.isdecimal()]
+        return [line for line in self._path.read_text().split() if not line.isdecimal()]
 
 
 @pytest.fixture
@@ -104,13 +92,6 @@ async def test_a_server_that_the_probe_ends_or_silences_is_restarted(
     assert starts.heard == [*heard, INITIALIZE, CONFIRMED, "ping"]
     assert len(starts.pids) == 2
     assert not any(map(runs, starts.pids))
-
-
-async def test_a_process_that_has_ended_is_not_waited_for(starts: Starts) -> None:
-    patient = Timeouts(opening=60, probe=60)
-    with anyio.fail_after(10):
-        async with connect(command("exits"), env=starts.env, timeouts=patient):
-            assert starts.heard[:2] == [PROBE, INITIALIZE]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups of POSIX")
@@ -165,9 +146,7 @@ async def test_an_error_of_the_body_passes_and_restarts_nothing(
     assert len(starts.pids) == 2
 
 
-async def test_the_error_of_a_second_process_mentions_the_first(
-    starts: Starts,
-) -> None:
+async def test_the_error_of_a_second_process_mentions_the_first(starts: Starts) -> None:
     with anyio.fail_after(10), pytest.raises(ServerStartError) as failed:
         async with connect(command("exits-always"), env=starts.env):
             pytest.fail("it never started")
@@ -192,9 +171,7 @@ async def test_the_log_names_the_setting_that_spares_a_second_start(
     assert "hunter2" not in line
 
 
-async def test_endless_silence_names_the_setting_and_shows_stderr(
-    starts: Starts,
-) -> None:
+async def test_endless_silence_names_the_setting_and_shows_stderr(starts: Starts) -> None:
     talks = (
         "import sys, time\n"
         "sys.stdin.readline(), sys.stdin.readline()  # the probe and `initialize`\n"

@@ -70,47 +70,24 @@ async def test_the_end_of_the_input_cancels(writes: Ask, lines: str) -> None:
     [
         ({"type": "string"}, "a b\n", "a b"),
         ({"type": "string", "minLength": 3}, "a\nabc\n", "abc"),
-        ({"type": "boolean"}, "Yes\n", True),
-        ({"type": "boolean"}, "maybe\nfalse\n", False),
+        *(({"type": "boolean"}, f"{yes}\n", True) for yes in ("y", "YES", "true")),
+        *(({"type": "boolean"}, f"maybe\n{no}\n", False) for no in ("n", "No", "false")),
         ({"type": "integer"}, "x\n1.5\n3\n", 3),
         ({"type": "number"}, "1.5\n", 1.5),
         ({"type": "string", "default": "d"}, "\n", "d"),
         ({"type": "string", "default": "d"}, "e\n", "e"),
         ({"type": "string", "enum": ["a", "b"]}, "c\nb\n", "b"),
         ({"type": "string", "oneOf": [{"const": "a", "title": "A"}]}, "A\na\n", "a"),
-        (
-            {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
-            "a,c\n a, ,b\n",
-            ["a", "b"],
-        ),
+        ({"type": "array", "items": {"enum": ["a", "b"]}}, "a,c\n a, ,b\n", ["a", "b"]),
     ],
 )
 async def test_a_field_is_asked_for_until_it_is_valid(
-    writes: Ask, field: Any, lines: str, value: Any
+    writes: Ask, capsys: pytest.CaptureFixture[str], field: Any, lines: str, value: Any
 ) -> None:
     writes(f"y\n{lines}")
     assert await elicit_field(field) == {"action": "accept", "content": {"f": value}}
-
-
-@pytest.mark.parametrize(
-    ("word", "value"),
-    [*((word, True) for word in ("y", "YES", "true")), *((word, False) for word in ("n", "No"))],
-)
-async def test_yes_and_no_are_words_or_letters(writes: Ask, word: str, value: bool) -> None:
-    writes(f"y\n{word}\n")
-    assert (await elicit_field({"type": "boolean"}))["content"] == {"f": value}
-
-
-@pytest.mark.parametrize(
-    ("kind", "lines", "complaint"),
-    [("integer", "x\n1\n", "'x'"), ("boolean", "maybe\nno\n", "'maybe'")],
-)
-async def test_an_invalid_value_is_refused_with_its_reason(
-    writes: Ask, capsys: pytest.CaptureFixture[str], kind: str, lines: str, complaint: str
-) -> None:
-    writes(f"y\n{lines}")
-    await elicit_field({"type": kind})
-    assert f"got {complaint}\n" in capsys.readouterr().err
+    _, *more = lines.splitlines()
+    assert ("expected " in capsys.readouterr().err) is bool(more)
 
 
 async def test_a_required_field_is_not_empty_and_another_may_be(writes: Ask) -> None:
@@ -192,24 +169,20 @@ def test_an_input_of_a_configuration_is_asked_for(
 @pytest.mark.parametrize(
     ("rules", "types"),
     [
-        (TEXT, ["string"]),
         ({"type": ["string", "null", 1, "integer"]}, ["string", "integer"]),
         ({"const": "a"}, ["'a'"]),
         ({"const": None}, ["null"]),
         ({"enum": [True, None, 2]}, ["true", "2"]),
         ({"enum": [*range(8)]}, [*map(str, range(8))]),
         ({"enum": [*range(9)]}, [*map(str, range(8)), "..."]),
-        ({"const": "x" * 40}, [repr("x" * 40)]),
         ({"const": "x" * 41}, [f"{'x' * 40!r}... (41 characters)"]),
         ({"anyOf": [{"oneOf": [{"anyOf": [{"oneOf": [TEXT]}]}]}]}, ["string"]),
         ({"anyOf": [{"oneOf": [{"anyOf": [{"oneOf": [{"anyOf": [TEXT]}]}]}]}]}, []),
         ({"anyOf": [TEXT, {"type": "null"}, TEXT, 1]}, ["string"]),
-        ({"oneOf": [TEXT, {"type": "integer"}]}, ["string", "integer"]),
         ({"oneOf": [*({"const": n} for n in range(9))]}, [*map(str, range(8))]),
         ({"anyOf": 1}, []),
         ({"$ref": "#/$defs/A"}, ["string"]),
         ({"$ref": "#/$defs/B"}, []),
-        ({"$ref": "#/definitions/A"}, []),
         ({"$ref": 1}, []),
         ({}, []),
     ],
@@ -217,49 +190,6 @@ def test_an_input_of_a_configuration_is_asked_for(
 def test_a_schema_is_shown_as_its_types(rules: Any, types: list[str]) -> None:
     schema = {"$defs": {"A": TEXT, "B": {"$ref": "#/$defs/B"}}}
     assert argument_types(rules, schema) == types
-
-
-@pytest.mark.parametrize(
-    ("properties", "required", "arguments"),
-    [
-        ({"a": TEXT}, ["a"], "a: string"),
-        ({"a": TEXT}, [], "a?: string"),
-        ({"a": TEXT}, "a", "a?: string"),
-        ({"a": {**TEXT, "default": "x"}}, [], "a: string = 'x'"),
-        ({"a": 1, "b": {}}, ["b"], "a?, b"),
-        ([], [], ""),
-    ],
-)
-def test_a_tool_is_shown_with_its_parameters(
-    properties: Any, required: Any, arguments: str
-) -> None:
-    schema = {"properties": properties, "required": required}
-    row = item_row({"name": "t", "description": " One.\nTwo.", "inputSchema": schema})
-    assert (row.cells, row.line) == (("t", arguments, "One."), f"t({arguments})")
-
-
-@pytest.mark.parametrize(
-    ("item", "cells", "line"),
-    [
-        (
-            {"name": "n", "uri": "a://b", "mimeType": "text/plain"},
-            ("a://b", "n", "text/plain", ""),
-            "a://b  n  text/plain",
-        ),
-        ({"name": "n", "uriTemplate": "a://{b}"}, ("a://{b}", "n", "", ""), "a://{b}  n"),
-        (
-            {"name": "p", "arguments": [{"name": "a", "required": True}, {"name": "b"}, 1]},
-            ("p", "a, b?, ?", ""),
-            "p(a, b?, ?)",
-        ),
-        ({"name": 1}, ("", "", ""), "()"),
-    ],
-)
-def test_other_items_are_shown_by_address_or_arguments(
-    item: Any, cells: tuple[str, ...], line: str
-) -> None:
-    row = item_row(item)
-    assert (row.cells, row.line) == (cells, line)
 
 
 @pytest.mark.parametrize(
@@ -279,3 +209,41 @@ def test_other_items_are_shown_by_address_or_arguments(
 )
 def test_a_block_is_shown_as_what_it_is(block: Any, text: str) -> None:
     assert " ".join(block_text(block).split()) == text
+
+
+def tool_row(properties: Any, required: Any) -> dict[str, Any]:
+    """A tool with such parameters."""
+    schema = {"properties": properties, "required": required}
+    return {"name": "t", "description": " One.\nTwo.", "inputSchema": schema}
+
+
+ADDRESSED = {"name": "n", "uri": "a://b", "mimeType": "text/plain"}
+
+
+PROMPT = {"name": "p", "arguments": [{"name": "a", "required": True}, {"name": "b"}, 1]}
+
+
+@pytest.mark.parametrize(
+    ("item", "cells", "line"),
+    [
+        (tool_row({"a": TEXT}, ["a"]), ("t", "a: string", "One."), "t(a: string)"),
+        (tool_row({"a": TEXT}, []), ("t", "a?: string", "One."), "t(a?: string)"),
+        (tool_row({"a": TEXT}, "a"), ("t", "a?: string", "One."), "t(a?: string)"),
+        (
+            tool_row({"a": {**TEXT, "default": "x"}}, []),
+            ("t", "a: string = 'x'", "One."),
+            "t(a: string = 'x')",
+        ),
+        (tool_row({"a": 1, "b": {}}, ["b"]), ("t", "a?, b", "One."), "t(a?, b)"),
+        (tool_row([], []), ("t", "", "One."), "t()"),
+        (ADDRESSED, ("a://b", "n", "text/plain", ""), "a://b  n  text/plain"),
+        ({"name": "n", "uriTemplate": "a://{b}"}, ("a://{b}", "n", "", ""), "a://{b}  n"),
+        (PROMPT, ("p", "a, b?, ?", ""), "p(a, b?, ?)"),
+        ({"name": 1}, ("", "", ""), "()"),
+    ],
+)
+def test_an_item_is_shown_with_its_parameters_or_address(
+    item: Any, cells: tuple[str, ...], line: str
+) -> None:
+    row = item_row(item)
+    assert (row.cells, row.line) == (cells, line)

@@ -1,9 +1,4 @@
-"""How long is waited: by the clock of the caller, moved by progress, within a limit.
-
-The core is asked with moments of the test's own. Whole clients run on virtual clocks.
-
-Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
-"""
+"""How long is waited: by the clock of the caller, moved by progress, within a limit."""
 
 from __future__ import annotations
 
@@ -164,9 +159,7 @@ async def test_an_answer_in_time_leaves_nothing_behind(revision: str) -> None:
 
 @pytest.mark.requirement("cancellation.not-initialize")
 @every
-async def test_an_unanswered_opening_closes_the_transport_in_time(
-    revision: str,
-) -> None:
+async def test_an_unanswered_opening_closes_the_transport_in_time(revision: str) -> None:
     silent = FakeServer(None)
     with anyio.fail_after(LATER), pytest.raises((RequestTimeoutError, RevisionError)):
         async with connect(silent, revision=revision, timeouts=Timeouts(SOON, SOON / 2)):

@@ -1,7 +1,4 @@
-"""Tasks of 2025-11-25, as a client has them: one handle, which polls while someone waits.
-
-Source: basic/utilities/tasks (2025-11-25).
-"""
+"""Tasks of 2025-11-25, as a client has them: one handle, which polls while someone waits."""
 
 from __future__ import annotations
 
@@ -107,63 +104,6 @@ async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> No
         assert server.heard == []
 
 
-async def test_a_revision_without_tasks_refuses_them_locally() -> None:
-    async with live(Work().server, "2025-06-18") as (client, record):
-        with pytest.raises(MissingCapabilityError):
-            await client.call_tool("waits", task=True)
-        with pytest.raises(MissingCapabilityError):
-            client.task("t")
-        assert record.sent_as("tools/call") == []
-
-
-@pytest.mark.requirement("tasks.tool-forbidden-client", revisions=(REVISION,))
-async def test_a_tool_that_forbids_tasks_is_not_called_as_one() -> None:
-    async with live(Work().server, REVISION) as (client, record):
-        with pytest.raises(MethodNotFoundError, match="'plain' must not be called as a task"):
-            await client.call_tool("plain", task=True)
-        assert record.sent_as("tools/call") == []
-
-
-@pytest.mark.requirement(
-    "tasks.poll-until-terminal",
-    "tasks.respect-poll-interval",
-    "tasks.result-request",
-    revisions=(REVISION,),
-)
-async def test_a_task_is_polled_in_its_interval_to_its_end() -> None:
-    answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
-    async with connect_scripted(*answers) as (client, server):
-        begin = anyio.current_time()
-        handle = await client.call_tool("t", task=True)
-        assert (await handle.result()).content[0].text == "done"
-        assert anyio.current_time() - begin >= 0.1
-        assert methods(server) == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
-
-
-@pytest.mark.requirement(
-    "tasks.status-notification-not-relied-on",
-    "tasks.status-notification-keep-polling",
-    revisions=(REVISION,),
-)
-async def test_notifications_of_the_status_may_come_or_stay_away() -> None:
-    answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
-    async with connect_scripted(*answers) as (client, server):
-        handle = await client.call_tool("t", task=True)
-        await server.notify("notifications/tasks/status", task("working", statusMessage="so"))
-        updates = [each async for each in handle]
-        assert updates == [
-            TaskUpdate("working"),
-            TaskUpdate("working", "so"),
-            TaskUpdate("working"),
-            TaskUpdate("completed"),
-        ]
-    async with connect_scripted(*answers[:1], RESULT) as (client, server):
-        handle = await client.call_tool("t", task=True)
-        await server.notify("notifications/tasks/status", task("completed"))
-        assert (await handle.result()).content[0].text == "done"
-        assert methods(server) == ["tools/call", "tasks/result"]
-
-
 @pytest.mark.requirement(
     "tasks.input-required-call-result",
     "tasks.any-stream",
@@ -186,27 +126,6 @@ async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
         questions = record.received_as("elicitation/create")
         assert [each["_meta"][RELATED] for each in questions] == [{"taskId": handle.task_id}] * 2
         assert len(record.sent_as("tasks/result")) == 1
-
-
-@pytest.mark.requirement("tasks.poll-beside-result", revisions=(REVISION,))
-async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
-    may_answer = anyio.Event()
-
-    class Slow(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            await may_answer.wait()
-            return ACCEPTED
-
-    async with live(Work().server, REVISION, handlers=Slow()) as (client, record):
-        handle = await client.call_tool("asks", task=True)
-        with anyio.move_on_after(0.3):
-            await handle.result()
-        await anyio.wait_all_tasks_blocked()
-        assert len(record.sent_as("notifications/cancelled")) == 1
-        assert (await handle.refresh()).status == "input_required"
-        handle_again = client.task(handle.task_id)
-        may_answer.set()
-        assert (await handle_again.result()).data == "Ada and Ada"
 
 
 @pytest.mark.requirement(
@@ -380,3 +299,47 @@ async def test_a_blocking_client_has_the_same_handle(anyio_backend: str) -> None
 
     results = await anyio.to_thread.run_sync(run)
     assert results == ["completed", "Ada and Ada", "completed", "Ada and Ada"]
+
+
+@pytest.mark.requirement("tasks.tool-forbidden-client", revisions=(REVISION,))
+async def test_tasks_are_refused_locally_by_a_tool_or_a_revision_without_them() -> None:
+    async with live(Work().server, REVISION) as (client, record):
+        with pytest.raises(MethodNotFoundError, match="'plain' must not be called as a task"):
+            await client.call_tool("plain", task=True)
+        assert record.sent_as("tools/call") == []
+    async with live(Work().server, "2025-06-18") as (client, record):
+        for begin in (lambda: client.call_tool("waits", task=True), lambda: client.task("t")):
+            with pytest.raises(MissingCapabilityError):
+                await begin()
+        assert record.sent_as("tools/call") == []
+
+
+@pytest.mark.requirement(
+    "tasks.poll-until-terminal",
+    "tasks.respect-poll-interval",
+    "tasks.result-request",
+    "tasks.status-notification-not-relied-on",
+    "tasks.status-notification-keep-polling",
+    revisions=(REVISION,),
+)
+async def test_a_task_is_polled_in_its_interval_though_notifications_may_come() -> None:
+    answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
+    async with connect_scripted(*answers) as (client, server):
+        begin = anyio.current_time()
+        handle = await client.call_tool("t", task=True)
+        await server.notify("notifications/tasks/status", task("working", statusMessage="so"))
+        updates = [each async for each in handle]
+        assert updates == [
+            TaskUpdate("working"),
+            TaskUpdate("working", "so"),
+            TaskUpdate("working"),
+            TaskUpdate("completed"),
+        ]
+        assert anyio.current_time() - begin >= 0.1
+        assert (await handle.result()).content[0].text == "done"
+        assert methods(server) == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
+    async with connect_scripted(*answers[:1], RESULT) as (client, server):
+        handle = await client.call_tool("t", task=True)
+        await server.notify("notifications/tasks/status", task("completed"))
+        assert (await handle.result()).content[0].text == "done"
+        assert methods(server) == ["tools/call", "tasks/result"]

@@ -151,39 +151,29 @@ def text(*texts: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("result", "data"),
+    ("shown", "structured", "data"),
     [
-        (text("5", structuredContent={"result": 5}), 5),
-        (text("abc", structuredContent={"result": "abc"}), "abc"),
-        (text("1", "b", structuredContent={"result": [1, "b"]}), [1, "b"]),
-        (text(structuredContent={"result": None}), None),
-        (text(structuredContent={"result": []}), []),
-        (text('{"result": 5}', structuredContent={"result": 5}), {"result": 5}),
-        (text("It is 5.", structuredContent={"result": 5}), {"result": 5}),
-        (
-            text(
-                "It is 5.", structuredContent={"result": 5}, _meta={"fastmcp": {"wrap_result": 1}}
-            ),
-            {"result": 5},
-        ),
-        (
-            text(
-                "It is 5.",
-                structuredContent={"result": 5},
-                _meta={"fastmcp": {"wrap_result": True}},
-            ),
-            5,
-        ),
-        (text("[" * 100_000, structuredContent={"result": [1]}), {"result": [1]}),
-        (text("a", "b"), None),
-        (text(), None),
+        (["5"], {"result": 5}, 5),
+        (["abc"], {"result": "abc"}, "abc"),
+        (["1", "b"], {"result": [1, "b"]}, [1, "b"]),
+        ([], {"result": None}, None),
+        ([], {"result": []}, []),
+        (['{"result": 5}'], {"result": 5}, {"result": 5}),
+        (["It is 5."], {"result": 5}, {"result": 5}),
+        (["[" * 100_000], {"result": [1]}, {"result": [1]}),
+        (["a", "b"], None, None),
+        ([], None, None),
     ],
 )
 async def test_wrapped_values_are_known_by_content_or_metadata(
-    result: Mapping[str, Any], data: Any
+    shown: list[str], structured: Any, data: Any
 ) -> None:
-    async with connect_scripted("2025-11-25", result) as (client, _):
-        assert (await client.call_tool("count")).data == data
+    more = {} if structured is None else {"structuredContent": structured}
+    flags = ({}, {"wrap_result": 1}, {"wrap_result": True})
+    answers = [text(*shown, **more, _meta={"fastmcp": flag}) for flag in flags]
+    async with connect_scripted("2025-11-25", *answers) as (client, _):
+        found = [(await client.call_tool("count")).data for _ in answers]
+    assert found == [data, data, data if structured is None else structured["result"]]
 
 
 async def test_a_value_is_unwrapped_where_only_its_type_shows_that() -> None:
@@ -206,29 +196,19 @@ async def test_a_failed_tool_raises_with_its_text(revision: str) -> None:
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        (
-            text(structuredContent={"city": 7}),
-            "the structured value {'city': 7}: Expected `str`, got `int` - at `$.city`",
-        ),
-        (
-            text("sunny"),
-            "no structured value, and the text 'sunny': Expected `object`, got `str`",
-        ),
-        (
-            text("a", "b"),
-            "no structured value, and 2 content blocks",
-        ),
+        (text('{"city": 7}'), "the text '{\"city\": 7}': Expected `str`, got `int` - at `$.city`"),
+        (text("sunny"), "the text 'sunny': Expected `object`, got `str`"),
+        (text("a", "b"), "2 content blocks"),
     ],
 )
 @two
 async def test_a_result_without_such_a_value_is_refused(
     revision: str, result: Mapping[str, Any], said: str
 ) -> None:
-    if revision == OLDEST and "structuredContent" in result:
-        result = text('{"city": 7}')
-        said = said.replace(
-            "the structured value {'city': 7}", "no structured value, and the text '{\"city\": 7}'"
-        )
+    said = f"no structured value, and {said}"
+    if revision == NEWEST and "city" in said:
+        result = text(structuredContent={"city": 7})
+        said = "the structured value {'city': 7}: Expected `str`, got `int` - at `$.city`"
     async with connect_scripted(revision, result) as (client, _):
         with pytest.raises(ToolResultError) as info:
             await client.call_tool("forecast", returns=Forecast)

@@ -100,13 +100,7 @@ SERVER = f"""
 
 
 class Page:
-    """The page of a running inspector, used without a browser.
-
-    Attributes:
-        url: Its URL, with the token.
-        port: Its port.
-        token: The token.
-    """
+    """The page of a running inspector, used without a browser."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -1,30 +1,22 @@
-"""JSON Schemas of others that ask for more than there is time: every keyword has a bound.
-
-Source: basic/index#json-schema-usage.
-"""
+"""JSON Schemas of others that ask for more than there is time: every keyword has a bound."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
 import anyio
 import anyio.lowlevel
-import jsonschema
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kit.live import TEXT
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from mcpgen_runtime import McpError, RemoteProtocolError, Server, Timeouts, connect
 from mcpgen_runtime.json_schema import Deadline
-from mcpgen_runtime.json_schema.keywords import ID_CHARACTERS, MULTIPLE_BITS
+from mcpgen_runtime.json_schema.keywords import ID_CHARACTERS
 from mcpgen_runtime.json_schema.validation import (
-    SCHEMA_PARTS,
     complaint_in_time,
     validator,
     validator_in_time,
@@ -64,53 +56,43 @@ def chain(keyword: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("schema", "value", "said"),
     [
-        pytest.param({"pattern": EVIL}, LONG, "does not match", id="pattern"),
-        pytest.param({"patternProperties": {EVIL: False}}, {LONG: 1}, None, id="patternProperties"),
-        pytest.param(
+        ({"pattern": EVIL}, LONG, "does not match"),
+        ({"patternProperties": {EVIL: False}}, {LONG: 1}, None),
+        (
             {"patternProperties": {EVIL: {}}, "additionalProperties": False},
             {LONG: 1},
             "were unexpected|was unexpected",
-            id="additionalProperties",
         ),
-        pytest.param(
+        (
             {"patternProperties": {EVIL: {}}, "unevaluatedProperties": False},
             {LONG: 1},
             "unexpected",
-            id="unevaluatedProperties",
         ),
-        pytest.param({"propertyNames": {"pattern": EVIL}}, {LONG: 1}, "match", id="propertyNames"),
-        pytest.param({"uniqueItems": True}, OBJECTS, None, id="uniqueItems"),
-        pytest.param({"uniqueItems": True}, [*OBJECTS, {"i": 0}], "non-unique", id="not unique"),
-        pytest.param(
-            {"uniqueItems": True},
-            [(2**61 - 1) * n for n in range(1, 20_000)],
-            None,
-            id="numbers of one hash",
-        ),
-        pytest.param({"items": {"enum": OBJECTS}}, OBJECTS, None, id="enum"),
-        pytest.param({"items": {"const": OBJECTS}}, [OBJECTS] * 5, None, id="const"),
-        pytest.param(
+        ({"propertyNames": {"pattern": EVIL}}, {LONG: 1}, "match"),
+        ({"uniqueItems": True}, OBJECTS, None),
+        ({"uniqueItems": True}, [*OBJECTS, {"i": 0}], "non-unique"),
+        ({"uniqueItems": True}, [(2**61 - 1) * n for n in range(1, 20_000)], None),  # of one hash
+        ({"items": {"enum": OBJECTS}}, OBJECTS, None),
+        ({"items": {"const": OBJECTS}}, [OBJECTS] * 5, None),
+        (
             {"contains": {"const": OBJECTS}, "minContains": 6},
             [OBJECTS] * 5,
             "minContains|Too few",
-            id="contains",
         ),
-        pytest.param(
+        (
             {"unevaluatedItems": False, "allOf": [{"contains": {"type": "object"}}] * 3},
             OBJECTS[:5000],
             None,
-            id="unevaluatedItems",
         ),
-        pytest.param(
+        (
             {"anyOf": [{"items": {"type": "string"}}] * 100},
             list(range(50_000)),
             "not of type|not valid under",
-            id="anyOf",
         ),
-        pytest.param({"anyOf": [False] * 1000}, "x" * 1_000_000, "False schema|any of", id="false"),
-        pytest.param(chain("allOf"), 1, "more work", id="allOf and $ref"),
-        pytest.param(chain("anyOf"), "x", "more work", id="anyOf and $ref"),
-        pytest.param(
+        ({"anyOf": [False] * 1000}, "x" * 1_000_000, "False schema|any of"),
+        (chain("allOf"), 1, "more work"),
+        (chain("anyOf"), "x", "more work"),
+        (
             {
                 "$id": "https://a.example/s",
                 "$dynamicAnchor": "n",
@@ -118,21 +100,19 @@ def chain(keyword: str) -> dict[str, Any]:
             },
             {"a": {"a": {"a": {"a": {"a": {"a": {"a": {}}}}}}}},
             "more work",
-            id="$dynamicRef",
         ),
-        pytest.param(
+        (
             {"dependentRequired": {f"p{n}": [f"q{m}" for m in range(100)] for n in range(100)}},
             {f"p{n}": 1 for n in range(100)},
             "is a dependency",
-            id="dependentRequired",
         ),
-        pytest.param(
+        (
             {"dependentSchemas": {key: {"required": ["x"]} for key in map(str, range(200))}},
             dict.fromkeys(map(str, range(200)), 1),
             "required property",
-            id="dependentSchemas",
         ),
     ],
+    ids=lambda part: str(part)[:40],
 )
 def test_every_keyword_is_judged_in_bounded_time(schema: Any, value: Any, said: str | None) -> None:
     error = says(schema, value)
@@ -163,69 +143,45 @@ def test_numbers_are_exact_however_large(schema: Any, value: Any, wrong: bool) -
     assert (says(schema, value) is not None) is wrong
 
 
-def test_multiples_of_numbers_beyond_a_bound_are_not_judged() -> None:
-    assert f"at most {MULTIPLE_BITS} bits" in str(says({"multipleOf": 3}, 2 ** (MULTIPLE_BITS + 1)))
-
-
 @pytest.mark.parametrize(
     "junk",
     [
-        {"minimum": "x"},
-        {"type": "objekt"},
-        {"multipleOf": 0},
-        {"pattern": "("},
-        {"pattern": 5},
-        {"required": 5},
-        {"properties": 5},
-        {"enum": 5},
-        {"allOf": 5},
-        {"$schema": 5},
-        {"$ref": 5},
-        {"additionalProperties": False, "patternProperties": 5},
-        5,
-        [],
-        "x",
+        *({"minimum": "x"}, {"type": "objekt"}, {"multipleOf": 0}, {"pattern": "("}),
+        *({word: 5} for word in ("required", "properties", "enum", "allOf", "$schema", "$ref")),
+        *(5, [], "x", {"additionalProperties": False, "patternProperties": 5}),
     ],
     ids=str,
 )
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_references_may_lead_to_values_that_are_no_schemas(dialect: str, junk: Any) -> None:
     schema = {"$schema": dialect, "properties": {"a": {"$ref": "#/default"}}, "default": junk}
-    for value in ({"a": 1}, {"a": "x"}, {"a": {"b": 1}}, {"a": [1]}):
-        error = says(schema, value)
-        assert error is None or "\n" not in error
+    errors = [says(schema, {"a": value}) for value in (1, "x", {"b": 1}, [1])]
+    assert [error for error in errors if "\n" in (error or "")] == []
 
 
-@pytest.mark.parametrize("schema", [{"$id": 5}, {"$id": "http://[x"}, {"$schema": 5}], ids=str)
-def test_unreadable_identifiers_and_dialects_are_no_schema(schema: Any) -> None:
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *({"$id": 5}, {"$id": "http://[x"}, {"$schema": 5}),
+        *({"pattern": pattern} for pattern in ("(", "[z-a]", "a{2,1}")),
+        *({"patternProperties": {pattern: {}}} for pattern in ("(", "[z-a]", "a{2,1}")),
+    ],
+    ids=str,
+)
+def test_unreadable_identifiers_dialects_and_patterns_are_no_schema(schema: Any) -> None:
     with pytest.raises(ValueError, match=r"not a JSON Schema|\$schema"):
         validator(schema, "testing")
 
 
-@pytest.mark.parametrize("pattern", ["(", "[z-a]", "a{2,1}"])
-@pytest.mark.parametrize(
-    "where", [lambda p: {"pattern": p}, lambda p: {"patternProperties": {p: {}}}]
-)
-def test_a_pattern_that_is_none_makes_no_schema(
-    where: Callable[[str], dict[str, Any]], pattern: str
-) -> None:
-    with pytest.raises(ValueError, match=r"not a JSON Schema.*regular expression"):
-        validator(where(pattern), "testing")
-
-
-def test_a_schema_has_a_size() -> None:
-    with pytest.raises(ValueError, match=f"more than {SCHEMA_PARTS} parts"):
-        validator({"enum": list(range(SCHEMA_PARTS - 1))}, "testing")
-    validator({"enum": list(range(SCHEMA_PARTS - 2))}, "testing")
+def test_the_identifiers_of_a_schema_have_a_length() -> None:
     nested: dict[str, Any] = {}
     for _ in range(100):
         nested = {"$id": "a" * 1000 + "/", "properties": {"a": nested}}
-    with pytest.raises(ValueError, match=f"more than {ID_CHARACTERS} characters"):
-        validator(nested, "testing")
     longest = "urn:" + "a" * (ID_CHARACTERS - 4)
     validator({"$id": longest}, "testing")
-    with pytest.raises(ValueError, match=f"more than {ID_CHARACTERS} characters"):
-        validator({"$id": longest + "a"}, "testing")
+    for schema in (nested, {"$id": longest + "a"}):
+        with pytest.raises(ValueError, match=f"more than {ID_CHARACTERS} characters"):
+            validator(schema, "testing")
 
 
 @pytest.mark.parametrize(
@@ -249,95 +205,6 @@ def test_validation_errors_are_short_and_on_one_line(schema: Any, value: Any) ->
     assert error is not None
     assert len(error) < 1000
     assert error.isprintable()
-
-
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 3),
-    st.sampled_from([0.5, 1.0, -2.0, 1e300, 10**30, 1e30]),
-    st.sampled_from(["", "a", "ab", "b-"]),
-)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(["a", "b", "ab"]), inner, max_size=3),
-    ),
-    max_leaves=6,
-)
-KEYWORDS: dict[str, st.SearchStrategy[Any]] = {
-    "type": st.sampled_from(["integer", "number", "string", "object", "array", "null", "boolean"]),
-    "enum": st.lists(VALUES, min_size=1, max_size=3),
-    "const": VALUES,
-    "multipleOf": st.sampled_from([1, 2, 0.5]),
-    "minimum": st.integers(-2, 2),
-    "maximum": st.integers(-2, 2),
-    "uniqueItems": st.booleans(),
-    "pattern": st.sampled_from(["a", "^a", "b$", "^[ab]+$", "-"]),
-    "required": st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=1),
-    "minItems": st.integers(0, 2),
-}
-
-
-def schemas_with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    several = st.lists(inner, min_size=1, max_size=2)
-    named = st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
-    return st.fixed_dictionaries(
-        {},
-        optional={
-            "items": inner,
-            "contains": inner,
-            "prefixItems": several,
-            "properties": named,
-            "patternProperties": named,
-            "additionalProperties": inner,
-            "propertyNames": inner,
-            "dependentSchemas": named,
-            "unevaluatedItems": inner,
-            "unevaluatedProperties": inner,
-            "allOf": several,
-            "anyOf": several,
-            "oneOf": several,
-            "not": inner,
-            "if": inner,
-            "then": inner,
-            "else": inner,
-        },
-    )
-
-
-SCHEMAS = st.recursive(
-    st.one_of(st.booleans(), st.fixed_dictionaries({}, optional=KEYWORDS)),
-    schemas_with,
-    max_leaves=5,
-)
-
-
-def narrow_schema(schema: Any) -> Any:
-    """A schema without what the library does otherwise than the specification says.
-
-    It forbids each item that is not evaluated, whatever `unevaluatedItems` says of it.
-    """
-    if isinstance(schema, list):
-        return [narrow_schema(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    parts = {name: narrow_schema(part) for name, part in schema.items()}
-    return {**parts, **({"unevaluatedItems": False} if "unevaluatedItems" in parts else {})}
-
-
-@pytest.mark.slow
-@given(schema=SCHEMAS.filter(lambda schema: isinstance(schema, dict)), value=VALUES)
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_values_are_judged_as_the_library_does(dialect: str, schema: Any, value: Any) -> None:
-    whole = {"$schema": dialect, **narrow_schema(schema)}
-    library = jsonschema.validators.validator_for(whole)
-    try:
-        library.check_schema(whole)
-    except jsonschema.SchemaError:
-        return
-    assert (says(whole, value) is None) is library(whole).is_valid(value)
 
 
 LARGE = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}}

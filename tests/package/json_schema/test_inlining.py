@@ -28,61 +28,48 @@ def ref(name: str) -> dict[str, str]:
 
 PLACE = {"type": "object", "properties": {"unit": ref("Unit")}, "required": ["unit"]}
 UNIT = {"enum": ["c", "k"]}
-INLINED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+LIKE_REFERENCES = {"default": ref("Unit"), "enum": [ref("Unit")]}
+INLINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (
-        "definitions within definitions",
         with_definitions(
             {"a": ref("Place"), "b": {"anyOf": [ref("Unit")]}}, Place=PLACE, Unit=UNIT
         ),
-        {
-            "type": "object",
-            "properties": {"a": {**PLACE, "properties": {"unit": UNIT}}, "b": {"anyOf": [UNIT]}},
-        },
+        {"a": {**PLACE, "properties": {"unit": UNIT}}, "b": {"anyOf": [UNIT]}},
     ),
     (
-        "a description beside a reference",
         with_definitions({"a": {**ref("Unit"), "description": "K or C."}}, Unit=UNIT),
-        {"type": "object", "properties": {"a": {**UNIT, "description": "K or C."}}},
+        {"a": {**UNIT, "description": "K or C."}},
+    ),
+    (with_definitions({"a": ref("x~1y~0z")}, **{"x/y~z": TEXT}), {"a": TEXT}),
+    (
+        with_definitions({"$ref": ref("Unit"), "b": LIKE_REFERENCES}, Unit=UNIT),
+        {"$ref": UNIT, "b": LIKE_REFERENCES},
     ),
     (
-        "names with characters of pointers",
-        with_definitions({"a": ref("x~1y~0z")}, **{"x/y~z": TEXT}),
-        {"type": "object", "properties": {"a": TEXT}},
+        with_definitions({"enum": ref("Unit"), "properties": ref("Unit")}, Unit=UNIT),
+        {"enum": UNIT, "properties": UNIT},
     ),
     (
-        "data and members that look like references",
-        with_definitions(
-            {"$ref": ref("Unit"), "b": {"default": ref("Unit"), "enum": [ref("Unit")]}}, Unit=UNIT
-        ),
+        with_definitions({"a": ref("T")}, T={**TEXT, "title": "#/$defs/T"}),
+        {"a": {**TEXT, "title": "#/$defs/T"}},
+    ),
+    (
         {
             "type": "object",
-            "properties": {"$ref": UNIT, "b": {"default": ref("Unit"), "enum": [ref("Unit")]}},
+            "properties": {"a": {"$ref": "#/definitions/T"}},
+            "definitions": {"T": TEXT},
         },
-    ),
-    (
-        "members that are named like keywords",
-        with_definitions({"enum": ref("Unit"), "properties": ref("Unit")}, Unit=UNIT),
-        {"type": "object", "properties": {"enum": UNIT, "properties": UNIT}},
-    ),
-    (
-        "a title that looks like a reference",
-        with_definitions({"a": ref("T")}, T={**TEXT, "title": "#/$defs/T"}),
-        {"type": "object", "properties": {"a": {**TEXT, "title": "#/$defs/T"}}},
-    ),
-    (
-        "definitions of older JSON Schema",
-        {"properties": {"a": {"$ref": "#/definitions/T"}}, "definitions": {"T": TEXT}},
-        {"properties": {"a": TEXT}},
+        {"a": TEXT},
     ),
 ]
 
 
-@pytest.mark.parametrize(("schema", "expected"), [row[1:] for row in INLINED], ids=lambda _: "")
+@pytest.mark.parametrize(("schema", "properties"), INLINED, ids=lambda _: "")
 def test_definitions_take_the_place_of_references(
-    schema: dict[str, Any], expected: dict[str, Any]
+    schema: dict[str, Any], properties: dict[str, Any]
 ) -> None:
     before = copy.deepcopy(schema)
-    assert inline_references(schema) == expected
+    assert inline_references(schema) == {"type": "object", "properties": properties}
     assert schema == before
 
 

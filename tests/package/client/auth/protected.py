@@ -23,28 +23,14 @@ PRM = "/.well-known/oauth-protected-resource/mcp"
 
 
 class Issuer:
-    """An authorization server with rotation of refresh tokens.
-
-    Attributes:
-        asked: Paths of its requests, in order.
-        forms: The forms that came to its token endpoint.
-        registered: Registrations, by id.
-        valid: Access tokens that the MCP server takes, with their scopes.
-        refresh_tokens: Refresh tokens that can be used, with their scopes.
-        expires_in: Lifetime of access tokens in seconds.
-        refused: What the token endpoint answers instead: a status and a body.
-        gate: Is waited for before a token is given.
-        token_type: The type of the tokens that it gives.
-        machine: Whether it gives tokens to clients themselves, which authenticate by a secret.
-        renewable: Whether it gives refresh tokens.
-        name: Begins its client ids, codes and tokens, to tell them from those of others.
-    """
+    """An authorization server with rotation of refresh tokens."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
         self.renewable = True
         self.asked: list[str] = []
         self.forms: list[dict[str, str]] = []
+        self.credentials: list[str | None] = []
         self.registered: dict[str, dict[str, Any]] = {}
         self.valid: dict[str, frozenset[str]] = {}
         self.refresh_tokens: dict[str, frozenset[str]] = {}
@@ -83,6 +69,7 @@ class Issuer:
             self.registered[identifier] = json.loads(asked.body)
             await reply.json({"client_id": identifier}, 201)
         elif path == "/token":
+            self.credentials.append(asked.fields.get("authorization"))
             await self._token(dict(parse_qsl(asked.body.decode())), reply)
         else:
             await reply.whole(404)
@@ -133,16 +120,7 @@ class Issuer:
 
 
 class Protected(Script):
-    """An MCP server that asks for a token.
-
-    Attributes:
-        issuer: Its authorization server.
-        needed: Scopes by the method of a request.
-        authorizations: The header of each request, in order.
-        own_issuer: Whether its authorization server is at its own origin.
-        challenge: What a request without a usable token is answered.
-        scopes: The scopes that its metadata names; `None` for none.
-    """
+    """An MCP server that asks for a token."""
 
     def __init__(self, issuer: Issuer, revision: str = NEWEST, session: str | None = None) -> None:
         super().__init__(revision, session)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+import sys
+from types import ModuleType
 from typing import Any
 
 import anyio
 import pytest
 
+import mcpgen_runtime
+from documents import examples
 from kit.auth_answers import REDIRECT_URI
 from kit.http_script import Script
 from kit.http_server import Asked, HttpServer, Reply
@@ -17,8 +20,8 @@ from kit.wire import SESSIONS
 from mcpgen_runtime import (
     AuthorizationError,
     Bearer,
-    FileStore,
     HttpStatusError,
+    McpError,
     MemoryStore,
     OAuth,
     OAuthError,
@@ -27,6 +30,7 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
+from mcpgen_runtime.auth.flows import challenge_of
 from package.client.auth.protected import (
     Issuer,
     Protected,
@@ -58,11 +62,22 @@ with_iss = pytest.mark.parametrize("revision", revisions_holding("auth-flow.iss-
     "auth-flow.bearer-header",
     "auth-flow.bearer-every-request",
     "auth-flow.bearer-not-in-query",
+    "auth-flow.pkce",
+    "auth-flow.pkce-s256",
+    "auth-flow.token-request-form",
+    "auth-flow.resource-implemented",
+    "auth-flow.resource-in-authorization-request",
+    "auth-flow.resource-in-token-request",
+    "auth-flow.resource-same-in-both",
+    "auth-flow.resource-sent-always",
+    "auth-flow.redirect-registered",
+    "auth-flow.state-used",
     "auth-server-metadata.prm-used-by-client",
 )
 @every_revision
 async def test_a_client_gets_a_token_and_sends_it_with_every_request(revision: str) -> None:
     async with run_protected_server(revision, session="s") as (script, server):
+        script.challenge = 'Bearer scope="a b"'
         async with client_of(script, agreeing_user(script.issuer)) as client:
             assert (await client.list_tools())[0].name == "echo"
         first, *rest = script.authorizations
@@ -72,9 +87,17 @@ async def test_a_client_gets_a_token_and_sends_it_with_every_request(revision: s
     expected = {"POST", "GET", "DELETE"} if revision in SESSIONS else {"POST"}
     assert {asked.verb for asked in to_server} == expected
     assert all("access" not in asked.target for asked in server.asked)
-    assert len(script.issuer.visits) == 1
-    named = None if script.own_issuer else script.url
-    assert script.issuer.forms[0].get("resource") == named
+    ((identifier, registered),) = script.issuer.registered.items()
+    assert registered["redirect_uris"] == [REDIRECT_URI]
+    (visit,), (form,) = script.issuer.visits, script.issuer.forms
+    assert visit.pop("state")
+    assert visit.pop("code_challenge") == challenge_of(form.pop("code_verifier"))
+    both = {"client_id": identifier, "redirect_uri": REDIRECT_URI}
+    both |= {} if script.own_issuer else {"resource": script.url}
+    asked = {"response_type": "code", "code_challenge_method": "S256", "scope": "a b"}
+    assert visit == {**both, **asked}
+    assert form == {**both, "grant_type": "authorization_code", "code": "code-1"}
+    assert script.issuer.credentials == [None]
 
 
 @requirement("auth-flow.optional")
@@ -159,9 +182,7 @@ async def test_a_stored_token_is_used_and_renewed_before_any_browser(
 
 
 @every_revision
-async def test_a_failing_token_endpoint_keeps_the_refresh_token(
-    revision: str,
-) -> None:
+async def test_a_failing_token_endpoint_keeps_the_refresh_token(revision: str) -> None:
     store = MemoryStore()
     async with run_protected_server(revision) as (script, _):
         await store_grant(script, store)
@@ -176,36 +197,6 @@ async def test_a_failing_token_endpoint_keeps_the_refresh_token(
         async with client_of(script, auth) as client:
             await client.list_tools()
         assert script.issuer.visits == []
-
-
-@pytest.mark.parametrize("tasks", [50])
-async def test_many_tasks_renew_once(tasks: int) -> None:
-    async with run_protected_server() as (script, _):
-        async with client_of(script, agreeing_user(script.issuer)) as client:
-            script.issuer.valid.clear()
-            async with anyio.create_task_group() as group:
-                for _ in range(tasks):
-                    group.start_soon(client.call_tool, "echo")
-        kinds = [form["grant_type"] for form in script.issuer.forms]
-        assert kinds == ["authorization_code", "refresh_token"]
-        assert len(script.issuer.visits) == 1
-
-
-async def test_a_task_cancelled_while_it_renews_blocks_no_other(tmp_path: Path) -> None:
-    store = FileStore(tmp_path, encrypted=False)
-    async with run_protected_server() as (script, _):
-        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
-            script.issuer.valid.clear()
-            script.issuer.gate = anyio.Event()
-            async with anyio.create_task_group() as group:
-                group.start_soon(client.call_tool, "echo")
-                while len(script.issuer.forms) < 2:
-                    await anyio.lowlevel.checkpoint()
-                group.cancel_scope.cancel()
-            script.issuer.gate.set()
-            script.issuer.refresh_tokens["refresh-1"] = frozenset()
-            await client.call_tool("echo")
-        assert len(script.issuer.visits) <= 2
 
 
 @requirement("auth-scope.step-up-union", "auth-scope.step-up-union-source")
@@ -227,6 +218,10 @@ async def test_scopes_of_a_stored_grant_are_asked_for_again(revision: str) -> No
     "auth-scope.step-up-response",
     "auth-scope.step-up-for-user",
     "auth-scope.step-up-reauthorize",
+    "auth-scope.step-up-scopes-2025-11-25",
+    "auth-scope.challenge-no-relation-assumed",
+    "auth-scope.step-up-union",
+    "auth-scope.step-up-union-source",
 )
 @with_step_up
 async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: str) -> None:
@@ -255,9 +250,7 @@ async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: st
     "auth-scope.min-client-cache-failures",
 )
 @with_step_up
-async def test_endless_refusals_end_after_three_authorizations(
-    revision: str,
-) -> None:
+async def test_endless_refusals_end_after_three_authorizations(revision: str) -> None:
     async with run_protected_server(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
@@ -315,9 +308,7 @@ async def test_a_403_without_insufficient_scope_starts_no_flow(
 
 
 @every_revision
-async def test_a_token_refused_when_just_issued_ends_the_attempt(
-    revision: str,
-) -> None:
+async def test_a_token_refused_when_just_issued_ends_the_attempt(revision: str) -> None:
     class Refusing(dict[str, frozenset[str]]):
         def get(self, *_: Any) -> Any:
             return None
@@ -336,6 +327,8 @@ async def test_a_token_refused_when_just_issued_ends_the_attempt(
     "auth-registration.reregister-after-as-change",
     "auth-registration.no-reuse-after-as-change",
     "auth-registration.state-per-as",
+    "auth-registration.credentials-keyed-by-issuer",
+    "auth-registration.no-cross-as-assumption",
     "auth-flow.only-own-as-tokens",
 )
 @with_metadata
@@ -363,28 +356,6 @@ async def test_another_authorization_server_gets_nothing_of_the_first(revision: 
         listing = [asked for asked in server.asked if asked.what == "tools/list"]
         tokens = [asked.fields["authorization"] for asked in listing]
         assert tokens == ["Bearer access-1", "Bearer b-access-1"]
-
-
-@requirement("auth-flow.only-own-as-tokens")
-@every_revision
-async def test_a_redirect_to_another_origin_gets_no_token(revision: str) -> None:
-    async with run_protected_server(revision) as (script, _):
-        seen: list[Asked] = []
-
-        async def elsewhere(asked: Asked, reply: Reply) -> None:
-            seen.append(asked)
-            await reply.whole(404)
-
-        async with HttpServer(elsewhere) as evil:
-
-            async def redirect(asked: Asked, reply: Reply) -> None:
-                await reply.whole(307, Location=evil.url)
-
-            script.on["tools/call"] = redirect
-            async with client_of(script, agreeing_user(script.issuer)) as client:
-                with pytest.raises(HttpStatusError, match="307"):
-                    await client.call_tool("echo")
-        assert seen == []
 
 
 @requirement("auth-security.no-credential-logging")
@@ -457,49 +428,6 @@ async def test_an_authorization_is_begun_and_finished_in_two_places() -> None:
         assert len(script.issuer.visits) == visits
 
 
-@requirement("auth-flow.iss-failure-aborts")
-@with_iss
-async def test_a_return_that_was_wrong_ends_a_pending_authorization(revision: str) -> None:
-    async with run_protected_server(revision) as (script, _):
-        pending = await agreeing_user(script.issuer).begin(script.url)
-        returned = await script.issuer.visit(pending.url)
-        with pytest.raises(AuthorizationError, match="another issuer"):
-            await pending.finish(returned.replace("iss=", "iss=https://evil.example/"))
-        with pytest.raises(AuthorizationError, match="was finished"):
-            await pending.finish(returned)
-        assert script.issuer.forms == []
-    with pytest.raises(ValueError, match="pending authorization"):
-        OAuth("Agent").pending("nonsense")
-
-
-@requirement("auth-security.ssrf-redirects")
-@with_metadata
-async def test_metadata_behind_a_redirect_is_not_followed(revision: str) -> None:
-    async with run_protected_server(revision) as (script, _):
-        seen: list[Asked] = []
-
-        async def inside(asked: Asked, reply: Reply) -> None:
-            seen.append(asked)
-            await reply.json({"secret": "of the inside"})
-
-        async with HttpServer(inside) as target:
-
-            async def refuse(asked: Asked, reply: Reply) -> None:
-                if asked.target.startswith("/.well-known/"):
-                    await reply.whole(302, Location=target.url)
-                else:
-                    await reply.whole(401, WWW_Authenticate="Bearer")
-
-            async with HttpServer(refuse) as server:
-                with pytest.raises(AuthorizationError, match="no metadata") as caught:
-                    async with connect(
-                        server.url, auth=agreeing_user(script.issuer), revision=script.revision
-                    ):
-                        pass
-        assert seen == []
-        assert "inside" not in str(caught.value)
-
-
 @requirement("auth-flow.resource-identifies-server")
 @with_metadata
 async def test_two_servers_of_one_issuer_have_tokens_of_their_own(revision: str) -> None:
@@ -540,3 +468,71 @@ async def test_without_refresh_tokens_the_user_is_asked_after_expiry(revision: s
             await client.call_tool("echo")
         kinds = [form["grant_type"] for form in script.issuer.forms]
         assert kinds == ["authorization_code"] * 2
+
+
+@requirement("auth-flow.iss-failure-aborts")
+@with_iss
+async def test_a_return_that_was_wrong_ends_a_pending_authorization_and_a_stray_one_does_not(
+    revision: str,
+) -> None:
+    async with run_protected_server(revision) as (script, _):
+        pending = await agreeing_user(script.issuer).begin(script.url)
+        returned = await script.issuer.visit(pending.url)
+        for stray in (returned.replace("state=", "state=x"), f"{returned}&state=x", "http://[/"):
+            with pytest.raises(AuthorizationError, match=r"state|malformed|repeats"):
+                await pending.finish(stray)
+        with pytest.raises(AuthorizationError, match="another issuer"):
+            await pending.finish(returned.replace("iss=", "iss=https://evil.example/"))
+        with pytest.raises(AuthorizationError, match="was finished"):
+            await pending.finish(returned)
+        assert script.issuer.forms == []
+    with pytest.raises(ValueError, match="pending authorization"):
+        OAuth("Agent").pending("nonsense")
+
+
+@requirement("auth-security.ssrf-redirects", "auth-flow.only-own-as-tokens")
+@every_revision
+async def test_a_redirect_to_another_origin_is_followed_with_no_token_and_for_no_metadata(
+    revision: str,
+) -> None:
+    seen: list[Asked] = []
+
+    async def elsewhere(asked: Asked, reply: Reply) -> None:
+        seen.append(asked)
+        await reply.json({"secret": "of the inside"})
+
+    async with HttpServer(elsewhere) as evil, run_protected_server(revision) as (script, _):
+
+        async def redirect(asked: Asked, reply: Reply) -> None:
+            await reply.whole(307, Location=evil.url)
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            if asked.target.startswith("/.well-known/"):
+                await reply.whole(302, Location=evil.url)
+            elif asked.target == "/mcp":
+                await reply.whole(401, WWW_Authenticate="Bearer")
+            else:
+                await reply.whole(404)
+
+        script.on["tools/call"] = redirect
+        async with client_of(script, agreeing_user(script.issuer)) as client:
+            with pytest.raises(HttpStatusError, match="307"):
+                await client.call_tool("echo")
+        async with HttpServer(refuse) as server:
+            auth = agreeing_user(script.issuer)
+            with pytest.raises(McpError) as caught:
+                async with connect(server.url, auth=auth, revision=revision):
+                    pass
+        assert "inside" not in str(caught.value)
+    assert seen == []
+
+
+async def test_a_user_signs_in_in_two_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pkg", mcpgen_runtime)
+    signin = ModuleType("signin")
+    exec(compile(examples()["signin.py"], "signin.py", "exec"), vars(signin))
+    store = MemoryStore()
+    async with run_protected_server() as (script, _):
+        url, text = await signin.begin(script.url, store)
+        await signin.finish(text, await script.issuer.visit(url), store)
+        assert await signin.names_of_tools(script.url, store) == ["echo"]

@@ -75,41 +75,28 @@ def authorize_device(
 
 
 def test_a_user_who_agrees_at_last_gives_a_token() -> None:
-    there = world(refusal("authorization_pending"), refusal("authorization_pending"))
+    there = world(refusal("authorization_pending"), refusal("slow_down"))
     grant = authorize_device(there)
     assert grant.token is not None
     assert grant.token.value == "access-1"
-    assert there.paused == [2, 2, 2]
+    assert there.paused == [2, 2, 7]
     (code,) = there.codes
     assert "WDJB" not in repr(code)
     assert code == DeviceCode(
         "WDJB-MJHT", CODE["verification_uri"], CODE["verification_uri_complete"], 900
     )
     assert there.urls()[:2] == [f"POST {ISSUER}/register", f"POST {ENDPOINT}"]
+    registered = json.loads(there.asked[0].body or b"")
+    assert registered["grant_types"] == [DEVICE_GRANT, "refresh_token"]
+    assert registered["redirect_uris"] == registered["response_types"] == []
     assert there.form(1) == {"client_id": "registered", "scope": "a", "resource": SERVER}
     form = there.form()
     assert form["grant_type"] == DEVICE_GRANT
     assert form["device_code"] == "secret-device-code"
     assert form["resource"] == SERVER
-
-
-def test_a_registration_for_devices_has_no_redirect() -> None:
-    there = world()
-    authorize_device(there)
-    body = there.asked[0].body
-    assert body is not None
-    registered = json.loads(body)
-    assert registered["grant_types"] == [DEVICE_GRANT, "refresh_token"]
-    assert registered["redirect_uris"] == registered["response_types"] == []
     there.answers[f"POST {ISSUER}/token"] = json_response(TOKEN)
     authorize_device(there)
     assert f"POST {ISSUER}/register" not in there.urls()  # the record is used again
-
-
-def test_a_server_that_wants_fewer_requests_gets_them() -> None:
-    there = world(refusal("slow_down"), refusal("authorization_pending"), interval=None)
-    authorize_device(there)
-    assert there.paused == [5, 10, 10]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +106,9 @@ def test_a_server_that_wants_fewer_requests_gets_them() -> None:
         (0.001, 1),
         (-1, 5),
         (10**9, 60),
-        (0.99, 1),
         (59.5, 59.5),
         (10**400, 5),
+        (None, 5),
         (True, 5),
         ("0", 5),
     ],
@@ -165,12 +152,8 @@ def test_a_refusal_is_an_error_with_its_code(code: str) -> None:
 
 BAD: dict[str, dict[str, Any]] = {
     "no device code": {"device_code": None},
-    "an empty device code": {"device_code": ""},
-    "a device code that is no text": {"device_code": 7},
-    "an empty user code": {"user_code": ""},
     "a user code that is no text": {"user_code": ["a"]},
     "a user code of other letters": {"user_code": "\u0430"},
-    "no user code": {"user_code": None},
     "a user code that no one can type": {"user_code": "a\x1b[2J"},
     "a long user code": {"user_code": "a" * 65},
     "no address": {"verification_uri": None},

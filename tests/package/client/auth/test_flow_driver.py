@@ -12,7 +12,6 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -23,21 +22,14 @@ from kit.http_server import Asked, HttpServer, Reply
 from mcpgen_runtime import (
     AuthorizationError,
     ConnectFailedError,
-    Device,
-    DeviceCode,
     McpError,
     MemoryStore,
 )
 from mcpgen_runtime.auth.steps import (
-    Call,
     Fetch,
     Fetched,
     Flow,
-    Load,
-    Pause,
     PrepareRedirect,
-    Save,
-    ShowCode,
 )
 from mcpgen_runtime.client.auth.flow_driver import AuthFetcher, FlowDriver
 from requirements import EVERY_REVISION, requirement
@@ -110,39 +102,6 @@ async def test_a_request_carries_what_it_was_given_and_no_more() -> None:
     assert server.asked[0].body == b"a=1"
 
 
-async def test_a_flow_gets_the_answer_to_each_of_its_steps() -> None:
-    shown: list[DeviceCode] = []
-    prompts: list[None] = []
-    code = DeviceCode("ABCD", "https://as.example/device")
-
-    async def reverse(text: str) -> str:
-        return text[::-1]
-
-    def steps() -> Flow[list[Any]]:
-        answers: list[Any] = []
-        for step in (
-            Save("key", b"kept"),
-            Load("key"),
-            Call(str.upper, ("code",)),
-            Call(reverse, ("abc",)),
-            ShowCode(code),
-            Pause(0.02),
-        ):
-            answer = yield step
-            answers.append(answer)
-        return answers
-
-    async def show(code: DeviceCode) -> None:
-        shown.append(code)
-
-    fetcher = AuthFetcher(lambda address: True)
-    driver = FlowDriver(fetcher, MemoryStore(), Device(show), lambda: prompts.append(None))
-    begun = anyio.current_time()
-    assert await driver.run(steps()) == [None, b"kept", "CODE", "cba", None, None]
-    assert anyio.current_time() - begun >= 0.02
-    assert (shown, prompts) == ([code], [None])
-
-
 async def test_a_flow_without_a_user_can_not_send_one_anywhere() -> None:
     def steps() -> Flow[None]:
         try:
@@ -155,15 +114,6 @@ async def test_a_flow_without_a_user_can_not_send_one_anywhere() -> None:
     with pytest.raises(AuthorizationError) as refusal:  # its traceback keeps the flow alive
         await driver.run(steps())
     assert ("requires a user" in str(refusal.value), ended) == (True, [None])
-
-
-async def test_a_redirect_is_not_followed() -> None:
-    async def redirect(asked: Asked, reply: Reply) -> None:
-        await reply.whole(302, Location="/elsewhere")
-
-    async with HttpServer(redirect) as server:
-        assert (await fetch(Fetch("GET", server.url))).status == 302
-        assert len(server.asked) == 1
 
 
 async def test_a_document_of_512_kib_is_read_and_a_longer_one_is_not() -> None:

@@ -17,7 +17,30 @@ import anyio
 import pytest
 from anyio import from_thread, to_thread
 
-from mcpgen_runtime import AuthorizationError, Loopback, Paste, Redirect
+from kit.auth_answers import REDIRECT_URI
+from kit.cached import Clock
+from kit.http_server import Asked, Reply
+from kit.rules import revisions_holding
+from kit.wire import SESSIONS
+from mcpgen_runtime import (
+    AuthorizationError,
+    Device,
+    HttpStatusError,
+    Loopback,
+    MemoryStore,
+    OAuth,
+    Paste,
+    Redirect,
+)
+from mcpgen_runtime.auth.identifiers import canonical_resource
+from mcpgen_runtime.auth.token_endpoint import grant_key
+from mcpgen_runtime.client.auth.interactions import PROMPT_SECONDS, PROMPTS, PromptLimit
+from package.client.auth.protected import (
+    agreeing_user,
+    client_of,
+    run_protected_server,
+)
+from package.client.auth.test_device_flow import DeviceIssuer
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
@@ -238,3 +261,103 @@ async def test_a_redirect_without_a_visit_is_for_two_halves() -> None:
     for make in (Redirect, Paste):
         with pytest.raises(ValueError, match="redirect URI"):
             make("http://app.example/cb")
+
+
+with_sessions = pytest.mark.parametrize(
+    "revision",
+    [each for each in revisions_holding("auth-flow.401-at-any-request") if each in SESSIONS],
+)
+
+
+def test_a_user_is_asked_so_often_within_a_time_for_each_server() -> None:
+    clock = Clock()
+    clock.now = 1000.0
+    limit = PromptLimit(clock)
+    for _ in range(PROMPTS):
+        limit.add("https://a.example")
+        clock.now += 1
+    limit.add("https://b.example")
+    with pytest.raises(AuthorizationError, match=f"next authorization in {300 - PROMPTS} s"):
+        limit.add("https://a.example")
+    clock.now += PROMPT_SECONDS - PROMPTS
+    limit.add("https://a.example")  # the first one is past
+    with pytest.raises(AuthorizationError, match="next authorization in 1 s"):
+        limit.check("https://a.example")
+
+
+async def refused_calls(client: Any, *names: str) -> list[str]:
+    """The errors of calls of tools."""
+    errors = []
+    for name in names:
+        try:
+            await client.call_tool(name)
+        except (AuthorizationError, HttpStatusError) as error:
+            errors.append(str(error))
+    return errors
+
+
+async def test_requests_that_wait_for_a_user_share_the_refusal() -> None:
+    async with run_protected_server() as (script, _):
+
+        async def visit(url: str) -> str:
+            agreed = await script.issuer.visit(url)
+            if len(script.issuer.visits) == 1:
+                return agreed
+            while len(refusals) < 10:
+                await anyio.lowlevel.checkpoint()
+            return agreed.replace("code=", "error=access_denied&x=")
+
+        refusals: list[None] = []
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            refusals.append(None)
+            await reply.whole(401, WWW_Authenticate="Bearer")
+
+        auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
+        async with client_of(script, auth) as client:
+            script.issuer.refresh_tokens.clear()
+            errors: list[str] = []
+
+            async def call() -> None:
+                errors.extend(await refused_calls(client, "echo"))
+
+            await client.list_tools()
+            script.issuer.valid.clear()
+            script.on["tools/call"] = refuse
+            script.open = lambda asked: asked.what == "tools/call"
+            async with anyio.create_task_group() as tasks:
+                for _ in range(10):
+                    tasks.start_soon(call)
+            assert len(errors) == 10
+            assert all("access_denied" in error for error in errors)
+            visits = len(script.issuer.visits)
+            assert 2 <= visits <= 4  # a call whose refusal arrived later asks again
+            await refused_calls(client, "echo")
+            assert len(script.issuer.visits) == visits + 1
+
+
+async def test_codes_for_other_devices_count_too() -> None:
+    shown: list[Any] = []
+    async with run_protected_server(issuer=DeviceIssuer()) as (script, _):
+        auth = OAuth("Agent", interaction=Device(shown.append), store=(store := MemoryStore()))
+        key = grant_key(canonical_resource(script.url))
+        for _ in range(PROMPTS - 1):
+            auth.settings.prompts.add(key)
+        async with client_of(script, auth):
+            pass
+        await store.save(key, None)
+        with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):
+            async with client_of(script, auth):
+                pass
+        assert len(shown) == 1
+
+
+@with_sessions
+async def test_nobody_is_asked_for_the_end_of_a_session(revision: str) -> None:
+    async with run_protected_server(revision, session="s") as (script, server):
+        async with client_of(script, agreeing_user(script.issuer)) as client:
+            await client.list_tools()
+            script.issuer.valid.clear()
+            script.issuer.refresh_tokens.clear()
+        assert "DELETE" in [asked.verb for asked in server.asked]
+        assert len(script.issuer.visits) == 1

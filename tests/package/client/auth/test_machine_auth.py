@@ -15,7 +15,6 @@ from mcpgen_runtime import (
     EnterpriseManaged,
     HttpStatusError,
     MemoryStore,
-    OAuthError,
     WorkloadIdentity,
 )
 from package.client.auth.protected import (
@@ -32,6 +31,8 @@ from package.client.auth.protected import (
 from requirements import requirement
 
 pytestmark = pytest.mark.anyio
+
+GRANT_TYPE = "urn:ietf:params:oauth:grant-type:"
 
 with_extensions = pytest.mark.parametrize("revision", revisions_holding("auth-ext.dpop-scheme"))
 
@@ -66,9 +67,7 @@ class BoundServer(Protected):
 
 @requirement("auth-ext.dpop-scheme", "auth-ext.dpop-rs-nonce", "auth-ext.dpop-fresh-proof")
 @with_extensions
-async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(
-    revision: str,
-) -> None:
+async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(revision: str) -> None:
     store = MemoryStore()
     async with run_issuer() as issuer:
         issuer.token_type = "DPoP"
@@ -104,20 +103,6 @@ async def test_a_server_that_needs_an_extension_refuses_other_clients(revision: 
         assert len(script.issuer.visits) <= 1
 
 
-@with_extensions
-async def test_a_stored_unbound_token_is_not_sent_where_binding_is_due(
-    revision: str,
-) -> None:
-    store = MemoryStore()
-    async with run_protected_server(revision) as (script, _):
-        await store_grant(script, store)
-        script.issuer.refused = (400, {"error": "invalid_request"})
-        with pytest.raises(OAuthError):
-            async with client_of(script, agreeing_user(script.issuer, dpop=True, store=store)):
-                pass
-        assert set(script.authorizations) == {None}
-
-
 @requirement("auth-ext.off-by-default")
 @pytest.mark.parametrize("revision", revisions_holding("auth-ext.client-declares"))
 async def test_a_client_declares_no_extension_by_default(revision: str) -> None:
@@ -134,9 +119,7 @@ async def test_a_client_declares_no_extension_by_default(revision: str) -> None:
 
 @requirement("auth-ext.client-declares")
 @pytest.mark.parametrize("revision", revisions_holding("auth-ext.client-declares"))
-async def test_a_client_declares_the_extension_it_uses_in_each_request(
-    revision: str,
-) -> None:
+async def test_a_client_declares_the_extension_it_uses_in_each_request(revision: str) -> None:
     name = "io.modelcontextprotocol/oauth-client-credentials"
     async with run_protected_server(revision) as (script, server):
         script.issuer.machine = True
@@ -167,21 +150,12 @@ async def test_a_server_that_always_wants_another_nonce_is_left(revision: str) -
         assert len(script.proofs) == 5
 
 
-@with_extensions
-async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) -> None:
-    store = MemoryStore()
-    async with run_issuer() as issuer:
-        issuer.token_type, issuer.machine = "DPoP", True
-        script = BoundServer(issuer, revision)
-        async with serve_script(script):
-            for _ in range(2):
-                auth = ClientCredentials("me", "s", dpop=True, store=store)
-                async with client_of(script, auth) as client:
-                    await client.list_tools()
-        assert len(issuer.forms) == 1
-
-
-@requirement("auth-ext.wif-grant", "auth-ext.wif-assertion")
+@requirement(
+    "auth-ext.wif-grant",
+    "auth-ext.wif-assertion",
+    "auth-ext.wif-resource",
+    "auth-ext.wif-no-registration",
+)
 @with_extensions
 async def test_a_platform_vouches_for_a_client(revision: str) -> None:
     async with run_protected_server(revision) as (script, _):
@@ -193,9 +167,9 @@ async def test_a_platform_vouches_for_a_client(revision: str) -> None:
 
         async with client_of(script, WorkloadIdentity(fetch)) as client:
             await client.list_tools()
-        (form,) = issuer.forms
-        assert form["grant_type"].endswith(":jwt-bearer")
-        assert form["assertion"] == "of.the.platform"
+        form = {"grant_type": f"{GRANT_TYPE}jwt-bearer", "assertion": "of.the.platform"}
+        assert issuer.forms == [{**form, "resource": script.url}]
+        assert (issuer.credentials, issuer.registered) == ([None], {})
         assert script.authorizations[-1] == "Bearer access-1"
 
 
@@ -213,21 +187,32 @@ async def test_an_identity_provider_vouches_for_a_client(revision: str) -> None:
         async with client_of(script, EnterpriseManaged("me", "s", id_jag=fetch)) as client:
             await client.list_tools()
         assert asked == [(script.issuer.url, script.url)]
-        (form,) = script.issuer.forms
-        assert form["grant_type"].endswith(":jwt-bearer")
-        assert form["assertion"] == "of.the.provider"
+        form = {"grant_type": f"{GRANT_TYPE}jwt-bearer", "assertion": "of.the.provider"}
+        assert script.issuer.forms == [{**form, "client_id": "me", "resource": script.url}]
         assert script.authorizations[-1] == "Bearer access-1"
 
 
-@requirement("auth-ext.cc-renewal")
+@requirement(
+    "auth-ext.cc-grant",
+    "auth-ext.cc-no-dcr",
+    "auth-ext.cc-secret-basic",
+    "auth-ext.cc-auth-methods",
+    "auth-ext.cc-renewal",
+    "auth-ext.baseline-holds",
+)
 @with_extensions
-async def test_a_token_without_refresh_token_is_had_anew_in_time(revision: str) -> None:
+async def test_a_client_with_a_secret_gets_and_renews_tokens_without_a_user(revision: str) -> None:
     store = MemoryStore()
     async with run_protected_server(revision) as (script, _):
-        script.issuer.machine = True
+        issuer = script.issuer
+        issuer.machine = True
         await store_grant(script, store, refresh_token=None, renew_at=1.0)
+        issuer.registered.clear()
         auth = ClientCredentials("client-x", "s", store=store)
         async with client_of(script, auth) as client:
             await client.list_tools()
         assert set(script.authorizations) == {None, "Bearer access-1"}
-        assert [form["grant_type"] for form in script.issuer.forms] == ["client_credentials"]
+        form = {"grant_type": "client_credentials", "client_id": "client-x"}
+        assert issuer.forms == [{**form, "resource": script.url}]
+        assert issuer.credentials == [f"Basic {base64.b64encode(b'client-x:s').decode()}"]
+        assert (issuer.visits, issuer.registered) == ([], {})

@@ -1,8 +1,4 @@
-"""Opening, calls and renewals of tokens under many schedules, on a virtual clock.
-
-The authorization server is slow and its tokens live for seconds. A schedule decides how long every
-request takes, when tokens end, which calls are cancelled, and which connections break.
-"""
+"""Opening, calls and renewals of tokens under many schedules, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -17,7 +13,6 @@ import anyio
 import pytest
 
 from kit.auth_answers import REDIRECT_URI
-from kit.http_script import Script
 from kit.http_server import Asked, Reply
 from kit.rules import revisions_holding
 from kit.simulation import Network, SharedStore, simulate, use_network
@@ -48,17 +43,7 @@ revisions = pytest.mark.parametrize("revision", WITH_METADATA)
 
 
 class World:
-    """An MCP server, its authorization server and clients with one store, by a schedule.
-
-    Args:
-        seed: The schedule.
-        revision: The revision of the server.
-        broken: Whether connections break and the token endpoint fails, now and then.
-
-    Attributes:
-        opened: Seconds that each opening took.
-        failures: The errors of openings and calls.
-    """
+    """An MCP server, its authorization server and clients with one store, by a schedule."""
 
     def __init__(self, seed: int, revision: str, *, broken: bool = False) -> None:
         self.random = random = Random(seed)
@@ -252,44 +237,6 @@ def test_a_client_recovers_from_failures_of_every_kind(
         world = run_world(monkeypatch, backend, seed, revision, broken=True)
         assert (seed, world.failures) == (seed, [])
         assert (seed, round(world.network.idle, 2)) == (seed, 0.0)
-
-
-def slowly(asked: Asked) -> tuple[float, float]:
-    """A server that needs as long for each request as would be too long for a probe."""
-    return LIMITS.probe, LIMITS.probe
-
-
-@revisions
-@backends
-def test_a_slow_server_of_the_wanted_revision_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, backend: str, revision: str
-) -> None:
-    async def main() -> None:
-        network = Network(Random(0), {RS: Script(revision)}, slowly)
-        with on_network(monkeypatch, network):
-            async with connect(f"{RS}/mcp", revision=revision, timeouts=LIMITS) as client:
-                assert client.revision == revision
-
-    simulate(backend, 0, main)
-
-
-@pytest.mark.parametrize("revision", PER_REQUEST)
-@backends
-def test_a_late_response_to_the_probe_counts_over_http(
-    monkeypatch: pytest.MonkeyPatch, backend: str, revision: str
-) -> None:
-    async def ignore(asked: Asked, reply: Reply) -> None:
-        await anyio.sleep_forever()
-
-    async def main() -> None:
-        script = Script(revision)
-        script.on["initialize"] = ignore
-        with on_network(monkeypatch, Network(Random(0), {RS: script}, slowly)):
-            async with connect(f"{RS}/mcp", timeouts=LIMITS) as client:
-                assert client.revision == revision
-        assert anyio.current_time() == pytest.approx(2 * LIMITS.probe)
-
-    simulate(backend, 0, main)
 
 
 @backends

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio.lowlevel
-
-from kit.wire import EVERY_SERVER_CAPABILITY, HANDSHAKE, encode_message
-from mcpgen_runtime import REVISIONS, Channel, LockDifference, TransportError, connect
+from kit.live import FakeServer
+from kit.wire import HANDSHAKE
+from mcpgen_runtime import REVISIONS, LockDifference, connect
 from mcpgen_runtime.channel import OutgoingMessage
 
 METHODS = {
@@ -102,77 +100,53 @@ def _key(word: str) -> int | str:
     return int(word) if word.isdecimal() else word
 
 
-class ListingServer:
-    """A server of some lists, in every revision; it has any tool, prompt and resource.
-
-    Args:
-        lists: The lists by the member of a result, and `instructions`.
-        page: Most items of a page.
-
-    Attributes:
-        lists: As passed; a test may replace it at any time.
-        methods: The methods of the requests so far.
-        info: The server's implementation info.
-        text: The text of each result.
-        ttl: Milliseconds for which lists may be cached.
-    """
+class ListingServer(FakeServer):
+    """A server of some lists, in every revision; it has any tool, prompt and resource."""
 
     def __init__(self, lists: Mapping[str, Any] = SHOP, page: int = 100) -> None:
+        super().__init__(None)
         self.lists = copy.deepcopy(dict(lists))
-        self.methods: list[str] = []
         self.info: dict[str, Any] = {"name": "shop", "version": "1"}
-        self.capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY
-        self.text = "done"
-        self.ttl = 0
-        self._page = page
-        self._channel: Channel | None = None
+        self.text, self.ttl, self._page = "done", 0, page
 
-    async def serve(self, channel: Channel) -> None:
-        """Answer the requests of a client."""
-        self._channel = channel
-        try:
-            while True:
-                message = json.loads(await channel.receive())
-                if "id" in message and "method" in message:
-                    await self._answer(channel, message)
-        except TransportError:
+    @property
+    def methods(self) -> list[str]:
+        """The methods of the requests so far."""
+        return [request["method"] for request in self.heard]
+
+    async def send(self, message: OutgoingMessage) -> None:
+        known = len(self.heard)
+        await super().send(message)
+        for request in self.heard[known:]:
+            if "id" in request:
+                result = self._result(request["method"], request.get("params", {}))
+                await self.answer(request, result)
+
+    async def _agree(self, message: Mapping[str, Any]) -> None:
+        if "id" not in message:
             return
-
-    async def announce(self, kind: str) -> None:
-        """Tell the client that a list has changed."""
-        assert self._channel is not None
-        method = f"notifications/{kind}/list_changed"
-        await self._send(self._channel, {"jsonrpc": "2.0", "method": method, "params": {}})
-
-    async def _answer(self, channel: Channel, request: Mapping[str, Any]) -> None:
-        method, params = request["method"], request.get("params", {})
-        self.methods.append(method)
-        result = self._result(method, params)
-        await self._send(channel, {"jsonrpc": "2.0", "id": request["id"], "result": result})
-
-    async def _send(self, channel: Channel, message: Mapping[str, Any]) -> None:
-        await channel.send(OutgoingMessage(encode_message(message)))
-        await anyio.lowlevel.checkpoint()
-
-    def _result(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         about = {"capabilities": dict(self.capabilities), "serverInfo": self.info}
         about["instructions"] = self.lists.get("instructions", "")
-        if method == "initialize":
-            return {**about, "protocolVersion": params["protocolVersion"]}
-        complete = {"resultType": "complete", "ttlMs": self.ttl, "cacheScope": "private"}
-        if method == "server/discover":
-            versions = [each for each in REVISIONS if each not in HANDSHAKE]
-            return {**about, **complete, "supportedVersions": versions}
+        if message["method"] == "initialize":
+            self.revision = message["params"]["protocolVersion"]
+            about["protocolVersion"] = self.revision
+        else:
+            self.revision = max(REVISIONS)
+            about |= {"supportedVersions": [self.revision], "ttlMs": 0, "cacheScope": "private"}
+        await self.answer(message, about)
+
+    def _result(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        hints = {"ttlMs": self.ttl, "cacheScope": "private"}
         if method in METHODS:
             items = self.lists[METHODS[method]]
             start = int(params.get("cursor", "0"))
             page: dict[str, Any] = {METHODS[method]: items[start : start + self._page]}
             if start + self._page < len(items):
                 page["nextCursor"] = str(start + self._page)
-            return {**page, **complete}
+            return {**page, **hints}
         content = {"type": "text", "text": self.text}
         return {
-            **complete,
+            **hints,
             "content": [content],
             "structuredContent": {"price": 1},
             "messages": [{"role": "user", "content": content}],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,8 @@ from mcpgen_runtime import (
     LockMismatchError,
     Server,
     connect,
-    connect_sync,
 )
 from mcpgen_runtime.client.lock.locked_requests import server_name
-from mcpgen_runtime.client.lock.server_lock import MAX_DIFFERENCES
 from package.client.lock.locking import (
     EVIL,
     IN,
@@ -105,41 +104,6 @@ async def test_a_malformed_item_of_a_raw_list_is_left_out(recorded: Path) -> Non
         assert page["tools"] == SHOP["tools"]
 
 
-@pytest.mark.parametrize(
-    ("lists", "page", "shown", "reason"),
-    [
-        pytest.param(
-            at(SHOP, "tools/+", {**SHOP["tools"][0], "description": EVIL}),
-            1,
-            ["count"],
-            "listed twice with different content",
-            id="a tool twice on two pages",
-        ),
-        pytest.param(
-            at(SHOP, "tools/0", ...),
-            100,
-            ["count"],
-            "'order' is not listed by the server",
-            id="a hidden tool",
-        ),
-    ],
-)
-async def test_a_tool_that_is_left_out_is_not_called(
-    recorded: Path, lists: Any, page: int, shown: list[str], reason: str
-) -> None:
-    server = ListingServer(lists, page=page)
-    async with locked(recorded, server, on_change=lambda difference: False) as client:
-        assert [each.name for each in await client.list_tools()] == shown
-        with pytest.raises(LockMismatchError, match=reason):
-            await client.call_tool("order")
-        await client.read_resource("shop://items/1")
-        server.lists = at(SHOP, "resources/0/title", EVIL)
-        assert await client.list_resources() == []
-        with pytest.raises(LockMismatchError, match="resource 'shop://terms'"):
-            await client.read_resource("shop://terms")
-    assert "tools/call" not in server.methods
-
-
 async def test_a_warning_admits_changed_and_leaves_out_new(
     recorded: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -176,16 +140,11 @@ async def test_a_function_decides_once_for_each_content(
         for _ in range(2):
             names = {each.name for each in await client.list_tools()}
             assert names == ({"order", "count", "pay"} if answer else {"count"})
-        assert [(each.name, each.change) for each in asked] == [
-            ("order", "changed"),
-            ("pay", "new"),
-        ]
-        assert asked[0].old is not None
-        assert asked[0].new is not None
-        assert (asked[0].old["description"], asked[0].new["description"]) == (
-            "Orders an item.",
-            EVIL,
-        )
+        changed, new = asked
+        assert (changed.name, changed.change) == ("order", "changed")
+        assert (new.name, new.change) == ("pay", "new")
+        texts = [(each or {}).get("description") for each in (changed.old, changed.new)]
+        assert texts == ["Orders an item.", EVIL]
         server.lists = at(NEW_TOOL, "tools/0/description", "Something else.")
         await client.list_tools()
         assert len(asked) == 3
@@ -245,7 +204,7 @@ async def test_a_notification_has_the_list_compared_at_once(recorded: Path) -> N
     async with locked(recorded, server, on_change=ask) as client:
         await client.call_tool("order")
         server.lists = RUG_PULL
-        await server.announce("tools")
+        await server.notify("notifications/tools/list_changed", {})
         with anyio.fail_after(10):
             await event.wait()
         assert client.lock_differences[0].since_list
@@ -281,23 +240,6 @@ async def test_an_acceptance_takes_effect_in_an_open_session(recorded: Path) -> 
             await client.call_tool("order")
 
 
-@both
-async def test_an_unknown_server_is_refused(recorded: Path, revision: str) -> None:
-    with pytest.raises(LockMismatchError, match="server 'other' is not in the lock") as refused:
-        async with connect(ListingServer(), revision=revision, lock=recorded, lock_name="other"):
-            pass
-    assert refused.value.difference.kind == "server"
-    assert "mcpgen contract accept" in refused.value.__notes__[0]
-
-
-async def test_an_older_revision_than_the_recorded_one_is_refused(recorded: Path) -> None:
-    server = ListingServer()
-    match = f"the session has {HANDSHAKE[0]}, the lock has {LATEST}"
-    with pytest.raises(LockMismatchError, match=match):
-        async with locked(recorded, server, HANDSHAKE[0], on_new_server="record"):
-            pass
-
-
 @pytest.mark.parametrize("on_change", ["warn", lambda difference: difference.kind == "server"])
 async def test_another_revision_is_compared_with_the_newest(path: Path, on_change: Any) -> None:
     await record(path, RUG_PULL, HANDSHAKE[-2])
@@ -312,13 +254,6 @@ async def test_another_revision_is_compared_with_the_newest(path: Path, on_chang
         ]
 
 
-async def test_a_recorded_server_is_not_recorded_again(recorded: Path) -> None:
-    before = recorded.read_bytes()
-    async with locked(recorded, ListingServer(RUG_PULL), on_new_server="record") as client:
-        assert [each.name for each in await client.list_tools()] == ["count"]
-    assert recorded.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("target", "name"),
     [
@@ -331,12 +266,6 @@ def test_a_server_without_a_name_is_named_without_secrets(target: Any, name: str
     assert server_name(target) == name
 
 
-async def test_a_server_in_this_process_needs_a_name(path: Path) -> None:
-    with pytest.raises(TypeError, match="expected lock_name="):
-        async with connect(Server("shop"), lock=path):
-            pass
-
-
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -344,11 +273,27 @@ async def test_a_server_in_this_process_needs_a_name(path: Path) -> None:
         ({"lock_name": "shop"}, "lock_name: only with lock="),
         ({"lock": "a", "lock_name": "b", "on_change": "ask"}, "on_change: expected refuse, warn"),
         ({"lock": "a", "lock_name": "b", "on_new_server": "no"}, "on_new_server: expected refuse"),
+        ({"lock": "a"}, "expected lock_name="),
     ],
 )
 async def test_options_that_make_no_sense_are_errors(options: Any, error: str) -> None:
     with pytest.raises((TypeError, ValueError), match=error):
-        async with connect(ListingServer(), **options):
+        async with connect(Server("shop"), **options):
+            pass
+
+
+@both
+async def test_an_unknown_server_or_an_older_revision_is_refused(
+    recorded: Path, revision: str
+) -> None:
+    with pytest.raises(LockMismatchError, match="server 'other' is not in the lock") as refused:
+        async with connect(ListingServer(), revision=revision, lock=recorded, lock_name="other"):
+            pass
+    assert refused.value.difference.kind == "server"
+    assert "mcpgen contract accept" in refused.value.__notes__[0]
+    match = f"the session has {HANDSHAKE[0]}, the lock has {LATEST}"
+    with pytest.raises(LockMismatchError, match=match):
+        async with locked(recorded, ListingServer(), HANDSHAKE[0], on_new_server="record"):
             pass
 
 
@@ -384,23 +329,6 @@ async def test_one_file_has_all_servers_of_a_configuration(path: Path) -> None:
         assert isinstance(group.failures["two"], LockMismatchError)
 
 
-def test_a_blocking_client_has_a_lock(path: Path) -> None:
-    anyio.run(record, path)
-    asked: list[str] = []
-
-    def ask(difference: LockDifference) -> bool:
-        asked.append(difference.name)
-        return True
-
-    opening = connect_sync(
-        ListingServer(RUG_PULL), revision=LATEST, lock=path, lock_name="shop", on_change=ask
-    )
-    with opening as client:
-        assert len(client.list_tools()) == 2
-        assert asked == ["order"]
-        assert [each.name for each in client.lock_differences] == ["order"]
-
-
 async def test_a_terminal_never_gets_control_characters(
     recorded: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -421,24 +349,183 @@ async def test_names_of_arguments_are_not_in_the_text_of_an_error(recorded: Path
     async with locked(recorded, server) as client:
         with pytest.raises(LockMismatchError) as refused:
             await client.call_tool("order")
-    assert EVIL not in str(refused.value)
-    assert refused.value.difference.pointers == (f"/inputSchema/properties/{EVIL}",)
-
-
-async def test_items_and_names_without_end_are_not_kept(recorded: Path) -> None:
-    server = ListingServer(at(SHOP, f"{IN}/properties/{'a' * 100_000}", {"type": "string"}))
-    async with locked(recorded, server) as client:
+        assert EVIL not in str(refused.value)
+        assert refused.value.difference.pointers == (f"/inputSchema/properties/{EVIL}",)
+        server.lists = at(SHOP, f"{IN}/properties/{'a' * 100_000}", {"type": "string"})
         await client.list_tools()
-        (difference,) = client.lock_differences
-        assert difference.new is None
-        assert difference.pointers == ("/inputSchema/properties",)
+        difference = client.lock_differences[-1]  # of which nothing so long is kept
+        assert (difference.new, difference.pointers) == (None, ("/inputSchema/properties",))
 
 
-async def test_a_server_that_changes_at_each_list_fills_no_memory(recorded: Path) -> None:
-    server = ListingServer()
+def nested_schema(levels: int) -> dict[str, Any]:
+    """A schema of objects in objects."""
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+ORDER, ADVISE, TERMS, TEMPLATE = (
+    "tool order",
+    "prompt advise",
+    "resource shop://terms",
+    "resource template shop://items/{item}",
+)
+
+CHANGED: Mapping[str, Mapping[str, tuple[str, object]]] = {
+    ORDER: {
+        "a description": ("tools/0/description", EVIL),
+        "no description": ("tools/0/description", ...),
+        "a space": ("tools/0/description", "Orders an item. "),
+        "invisible characters": ("tools/0/description", "Orders an item.\U000e0072\U000e006d"),
+        "a letter of another alphabet": ("tools/0/description", "Orders \u0430n item."),
+        "a long description": ("tools/0/description", f"Orders an item.{' ' * 20_000}{EVIL}"),
+        "a title": ("tools/0/title", "Order now"),
+        "the text of an argument": (f"{IN}/properties/item/description", EVIL),
+        "the title of an argument": (f"{IN}/properties/item/title", EVIL),
+        "one argument more": (f"{IN}/properties/note", {"description": EVIL}),
+        "one argument less": (f"{IN}/properties/size", ...),
+        "a required argument": (f"{IN}/required/+", "size"),
+        "an optional argument": (f"{IN}/required", ["item"]),
+        "the type of an argument": (f"{IN}/properties/count/type", "string"),
+        "a bound": (f"{IN}/properties/count/minimum", 0),
+        "an allowed value": (f"{IN}/properties/size/enum/+", EVIL),
+        "a default": (f"{IN}/properties/count/default", 100),
+        "a number for a boolean": (f"{IN}/properties/gift/default", 1),
+        "an example": (f"{IN}/properties/item/examples", [EVIL]),
+        "a definition": (f"{IN}/$defs/address/description", EVIL),
+        "further arguments": (f"{IN}/additionalProperties", {"description": EVIL}),
+        "a keyword of nobody": (f"{IN}/x-note", EVIL),
+        "a comment": (f"{IN}/$comment", EVIL),
+        "the text of a result": ("tools/0/outputSchema/properties/price/description", EVIL),
+        "no schema of results": ("tools/0/outputSchema", ...),
+        "a tool that writes": ("tools/0/annotations/readOnlyHint", False),
+        "a hint more": ("tools/0/annotations/destructiveHint", False),
+        "a title in annotations": ("tools/0/annotations/title", "Read"),
+        "no annotations": ("tools/0/annotations", ...),
+        "an icon": ("tools/0/icons/0/src", "https://evil.example/x.png"),
+        "a task": ("tools/0/execution/taskSupport", "required"),
+        "a user interface": ("tools/0/_meta/ui", {"resourceUri": "ui://evil"}),
+    },
+    "tool count": {"a schema of results": ("tools/1/outputSchema", {"type": "object"})},
+    ADVISE: {
+        "a prompt's description": ("prompts/0/description", EVIL),
+        "a prompt's title": ("prompts/0/title", EVIL),
+        "a prompt's argument": ("prompts/0/arguments/0/description", EVIL),
+        "a prompt's optional argument": ("prompts/0/arguments/0/required", ...),
+        "a prompt's further argument": ("prompts/0/arguments/+", {"name": "key"}),
+    },
+    TERMS: {
+        "a resource's description": ("resources/0/description", EVIL),
+        "a resource's name": ("resources/0/name", EVIL),
+        "a resource's title": ("resources/0/title", EVIL),
+        "a resource's type": ("resources/0/mimeType", "text/html"),
+        "a resource's priority": ("resources/0/annotations/priority", 1),
+    },
+    TEMPLATE: {"a template's description": ("resourceTemplates/0/description", EVIL)},
+}
+"""Mutations of the shop by item: path and value, and the path is what a client reports."""
+
+NEW_RESOURCE = {"uri": "shop://key", "name": "key"}
+CAUGHT: Mapping[str, tuple[str, object, tuple[str, str, str]]] = {
+    **{
+        name: (path, value, (item, "changed", "/" + path.split("/", 2)[2].removesuffix("/+")))
+        for item, mutations in CHANGED.items()
+        for name, (path, value) in mutations.items()
+    },
+    "extra data": (
+        "tools/0/_meta",
+        {"example.com/level": 2},
+        (ORDER, "changed", "/_meta/example.com~1level"),
+    ),
+    "a schema that is nested deeply": (
+        f"{IN}/properties/item",
+        nested_schema(100),
+        (ORDER, "changed", "/inputSchema/properties/item/description"),
+    ),
+    "a resource's audience": (
+        "resources/0/annotations/audience",
+        ["assistant"],
+        (TERMS, "changed", "/annotations/audience/0"),
+    ),
+    "a tool more": ("tools/+", {"name": "pay", **PLAIN}, ("tool pay", "new", "")),
+    "a tool with a name of JavaScript": (
+        "tools/+",
+        {"name": "__proto__", **PLAIN},
+        ("tool __proto__", "new", ""),
+    ),
+    "a tool with a similar name": (
+        "tools/+",
+        {"name": "\u043erder", **PLAIN},
+        ("tool \u043erder", "new", ""),
+    ),
+    "a tool of another name": ("tools/1/name", "Count", ("tool Count", "new", "")),
+    "a tool less": ("tools/1", ..., ("tool count", "removed", "")),
+    "a tool twice": (
+        "tools/+",
+        {**SHOP["tools"][0], "description": EVIL},
+        (ORDER, "inconsistent", "/description"),
+    ),
+    "a prompt more": ("prompts/+", {"name": "leak"}, ("prompt leak", "new", "")),
+    "a prompt less": ("prompts/1", ..., ("prompt thank", "removed", "")),
+    "a resource more": ("resources/+", NEW_RESOURCE, ("resource shop://key", "new", "")),
+    "a template of another URI": (
+        "resourceTemplates/0/uriTemplate",
+        "file:///{item}",
+        ("resource template file:///{item}", "new", ""),
+    ),
+    "instructions": ("instructions", EVIL, ("instructions", "changed", "")),
+    "no instructions": ("instructions", "", ("instructions", "changed", "")),
+}
+"""All mutations by path and value, each with the difference that a client reports."""
+
+OUT_OF_REACH: Mapping[str, tuple[str, object, str]] = {
+    "the size of a resource": ("resources/0/size", 4, "describes the content"),
+    "the time of a change": (
+        "resources/0/annotations/lastModified",
+        "2026-01-01T00:00:00Z",
+        "describes the content",
+    ),
+    "a member of no revision": ("tools/0/note", EVIL, "typed items do not have it"),
+    "a float for an integer": (f"{IN}/properties/count/minimum", 1.0, "the same value"),
+    "an item that is listed twice alike": ("tools/+", SHOP["tools"][1], "the same item"),
+    "an order": ("tools", [*reversed(SHOP["tools"])], "order does not count"),
+}
+"""Mutations of the lists that are no difference, each with the reason."""
+
+
+def test_the_tables_have_as_many_mutations_as_the_page_says() -> None:
+    assert (len(CAUGHT), len(OUT_OF_REACH)) == (59, 6)
+
+
+@pytest.mark.parametrize(("place", "value", "expected"), CAUGHT.values(), ids=CAUGHT)
+async def test_a_mutation_is_reported_and_not_shown(
+    place: str, value: object, expected: tuple[str, str, str], recorded: Path
+) -> None:
+    server = ListingServer(at(SHOP, place, value), page=1)
     async with locked(recorded, server) as client:
-        for number in range(30):
-            items = [{"name": f"{number}-{each}", **PLAIN} for each in range(100)]
-            server.lists = {**SHOP, "tools": items}
-            await client.list_tools()
-        assert len(client.lock_differences) == MAX_DIFFERENCES
+        shown = await list_all(client)
+        assert expected in [seen(each) for each in client.lock_differences]
+        kind, _, name = expected[0].rpartition(" ")
+        assert name not in shown.get(kind, set())
+        assert client.instructions in ("Order sparingly.", None)
+        call: Any = {
+            "tool": client.call_tool,
+            "prompt": client.get_prompt,
+            "resource": client.read_resource,
+        }.get(kind)
+        if call is not None:
+            with pytest.raises(LockMismatchError) as refused:
+                await call(name)
+            change = "unlisted" if expected[1] == "removed" else expected[1]
+            assert seen(refused.value.difference)[:2] == (expected[0], change)
+    assert not {"tools/call", "prompts/get", "resources/read"} & {*server.methods}
+
+
+@pytest.mark.parametrize(("place", "value"), [row[:2] for row in OUT_OF_REACH.values()])
+async def test_a_mutation_out_of_reach_is_no_difference(
+    place: str, value: object, recorded: Path
+) -> None:
+    async with locked(recorded, ListingServer(at(SHOP, place, value))) as client:
+        assert len((await list_all(client))["tool"]) == 2
+        assert client.lock_differences == ()
