@@ -20,7 +20,6 @@ from kit.respondent import (
     Answer,
     accept_result,
     connect_respondent,
-    refusal_code,
     text_in,
 )
 from kit.rules import revisions_holding
@@ -29,7 +28,6 @@ from mcpgen_runtime import (
     Accepted,
     Context,
     InputRequired,
-    MissingCapabilityError,
     RemoteError,
     RequestTimeoutError,
     Server,
@@ -38,7 +36,6 @@ from mcpgen_runtime import (
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
-tools = pytest.mark.parametrize("how", ["coroutine", "thread", "broad", "bare", "group"])
 
 
 @dataclass
@@ -84,9 +81,7 @@ def asking_server() -> Server:
     async def bare(ctx: Context) -> str:
         try:
             return await two(ctx)
-        except BaseException as error:
-            if isinstance(error, MissingCapabilityError):
-                raise
+        except BaseException:
             return "swallowed"
 
     @server.tool()
@@ -108,53 +103,14 @@ def asking_server() -> Server:
 
 @pytest.mark.requirement("mrtr.only-way-to-ask", "mrtr.repeatable")
 @with_forms
-@tools
+@pytest.mark.parametrize("how", ["coroutine", "thread", "broad", "bare", "group"])
 async def test_a_tool_gets_its_answers_whichever_way_it_is_written(revision: str, how: str) -> None:
     async with connect_respondent(asking_server(), revision, ANSWERS) as client:
         assert text_in(await client.call(how)) == "OSLO, NEAR OSLO"
         assert [params["message"] for _, params in client.asked].count("oslo") == 1
         assert len(client.asked) == 2
-        assert bool(client.rounds) is (revision in PER_REQUEST)
-
-
-@modern
-async def test_a_handler_does_nothing_more_once_it_is_left(revision: str) -> None:
-    server = Server("broad")
-    after: list[str] = []
-
-    @server.tool()
-    async def ask(ctx: Context) -> str:
-        try:
-            await ctx.elicit("Who?", City)
-        except Exception:
-            after.append("caught")
-        after.append("went on")
-        return "done"
-
-    async with connect_respondent(server, revision, ANSWERS) as client:
-        assert text_in(await client.call("ask")) == "done"
-    assert after == ["went on"]
-
-
-@modern
-async def test_questions_of_tasks_started_together_take_one_round(revision: str) -> None:
-    async with connect_respondent(asking_server(), revision, ANSWERS) as client:
-        await client.call("group")
-        assert len(client.rounds) == 1
-        await client.call("coroutine")
-        assert len(client.rounds) == 3
-
-
-@every
-@tools
-async def test_undeclared_capabilities_are_not_requested(revision: str, how: str) -> None:
-    async with connect_respondent(asking_server(), revision, {}, {"roots": {}}) as client:
-        answer = await client.call(how)
-        assert client.asked == []
-        assert client.rounds == []
-    if how in ("coroutine", "thread", "bare"):
-        assert answer["error"]["code"] == refusal_code(revision)
-        assert answer["error"]["data"]["requiredCapabilities"] == {"elicitation": {}}
+        rounds = 1 if how == "group" else 2
+        assert len(client.rounds) == (rounds if revision in PER_REQUEST else 0)
 
 
 @with_forms
@@ -314,25 +270,6 @@ async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
             assert "can't ask for input" in refused[0]["error"]["message"]
             listed = await client.ask("prompts/list", {})
             assert listed["result"]["resultType"] == "complete"
-
-
-@with_forms
-async def test_the_asking_can_be_given_up(revision: str) -> None:
-    server = Server("impatient")
-
-    @server.tool()
-    async def ask(ctx: Context) -> str:
-        with anyio.move_on_after(0):
-            await ctx.elicit("Who?", City)
-        return "gave up"
-
-    async with connect_respondent(server, revision, ANSWERS) as client:
-        params = {"name": "ask", "arguments": {}}
-        answer = await client.end.ask("tools/call", params, capabilities=EVERYTHING)
-    if revision in HANDSHAKE:
-        assert answer["result"]["content"][0]["text"] == "gave up"
-    else:
-        assert answer["result"]["resultType"] == "input_required"
 
 
 SECONDS = 0.01

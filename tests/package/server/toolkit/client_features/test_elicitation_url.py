@@ -87,12 +87,9 @@ async def test_a_client_or_revision_that_opens_no_pages_is_not_asked_to(
 @pytest.mark.parametrize(
     "url",
     [
-        "not a url",
         "",
-        "x",
         "mailto:a@b",
         "https://",
-        "https://[x",
         "javascript://x.example/%0aalert(1)",
         "file://x.example/etc/passwd",
         "https://bank.example@evil.example/",
@@ -163,22 +160,6 @@ async def test_the_client_that_was_asked_hears_that_it_is_done(revision: str) ->
     assert not await server.elicitation_complete("late")
 
 
-@with_ids
-async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) -> None:
-    server = Server("many")
-
-    @server.tool()
-    async def require() -> str:
-        raise URLElicitationRequiredError(
-            *(URLElicitation("Go", URL, f"id{n}") for n in range(10_001))
-        )
-
-    async with connect_respondent(server, revision, ACCEPT) as client:
-        await client.call("require")
-        assert not await server.elicitation_complete("id0")
-        assert await server.elicitation_complete("id1")
-
-
 @pytest.mark.requirement(
     "elicitation.required-error-data",
     "elicitation.required-error-url-mode",
@@ -212,22 +193,6 @@ async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: 
         ]
         assert await server.elicitation_complete("id1")
         assert (await client.end.receive())["params"] == {"elicitationId": "id1"}
-
-
-@pytest.mark.requirement(
-    "elicitation.required-error-only-url", "elicitation.no-required-error-2026"
-)
-@pytest.mark.parametrize("revision", ALL)
-async def test_nothing_else_is_refused_with_the_code_for_pages(revision: str) -> None:
-    server = Server("form")
-    form = {"type": "object", "properties": {}}
-
-    @server.tool()
-    async def ask(ctx: Context) -> str:
-        return (await ctx.elicit("Who?", form)).action
-
-    async with connect_respondent(server, revision, ACCEPT, {"elicitation": {"url": {}}}) as client:
-        assert (await client.call("ask"))["error"]["code"] == refusal_code(revision)
 
 
 @pytest.mark.requirement("elicitation.no-required-error-2026", "elicitation.url-outcome-by-retry")
@@ -302,9 +267,7 @@ async def test_a_page_is_asked_for_until_all_is_done_there(revision: str) -> Non
     @server.tool()
     async def connect(ctx: Context) -> str:
         while len(visits) < 3:
-            answer = await ctx.elicit_url("Please connect", URL)
-            if answer.action != "accept":
-                return answer.action
+            assert (await ctx.elicit_url("Please connect", URL)).action == "accept"
         return "connected"
 
     def visit(params: Any) -> dict[str, Any]:
@@ -314,7 +277,3 @@ async def test_a_page_is_asked_for_until_all_is_done_there(revision: str) -> Non
     async with connect_respondent(server, revision, {"elicitation/create": visit}) as client:
         assert text_in(await client.call("connect")) == "connected"
         assert len(client.asked) == 3
-    visits.clear()
-    declined = {"elicitation/create": {"action": "decline"}}
-    async with connect_respondent(server, revision, declined) as client:
-        assert text_in(await client.call("connect")) == "decline"
