@@ -221,7 +221,6 @@ async def test_a_prefix_stands_after_the_scheme_of_a_uri() -> None:
 @pytest.mark.parametrize(
     ("prefix", "text"),
     [
-        ("git status", "prefix: expected letters"),
         ("", "prefix: expected letters"),
         ("a/b", "prefix: expected letters"),
         ("x" * 125, "expected a name of 1 to 128"),
@@ -237,19 +236,32 @@ async def test_a_mount_that_is_refused_changes_nothing(prefix: str, text: str) -
     assert [tool.name for tool in await server.list_tools()] == ["ping", "ping_status"]
 
 
-async def test_names_stay_unique_after_mounting() -> None:
-    server, middle, child = main(), Server("middle"), git()
-    server.mount(middle, prefix="a")
-    middle.mount(child, prefix="b")
-    with pytest.raises(ValueError, match="'a_b_status' is registered already"):
-        server.add_tool(lambda: "x", name="a_b_status")
+async def test_names_methods_and_dependencies_of_a_mounted_server_are_the_outer_ones() -> None:
+    def open_db() -> str:
+        return "real"
+
+    server, child = main(), git()
+    server.mount(child, prefix="x")
+    child.method("acme/find")(lambda params: {"row": params["row"] + 1})
+
+    @child.tool()
+    async def read(db: Annotated[str, Depends(open_db)]) -> str:
+        return db
+
+    with pytest.raises(ValueError, match="'x_status' is registered already"):
+        server.add_tool(lambda: "x", name="x_status")
     child.remove_tool("status")
-    server.add_tool(lambda: "x", name="a_b_status")  # given up by the mounted server
-    with pytest.raises(ValueError, match="'a_b_status' is registered already"):
+    server.add_tool(lambda: "x", name="x_status")  # given up by the mounted server
+    with pytest.raises(ValueError, match="'x_status' is registered already"):
         child.add_tool(lambda: "x", name="status")
-    child.method("acme/find")(lambda: None)
     with pytest.raises(ValueError, match="acme/find"):
         server.method("acme/find")(lambda: None)
+    async with connected(server, revision=NEWEST) as pair:
+        client: Any = pair.client
+        assert (await client.request("acme/find", {"row": 1}))["row"] == 2
+        with server.override(open_db, lambda: "empty"):
+            assert text_of(await client.call_tool("x_read")) == "empty"
+        assert text_of(await client.call_tool("x_read")) == "real"
 
 
 def test_some_servers_can_not_be_mounted() -> None:
@@ -386,15 +398,10 @@ async def test_lifespans_are_entered_once_and_each_server_has_state(
     assert passed == ["enter outer", "enter inner", "leave inner", "leave outer"]
     direct: Any = await outer.call_tool("two_inner")
     assert direct.content[0].text == "state of inner"
-    async with asgi(outer) as http:
-        reply = await http.ask(NEWEST, "tools/call", {"name": "one_inner", "arguments": {}})
-        assert reply.result["content"][0]["text"] == "state of inner"
     late = stateful("late")
-    with pytest.raises(RuntimeError, match="server 'late' has a lifespan: mount it before run"):
-        outer.mount(late)
-    with pytest.raises(RuntimeError, match="server 'late' has a lifespan: mount it before run"):
-        inner.mount(late)
-    outer.mount(git(), prefix="git")
+    for server in (outer, inner):
+        with pytest.raises(RuntimeError, match="server 'late' has a lifespan: mount it before run"):
+            server.mount(late)
 
 
 @both
@@ -414,30 +421,6 @@ async def test_updates_of_a_mounted_resource_have_its_outer_uri(revision: str) -
                 await client.read_resource("repo://git/none")
             else:
                 await client.subscribe("repo://git/none")
-
-
-async def test_methods_and_dependencies_come_along_without_prefix() -> None:
-    def open_db() -> str:
-        return "real"
-
-    server, child = main(), Server("child")
-    server.mount(child, prefix="x")
-
-    @child.method("acme/find")
-    async def find(params: dict[str, int]) -> dict[str, int]:
-        return {"row": params["row"] + 1}
-
-    @child.tool()
-    async def read(db: Annotated[str, Depends(open_db)]) -> str:
-        return db
-
-    async with connected(server, revision=NEWEST) as pair:
-        client: Any = pair.client
-        assert (await client.request("acme/find", {"row": 1}))["row"] == 2
-        assert text_of(await client.call_tool("x_read")) == "real"
-        with server.override(open_db, lambda: "empty"):
-            assert text_of(await client.call_tool("x_read")) == "empty"
-        assert text_of(await client.call_tool("x_read")) == "real"
 
 
 @pytest.mark.parametrize("forbidden", ["listed", "hidden"])
@@ -484,7 +467,7 @@ def locked_server() -> Server:
     return server
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@pytest.mark.parametrize("revision", [HANDSHAKE[0], HANDSHAKE[-1]])
 @pytest.mark.parametrize("has_middleware", [False, True])
 async def test_a_mounted_tool_shows_and_hides_in_its_session_alone(
     revision: str, has_middleware: bool

@@ -13,6 +13,17 @@ from starlette.routing import Route
 
 PETS = {1: {"id": 1, "name": "Rex", "tag": None}, 2: {"id": 2, "name": "Mia", "tag": "cat"}}
 
+TEXT = {"type": "string"}
+PET = {"$ref": "#/components/schemas/Pet"}
+LIST = {"type": "array", "items": PET}
+
+
+def answers(schema: Any, status: str = "200") -> dict[str, Any]:
+    """The responses of an operation with a result."""
+    media = {"application/json": {"schema": schema}}
+    return {"responses": {status: {"description": "the result", "content": media}}}
+
+
 DOCUMENT: dict[str, Any] = {
     "openapi": "3.0.3",
     "info": {"title": "Pets", "version": "1.2"},
@@ -24,45 +35,17 @@ DOCUMENT: dict[str, Any] = {
                 "summary": "List pets",
                 "tags": ["pets"],
                 "parameters": [
-                    {
-                        "name": "tags",
-                        "in": "query",
-                        "schema": {"type": "array", "items": {"type": "string"}},
-                    },
+                    {"name": "tags", "in": "query", "schema": {"type": "array", "items": TEXT}},
                     {"name": "limit", "in": "query", "schema": {"type": "integer", "maximum": 100}},
-                    {"name": "X-Request-Id", "in": "header", "schema": {"type": "string"}},
+                    {"name": "X-Request-Id", "in": "header", "schema": TEXT},
                 ],
-                "responses": {
-                    "200": {
-                        "description": "the pets",
-                        "content": {
-                            "application/json": {
-                                "schema": {
-                                    "type": "array",
-                                    "items": {"$ref": "#/components/schemas/Pet"},
-                                }
-                            }
-                        },
-                    }
-                },
+                **answers(LIST),
             },
             "post": {
                 "operationId": "createPet",
                 "tags": ["pets"],
-                "requestBody": {
-                    "required": True,
-                    "content": {
-                        "application/json": {"schema": {"$ref": "#/components/schemas/Pet"}}
-                    },
-                },
-                "responses": {
-                    "201": {
-                        "description": "the pet",
-                        "content": {
-                            "application/json": {"schema": {"$ref": "#/components/schemas/Pet"}}
-                        },
-                    }
-                },
+                "requestBody": {"required": True, "content": {"application/json": {"schema": PET}}},
+                **answers(PET, "201"),
             },
         },
         "/pets/{petId}": {
@@ -71,14 +54,7 @@ DOCUMENT: dict[str, Any] = {
                 "operationId": "getPet",
                 "description": "One pet.",
                 "tags": ["pets"],
-                "responses": {
-                    "200": {
-                        "description": "the pet",
-                        "content": {
-                            "application/json": {"schema": {"$ref": "#/components/schemas/Pet"}}
-                        },
-                    }
-                },
+                **answers(PET),
             },
             "delete": {
                 "operationId": "deletePet",
@@ -89,18 +65,16 @@ DOCUMENT: dict[str, Any] = {
         },
     },
     "components": {
-        "parameters": {
-            "PetId": {"name": "petId", "in": "path", "required": True, "schema": {"type": "string"}}
-        },
+        "parameters": {"PetId": {"name": "petId", "in": "path", "required": True, "schema": TEXT}},
         "schemas": {
             "Pet": {
                 "type": "object",
                 "required": ["id", "name"],
                 "properties": {
                     "id": {"type": "integer", "readOnly": True},
-                    "name": {"type": "string", "minLength": 1},
-                    "tag": {"type": "string", "nullable": True},
-                    "friends": {"type": "array", "items": {"$ref": "#/components/schemas/Pet"}},
+                    "name": {**TEXT, "minLength": 1},
+                    "tag": {**TEXT, "nullable": True},
+                    "friends": LIST,
                 },
             }
         },

@@ -5,7 +5,6 @@ Source: server/tools#error-handling.
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
@@ -13,12 +12,9 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from kit.wire import ALL, facts
-from mcpgen_runtime import InvalidParamsError, RemoteError, Server, connect
-from mcpgen_runtime.foreign_text import ERRORS_TEXT, SHOWN_ERRORS, join_errors
+from mcpgen_runtime import Server, connect
+from mcpgen_runtime.foreign_text import ERRORS_TEXT
 from mcpgen_runtime.server.toolkit import signatures
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 @dataclass
@@ -133,23 +129,6 @@ def test_unknown_arguments_and_errors_of_models_stand_beside_the_others() -> Non
     assert "age: input should be a valid integer" in text
 
 
-@every
-async def test_a_call_gets_one_error_that_names_all_wrong_arguments(revision: str) -> None:
-    server = Server("s")
-    server.add_tool(plan)
-    text = "argument 'stops': required, but missing; argument 'days': expected int, got str"
-    async with connect(server, revision=revision) as client:
-        if facts(revision).behaviour.bad_tool_arguments == "error":
-            with pytest.raises(RemoteError) as info:
-                await client.call_tool("plan", {"days": "x"})
-            assert info.value.code == InvalidParamsError("").code
-            assert text in str(info.value)
-        else:
-            result = await client.call_tool("plan", {"days": "x"})
-            assert result.is_error
-            assert text in result.content[0].text
-
-
 async def test_all_errors_of_a_schema_of_the_user_are_reported() -> None:
     server = Server("s")
     schema = {
@@ -173,26 +152,6 @@ async def test_all_errors_of_a_schema_of_the_user_are_reported() -> None:
         "('d' was unexpected)",
     ):
         assert error in text
-
-
-def test_so_many_errors_are_shown_and_the_rest_counted() -> None:
-    def wide(**each: int) -> str:
-        return ""
-
-    fields = [(f"n{number}", int) for number in range(100)]
-    many = msgspec.defstruct("Many", fields)
-    wide.__signature__ = inspect.signature(many)  # type: ignore[attr-defined]  # a function's own
-    wide.__annotations__ = dict(fields)
-    with pytest.raises(ValueError, match="n0") as caught:
-        signatures.read(wide, "tool 'wide'").bind({})
-    assert str(caught.value).count("required, but missing") == SHOWN_ERRORS
-    assert str(caught.value).endswith("; and 90 more")
-
-
-def test_long_errors_end_the_list_earlier() -> None:
-    assert join_errors(["x" * ERRORS_TEXT * 2, "y"]) == "x" * ERRORS_TEXT * 2 + "; and 1 more"
-    assert join_errors(["x" * (ERRORS_TEXT - 1), "yy"]).endswith("x; and 1 more")
-    assert join_errors([]) == ""
 
 
 @pytest.mark.parametrize(

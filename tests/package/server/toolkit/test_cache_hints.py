@@ -130,12 +130,9 @@ async def test_where_there_are_no_hints_none_leaves(revision: str) -> None:
     ("ttl", "scope", "kind"),
     [
         (-1, "private", ValueError),
-        (0.5, "private", TypeError),
         (1500.0, "private", TypeError),
         (True, "private", TypeError),
-        ("1", "private", TypeError),
         (0, "shared", ValueError),
-        (0, "", ValueError),
         (0, None, ValueError),
     ],
 )
@@ -144,9 +141,7 @@ def test_a_hint_that_is_none_is_refused(ttl: Any, scope: Any, kind: type[Excepti
         CacheHint(ttl, scope)
 
 
-@pytest.mark.parametrize(
-    "given", [5, "public", True, {"tools": 1000}, {"tools": {"ttl_ms": 5}}, {"tool": CacheHint(1)}]
-)
+@pytest.mark.parametrize("given", [5, "public", {"tools": 1000}, {"tool": CacheHint(1)}])
 def test_invalid_cache_hints_are_refused_by_the_constructor(given: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"cache.*: expected .*(CacheHint|tools)"):
         Server("s", cache=given)

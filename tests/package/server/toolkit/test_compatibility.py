@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from kit.wire import ALL
-from mcpgen_runtime import CallToolResult, Context, Server, TextContent, Tool, ToolError, connect
+from mcpgen_runtime import Context, Server, TextContent, Tool, ToolError, connect
 
 DIALECTS = ("mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "fastmcp-4")
 LATEST = "2025-11-25"
@@ -41,34 +41,21 @@ DESCRIBED = {
 RESULT = {"properties": {"result": {"type": "integer"}}, "required": ["result"], "type": "object"}
 WRAPPED = {"x-fastmcp-wrap-result": True}
 
+
+TEXT = "Add numbers.\n\nArgs:\n    numbers: What to add."
+INPUT = {"required": ["numbers"], "type": "object"}
+TITLED_RESULT = {"result": {"title": "Result", "type": "integer"}}
+GENERIC = {"description": "Generic wrapper for non-object return types."}
 LISTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "mcp-1": (
         str(add.__doc__),
-        {
-            "properties": TITLED,
-            "required": ["numbers"],
-            "title": "addArguments",
-            "type": "object",
-        },
-        {
-            **RESULT,
-            "properties": {"result": {"title": "Result", "type": "integer"}},
-            "title": "addOutput",
-        },
+        {"properties": TITLED, "title": "addArguments", **INPUT},
+        {**RESULT, "properties": TITLED_RESULT, "title": "addOutput"},
     ),
-    "fastmcp-2": (
-        "Add numbers.\n\nArgs:\n    numbers: What to add.",
-        {"properties": ADDITION, "required": ["numbers"], "type": "object"},
-        {**RESULT, **WRAPPED, "description": "Generic wrapper for non-object return types."},
-    ),
+    "fastmcp-2": (TEXT, {"properties": ADDITION, **INPUT}, {**RESULT, **WRAPPED, **GENERIC}),
     "fastmcp-3": (
         "Add numbers.",
-        {
-            "additionalProperties": False,
-            "properties": DESCRIBED,
-            "required": ["numbers"],
-            "type": "object",
-        },
+        {"additionalProperties": False, "properties": DESCRIBED, **INPUT},
         {**RESULT, **WRAPPED},
     ),
 }
@@ -223,22 +210,15 @@ async def test_parts_of_a_docstring_go_where_they_belong() -> None:
     assert described == {"a": "First,\nand more.", "b": "Second."}
 
 
+HTTP = {"transport": "http", "path": "/mcp", "host": "a"}
+
+
 @pytest.mark.parametrize(
     ("transport", "given", "expected"),
     [
         ("stdio", {}, {"transport": "stdio"}),
-        (
-            "sse",
-            {},
-            {
-                "transport": "http",
-                "path": "/mcp",
-                "sse_path": "/sse",
-                "host": "a",
-                "port": 8000,
-            },
-        ),
-        ("http", {"port": 2}, {"transport": "http", "path": "/mcp", "host": "a", "port": 2}),
+        ("sse", {}, {**HTTP, "sse_path": "/sse", "port": 8000}),
+        ("http", {"port": 2}, {**HTTP, "port": 2}),
     ],
 )
 def test_the_address_of_the_constructor_is_that_of_run(
@@ -271,7 +251,8 @@ async def test_functions_handle_requests_of_any_revision(revision: str) -> None:
     assert (failed.is_error, failed.content[0].text) == (True, "expected a name")
 
 
-async def test_a_function_of_the_newer_sdk_takes_context_and_params() -> None:
+@pytest.mark.parametrize("value", ["text", b"bytes"])
+async def test_functions_take_context_and_params_and_return_plain_values(value: Any) -> None:
     server = Server("a")
 
     @server.request_handler("prompts/get")
@@ -279,33 +260,16 @@ async def test_a_function_of_the_newer_sdk_takes_context_and_params() -> None:
         assert server.current_context is ctx
         return {"messages": [], "description": params.name}
 
-    @server.request_handler("tools/call")
-    async def call_tool(ctx: Context, params: Any) -> CallToolResult:
-        return CallToolResult(content=[])
-
+    server.request_handler("tools/call")(lambda name, arguments: {"a": [1]})
+    server.request_handler("resources/read")(lambda uri: value)
     async with connect(server, revision=LATEST) as client:
         prompt: Any = await client.request("prompts/get", {"name": "x"})
         called: Any = await client.request("tools/call", {"name": "x"})
+        read: Any = await client.request("resources/read", {"uri": "data://a"})
     assert prompt.description == "x"
-    assert called.is_error is False
-
-
-async def test_a_dict_is_structured_and_its_text_is_indented() -> None:
-    server = Server("a")
-    server.request_handler("tools/call")(lambda name, arguments: {"a": [1]})
-    async with connect(server, revision=LATEST) as client:
-        result: Any = await client.request("tools/call", {"name": "x"})
-    assert result.content[0].text == '{\n  "a": [\n    1\n  ]\n}'
-    assert result.structured_content == {"a": [1]}
-
-
-@pytest.mark.parametrize("value", ["text", b"bytes"])
-async def test_a_resource_is_a_text_or_bytes(value: Any) -> None:
-    server = Server("a")
-    server.request_handler("resources/read")(lambda uri: value)
-    async with connect(server, revision=LATEST) as client:
-        result: Any = await client.request("resources/read", {"uri": "data://a"})
-    (contents,) = result.contents
+    assert called.content[0].text == '{\n  "a": [\n    1\n  ]\n}'
+    assert called.structured_content == {"a": [1]}
+    (contents,) = read.contents
     assert contents.uri == "data://a"
     assert getattr(contents, "text", None) == (value if isinstance(value, str) else None)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.from_thread
@@ -25,31 +23,6 @@ from mcpgen_runtime import (
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
-
-
-@every
-async def test_the_lifespan_is_entered_for_a_client_and_gives_state(
-    revision: str,
-) -> None:
-    events: list[str] = []
-
-    @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[str]:
-        events.append("open")
-        yield server.name
-        events.append("closed")
-
-    server = Server("alive", lifespan=lifespan)
-
-    @server.tool()
-    async def state(context: Context) -> str:
-        return f"{context.state} {context.request_id}"
-
-    async with speaking_to(server, revision) as end:
-        answer = await end.ask("tools/call", {"name": "state"}, id="x")
-        assert answer["result"]["content"][0]["text"] == "alive x"
-        assert events == ["open"]
-    assert events == ["open", "closed"]
 
 
 @pytest.mark.requirement("logging.message-shape", "logging.levels")
@@ -107,16 +80,6 @@ async def call_logging_tool(
     async with speaking_to(logger(**settings), revision) as end:
         answer = await end.ask("tools/call", params, meta=meta)
         return answer, [message["params"]["level"] for message in end.heard]
-
-
-LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-
-
-@pytest.mark.requirement("logging.levels")
-@legacy
-@pytest.mark.parametrize("level", LEVELS)
-async def test_each_level_is_sent(revision: str, level: str) -> None:
-    assert (await call_logging_tool(revision, level))[1] == [level]
 
 
 @pytest.mark.requirement("logging.levels", "logging.declare-capability-initialize")

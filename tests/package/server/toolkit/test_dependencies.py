@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Annotated, Any
 
 import anyio
@@ -197,9 +196,6 @@ async def test_providers_see_how_a_function_ends() -> None:
         def __exit__(self, kind: Any, error: Any, frames: Any) -> None:
             events.append(f"leave for {error}")
 
-    class OuterClosing(Closing):
-        """Another dependency."""
-
     @server.tool()
     async def fails(db: OpenDb) -> str:
         raise RuntimeError("no table")
@@ -213,17 +209,14 @@ async def test_providers_see_how_a_function_ends() -> None:
         await anyio.sleep_forever()
 
     @server.tool()
-    async def refuses(
-        outer: Annotated[OuterClosing, Depends(OuterClosing)],
-        closing: Annotated[Closing, Depends(Closing)],
-    ) -> str:
+    async def refuses(closing: Annotated[Closing, Depends(Closing)]) -> str:
         raise ToolError(f"refused by {type(closing).__name__}")
 
     for tool, text, expected in (
         ("fails", "no table", ["tenant", "open", "rollback for no table", "close"]),
         ("is_forgiven", "no table", ["suppressed"]),  # the error is the answer all the same
         ("times_out", "timed out", ["tenant", "open", "close"]),
-        ("refuses", "refused by Closing", ["enter"] * 2 + ["leave for refused by Closing"] * 2),
+        ("refuses", "refused by Closing", ["enter", "leave for refused by Closing"]),
     ):
         events.clear()
         assert text in await text_of(server, tool)
@@ -289,34 +282,6 @@ async def test_a_provider_reads_arguments_of_the_call_converted(revision: str) -
     replaced = server.override(shelf, lambda floor: floor)
     with pytest.raises(TypeError, match=r"parameter 'floor': expected a Context.*arguments row"):
         replaced.__enter__()
-
-
-async def test_a_generator_closes_a_connection_of_the_standard_library() -> None:
-    server = Server("sql")
-
-    async def open_sqlite() -> AsyncGenerator[sqlite3.Connection]:
-        with closing(sqlite3.connect(":memory:")) as connection:
-            yield connection
-
-    @server.tool()
-    async def answer(db: Annotated[sqlite3.Connection, Depends(open_sqlite)]) -> int:
-        number: int = db.execute("select 6 * 7").fetchone()[0]
-        return number
-
-    assert await text_of(server, "answer") == "42"
-
-
-async def test_a_dependency_gets_no_values_for_further_arguments() -> None:
-    server = Server("open")
-
-    def provide(*args: int, **more: int) -> Db:
-        return Db(f"{args} {more}")
-
-    @server.tool
-    async def name(db: Db | None = Depends(provide)) -> str:  # noqa: B008 - as users write it
-        return db.name if db else ""
-
-    assert await text_of(server, "name") == "() {}"
 
 
 def test_an_impossible_dependency_names_the_alternative() -> None:

@@ -72,12 +72,10 @@ async def test_a_function_gets_the_bytes_of_a_file(
     ("picture", "text"),
     [
         (f"data:text/plain;base64,{DATA}", "expected a file of type image/png or Image/J* or"),
-        ("data:,a", "got 'text/plain'"),
         ("data:image/png;base64,MTIzNDU=", "expected at most 4 bytes, got 5"),
         ("data:image/png;base64,%", "expected Base64"),
         ("data:image/png;base64", "expected data:TYPE;base64,DATA"),
         ("file:///etc/passwd", "expected a data: URI, got 'file:///etc/passwd'"),
-        (DATA, "expected a data: URI, got"),
         (5, "expected a data: URI, got 5"),
     ],
 )

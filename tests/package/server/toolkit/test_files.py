@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,17 +80,9 @@ async def test_audio_and_files_are_read_from_paths(folder: Path) -> None:
         (lambda folder: Image(b"png", "image/png", path=folder / "dot.png"), "got both"),
         (lambda folder: Image(), "expected type/subtype"),
         (lambda folder: Image(b"a", "image/png", format="png"), "mime_type or format, got both"),
-        (
-            lambda folder: File(data=b"a", mime_type="text/plain", format="txt"),
-            "mime_type or format, got both",
-        ),
-        (lambda folder: File(), "expected either data or path"),
+        (lambda _: File(data=b"a", mime_type="a/b", format="txt"), "mime_type or format, got both"),
         (lambda folder: File(data=b"", path=folder / "dot.png"), "expected either data or path"),
         (lambda folder: OfAnyData("dot.png", "image/png"), r"got str; a file is path=\.\.\.$"),
-        (
-            lambda folder: OfAnyData(PurePosixPath("dot.png"), "image/png"),
-            r"got PurePosixPath; a file is path=\.\.\.$",
-        ),
         (lambda folder: OfAnyData(3, "image/png"), "data: expected bytes, got int$"),
     ],
 )
@@ -104,11 +96,9 @@ def test_invalid_images_and_files_are_refused_by_the_constructor(
 @pytest.mark.parametrize(
     ("kind", "ending", "mime_type"),
     [
-        (Image, "png", "image/png"),
-        (Image, ".PNG", "image/png"),
-        (Image, "txt", "image/txt"),
+        (Image, "JPG", "image/jpeg"),
         (Image, "unheard", "image/unheard"),
-        (Audio, "png", "audio/png"),
+        (Audio, "mp3", "audio/mpeg"),
     ],
 )
 def test_a_format_names_the_subtype_of_a_kind(
@@ -124,7 +114,6 @@ def test_a_format_names_the_subtype_of_a_kind(
         ({"data": b"a", "format": "JSON"}, "application/json", True),
         ({"data": b"a", "name": "a.pict"}, "image/pict", False),
         ({"data": b"a", "mime_type": "application/ld+json; a=b"}, "application/ld+json; a=b", True),
-        ({"data": b"a", "mime_type": "text/csv"}, "text/csv", True),
         ({"data": b"\xff", "mime_type": "text/csv"}, "text/csv", False),
         ({"data": b"", "name": "a.txt"}, "text/plain", True),
     ],

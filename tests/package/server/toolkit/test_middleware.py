@@ -27,7 +27,6 @@ from mcpgen_runtime import (
     log_requests,
     replace,
 )
-from mcpgen_runtime.r2026_07_28.client import ClientHandlers
 from mcpgen_runtime.testing import connected
 
 NEWEST = ALL[-1]
@@ -178,25 +177,6 @@ async def test_notifications_and_lifespan_state_reach_middleware() -> None:
     async with connected(server, revision=HANDSHAKE[-1]) as pair:
         result: Any = await pair.client.call_tool("read")
     assert result.content[0].text == "notifications/initialized"
-
-
-async def test_a_tool_can_still_ask_through_middleware() -> None:
-    class Choosing(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            return {"action": "accept", "content": {"value": 7}}
-
-    server = Server("booking")
-
-    @server.middleware
-    async def nothing(request: MiddlewareRequest, next: Next) -> Any:
-        return await next(request)
-
-    @server.tool()
-    async def book(ctx: Context) -> str:
-        return str(await ctx.elicit("Which row?", int))
-
-    async with connected(server, revision="2026-07-28", handlers=Choosing()) as pair:
-        assert "content=7" in await pair.client.call_tool("book", returns=str)
 
 
 async def test_middleware_after_the_start_is_refused() -> None:

@@ -6,19 +6,15 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kit.stdio_process import PATHS
 from kit.wire import ALL, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST, request, speaking_to, tag
-from mcpgen_runtime import Icon, RequestContext, Server, connect
-from mcpgen_runtime.server.toolkit.registry import page_bounds
-from requirements import EVERY_REVISION
+from mcpgen_runtime import Icon, Server, connect
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
@@ -88,8 +84,6 @@ async def test_flags_are_declared_only_for_what_the_server_will_send(revision: s
     [
         ("tools/list", {}),
         ("tools/call", {"name": "t"}),
-        ("resources/read", {"uri": "x://a"}),
-        ("prompts/list", {}),
         ("prompts/get", {"name": "p"}),
         (
             "completion/complete",
@@ -332,21 +326,6 @@ async def test_lists_do_not_change_by_requests_on_any_connection(revision: str) 
             assert await listed(three) == before
 
 
-async def test_a_subclass_sees_all_requests_first() -> None:
-    class Recorder(Server):
-        def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
-            methods.append(context.method.name)
-            return super().handle(context)
-
-    methods: list[str] = []
-    server = Recorder("recorder")
-    server.tool("t")(plain)
-    async with speaking_to(server, ALL[-1]) as end:
-        await end.ask("tools/list")
-        await end.ask("tools/call", {"name": "t"})
-    assert methods == ["tools/list", "tools/call"]
-
-
 @pytest.mark.structs("pydantic itself loads urllib.parse")
 def test_the_import_of_a_server_loads_what_every_server_needs() -> None:
     code = """
@@ -364,18 +343,3 @@ print(*sorted(late & (set(sys.modules) - before)))
         env={**os.environ, **PATHS},
     )
     assert done.stdout.strip() == ""
-
-
-@pytest.mark.requirement(
-    "pagination.next-cursor-if-more", "pagination.opaque-cursor", revisions=EVERY_REVISION
-)
-@given(keys=st.lists(st.text(), unique=True, max_size=30), size=st.integers(1, 40))
-def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> None:
-    items: list[str] = []
-    cursor: str | None = None
-    for _ in range(len(keys) + 1):
-        start, end, cursor = page_bounds("tools", keys, cursor, size)
-        items += keys[start:end]
-        if cursor is None:
-            break
-    assert items == keys

@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import anyio
 import pytest
 
 from kit.wire import (
@@ -22,14 +21,10 @@ from kit.wire import (
     LISTEN,
     PER_REQUEST,
     ServerEnd,
-    request,
     tag,
 )
-from mcpgen_runtime import Server
-from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.protocol.events import CloseStreams, SendNotification, SendResponse
 from mcpgen_runtime.protocol.handshake import RESOURCES, URI_CHARACTERS
-from mcpgen_runtime.transports.memory import memory_pair
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
@@ -171,29 +166,6 @@ def test_a_server_ends_its_subscriptions_with_a_result_each(revision: str) -> No
     assert tuple(server.connection.state.inbound) == ()
     assert changes(server, CHANGED["toolsListChanged"]) == []
     assert not server.connection.send(CloseStreams())
-
-
-@pytest.mark.requirement("subscriptions.graceful-close", "subscriptions.graceful-result-shape")
-@modern
-async def test_a_stopped_server_ends_subscriptions_before_the_channel(
-    revision: str,
-) -> None:
-    server = Server("stopped")
-    near, far = memory_pair()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.serve, far)
-        await near.send(
-            OutgoingMessage(json.dumps(request(revision, LISTEN, {"notifications": {}})).encode())
-        )
-        assert json.loads(await near.receive())["method"] == ACKNOWLEDGED
-        tasks.cancel_scope.cancel()
-    said = [json.loads(await near.receive()) for _ in range(2)]
-    assert [said[0]["id"], said[1]["method"]] == [1, CANCELLED]
-    assert said[0]["result"].keys() == {"resultType", "_meta"}
-    assert (said[0]["result"]["resultType"], said[0]["result"]["_meta"][tag(revision)]) == (
-        "complete",
-        1,
-    )
 
 
 TOO_MUCH = [
