@@ -67,7 +67,6 @@ def forms(process: dict[str, Any], fields: dict[str, Any]) -> dict[str, dict[str
     return {
         "mcpServers": {"mcpServers": {"a": process, "b": entry}},
         "mcpServers, one": {"mcpServers": {"a": process}},
-        "mcpServers, nothing else": {"mcpServers": {"b": entry}, "remotes": []},
         "servers": {"servers": {"a": {"type": "stdio", **process}, "b": {"type": "http", **entry}}},
         "inputs": {
             "servers": {"b": {"url": CLOSED, "headers": {"X-A": "${input:i}"}}},
@@ -83,7 +82,6 @@ def forms(process: dict[str, Any], fields: dict[str, Any]) -> dict[str, dict[str
         "remote by a part": {"remotes": [{**REMOTE, "headers": part}]},
         "remote by its URL": {"remotes": [{**REMOTE, "url": f"{CLOSED}?{query}"}]},
         "remote of a process": {"remotes": [{**process, "type": "stdio", "url": CLOSED}]},
-        "other URLs": {"remotes": [{**REMOTE, "url": "file:///etc/passwd"}]},
         "meta": {"_meta": {"mcpServers": {"a": process}}},
     }
 

@@ -31,7 +31,7 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
-from mcpgen_runtime.skills import FILES, GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
+from mcpgen_runtime.skills import GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
 from mcpgen_runtime.testing import connected
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -79,17 +79,13 @@ def skills_server(folder: Path, **settings: Any) -> Server:
 
 @every
 async def test_skills_are_listed_with_all_files_and_digests(revision: str, folder: Path) -> None:
-    async with connect(skills_server(folder), revision=revision) as client:
+    async with connect(skills_server(folder, page_size=1), revision=revision) as client:
         assert client.server_capabilities["extensions"] == {SKILLS: {"directoryRead": True}}
+        assert len((await client.request(LIST))["skills"]) == 1
         refunds, review = await client.list_skills()
         assert await client.get_skill(REFUNDS) == refunds
     assert (refunds.uri, refunds.name, review.name) == (REFUNDS, "refunds", "review")
-    assert refunds.frontmatter == {
-        "name": "refunds",
-        "description": "Gives money back",
-        "license": "MIT",
-        "since": "2026-01-01",
-    }
+    assert refunds.frontmatter == FRONTMATTER
     assert refunds.resources != "dynamic"
     assert [each.uri.removeprefix(refunds.root) for each in refunds.resources] == [
         "/SKILL.md",
@@ -139,19 +135,9 @@ async def test_results_are_complete_and_say_how_long_they_last(folder: Path) -> 
     async with connect(server, revision="2026-07-28") as client:
         result = json.loads(bytes(await client.request_raw("skills/get", {"uri": REFUNDS})))
         listed = json.loads(bytes(await client.request_raw("skills/list")))
-    assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == (
-        "complete",
-        5000,
-        "public",
-    )
-    assert {"ttlMs", "cacheScope", "resultType"} <= listed.keys()
-
-
-async def test_pages_of_skills_are_followed(folder: Path) -> None:
-    async with connect(skills_server(folder, page_size=1)) as client:
-        first = await client.request("skills/list")
-        assert len(first["skills"]) == 1
-        assert [each.name for each in await client.list_skills()] == ["refunds", "review"]
+    hints = {"resultType": "complete", "ttlMs": 5000, "cacheScope": "public"}
+    assert {name: result[name] for name in hints} == hints
+    assert hints.keys() <= listed.keys()
 
 
 @every
@@ -221,19 +207,9 @@ OTHER_KIND = "expected a file or directory, got another kind"
 NO_URI = "expected a name that can be part of a URI, got 'acme/refunds/"
 HOSTILE: Mapping[str, tuple[Mapping[str, bytes | str | Path | None], str]] = {
     "a link": ({"secret": Path("/etc/hostname")}, f"'acme/refunds/secret': {OTHER_KIND}"),
-    "a linked directory": ({"up": Path("..")}, f"'acme/refunds/up': {OTHER_KIND}"),
     "a pipe": ({"pipe": None}, f"'acme/refunds/pipe': {OTHER_KIND}"),
     "a name that climbs": ({"a%2f..%2f..%2fsecret": "x"}, f"{NO_URI}a%2f.."),
     "a name with backslash": ({"a\\..\\secret": "x"}, f"{NO_URI}a"),
-    "a name that is no text": ({os.fsdecode(b"\xff"): "x"}, NO_URI),
-    "a huge file": (
-        {"huge": bytes(SKILL_BYTES + 1)},
-        "skill acme/refunds: expected at most 16777216 bytes in all files together",
-    ),
-    "many files": (
-        {f"{number}.txt": "" for number in range(FILES)},
-        "skill acme/refunds: expected at most 512 files, got 515",
-    ),
     "another name": (
         {"SKILL.md": TEXT.format("other")},
         "skill acme/refunds: name: expected 'refunds', as its directory, got 'other'",
@@ -241,10 +217,6 @@ HOSTILE: Mapping[str, tuple[Mapping[str, bytes | str | Path | None], str]] = {
     "a name in capitals": (
         {"../Bad/SKILL.md": TEXT.format("Bad")},
         "skill acme/Bad: name: expected at most 64 characters a-z",
-    ),
-    "a long name": (
-        {f"../{'a' * 65}/SKILL.md": TEXT.format("a" * 65)},
-        "name: expected at most 64 characters a-z",
     ),
     "a long description": (
         {"SKILL.md": f"---\nname: refunds\ndescription: {'d' * 1025}\n---\n"},
@@ -372,14 +344,12 @@ OTHER = {**FILE, "uri": "skill://acme/refunds/a.md"}
         ({"uri": "skill://acme/other/SKILL.md"}, "name: expected 'other', as in its URI"),
         ({"frontmatter": {"name": "refunds"}}, "description: expected a text, got None"),
         ({"resources": None}, "resources: expected an array or 'dynamic', got None"),
-        ({"resources": []}, "expected each file once, SKILL.md among them"),
         ({"resources": [FILE, FILE]}, "expected each file once, SKILL.md among them"),
         ({"resources": [FILE, {**OTHER, "uri": "skill://acme/a.md"}]}, "directory of the skill"),
         ({"resources": [FILE, {**OTHER, "uri": f"{REFUNDS[:20]}/%2e%2e/a"}]}, "without '..'"),
         ({"resources": [{**FILE, "digest": DIGEST.upper()}]}, "expected a digest sha256:..."),
         ({"resources": [{**FILE, "size": -1}]}, "size: expected a number of bytes, got -1"),
         ({"resources": [{**FILE, "size": SKILL_BYTES + 1}]}, "expected at most 16777216 bytes"),
-        ({"resources": [FILE] * (FILES + 1)}, "expected at most 512 files, got 513"),
     ],
 )
 async def test_an_entry_that_breaks_a_rule_is_left_out_or_refused(

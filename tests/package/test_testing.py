@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kit.wire import ALL, HANDSHAKE
+from kit.wire import HANDSHAKE
 from mcpgen_runtime import RemoteError, RevisionError, Server
 from mcpgen_runtime.r2025_06_18 import client as r2025_06_18
 from mcpgen_runtime.testing import Pair, connected, contract, pair_fixture
@@ -30,14 +30,6 @@ def weather_server() -> Server:
 
 weather = pair_fixture(weather_server)
 old_weather = pair_fixture(weather_server(), revision=HANDSHAKE[0])
-
-
-@pytest.mark.parametrize("revision", ALL)
-async def test_a_pair_speaks_the_revision_that_is_asked_for(revision: str) -> None:
-    async with connected(weather_server(), revision=revision) as pair:
-        assert pair.client.revision == revision
-        result: Any = await pair.client.call_tool("forecast", {"city": "Oslo"})
-    assert result.content[0].text == "Oslo: sun"
 
 
 async def test_messages_are_recorded_as_sent_on_the_wire(weather: Pair) -> None:
@@ -131,11 +123,9 @@ NO_ASYNCIO = ("-p", "no:asyncio")
 BY_ASYNCIO, BY_ANYIO = "@pytest.mark.asyncio", "@pytest.mark.anyio"
 RUNS = {
     "asyncio, auto": ((*ASYNCIO, "auto"), "", PLAIN, 3),
-    "asyncio, auto, decorated": ((*ASYNCIO, "auto"), BY_ASYNCIO, DECORATED, 3),
     "asyncio, strict": ((*ASYNCIO, "strict"), BY_ASYNCIO, DECORATED, 3),
     "anyio beside asyncio": ((*ASYNCIO, "strict"), BY_ANYIO, PLAIN, 6),
     "anyio": (NO_ASYNCIO, BY_ANYIO, PLAIN, 6),
-    "anyio, auto": ((*NO_ASYNCIO, "-o", "anyio_mode=auto"), "", PLAIN, 6),
 }
 """By name: options of pytest, mark of the tests, how the fixture is made, tests that pass."""
 

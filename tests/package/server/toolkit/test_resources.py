@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import re
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -375,6 +376,11 @@ async def test_a_template_gives_a_function_of_any_names_all_variables() -> None:
     assert contents.text == "{'city': 'Oslo', 'day': '2'}"
 
 
+@dataclass
+class Town:
+    name: str
+
+
 TEXT, CSV, BLOB, JSON = "text/plain", "text/csv", "application/octet-stream", "application/json"
 
 
@@ -390,6 +396,7 @@ TEXT, CSV, BLOB, JSON = "text/plain", "text/csv", "application/octet-stream", "a
         (File(data=b"a", name="a.csv"), CSV, CSV, {"text": "a"}),
         ([], "x/y", JSON, {"text": "[]"}),
         ({"a": 1}, "x/y", JSON, {"text": '{"a":1}'}),
+        (Town("Oslo"), "x/y", JSON, {"text": '{"name":"Oslo"}'}),
     ],
     ids=lambda value: type(value).__name__,
 )
