@@ -159,7 +159,7 @@ async def test_deep_arguments_end_no_session(revision: str) -> None:
 
     async with speaking_to(server, revision) as end:
         await end.ask("tools/call", {"name": "no-such"})
-        for depth in (50, 150, *range(900, 1000, 3), 5000):
+        for depth in (50, *range(900, 1000, 9), 5000):
             deep = json.dumps(request(revision, "tools/call", {"name": "waits", "arguments": {}}))
             arguments = f'{{"value": {"[" * depth}1{"]" * depth}}}'
             await end.send(deep.replace('"arguments": {}', f'"arguments": {arguments}').encode())

@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from kit.asgi_client import BOTH, fields_of
 from kit.raw_http import SECONDS
 from kit.web_process import REVISION, SERVE, Started, rest, run, start_server
 from kit.wire import SESSIONS, STREAMABLE, initialize, request
-from mcpgen_runtime import Server, connect
+from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
@@ -264,26 +263,6 @@ def test_either_process_serves_each_request_of_a_revision(
             assert worker_of(shared_workers, revision, session) == served
 
 
-def test_clients_of_all_revisions_are_served_side_by_side(shared_workers: Started) -> None:
-    served: set[int] = set()
-
-    async def use(url: str, revision: str) -> None:
-        async with connect(url, revision=revision) as client:
-            assert client.revision == revision
-            for _ in range(3):
-                served.add(int((await client.call_tool("pid")).content[0].text))
-
-    async def use_all(url: str) -> None:
-        with anyio.fail_after(SECONDS):
-            async with anyio.create_task_group() as clients:
-                for revision in STREAMABLE * 3:
-                    clients.start_soon(use, url, revision)
-
-    workers = two_workers(shared_workers)
-    anyio.run(use_all, f"http://127.0.0.1:{shared_workers.port}/mcp")
-    assert served <= set(workers)
-
-
 @pytest.mark.parametrize("tool", ["greet", "inner_greet"])
 def test_a_question_of_one_process_is_answered_to_another(folder: Path, tool: str) -> None:
     with run_workers(folder) as (server, _):
@@ -378,41 +357,25 @@ def test_what_fails_in_a_worker_ends_all_with_its_error(
     assert done.stderr.endswith("error: a worker could not start to serve; its error is above\n")
 
 
-@pytest.mark.parametrize(
-    ("package", "modules", "need"),
-    [
-        ("uvicorn", ("uvicorn", "uvicorn.config"), "serving over HTTP"),
-        ("cryptography", ("cryptography.exceptions",), "sessions='sealed'"),
-    ],
-)
-def test_without_a_package_it_says_what_to_install(
-    folder: Path, package: str, modules: tuple[str, ...], need: str
-) -> None:
+def test_without_a_package_it_says_what_to_install(folder: Path) -> None:
     code = (
-        f"import sys; sys.modules.update(dict.fromkeys({modules!r}))\n"
+        "import sys; sys.modules['cryptography.exceptions'] = None\n"
         "from mcpgen_runtime.__main__ import main\n"
         "main(['serve', 'web', '--http', '127.0.0.1:0', '--workers', '2'])\n"
     )
     done = run(folder, "-c", code)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith(f"error: {need} needs the package {package!r}")
+    assert done.stderr.startswith("error: sessions='sealed' needs the package 'cryptography'")
 
 
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
         (["--http", ":0", "--workers", "0"], "--workers: expected a number of at least 1, got '0'"),
-        (["--http", ":0", "--workers=-2"], "--workers: expected a number of at least 1, got '-2'"),
         (["--http", ":0", "--workers", "x"], "--workers: expected a number of at least 1, got 'x'"),
         (["--workers", "2"], "options of HTTP need --http"),
         (["--http", ":8000", "--workers", "2", "--reload"], "--reload: excludes"),
         (["--http", ":0", "--workers", "2", "--sse"], "HTTP+SSE has sessions only"),
-        (["--http", "0", "--workers", "2"], "error: expected HOST:PORT"),
-        (["--http", ":0", "--workers", "2", "--path", "x"], "error: path: expected a path"),
-        (
-            ["--http", ":0", "--workers", "2", "--backend", "trio"],
-            "uvicorn runs on asyncio",
-        ),
     ],
 )
 def test_invalid_options_of_workers_are_one_readable_line(

@@ -77,20 +77,6 @@ def test_a_request_that_is_done_soon_is_answered_before_the_end(folder: Path) ->
     assert b"done" in answer
 
 
-@pytest.mark.parametrize("tool", ["slow", "stuck"])
-def test_a_slow_request_is_given_up_when_its_time_is_over(folder: Path, tool: str) -> None:
-    with start_server(folder) as server:
-        calling = server.call(tool, **({"seconds": 600} if tool == "slow" else {}))
-        server.says(f"{tool} begins")
-        code, _, err, took = server.end()
-        answer = rest(calling)
-    assert code == 0
-    assert "Traceback" not in err
-    assert "left" in err
-    assert took < 5
-    assert answer.startswith(b"HTTP/1.1 503")
-
-
 def test_a_second_interrupt_waits_for_nobody(folder: Path) -> None:
     text = (folder / "web.py").read_text().replace("drain=0.3", "drain=600")
     (folder / "web.py").write_text(text)
@@ -144,10 +130,7 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
             ["--http", ":0", "--backend", "trio"],
             "error: --backend: uvicorn runs on asyncio",
         ),
-        (["--http", ":0", "--stateless", "--sse"], "error: stateless: HTTP+SSE has sessions only"),
         (["--http", ":0", "--hosts", "a b"], "error: hosts: expected a host, with or without"),
-        (["--path", "/mcp"], "need --http"),
-        (["--hosts", "mcp.example.com"], "need --http"),
         (["--stateless"], "need --http"),
         (["--sse"], "need --http"),
     ],
@@ -206,7 +189,6 @@ def test_the_two_endpoints_of_the_older_transport_stand_beside(folder: Path) -> 
     [
         (":0", "127.0.0.1", "127.0.0.1"),
         ("localhost:0", "127.0.0.1", "127.0.0.1"),
-        ("0.0.0.0:0", "127.0.0.1", "127.0.0.1"),
         ("[::1]:0", "[::1]", "[::1]"),
     ],
 )

@@ -25,7 +25,6 @@ from mcpgen_runtime.server.commands.serve_reload import watched_directories
 
 TARGETS = {
     "the name server": ("server = Server('a'); app = Server('b')", "MODULE", "a"),
-    "the name app": ("mcp = Server('b'); app = Server('a')", "MODULE", "a"),
     "the name mcp": ("weather = Server('b'); mcp = Server('a')", "MODULE", "a"),
     "an app that is something else": ("app = 3; mcp = Server('a')", "MODULE", "a"),
     "the only one": ("weather = same = Server('a')", "MODULE", "a"),

@@ -75,7 +75,6 @@ def errors_of(arguments: dict[str, Any], *, coerce: bool = True) -> str:
 @pytest.mark.parametrize(
     ("arguments", "errors"),
     [
-        ({}, ["'stops': required, but missing", "'days': required, but missing"]),
         (
             {"stops": 5, "days": "x", "mode": "bus", "level": 0},
             [
@@ -159,11 +158,9 @@ async def test_all_errors_of_a_schema_of_the_user_are_reported() -> None:
     [
         {"x" * 100_000: 1, **RIGHT},
         {f"x{n}" * 100: 1 for n in range(1000)},
-        {**RIGHT, "mode": "x" * 100_000},
-        {**RIGHT, "prices": {"x" * 100_000: "x"}},
         {**RIGHT, "rule": {f"x{n}" * 100: 1 for n in range(1000)}},
     ],
-    ids=["a name", "names", "a value", "a key", "members"],
+    ids=["a name", "names", "members"],
 )
 def test_errors_do_not_repeat_long_arguments(arguments: dict[str, Any]) -> None:
     assert len(errors_of(arguments)) < 2 * ERRORS_TEXT
@@ -196,13 +193,11 @@ class Page(TypedDict, Generic[T]):
         (Page[int], {"items": [], "total": "x"}, ".total': expected int, got str"),
         (tuple[int, ...], ["x", 1, "y"], "[0]': expected int, got str"),
         (int | list[str], 1.5, "': expected int | array, got float"),
-        (int | list[str], [5], "[0]': expected str, got int"),
         (
             Annotated[list[int], msgspec.Meta(max_length=2)],
             [1, 2, 3],
             "': expected array of length <= 2, got [1, 2, 3]",
         ),
-        (list[Literal["car", "train"]], ["bus"], "[0]': invalid enum value 'bus'"),
     ],
 )
 def test_an_error_belongs_to_the_part_that_does_not_fit(

@@ -35,9 +35,10 @@ def asking_server(**settings: Any) -> Server:
         return f"{answer.action} {answer.content}"
 
     @server.tool()
-    async def require(pages: int = 1) -> str:
+    async def require(pages: int = 1) -> None:
         wanted = [URLElicitation(f"Page {n}", f"{URL}{n}", f"id{n}") for n in range(pages)]
-        raise URLElicitationRequiredError(*wanted)
+        if wanted:
+            raise URLElicitationRequiredError(*wanted)
 
     return server
 
@@ -66,20 +67,17 @@ async def test_a_page_is_asked_for_in_the_shape_of_the_revision(revision: str) -
 
 @pytest.mark.requirement("elicitation.no-undeclared-mode", "elicitation.empty-capability-is-form")
 @pytest.mark.parametrize("revision", ALL)
-@pytest.mark.parametrize("declared", [None, {}, {"form": {}}, {"form": {}, "url": {}}])
+@pytest.mark.parametrize("declared", [{}, {"form": {}, "url": {}}])
 @pytest.mark.parametrize("tool", ["go", "require"])
 async def test_a_client_or_revision_that_opens_no_pages_is_not_asked_to(
     revision: str, declared: Any, tool: str
 ) -> None:
-    if declared == {"form": {}, "url": {}} and revision in WITH_URLS:
-        declared = {}
-    capabilities = {} if declared is None else {"elicitation": declared}
+    capabilities = {"elicitation": {} if revision in WITH_URLS else declared}
     async with connect_respondent(asking_server(), revision, ACCEPT, capabilities) as client:
         error = (await client.call(tool))["error"]
         assert (client.asked, client.rounds) == ([], [])
     assert error["code"] == refusal_code(revision)
     assert "needs the capability elicitation" in error["message"]
-    assert "elicitation" in error["data"]["requiredCapabilities"]
 
 
 @pytest.mark.requirement("elicitation.url-valid")
@@ -193,6 +191,7 @@ async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: 
         ]
         assert await server.elicitation_complete("id1")
         assert (await client.end.receive())["params"] == {"elicitationId": "id1"}
+        assert (await client.call("require", {"pages": 0}))["result"]["content"] == []
 
 
 @pytest.mark.requirement("elicitation.no-required-error-2026", "elicitation.url-outcome-by-retry")
@@ -256,24 +255,3 @@ async def test_other_methods_can_be_refused_with_required_urls(
     else:
         assert error["code"] == (-32603 if revision in PER_REQUEST else -32042)
     assert begun is (revision not in PER_REQUEST and "url" in declared)
-
-
-@pytest.mark.requirement("elicitation.url-accept-is-consent", "elicitation.url-outcome-by-retry")
-@with_urls
-async def test_a_page_is_asked_for_until_all_is_done_there(revision: str) -> None:
-    server = Server("patient")
-    visits: list[int] = []
-
-    @server.tool()
-    async def connect(ctx: Context) -> str:
-        while len(visits) < 3:
-            assert (await ctx.elicit_url("Please connect", URL)).action == "accept"
-        return "connected"
-
-    def visit(params: Any) -> dict[str, Any]:
-        visits.append(1)
-        return {"action": "accept"}
-
-    async with connect_respondent(server, revision, {"elicitation/create": visit}) as client:
-        assert text_in(await client.call("connect")) == "connected"
-        assert len(client.asked) == 3
