@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,6 @@ from mcpgen_runtime import (
     Server,
     Skill,
     connect,
-    connect_sync,
 )
 from mcpgen_runtime.skills import GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
 from mcpgen_runtime.testing import connected
@@ -363,14 +362,6 @@ async def test_an_entry_that_breaks_a_rule_is_left_out_or_refused(
     assert expected in caplog.text
 
 
-def test_a_blocking_client_reads_skills_too(folder: Path) -> None:
-    with connect_sync(skills_server(folder)) as client:
-        [refunds, _] = client.list_skills()
-        assert client.get_skill(REFUNDS) == refunds
-        assert client.read_skill(refunds, "logo.png") == PICTURE
-        assert len(client.read_directory(refunds.root)) == 3
-
-
 @pytest.mark.parametrize(("data", "is_text"), [(b"a\0b", False), (b"\xff", False), (b"ab", True)])
 async def test_a_file_is_text_if_it_is_utf_8_without_nul(
     folder: Path, data: bytes, is_text: bool
@@ -390,13 +381,6 @@ async def test_skills_are_served_all_or_not_at_all(folder: Path) -> None:
     async with connect(server) as client:
         assert "extensions" not in client.server_capabilities
         assert [each.name for each in await client.list_resources()] == ["mine"]
-
-
-async def test_methods_of_skills_are_taken_once(folder: Path) -> None:
-    server = Server("own")
-    server.method(LIST)(lambda: None)
-    with pytest.raises(ValueError, match="method 'skills/list' is registered already"):
-        server.skills(folder)
 
 
 @pytest.mark.parametrize("method", [LIST, GET, READ_DIRECTORY])
@@ -431,34 +415,23 @@ async def test_params_about_skills_are_texts(
     assert text in error["message"]
 
 
-def server_with_pages(folder: Path, pages: Iterator[dict[str, Any]]) -> Server:
-    """A server whose lists of skills are these pages; after them, requests for a page fail."""
-    server = skills_server(folder)
-
-    @server.middleware
-    async def answer(request: MiddlewareRequest, next: Next) -> Any:
-        if request.method != LIST:
-            return await next(request)
-        for page in pages:
-            return page
-        raise ProtocolError("no more pages", code=1001)
-
-    return server
-
-
 async def test_only_a_proxy_may_fail_to_list_its_skills(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    entry = {"uri": "skill://listed/SKILL.md"}
-    pages: list[dict[str, Any]] = [{"skills": [entry], "nextCursor": "x"}]
-    outer, behind_proxy = Server("outer"), Server("outer")
-    outer.mount(server_with_pages(folder, iter(pages)), prefix="in")
-    behind_proxy.mount(Server.proxy(server_with_pages(folder, iter(pages))), prefix="in")
-    behind_proxy.mount(Server.proxy(server_with_pages(folder, iter(()))), prefix="gone")
+    broken, outer, behind_proxy = skills_server(folder), Server("outer"), Server("outer")
+
+    @broken.middleware
+    async def refuse(request: MiddlewareRequest, next: Next) -> Any:
+        if request.method == LIST:
+            raise ProtocolError("no list today", code=1001)
+        return await next(request)
+
+    outer.mount(broken, prefix="in")
+    behind_proxy.mount(Server.proxy(skills_server(folder)), prefix="in")
+    behind_proxy.mount(Server.proxy(broken), prefix="gone")
     async with connect(outer) as client:
-        with pytest.raises(RemoteError, match="no more pages"):
-            await client.request(LIST)
+        with pytest.raises(RemoteError, match="no list today"):
+            await client.list_skills()
     async with connect(behind_proxy) as client:
-        listed = (await client.request(LIST))["skills"]
-    assert listed == [{"uri": "skill://in/listed/SKILL.md"}]
+        assert [each.name for each in await client.list_skills()] == ["refunds", "review"]
     assert [each.message for each in caplog.records if "skills of server" in each.message]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import os
 import signal
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from kit.asgi_client import BOTH, fields_of
@@ -103,20 +103,15 @@ def exchange(
     server: Started, revision: str, message: dict[str, Any], session: str | None = None
 ) -> tuple[dict[str, Any], str | None]:
     """The result of a message over a new connection, and the session id with it."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS)
     fields = {"Accept": BOTH, "Content-Type": "application/json"}
     fields |= {name: value for name, value in fields_of(revision, message).items() if value}
     if message["method"] != "initialize":
         fields["MCP-Protocol-Version"] = revision
     if session is not None:
         fields["Mcp-Session-Id"] = session
-    connection.request("POST", "/mcp", json.dumps(message), fields)
-    with connection.getresponse() as response:
-        session = response.getheader("Mcp-Session-Id")
-        answer = json.loads(response.read())
-    connection.close()
-    assert "result" in answer, answer
-    return answer["result"], session
+    url = f"http://127.0.0.1:{server.port}/mcp"
+    reply = httpx2.post(url, json=message, headers=fields, timeout=SECONDS)
+    return reply.json()["result"], reply.headers.get("Mcp-Session-Id")
 
 
 def worker_of(server: Started, revision: str = REVISION, session: str | None = None) -> int:

@@ -174,6 +174,7 @@ TEMPLATE, RESOURCE = (
     [RouteMap(mcp_type=kind)] for kind in (MCPType.RESOURCE_TEMPLATE, MCPType.RESOURCE)
 )
 ID, LIMIT, FIELD = parameter("id", "path"), parameter("limit", "query"), parameter("h", "header")
+DASHED = parameter("a-b", "query")
 
 
 @pytest.mark.parametrize(
@@ -185,18 +186,8 @@ ID, LIMIT, FIELD = parameter("id", "path"), parameter("limit", "query"), paramet
         (TEMPLATE, "/{id}", {"parameters": [ID, LIMIT, FIELD]}, "resource://call/{id}{?limit}"),
         (RESOURCE, "/", body_of(TEXT), "expected GET without a body for a resource"),
         (TEMPLATE, "/", {}, "expected parameters for a resource template; map it"),
-        (
-            TEMPLATE,
-            "/",
-            {"parameters": [LIMIT, FIELD | {"required": True}]},
-            "nothing in the URI gives h",
-        ),
-        (
-            TEMPLATE,
-            "/",
-            {"parameters": [parameter("a-b", "query")]},
-            "a URI template has no variable a-b",
-        ),
+        (TEMPLATE, "/", {"parameters": [LIMIT, FIELD | {"required": True}]}, "nothing in the URI"),
+        (TEMPLATE, "/", {"parameters": [DASHED]}, "a URI template has no variable a-b"),
     ],
 )
 async def test_a_resource_has_a_uri_of_its_parameters(

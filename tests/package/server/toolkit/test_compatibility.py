@@ -186,28 +186,18 @@ async def test_prompts_and_resources_have_whole_docstrings(dialect: Any) -> None
 async def test_parts_of_a_docstring_go_where_they_belong() -> None:
     server = Server("a", compatibility="fastmcp-4")
 
-    @server.tool
-    def f(a: int, b: int = 0) -> None:
-        """Text.
+    def f(a: int, b: int = 0) -> None: ...
 
-        More text.
-
-        Args:
-            a: First,
-               and more.
-            b (int): Second.
-
-        Returns:
-            Nothing.
-        """
-
+    f.__doc__ = (
+        "Text.\n\nMore text.\n\nArgs:\n    a: First,\n       and more.\n    b (int): Second.\n"
+        "\nReturns:\n    Nothing.\n"
+    )
+    server.add_tool(f)
     async with connect(server, revision=LATEST) as client:
         (tool,) = await client.list_tools()
     assert tool.description == "Text.\n\nMore text."
-    described = {
-        name: each["description"] for name, each in tool.input_schema["properties"].items()
-    }
-    assert described == {"a": "First,\nand more.", "b": "Second."}
+    described = [each["description"] for each in tool.input_schema["properties"].values()]
+    assert described == ["First,\nand more.", "Second."]
 
 
 HTTP = {"transport": "http", "path": "/mcp", "host": "a"}

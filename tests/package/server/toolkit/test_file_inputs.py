@@ -99,19 +99,3 @@ async def test_another_file_is_refused_with_its_argument(picture: object, text: 
 def test_limits_that_mean_nothing_are_refused(options: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="expected"):
         type("Refused", (FileInput,), {}, **options)
-
-
-async def test_a_file_is_bytes_and_may_be_a_result() -> None:
-    made = Server("files")
-
-    @made.tool()
-    def same(file: FileInput) -> FileInput:
-        assert file == b"ab"
-        return FileInput(file, file.media_type)
-
-    async with connected(made) as pair:
-        client: Any = pair.client
-        result = await client.call_tool("same", {"file": "data:a/b,ab"})
-    assert result.structured_content == {"result": "data:a/b;base64,YWI="}
-    assert isinstance(FileInput(b""), bytes)
-    assert not isinstance(b"", FileInput)

@@ -166,7 +166,6 @@ async def test_a_search_may_be_limited_to_tags(revision: str) -> None:
     [
         ("get_forecast", {"cit": "Oslo"}),
         ("get_forecast", {"city": "Atlantis"}),
-        ("openGate", {"number": "seven"}),
         ("pay_bill", {"amount": 1}),
         ("nothing", {}),
     ],
@@ -228,10 +227,6 @@ async def test_a_tool_of_a_user_interface_is_not_for_models(revision: str) -> No
         with pytest.raises(RemoteError, match="unknown tool"):
             await call(client, "refresh")
         assert (await client.call_tool("refresh")).content[0].text == "fresh"
-    beside = city(ToolSearch(listed=["refresh", "openGate"]))
-    beside.add_tool(lambda: "fresh", name="refresh", visibility=["app"])
-    async with connect(beside, revision=revision) as client:
-        assert await names(client) == ["search_tools", "call_tool", "openGate"]
 
 
 @pytest.mark.parametrize("revision", SESSIONS[-1:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from kit.requestor import Work, requestor
 from kit.respondent import (
     EVERYTHING,
     ROOTS,
@@ -139,34 +138,22 @@ async def test_several_things_can_be_asked_at_once(revision: str) -> None:
 async def test_a_question_asked_twice_has_two_answers_and_no_common_key(revision: str) -> None:
     server = Server("twice")
 
+    async def fails() -> None:
+        raise LookupError("mine")
+
     @server.tool()
     async def same(ctx: Context) -> str:
         both = await ctx.ask_all(*(ctx.elicit("Who?", City) for _ in range(2)))
-        return " ".join(sorted(str(answer.content) for answer in both))
-
-    @server.tool()
-    async def same_key(ctx: Context) -> str:
-        await ctx.elicit("Who?", City, key="k")
+        with pytest.raises(LookupError, match="mine"):
+            await ctx.ask_all(ctx.elicit("Who?", City, key="k"), fails())
         with pytest.raises(ValueError, match="'k' is in use"):
             await ctx.elicit("Who else?", City, key="k")
-        return "refused"
-
-    @server.tool()
-    async def failing(ctx: Context) -> str:
-        async def fails() -> None:
-            raise LookupError("mine")
-
-        with pytest.raises(LookupError, match="mine"):
-            await ctx.ask_all(ctx.elicit("Who?", City), fails())
-        return "raised"
+        return " ".join(sorted(str(answer.content) for answer in both))
 
     answers = itertools.count()
     counting = {"elicitation/create": lambda params: accept_result(name=str(next(answers)))}
     async with connect_respondent(server, revision, counting) as client:
         assert text_in(await client.call("same")) == "City(name='0') City(name='1')"
-        assert len(client.asked) == 2
-        assert text_in(await client.call("same_key")) == "refused"
-        assert text_in(await client.call("failing")) == "raised"
 
 
 @modern
@@ -274,8 +261,7 @@ async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
 
 SECONDS = 0.01
 
-Ask = Callable[[Context], Awaitable[Any]]
-ASKS: list[tuple[str, str, Ask]] = [
+ASKS: list[tuple[str, str, Callable[[Context], Any]]] = [
     ("roots.list-request", "roots/list", lambda ctx: ctx.list_roots(timeout=SECONDS)),
     (
         "sampling.standalone-request",
@@ -303,7 +289,7 @@ CASES = [
 
 @pytest.mark.parametrize(("revision", "method", "ask"), CASES)
 async def test_a_question_that_nobody_answers_is_cancelled_in_time(
-    revision: str, method: str, ask: Ask
+    revision: str, method: str, ask: Callable[[Context], Any]
 ) -> None:
     server = Server("patient")
 
@@ -324,28 +310,6 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_time(
     assert taken_back["method"] == "notifications/cancelled"
     assert taken_back["params"]["requestId"] == question["id"]
     assert text_in(answer) == "nobody answers"
-
-
-async def test_a_task_whose_question_nobody_answers_works_on() -> None:
-    work = Work()
-    gave_up = anyio.Event()
-
-    @work.server.tool(runner=work.tasks)
-    async def wonder(ctx: Context) -> str:
-        try:
-            return str(await ctx.elicit("Who?", City, timeout=SECONDS))
-        except RequestTimeoutError as error:
-            gave_up.set()
-            await work.go.wait()
-            return str(error)
-
-    async with requestor("memory", work.server) as client:
-        task_id = (await client.start("wonder"))["taskId"]
-        await gave_up.wait()
-        assert (await client.result("tasks/get", {"taskId": task_id}))["status"] == "working"
-        work.go.set()
-        result = await client.result("tasks/result", {"taskId": task_id})
-    assert result["content"][0]["text"] == "elicitation/create: no answer within 0.01 s"
 
 
 @with_forms
