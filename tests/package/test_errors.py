@@ -31,23 +31,6 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("ProtocolError", -32603),
-        ("RemoteProtocolError", -32600),
-        ("ParseError", -32700),
-        ("InvalidRequestError", -32600),
-        ("MethodNotFoundError", -32601),
-        ("HeaderMismatchError", -32600),
-    ],
-)
-def test_each_class_has_the_code_of_its_kind(name: str, code: int) -> None:
-    kind = getattr(errors, name)
-    error = kind("a")
-    assert (error.code, error.data) == (code, NO_DATA)
-
-
 def test_an_unknown_method_is_named_unless_a_text_is_given() -> None:
     error = errors.MethodNotFoundError("a\n", data=1)
     assert (str(error), error.method, error.data) == (r"method not found: a\n", "a\n", 1)

@@ -176,19 +176,6 @@ def test_handlers_of_the_blocking_client_may_be_a_class(asking_server: Server) -
     assert seat.content[0].text == "12a"
 
 
-async def test_servers_of_a_configuration_share_a_handler_class(script: Path) -> None:
-    made: list[ClientHandlers] = []
-
-    class Counted(ClientHandlers):
-        def __init__(self) -> None:
-            made.append(self)
-
-    entry = {"command": sys.executable, "args": [str(script)]}
-    async with connect({"mcpServers": {"a": entry, "b": entry}}, handlers=Counted) as client:
-        assert sorted(client.servers) == ["a", "b"]
-    assert len(made) == 1
-
-
 SPEC: dict[str, Any] = {
     "openapi": "3.1.0",
     "info": {"title": "Pets", "version": "1"},
@@ -249,7 +236,7 @@ async def test_results_of_the_protocol_are_sent_as_they_are(revision: str) -> No
     @server.prompt
     def ask() -> models.GetPromptResult:
         message = models.PromptMessage(role="assistant", content=rain)
-        return models.GetPromptResult(messages=[message], description="Weather.")
+        return models.GetPromptResult(messages=[message], description="Rain.", meta={"a/b": 1})
 
     contents = models.TextResourceContents(uri="data://b", text="rain", mime_type="text/csv")
     server.add_resource(lambda: contents, "data://one", name="one")
@@ -265,7 +252,8 @@ async def test_results_of_the_protocol_are_sent_as_they_are(revision: str) -> No
         result = await untyped.call_tool("failed")
         assert (result.is_error, len(result.content)) == (True, 2)
         prompt = await untyped.get_prompt("ask")
-        assert (prompt.description, prompt.messages[0].role) == ("Weather.", "assistant")
+        assert (prompt.description, prompt.messages[0].role) == ("Rain.", "assistant")
+        assert prompt.meta["a/b"] == 1
         for uri, count in (("data://one", 1), ("data://two", 2)):
             read = (await untyped.read_resource(uri)).contents
             assert [to_builtins(each) for each in read] == [to_builtins(contents)] * count

@@ -264,23 +264,6 @@ async def test_hints_may_be_a_mapping(annotations: dict[str, Any]) -> None:
     assert tool.annotations.read_only_hint is True
 
 
-async def test_progress_is_reported_by_either_name() -> None:
-    server = Server("progress")
-    heard: list[tuple[float, float | None]] = []
-
-    @server.tool()
-    async def work(ctx: Context) -> None:
-        await ctx.progress(1, 2)
-        await ctx.report_progress(progress=2, total=2)
-
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
-        heard.append((progress, total))
-
-    async with connected(server) as pair:
-        await pair.client.call_tool("work", on_progress=hear)
-    assert heard == [(1, 2), (2, 2)]
-
-
 class Calculator:
     """Multiplies by a number."""
 

@@ -378,6 +378,10 @@ async def test_skills_are_served_all_or_not_at_all(folder: Path) -> None:
     server.resource("skill://review/SKILL.md", name="mine")(lambda: "mine")
     with pytest.raises(ValueError, match="registered already"):
         server.skills(folder)
+    own = Server("own")
+    own.method(LIST)(lambda: None)
+    with pytest.raises(ValueError, match="method 'skills/list' is registered already"):
+        own.skills(folder)
     async with connect(server) as client:
         assert "extensions" not in client.server_capabilities
         assert [each.name for each in await client.list_resources()] == ["mine"]

@@ -79,33 +79,6 @@ async def test_a_cancellation_ends_it_and_signals_stay_the_callers(
             pass
 
 
-@on_asyncio
-async def test_calls_may_finish_within_the_time_to_drain() -> None:
-    server = Server("tester", drain=5.0)
-    working, results = anyio.Event(), []
-
-    async with anyio.create_task_group() as outer:
-        inner = anyio.CancelScope()
-
-        @server.tool()
-        async def finish() -> str:
-            working.set()
-            inner.cancel()
-            for _ in range(10):
-                await anyio.lowlevel.checkpoint()
-            return "finished"
-
-        async def call(url: str) -> None:
-            async with connect(url) as client:
-                results.append((await client.call_tool("finish")).content[0].text)
-
-        with inner:
-            async with anyio.create_task_group() as tasks:
-                url = await tasks.start(partial(server.run_async, http="127.0.0.1:0"))
-                outer.start_soon(call, url)
-    assert results == ["finished"]
-
-
 @on_trio
 async def test_http_on_trio_is_refused() -> None:
     with pytest.raises(ValueError, match="uvicorn runs on asyncio"):

@@ -92,25 +92,6 @@ def test_a_second_interrupt_waits_for_nobody(folder: Path) -> None:
     assert took < 10
 
 
-def test_uvicorn_itself_ends_open_streams_at_its_own_limit(folder: Path) -> None:
-    """An application run by uvicorn itself has no hook that could end its streams."""
-    code = (
-        "import socket, sys, uvicorn, web\n"
-        "listener = socket.create_server(('127.0.0.1', 0))\n"
-        "print('serving at http://127.0.0.1:%d/mcp' % listener.getsockname()[1], "
-        "file=sys.stderr, flush=True)\n"
-        "uvicorn.Server(uvicorn.Config(web.app, log_level='critical', "
-        "timeout_graceful_shutdown=1)).run([listener])\n"
-    )
-    with start_server(folder, "-c", code) as server:
-        listening = server.ask(whole(server.port, REVISION, "subscriptions/listen", LISTEN))
-        until(listening, b"acknowledged")
-        _, _, err, took = server.end()
-        rest(listening)
-    assert err.startswith("left\n")
-    assert took < 5
-
-
 def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None:
     done = run(folder, *SERVE, FAIL="1")
     assert done.returncode == 2

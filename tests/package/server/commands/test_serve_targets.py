@@ -8,8 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,29 +131,6 @@ def test_a_change_is_served_by_a_new_process_at_the_same_address(tmp_path: Path)
         module.write_text(CHANGING.format(name="after"))
         after = anyio.run(served_name, served_at(process))
     assert (before, after) == ("before", "after")
-
-
-def test_a_server_serves_while_a_file_goes_on_changing(tmp_path: Path) -> None:
-    module = tmp_path / "changing.py"
-    module.write_text(CHANGING.format(name="before"))
-    ended = threading.Event()
-
-    def change() -> None:
-        while not ended.wait(0.1):
-            module.write_text(CHANGING.format(name="after"))
-
-    with run_reloading(module) as process:
-        url = served_at(process)
-        storm = threading.Thread(target=change)
-        storm.start()
-        until = time.monotonic() + 2
-        try:
-            while time.monotonic() < until:
-                assert anyio.run(served_name, url) == "before"
-        finally:
-            ended.set()
-            storm.join()
-        assert anyio.run(served_name, served_at(process)) == "after"
 
 
 async def served_name(url: str) -> str:

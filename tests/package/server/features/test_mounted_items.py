@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.asgi_client import asgi
 from kit.live import text_of
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
@@ -309,6 +310,24 @@ async def test_progress_logs_and_questions_of_a_mounted_tool_arrive(revision: st
         ]
 
 
+async def test_the_state_of_a_call_is_signed_by_the_outer_server() -> None:
+    def process() -> Server:
+        server, middle = Server("main", state_key=b"k" * 16), Server("middle")
+        middle.mount(asking_server(), prefix="seat")
+        server.mount(middle)
+        return server
+
+    call: dict[str, Any] = {"name": "seat_book", "arguments": {}}
+    capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
+    async with asgi(process()) as one, asgi(process()) as two:
+        asked = await one.ask(NEWEST, "tools/call", call, capabilities=capabilities)
+        [key] = asked.result["inputRequests"]
+        reply = {key: {"action": "accept", "content": {"value": 7}}}
+        retry = call | {"inputResponses": reply, "requestState": asked.result["requestState"]}
+        done = await two.ask(NEWEST, "tools/call", retry, capabilities=capabilities)
+    assert done.result["content"][0]["text"] == "row 7"
+
+
 @both
 async def test_middleware_of_a_mounted_server_sees_its_own_names(
     revision: str,
@@ -414,55 +433,3 @@ async def test_scopes_of_mounted_tools_are_kept_by_the_outer_server(forbidden: A
         client = pair.client
         assert await names(client) == ["db_drop"]
         assert text_of(await client.call_tool("db_drop")) == "dropped"
-
-
-def locked_server() -> Server:
-    """A server whose tools change what their session shows."""
-    server = Server("locked")
-
-    @server.tool()
-    async def unlock(ctx: Context) -> None:
-        await ctx.enable_components("gold", "gold://bar")
-
-    @server.tool()
-    async def hide(ctx: Context) -> None:
-        await ctx.disable_components("unlock")
-
-    server.add_tool(lambda: "gold", "gold")
-    server.add_resource(lambda: "bar", "gold://bar", name="bar")
-    server.disable("gold", "gold://bar")
-    return server
-
-
-@pytest.mark.parametrize("revision", [HANDSHAKE[0], HANDSHAKE[-1]])
-@pytest.mark.parametrize("has_middleware", [False, True])
-async def test_a_mounted_tool_shows_and_hides_in_its_session_alone(
-    revision: str, has_middleware: bool
-) -> None:
-    main, middle, inner = Server("main"), Server("middle"), locked_server()
-    if has_middleware:
-
-        @inner.middleware
-        async def pass_on(request: MiddlewareRequest, next: Next) -> Any:
-            return await next(request)
-
-    middle.mount(inner, prefix="b")
-    main.mount(middle, prefix="a")
-    names = ["a_b_unlock", "a_b_hide"]
-    async with connected(main, revision=revision) as pair, connected(main) as other:
-        client: Any = pair.client
-        assert [tool.name for tool in await client.list_tools()] == names
-        with pytest.raises(RemoteError, match="unknown tool: 'a_b_gold'"):
-            await client.call_tool("a_b_gold")
-        await client.call_tool("a_b_unlock")
-        assert TOOLS_CHANGED in [message.get("method") for message in pair.received]
-        assert [tool.name for tool in await client.list_tools()] == [*names, "a_b_gold"]
-        assert (await client.call_tool("a_b_gold")).content[0].text == "gold"
-        assert [each.uri for each in await client.list_resources()] == ["gold://a/b/bar"]
-        assert (await client.read_resource("gold://a/b/bar")).contents[0].text == "bar"
-        await client.call_tool("a_b_hide")
-        assert [tool.name for tool in await client.list_tools()] == [*names[1:], "a_b_gold"]
-        with pytest.raises(RemoteError, match="unknown tool: 'a_b_unlock'"):
-            await client.call_tool("a_b_unlock")
-        others: Any = other.client
-        assert [tool.name for tool in await others.list_tools()] == names

@@ -7,8 +7,6 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -374,26 +372,3 @@ async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None
             for wrong in ("https://a.test/b.png", "data:image/png;base64", "data:;base64,%"):
                 assert (await client.call_tool("picture", {"picture": wrong})).is_error
             assert (await client.call_tool("lines")).content[0].text == "one\ntwo"
-
-
-async def test_a_server_alone_opens_the_lifespan_of_an_application() -> None:
-    @asynccontextmanager
-    async def lifespan(app: fastapi.FastAPI) -> AsyncGenerator[None]:
-        app.state.items = ["pen"]
-        yield
-        app.state.items.clear()
-
-    app = fastapi.FastAPI(lifespan=lifespan)
-
-    @app.get("/items", operation_id="items")
-    def items() -> list[str]:
-        return list(app.state.items)
-
-    client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://shop.test")
-    server = Server.from_openapi(
-        app.openapi(), client, lifespan=lambda _: app.router.lifespan_context(app)
-    )
-    async with client, connected(server) as pair:
-        listed: Any = await pair.client.call_tool("items")
-        assert listed.structured_content == {"result": ["pen"]}
-    assert app.state.items == []

@@ -128,25 +128,6 @@ async def test_a_value_can_not_add_header_fields_or_arguments() -> None:
     assert "'b' was unexpected" in await refusal(spec, {"X-Id": "x", "b": "y"})
 
 
-@pytest.mark.parametrize(
-    ("declared", "own", "accept"),
-    [
-        (answer_of({"type": "object"}), {}, "application/json, */*;q=0.5"),
-        (answer_of({"type": "object"}), {"accept": "text/csv"}, "text/csv"),
-        ({}, {}, "*/*"),
-    ],
-)
-async def test_an_operation_with_a_result_asks_for_json(
-    declared: Any, own: dict[str, str], accept: str
-) -> None:
-    api = Api(JSONResponse({}))
-    async with api.client(headers=own) as http:
-        server = Server.from_openapi(one("/", declared), http_client=http)
-        async with connected(server, revision=NEWEST) as pair:
-            await pair.client.call_tool("call", {})
-    assert api.requests[-1].headers["accept"] == accept
-
-
 async def test_a_response_that_breaks_its_schema_is_an_error() -> None:
     spec = one("/", answer_of({"type": "object", "required": ["id"]}))
     async with connect_api(spec, JSONResponse({"name": "x"})) as (client, _):

@@ -9,17 +9,14 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from kit.wire import ALL, PER_REQUEST
+from kit.wire import ALL
 from mcpgen_runtime import (
     REVISIONS,
     Context,
-    MethodNotFoundError,
     RemoteError,
     Server,
     connect,
 )
-from mcpgen_runtime.errors import METHOD_NOT_FOUND
-from mcpgen_runtime.protocol.requests import METHOD_CHARACTERS
 
 every = pytest.mark.parametrize("revision", ALL)
 
@@ -157,20 +154,6 @@ async def test_results_are_objects_of_any_kind(revision: str, value: Any, result
             with pytest.raises(RemoteError, match=r"method 'acme/thing': .*result") as info:
                 await client.request("acme/thing")
             assert info.value.code == -32603
-
-
-@every
-async def test_unknown_methods_are_errors_of_the_protocol(revision: str) -> None:
-    async with connect(server_with_method(handlers()["untyped"]), revision=revision) as client:
-        with pytest.raises(RemoteError) as info:
-            await client.request("acme/other", {"a": 1})
-        assert info.value.code == METHOD_NOT_FOUND
-        absent = "ping" if revision in PER_REQUEST else "server/discover"
-        for name in (absent, "rpc.discover", "", "x" * (METHOD_CHARACTERS + 1)):
-            with pytest.raises(MethodNotFoundError):
-                await client.request(name)
-        result = await client.request("acme/thing", {})
-        assert members(result)["revision"] == revision
 
 
 def test_a_function_of_other_parameters_is_refused() -> None:

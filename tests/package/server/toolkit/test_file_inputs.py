@@ -35,13 +35,18 @@ def server() -> Server:
         files = [picture, any_file, report]
         return [f"{file.media_type} {len(file)}" for file in files if file is not None]
 
+    @made.tool()
+    def same(file: FileInput) -> FileInput:
+        assert file == b"ab"
+        return FileInput(file, file.media_type)
+
     return made
 
 
 async def test_the_schema_says_which_files_are_accepted() -> None:
     async with connected(server()) as pair:
         client: Any = pair.client
-        (tool,) = await client.list_tools()
+        tool, _ = await client.list_tools()
     properties = tool.input_schema["properties"]
     limits = {"accept": ["image/png", "Image/J*", "image/jpeg"], "maxSize": 4}
     assert properties["picture"] == {"type": "string", "format": "uri", "x-mcp-file": limits}
@@ -99,3 +104,11 @@ async def test_another_file_is_refused_with_its_argument(picture: object, text: 
 def test_limits_that_mean_nothing_are_refused(options: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="expected"):
         type("Refused", (FileInput,), {}, **options)
+
+
+async def test_a_file_is_bytes_and_may_be_a_result() -> None:
+    async with connected(server()) as pair:
+        result: Any = await pair.client.call_tool("same", {"file": "data:a/b,ab"})
+    assert result.structured_content == {"result": "data:a/b;base64,YWI="}
+    assert isinstance(FileInput(b""), bytes)
+    assert not isinstance(b"", FileInput)

@@ -140,27 +140,6 @@ def test_a_server_with_such_a_value_is_refused(settings: dict[str, Any], error: 
         Server(**{"name": "s", **settings})
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"title": 5}, "title: expected str, got int"),
-        ({"meta": {1: 2}}, "meta: a name: expected str, got int"),
-        ({"icons": [Icon(src=5)]}, r"icons: Expected `str`, got `int` - at `\$.src`"),  # type: ignore[arg-type]  # the fault
-    ],
-)
-def test_a_member_of_another_type_is_refused(options: dict[str, Any], error: str) -> None:
-    server = Server("s")
-    for decorate in (server.tool, server.prompt):
-        with pytest.raises(TypeError, match=error):
-            decorate("x", **options)(plain)
-    with pytest.raises(TypeError, match=error):
-        server.resource("x://r", **options)(plain)
-    for setting in ("name", "version", "title", "instructions"):
-        settings: dict[str, Any] = {"name": "s", setting: 5}
-        with pytest.raises(TypeError, match=f"{setting}: expected str, got int"):
-            Server(**settings)
-
-
 async def test_a_default_that_is_no_json_data_is_not_listed() -> None:
     plain_object = object()
     endless: list[Any] = []

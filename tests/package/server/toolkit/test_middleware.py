@@ -118,26 +118,6 @@ async def test_middleware_sees_who_asks_and_changes_params_and_results(revision:
     assert result.content[0].text == "ordered apple"
 
 
-async def test_middleware_answers_itself_or_refuses() -> None:
-    server = shop()
-
-    @server.middleware
-    async def answer(request: MiddlewareRequest, next: Next) -> Any:
-        if request.target == "order":
-            return {"content": [{"type": "text", "text": "closed"}]}
-        if request.target == "secret":
-            raise ProtocolError("not for you", code=403, data={"why": "secret"})
-        return await next(request)
-
-    async with connected(server, revision=NEWEST) as pair:
-        client: Any = pair.client
-        result = await client.call_tool("order", {"item": "pear"})
-        assert result.content[0].text == "closed"
-        with pytest.raises(RemoteError, match="not for you") as refused:
-            await client.call_tool("secret")
-    assert refused.value.code == 403
-
-
 @both
 async def test_the_model_reads_why_middleware_refused_a_tool(revision: str) -> None:
     server = shop()

@@ -28,6 +28,7 @@ from mcpgen_runtime import (
     Text,
     ToolResult,
     ValidationError,
+    connect,
     to_builtins,
 )
 from mcpgen_runtime.errors import InternalError
@@ -306,6 +307,8 @@ async def test_a_result_told_in_full_has_what_was_told() -> None:
     _, result = await give(returning(int, ToolResult(structured=3, meta={"k": 1})), NEWEST)
     assert (texts(result), result["structuredContent"]) == (["3"], {"result": 3})
     assert result["_meta"]["k"] == 1
+    async with connect(returning(str | None, None)) as client:
+        assert await client.call_tool("give", returns=str | None) is None
     _, result = await give(returning(ToolResult, ToolResult()), NEWEST)
     assert (result["content"], "structuredContent" in result) == ([], False)
     content = [MODELS.TextContent(text="a")]
@@ -362,6 +365,8 @@ def test_a_type_without_errors_and_content_is_found_and_kept_to() -> None:
     assert to_builtins(ValueResultBuilder(OpenResult | ValueResult).text("a")) == {
         "toolResult": "a"
     }
+    blocks = ContentResultBuilder(OpenResult, "none").text("a")
+    assert to_builtins(blocks) == {"content": [A]}
     with pytest.raises(InternalError, match="the disk is full"):
         ValueResultBuilder(ValueResult).failure("the disk is full")
     with pytest.raises(ValidationError, match="Expected `object`, got `str`"):

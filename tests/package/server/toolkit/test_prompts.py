@@ -176,19 +176,6 @@ async def test_a_prompt_that_cannot_be_sent_is_an_internal_error(
     assert complaint in caplog.text
 
 
-async def test_an_error_of_a_prompt_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
-    server = Server("failing")
-
-    @server.prompt()
-    async def give() -> str:
-        raise RuntimeError("hunter2")
-
-    error = (await get(server, ALL[-1]))["error"]
-    assert error["code"] == -32603
-    assert "hunter2" not in str(error)
-    assert "hunter2" in caplog.text
-
-
 @pytest.mark.requirement(
     "prompts.invalid-name-error", "prompts.missing-arguments-error", "prompts.validate-arguments"
 )
@@ -313,16 +300,3 @@ async def test_a_completer_returns_strings_and_no_string(
     answer = ["Oslo"]
     completed = await complete(server, revision, CITY, "city")
     assert completed["result"]["completion"]["values"] == ["Oslo"]
-
-
-def test_a_completer_has_one_or_two_parameters() -> None:
-    def nothing() -> list[str]:
-        return []
-
-    def three(a: str, b: Mapping[str, str], c: str) -> list[str]:
-        return [a, c]
-
-    for function, expected in ((nothing, "nothing"), (three, "a, b, c")):
-        text = f"perhaps of the other arguments, got one of {expected}$"
-        with pytest.raises(TypeError, match=text):
-            Server("s").completion(prompt="review", argument="fresh")(function)

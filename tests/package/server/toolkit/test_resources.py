@@ -21,7 +21,6 @@ from mcpgen_runtime import (
     File,
     Icon,
     Image,
-    InputRequired,
     ResourceLink,
     ResourceNotFoundError,
     Server,
@@ -159,16 +158,6 @@ async def test_text_is_text_and_bytes_are_a_blob(revision: str) -> None:
     several = await contents_of(server, revision, "x://several")
     assert [item["uri"] for item in several] == ["x://a", "x://b"]
     assert (await contents_of(server, revision, "x://empty"))[0]["text"] == "[]"
-
-
-async def test_a_function_of_contents_may_give_none() -> None:
-    server = Server("one")
-
-    @server.resource("x://a")
-    async def empty() -> list[Contents] | InputRequired:
-        return []
-
-    assert await contents_of(server, ALL[-1], "x://a") == []
 
 
 @pytest.mark.requirement("resources.templates-rfc6570")

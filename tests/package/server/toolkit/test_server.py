@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from kit.stdio_process import PATHS
 from kit.wire import ALL, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST, request, speaking_to, tag
 from mcpgen_runtime import Icon, Server, connect
 
@@ -300,22 +296,3 @@ async def test_lists_do_not_change_by_requests_on_any_connection(revision: str) 
         await one.ask("resources/read", {"uri": "x://a"})
         await one.ask("prompts/get", {"name": "p", "arguments": {"value": "y"}})
         assert await listed(one) == await listed(two) == before
-
-
-@pytest.mark.structs("pydantic itself loads urllib.parse")
-def test_the_import_of_a_server_loads_what_every_server_needs() -> None:
-    code = """
-import sys, anyio, msgspec
-before = set(sys.modules)
-from mcpgen_runtime import Context, Server, ToolError
-late = {"anyio._core._tasks", "anyio.abc", "asyncio", "ipaddress", "urllib.parse"}
-print(*sorted(late & (set(sys.modules) - before)))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **PATHS},
-    )
-    assert done.stdout.strip() == ""

@@ -102,24 +102,6 @@ async def test_annotations_of_added_functions_resolve_where_defined() -> None:
     assert size.structured_content == {"result": 9}
 
 
-async def test_resources_and_prompts_come_and_go_while_served() -> None:
-    server = shop()
-    async with connected(server, revision=HANDSHAKE[-1]) as pair:
-        client: Any = pair.client
-        server.add_resource(lambda: "sun", "sky://today", name="today", mime_type="text/plain")
-        server.add_resource(lambda day: f"rain on {day}", "sky://{day}", name="any day")
-        server.add_prompt(lambda: "Write a poem.", "poem", title="Poem")
-        assert (await client.read_resource("sky://today")).contents[0].text == "sun"
-        assert (await client.read_resource("sky://monday")).contents[0].text == "rain on monday"
-        assert [each.title for each in await client.list_prompts()] == [None, "Poem"]
-        server.remove_resource("sky://today")
-        server.remove_resource("sky://{day}")
-        server.remove_prompt("poem")
-        assert len(await client.list_resources()) == len(await client.list_prompts()) == 1
-        with pytest.raises(RemoteError):
-            await client.read_resource("sky://monday")
-
-
 async def test_a_tag_hides_tools_resources_and_prompts_together() -> None:
     server = shop()
     async with connected(server, revision=NEWEST) as pair:

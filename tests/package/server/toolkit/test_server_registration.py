@@ -39,18 +39,12 @@ async def list_tools(server: Server) -> list[dict[str, Any]]:
     return tools
 
 
-@pytest.mark.parametrize("name", ["x" * 128, "DATA_v2.tools-list"])
-async def test_a_tool_name_of_letters_digits_and_three_signs_is_fine(name: str) -> None:
-    server = fresh()
-    server.tool(name)(plain)
-    assert [tool["name"] for tool in await list_tools(server)] == [name]
-
-
 @pytest.mark.requirement(
     "tools.name-length", "tools.name-charset", "tools.name-no-special", revisions=EVERY_REVISION
 )
 @pytest.mark.parametrize("name", ["", "x" * 129, "a/b", "\u00e9"])
 def test_another_tool_name_is_refused(name: str) -> None:
+    fresh().tool("x" * 122 + "Aa1_-.")(plain)
     with pytest.raises(ValueError, match="expected a name of 1 to 128 letters"):
         fresh().tool(name)(plain)
 

@@ -5,13 +5,11 @@ Source: basic/utilities/tasks (2025-11-25).
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from kit.asgi_client import asgi
 from kit.cached import Clock
 from kit.requestor import (
     ACCEPTED,
@@ -276,6 +274,17 @@ async def test_a_question_waits_for_a_request_of_the_result(transport: str) -> N
         assert statuses.count("working") == 2
 
 
+async def test_a_question_that_the_client_refuses_fails_in_the_tool() -> None:
+    async with requestor("memory", Work().server) as client:
+        task_id = (await client.start("asks"))["taskId"]
+        waiting = await client.begin("tasks/result", {"taskId": task_id})
+        question = await client.called("elicitation/create")
+        error = {"code": -1, "message": "not now"}
+        await client.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+        assert (await client.response(waiting))["result"]["isError"] is True
+        await client.reaches(task_id, "failed")
+
+
 @everywhere
 async def test_a_question_is_asked_again_by_the_next_request(transport: str) -> None:
     async with requestor(transport, Work().server) as client:
@@ -461,34 +470,6 @@ async def test_more_tasks_than_the_limit_are_refused() -> None:
         params = {"name": "waits", "arguments": {}, "task": {}}
         response = await client.ask("tools/call", params)
         assert "at most 2 running tasks" in response["error"]["message"]
-
-
-async def test_sessions_of_one_network_share_what_a_client_may_have() -> None:
-    async with asgi(Work(limit=4).server, shared=None) as http:
-        refused: list[bool] = []
-        for address in ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3"):
-            one = http.another()
-            one.scope["client"] = (address, 5)
-            await one.initialize(REVISION)
-            call = {"name": "waits", "arguments": {}, "task": {}}
-            reply = await one.ask(REVISION, "tools/call", call)
-            refused.append("no more of one client" in reply.body.decode())
-        assert refused == [False, False, True, False, False]
-
-
-@pytest.mark.parametrize("method", ABOUT)
-async def test_a_request_finds_a_task_whose_process_is_gone(method: str) -> None:
-    clock = Clock()
-    store = MemoryTaskStore(clock=clock)
-    gone, other = Work(store=store), Work(store=store)
-    async with requestor("memory", gone.server) as client:
-        task_id = (await client.start("waits"))["taskId"]
-    clock.now += LEASE_SECONDS + 1
-    async with requestor("memory", other.server) as client:
-        response = await client.ask(method, {"taskId": task_id})
-        expected = "one failed" if method == "tasks/cancel" else "may have been acted on"
-        assert expected in json.dumps(response)
-        assert (await client.reaches(task_id, "failed"))["status"] == "failed"
 
 
 def repeating(store: MemoryTaskStore, **options: Any) -> Work:

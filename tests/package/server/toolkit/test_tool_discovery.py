@@ -229,23 +229,6 @@ async def test_a_tool_of_a_user_interface_is_not_for_models(revision: str) -> No
         assert (await client.call_tool("refresh")).content[0].text == "fresh"
 
 
-@pytest.mark.parametrize("revision", SESSIONS[-1:])
-async def test_a_session_finds_what_it_is_shown(revision: str) -> None:
-    server = city()
-    server.disable("openGate")
-
-    @server.tool()
-    async def unlock(ctx: Context) -> str:
-        await ctx.enable_components("openGate")
-        return "unlocked"
-
-    async with connect(server, revision=revision) as one, connect(server, revision=revision) as two:
-        await call(one, "unlock")
-        assert await search(one, "gate") == ["openGate"]
-        assert (await call(one, "openGate", number=1)).content[0].text == "gate 1"
-        assert await search(two, "gate") == []
-
-
 @newest
 async def test_tools_that_come_and_go_are_found_as_they_are(revision: str) -> None:
     server = city()

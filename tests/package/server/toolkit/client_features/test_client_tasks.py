@@ -318,6 +318,18 @@ async def test_a_task_within_a_task_names_the_outer_one_to_ask() -> None:
             assert all(each == {"taskId": inner} for each in record.received_as(method))
 
 
+async def test_progress_before_the_answer_with_the_task_is_not_lost() -> None:
+    work = Asking()
+    async with requestor("memory", work.server, capabilities=ABLE) as client:
+        identifier = await client.begin("tools/call", {"name": "follows", "arguments": {}})
+        question = await client.called(SAMPLE)
+        token = question["params"]["_meta"]["progressToken"]
+        await client.notify("notifications/progress", {"progressToken": token, "progress": 1})
+        await client.answer(question, {"task": task("completed")})
+        await client.response(identifier)
+        assert [each.progress for each in work.updates] == [1, None]
+
+
 async def test_a_failed_task_that_required_input_ends_by_its_status() -> None:
     error = {"error": {"code": 1234, "message": "can't"}}
     async with requestor("memory", Asking().server, capabilities=ABLE) as client:

@@ -174,19 +174,6 @@ async def test_a_form_of_pydantic_takes_what_arguments_take(revision: str) -> No
     assert "required" not in form
 
 
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        ({"bound": 0}, "bound: expected at least 1"),
-        ({"zip": "x"}, "zip: string should match pattern"),
-    ],
-)
-def test_answers_to_a_form_of_pydantic_keep_its_rules(content: dict[str, Any], error: str) -> None:
-    assert form_of(Rules).content({"upper": "b"}).upper == "B"
-    with pytest.raises(RemoteProtocolError, match=error):
-        form_of(Rules).content(content)
-
-
 Titled = Annotated[Literal["#f00", "#0f0"], titles({"#f00": "Red", "#0f0": "Green"})]
 CONSTS = [{"const": "#f00", "title": "Red"}, {"const": "#0f0", "title": "Green"}]
 SIZES = {"type": "array", "items": {"type": "string", "enum": ["s", "l"]}}

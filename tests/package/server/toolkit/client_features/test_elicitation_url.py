@@ -158,6 +158,15 @@ async def test_the_client_that_was_asked_hears_that_it_is_done(revision: str) ->
     assert not await server.elicitation_complete("late")
 
 
+@with_ids
+async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) -> None:
+    server = asking_server()
+    async with connect_respondent(server, revision, ACCEPT) as client:
+        await client.call("require", {"pages": 10_001})
+        assert not await server.elicitation_complete("id0")
+        assert await server.elicitation_complete("id1")
+
+
 @pytest.mark.requirement(
     "elicitation.required-error-data",
     "elicitation.required-error-url-mode",

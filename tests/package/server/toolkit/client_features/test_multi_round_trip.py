@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
 
@@ -21,7 +21,7 @@ from kit.respondent import (
 )
 from kit.rules import revisions_holding
 from kit.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
-from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, Server, Text
+from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, Server
 
 IN = revisions_holding("mrtr.result-type-present")
 modern = pytest.mark.parametrize("revision", IN)
@@ -33,10 +33,6 @@ CALL: dict[str, Any] = {"name": "greet", "arguments": {"greeting": "Hello"}}
 
 FORM = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
 PAGE = {"mode": "url", "message": "go", "url": "https://x.example"}
-
-
-class Numbers(TypedDict):
-    n: int
 
 
 def greeter(key: Any = None, **settings: Any) -> Server:
@@ -285,25 +281,6 @@ async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
         assert [round.keys() - {"_meta"} for round in client.rounds] == [
             {"resultType", "requestState"}
         ] * 3
-
-
-@pytest.mark.parametrize(
-    ("annotation", "schema"),
-    [
-        (InputRequired, None),
-        (Text | None | InputRequired, None),
-        (InputRequired | Numbers, {"n": {"type": "integer"}}),
-    ],
-)
-async def test_a_return_type_may_say_that_input_is_asked_for(annotation: Any, schema: Any) -> None:
-    async def tool(ctx: Context) -> Any: ...
-
-    tool.__annotations__["return"] = annotation
-    server = Server("typed")
-    server.add_tool(tool)
-    async with speaking_to(server, IN[-1]) as end:
-        (listed,) = (await end.ask("tools/list"))["result"]["tools"]
-    assert listed.get("outputSchema", {"properties": None})["properties"] == schema
 
 
 @pytest.mark.requirement(

@@ -12,7 +12,7 @@ import pytest
 
 from kit.respondent import ASK, EVERYTHING, HI, SAMPLED, TOOL, USE, connect_respondent, text_in
 from kit.rules import revisions_holding
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import ALL, PER_REQUEST
 from mcpgen_runtime import (
     Audio,
     Context,
@@ -81,10 +81,13 @@ async def test_the_model_is_asked_by_a_request_or_in_a_result(revision: str) -> 
         assert [round["inputRequests"] for round in client.rounds] == (
             [{"what": {"method": ASK, "params": params}}] if revision in PER_REQUEST else []
         )
-    wrong = {ASK: {"role": "assistant", "content": HI["content"]}}
-    async with connect_respondent(server, revision, wrong) as client:
-        answer = await client.call("ask")
-    assert answer["error"]["code"] == (-32600 if revision in HANDSHAKE else -32602)
+    no_image = {"type": "image", "data": "%", "mimeType": "x/y"}
+    for wrong in (
+        {"role": "assistant", "content": HI["content"]},
+        {**SAMPLED, "content": no_image},
+    ):
+        async with connect_respondent(server, revision, {ASK: wrong}) as client:
+            assert (await client.call("ask"))["error"]["code"] in (-32600, -32602)
 
 
 @every
