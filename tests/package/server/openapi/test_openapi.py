@@ -15,15 +15,17 @@ from mcpgen_runtime import MCPType, RemoteError, RouteMap, Server
 from mcpgen_runtime.server.openapi.openapi_server import CurrentClient
 from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import (
+    DOCUMENT,
     NEWEST,
     TEXT,
+    Api,
     answer_of,
     call,
     connect_api,
+    one,
     parameter,
     refusal,
 )
-from package.server.openapi.pet_store import DOCUMENT, Api, one
 
 pytestmark = pytest.mark.on_asyncio
 
