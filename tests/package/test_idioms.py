@@ -65,25 +65,18 @@ async def test_decorators_without_parentheses_or_called_with_a_function_register
     assert result.messages[0].content.text == "What is snow?"
 
 
-@pytest.mark.parametrize("annotated", [False, True])
-async def test_a_dependency_may_be_the_default(annotated: bool) -> None:
+async def test_a_dependency_may_be_the_default() -> None:
     server = Server("dependencies")
     closed: list[str] = []
 
-    def name() -> str:
-        return "db"
-
-    def opened(name: str = Depends(name)) -> Iterator[str]:
+    def opened(name: str = Depends(lambda: "db")) -> Iterator[str]:
         yield name.upper()
         closed.append(name)
 
-    def by_default(word: str, db: str = Depends(opened)) -> str:
+    @server.tool
+    def find(word: str, db: str = Depends(opened)) -> str:
         return f"{word} {db}"
 
-    def by_annotation(word: str, db: Annotated[str, Depends(opened)]) -> str:
-        return f"{word} {db}"
-
-    server.add_tool(by_annotation if annotated else by_default, "find")
     (tool,) = await server.list_tools()
     assert list(tool.input_schema["properties"]) == ["word"]
     result: Any = await server.call_tool("find", {"word": "rain"})
@@ -268,27 +261,18 @@ async def test_a_complete_result_names_the_type_of_its_value(kind: Any) -> None:
     def report(late: Any) -> Annotated[kind, Report]:
         return kind(content=[TextContent(text="late")], structured_content={"late": late})
 
+    def failing() -> Annotated[kind, Report]:
+        return kind(content=[TextContent(text="late")] * 2, is_error=True)
+
     server.add_tool(report)
+    server.add_tool(failing)
     tool: Any
-    (tool,) = await server.list_tools()
+    tool, _ = await server.list_tools()
     assert tool.output_schema["properties"] == {"late": {"type": "integer"}}
+    failed = await server.call_tool("failing")
+    assert (failed.is_error, len(failed.content)) == (True, 2)
     assert (await server.call_tool("report", {"late": 3})).structured_content == {"late": 3}
     assert (await server.call_tool("report", {"late": "x"})).is_error
-
-
-@pytest.mark.parametrize("revision", ALL)
-async def test_a_tool_result_may_report_a_failure(revision: str) -> None:
-    server = Server("results")
-
-    def report() -> Annotated[ToolResult, Report]:
-        return ToolResult(content=["late", "very"], is_error=True)
-
-    server.add_tool(report)
-    untyped: Any
-    async with connect(server, revision=revision) as untyped:
-        result = await untyped.call_tool("report")
-        assert result.is_error
-        assert [block.text for block in result.content] == ["late", "very"]
 
 
 class Recorder(Middleware):

@@ -1,7 +1,4 @@
-"""MCP Apps of a client: the user interface of a tool, and tools that are not for models.
-
-Source: ext-apps/specification/2026-01-26/apps.
-"""
+"""MCP Apps of a client: the user interface of a tool, and tools that are not for models."""
 
 from __future__ import annotations
 

@@ -203,12 +203,7 @@ READERS: list[Reader] = [card, registered, bare]
 
 
 def forms(process: dict[str, Any], fields: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Members that a document can have, by a name: all forms of configurations, and their parts.
-
-    Args:
-        process: An entry of a process.
-        fields: Header fields.
-    """
+    """Members that a document can have, by a name: all forms of configurations, and their parts."""
     stdio = {"transport": {"type": "stdio"}, "registryType": "npm", "identifier": "x", **process}
     entry = {"url": CLOSED, "headers": fields}
     fixed = [{"name": name, "value": value} for name, value in fields.items()]

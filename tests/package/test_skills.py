@@ -1,7 +1,4 @@
-"""Skills: directories that servers serve, and clients that verify what they read (SEP-2640).
-
-Source: ext-skills/specification/stable/skills.
-"""
+"""Skills: directories that servers serve, and clients that verify what they read (SEP-2640)."""
 
 from __future__ import annotations
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kit.wire import HANDSHAKE
 from mcpgen_runtime import RemoteError, RevisionError, Server
-from mcpgen_runtime.r2025_06_18 import client as r2025_06_18
 from mcpgen_runtime.testing import Pair, connected, contract, pair_fixture
 
 pytestmark = pytest.mark.costly
@@ -48,24 +46,6 @@ async def test_a_fixture_is_fresh_for_each_test(weather: Pair) -> None:
 async def test_a_fixture_may_pin_a_revision(old_weather: Pair) -> None:
     assert old_weather.client.revision == HANDSHAKE[0]
     assert [tool.name for tool in await old_weather.client.list_tools()] == ["forecast"]
-
-
-async def test_the_client_of_a_pair_answers_with_its_handlers() -> None:
-    class Home(r2025_06_18.ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": [{"uri": "file:///home"}]}
-
-    server = Server("homes")
-
-    @server.tool()
-    async def home(ctx: Any) -> str:
-        result = await ctx.request("roots/list")
-        return str(result.roots[0].uri)
-
-    handlers: Any = Home()
-    async with connected(server, revision="2025-06-18", handlers=handlers) as pair:
-        assert "roots/list" not in [message.get("method") for message in pair.received]
-        assert pair.sent[0]["params"]["capabilities"] == {"roots": {}}
 
 
 async def test_an_unknown_revision_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextvars import ContextVar
 from typing import Any
@@ -21,7 +20,7 @@ from kit.wire import (
     request,
     speaking_to,
 )
-from mcpgen_runtime import Context, Server
+from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.parametrize("revision", ALL), pytest.mark.processes]
 
@@ -126,41 +125,3 @@ async def test_context_variables_of_a_tool_do_not_reach_the_next_call(
         for _ in range(3):
             answer = await end.ask("tools/call", {"name": "use"})
             assert text_in(answer) == "clean used"
-
-
-@pytest.mark.on_asyncio
-async def test_a_context_outlives_its_call_without_harm(revision: str) -> None:
-    server, later = Server("late"), list[asyncio.Task[None]]()
-
-    @server.tool()
-    async def leaves(ctx: Context) -> str:
-        later.append(asyncio.create_task(speak(ctx)))
-        return "left"
-
-    async def speak(ctx: Context) -> None:
-        await ctx.progress(1)
-
-    async with speaking_to(server, revision) as end:
-        for _ in range(3):
-            answer = await end.ask("tools/call", {"name": "leaves"}, id=1)
-            assert text_in(answer) == "left"
-            await later[-1]
-        answer = await end.ask("tools/call", {"name": "leaves"}, id=1)
-        assert "error" not in answer  # the id is not taken by what came late
-
-
-async def test_deep_arguments_end_no_session(revision: str) -> None:
-    server = Server("deep")
-
-    @server.tool()
-    async def waits(value: Any) -> str:
-        await anyio.lowlevel.checkpoint()
-        return "waited"
-
-    async with speaking_to(server, revision) as end:
-        await end.ask("tools/call", {"name": "no-such"})
-        for depth in (50, *range(900, 1000, 9), 5000):
-            deep = json.dumps(request(revision, "tools/call", {"name": "waits", "arguments": {}}))
-            arguments = f'{{"value": {"[" * depth}1{"]" * depth}}}'
-            await end.send(deep.replace('"arguments": {}', f'"arguments": {arguments}').encode())
-            assert (await end.receive()).get("id") in (1, None)

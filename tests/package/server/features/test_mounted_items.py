@@ -194,7 +194,6 @@ async def test_a_prefix_stands_after_the_scheme_of_a_uri() -> None:
     uris = {
         "urn:isbn:{number}": "urn:a.b/isbn:12",
         "file:///etc/motd": "file://a.b//etc/motd",
-        "x:a//b": "x:a.b/a//b",
         "x:/a": "x:a.b//a",
     }
     for inner in uris:
@@ -203,7 +202,7 @@ async def test_a_prefix_stands_after_the_scheme_of_a_uri() -> None:
     for inner, outer in uris.items():
         contents: Any = (await server.read_resource(outer)).contents
         assert (contents[0].uri, contents[0].text) == (outer, f"read {'12' * ('{' in inner)}")
-    for other in ("x:a//b", "x://other/a", "x:a.b", "urn:isbn:12"):
+    for other in ("x:/a", "x:a.b", "urn:isbn:12"):
         with pytest.raises(RemoteError, match="resource not found"):
             await server.read_resource(other)
 

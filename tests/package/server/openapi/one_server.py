@@ -137,11 +137,7 @@ ROUTES = [
 
 
 class Api:
-    """The API, and the requests that it got.
-
-    Args:
-        response: What every request is answered with; `None` for the pets.
-    """
+    """The API, and the requests that it got."""
 
     def __init__(self, response: Response | None = None) -> None:
         self._app: Any = response or Starlette(routes=ROUTES)

@@ -379,44 +379,17 @@ async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None
             assert (await client.call_tool("lines")).content[0].text == "one\ntwo"
 
 
-HEAD = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\n"
 LAUGHS = "x-0: &a0 [lol, lol]\n" + "".join(
     f"x-{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
 )
-MERGED = "x-0: &m0 {a: 1, b: 2}\n" + "".join(
-    f"x-{level}: &m{level} {{!!merge '<<': [{', '.join([f'*m{level - 1}'] * 8)}]}}\n"
-    for level in range(1, 10)
-)
-SCHEMA = """paths:
-  /x:
-    get:
-      operationId: op
-      parameters: [{name: a, in: query, schema: SCHEMA}]
-      responses: {}
-"""
-
-
-def yaml_with_schema(schema: str) -> str:
-    """A document whose operation has a parameter of a schema."""
-    return SCHEMA.replace("SCHEMA", schema)
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        MERGED + "paths: {}\n",
-        LAUGHS + "paths: *a9\n",
-        LAUGHS + "paths: {}\nservers: *a9\n",
-        *(
-            LAUGHS + yaml_with_schema(f"{{{keyword}: *a9}}")
-            for keyword in ("default", "enum", "required")
-        ),
-        *(LAUGHS + yaml_with_schema(schema) for schema in ("*a9", "{x-other: *a9}")),
-    ],
+    "place", ["paths: *a9", "paths: {}\nservers: *a9", "paths: {/: {get: {x-other: *a9}}}"]
 )
-def test_aliases_count_as_copies_wherever_they_stand(text: str) -> None:
+def test_aliases_count_as_copies_wherever_they_stand(place: str) -> None:
     with pytest.raises(ValueError, match="expected at most 67108864 characters with a copy"):
-        make_server(HEAD + text)
+        make_server(f"openapi: 3.1.0\ninfo: {{title: x, version: '1'}}\n{LAUGHS}{place}\n")
 
 
 def test_a_decoded_document_counts_as_its_text_would() -> None:

@@ -1,7 +1,4 @@
-"""MCP Apps of a server: documents by `server.ui`, and tools that name them.
-
-Source: ext-apps/specification/2026-01-26/apps.
-"""
+"""MCP Apps of a server: documents by `server.ui`, and tools that name them."""
 
 from __future__ import annotations
 

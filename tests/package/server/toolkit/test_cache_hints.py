@@ -1,7 +1,4 @@
-"""How long clients may keep what a server lists and shows: what leaves, and what can't be said.
-
-Source: server/utilities/caching (2026-07-28).
-"""
+"""How long clients may keep what a server lists and shows: what leaves, and what can't be said."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ async def test_overridden_methods_are_declared_and_others_unknown(revision: str)
 async def test_handlers_answer_for_their_own_revision_alone() -> None:
     server = Server("one", logging=False, handlers=[low_handlers(ALL[0])])
     assert server.capabilities(REVISIONS[ALL[-1]]) == {}
-    with pytest.raises(ValueError, match="expected one set of low_handlers"):
+    with pytest.raises(ValueError, match="expected one set of handlers"):
         Server("two", handlers=[low_handlers(ALL[0]), low_handlers(ALL[0])])
 
 

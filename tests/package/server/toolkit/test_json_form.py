@@ -1,7 +1,4 @@
-"""Values that JSON can't express: an error at registration, or one request that fails.
-
-Clients list all items of a server at once, so a single such value would hide all of them.
-"""
+"""Values that JSON can't express: an error at registration, or one request that fails."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a tool returns as a result: content, structured values, both in full, and what does not fit.
-
-Source: server/tools#structured-content, server/tools#output-schema.
-"""
+"""What a tool returns as a result: content, structured values, and what does not fit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Prompts and completion over the wire.
-
-Source: server/prompts, server/utilities/completion.
-"""
+"""Prompts and completion over the wire (server/prompts, server/utilities/completion)."""
 
 from __future__ import annotations
 

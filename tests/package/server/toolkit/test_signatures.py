@@ -54,13 +54,7 @@ async def everything(
     *,
     ctx: Context,
 ) -> str:
-    """Everything a parameter may be.
-
-    Args:
-        city: Where.
-        days: How many
-            days to look ahead.
-    """
+    """Everything a parameter may be."""
     return city
 
 

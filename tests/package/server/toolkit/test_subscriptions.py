@@ -1,7 +1,4 @@
-"""Streams of changes as a server sends them, from the acknowledgement to the result that ends them.
-
-Source: basic/patterns/subscriptions (2026-07-28).
-"""
+"""Streams of changes as a server sends them, to the result that ends them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tasks of 2025-11-25, as a server has them on the wire.
-
-Source: basic/utilities/tasks (2025-11-25).
-"""
+"""Tasks of 2025-11-25, as a server has them on the wire (basic/utilities/tasks (2025-11-25))."""
 
 from __future__ import annotations
 
@@ -33,25 +30,6 @@ from mcpgen_runtime.runtime.task_store import LEASE_SECONDS
 
 everywhere = pytest.mark.parametrize("transport", ["memory", "http"])
 ABOUT = ("tasks/get", "tasks/result", "tasks/cancel")
-
-
-@everywhere
-@pytest.mark.requirement(
-    "tasks.declare-capability",
-    "tasks.server-capability-shape",
-    "tasks.no-list-without-identity",
-    "tasks.list-gated",
-    revisions=(REVISION,),
-)
-async def test_tasks_are_declared_and_listed_for_principals_only(transport: str) -> None:
-    work = Work()
-    declared: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
-    async with requestor(transport, work.server) as client:
-        assert client.capabilities["tasks"] == declared
-        assert await client.code("tasks/list", {}) == -32601
-    async with requestor(transport, work.server, "ada") as client:
-        assert client.capabilities["tasks"] == {**declared, "list": {}}
-        assert await client.result("tasks/list", {}) == {"tasks": []}
 
 
 @pytest.mark.requirement(
@@ -422,14 +400,23 @@ async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
     "tasks.list-own-only",
     "tasks.list-complete",
     "tasks.list-result-shape",
+    "tasks.declare-capability",
+    "tasks.server-capability-shape",
+    "tasks.no-list-without-identity",
+    "tasks.list-gated",
     revisions=(REVISION,),
 )
 async def test_a_task_of_another_principal_is_like_an_unknown_one(transport: str) -> None:
     work = Work()
+    declared: dict[str, Any] = {"cancel": {}, "requests": {"tools": {"call": {}}}}
+    async with requestor(transport, work.server) as nobody:
+        assert nobody.capabilities["tasks"] == declared
+        assert await nobody.code("tasks/list", {}) == -32601
     async with (
         requestor(transport, work.server, "ada") as ada,
         requestor(transport, work.server, "bob") as bob,
     ):
+        assert ada.capabilities["tasks"] == {**declared, "list": {}}
         own = await ada.start("waits")
         decoder(ListTasksResult)(encode_message(await ada.result("tasks/list", {})))
         assert await ada.result("tasks/list", {}) == {"tasks": [own]}

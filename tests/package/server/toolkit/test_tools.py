@@ -1,7 +1,4 @@
-"""Tools over the wire: what is listed, what reaches a function, and which errors a call has.
-
-Source: server/tools.
-"""
+"""Tools over the wire: what is listed, what reaches a function, and which errors a call has."""
 
 from __future__ import annotations
 

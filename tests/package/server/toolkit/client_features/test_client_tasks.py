@@ -1,7 +1,4 @@
-"""Tasks of 2025-11-25 that a server asks of its client, for sampling and elicitation.
-
-Source: basic/utilities/tasks (2025-11-25).
-"""
+"""Tasks of 2025-11-25 that a server asks of its client, for sampling and elicitation."""
 
 from __future__ import annotations
 

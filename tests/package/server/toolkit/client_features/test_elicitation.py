@@ -1,7 +1,4 @@
-"""A server asks a user by a form: what leaves, who is asked, and what answers become.
-
-Source: client/elicitation.
-"""
+"""A server asks a user by a form: what leaves, who is asked, and what answers become."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ from mcpgen_runtime import (
     URLElicitationRequiredError,
 )
 from mcpgen_runtime.server.toolkit.client_features.elicitation import Answer
-from requirements import EVERY_REVISION
 
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
 with_modes = pytest.mark.parametrize("revision", revisions_holding("elicitation.mode-values"))
@@ -418,22 +414,6 @@ async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) 
 
 
 @pytest.mark.requirement(
-    "elicitation.required-error-data",
-    "elicitation.required-error-url-mode",
-    revisions=EVERY_REVISION,
-)
-def test_the_error_names_at_least_one_page_and_gives_each_an_id() -> None:
-    with pytest.raises(ValueError, match="expected a URL elicitation"):
-        URLElicitationRequiredError()
-    pages = [URLElicitation("Go", URL, "mine"), *(URLElicitation("Go", URL) for _ in range(2))]
-    error = URLElicitationRequiredError(*pages)
-    own, one, two = (each["elicitationId"] for each in error.data["elicitations"])
-    assert own == "mine"
-    assert one != two
-    assert re.fullmatch("[0-9a-f]{32}", one)
-
-
-@pytest.mark.requirement(
     "elicitation.required-error",
     "elicitation.required-error-data",
     "elicitation.required-error-url-mode",
@@ -444,6 +424,8 @@ async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: 
     async with connect_respondent(server, revision, ACCEPT) as client:
         error = (await client.call("require", {"pages": 2}))["error"]
         assert error["code"] == -32042
+        with pytest.raises(ValueError, match="expected a URL elicitation"):
+            URLElicitationRequiredError()
         assert error["data"]["elicitations"] == [
             {"mode": "url", "message": f"Page {n}", "url": f"{URL}{n}", "elicitationId": f"id{n}"}
             for n in range(2)
@@ -482,35 +464,3 @@ async def test_the_error_for_required_pages_becomes_input_requests(revision: str
         assert second["result"]["resultType"] == "input_required"
         done.append(True)
         assert text_in(await end.ask("tools/call", again, capabilities=can)) == "worked"
-
-
-@pytest.mark.requirement("elicitation.required-error", "elicitation.no-required-error-2026")
-@with_urls
-@pytest.mark.parametrize("method", ["completion/complete", "x/own"])
-@pytest.mark.parametrize("declared", [{"url": {}}, {"form": {}}])
-async def test_other_methods_can_be_refused_with_required_urls(
-    revision: str, method: str, declared: dict[str, Any]
-) -> None:
-    server = Server("others")
-
-    async def refuse() -> Any:
-        raise URLElicitationRequiredError(URLElicitation("Go", URL, "mine"))
-
-    @server.completion(prompt="travel", argument="city")
-    async def complete(value: str) -> Any:
-        await refuse()
-
-    server.add_prompt(lambda city: city, "travel")
-    server.method("x/own")(refuse)
-    params: dict[str, Any] = {
-        "ref": {"type": "ref/prompt", "name": "travel"},
-        "argument": {"name": "city", "value": ""},
-    }
-    async with connect_respondent(server, revision, {}, {"elicitation": declared}) as client:
-        error = (await client.ask(method, {} if method == "x/own" else params))["error"]
-        begun = await server.elicitation_complete("mine")
-    if "form" in declared:
-        assert error["code"] == refusal_code(revision)
-    else:
-        assert error["code"] == (-32603 if revision in PER_REQUEST else -32042)
-    assert begun is (revision not in PER_REQUEST and "url" in declared)

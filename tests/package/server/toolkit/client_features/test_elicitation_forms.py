@@ -1,7 +1,4 @@
-"""Forms: which types can be one, and what of them each revision can carry.
-
-Source: client/elicitation#requested-schema.
-"""
+"""Forms: which types can be one, and what of them each revision can carry."""
 
 from __future__ import annotations
 
@@ -38,10 +35,7 @@ with_forms = pytest.mark.parametrize("revision", FORMS)
 
 
 async def form_sent(revision: str, form: Any, answer: Any = None) -> tuple[Any, Any]:
-    """The form that a client gets for a type or schema, and what the handler is answered.
-
-    What the handler raises takes the place of both.
-    """
+    """The form that a client gets for a type or schema, and what the handler is answered."""
     server = Server("forms")
     results: list[Any] = []
 

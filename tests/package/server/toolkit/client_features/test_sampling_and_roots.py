@@ -1,7 +1,4 @@
-"""A server asks the client's model: what leaves, and what becomes of the answer.
-
-Source: client/sampling.
-"""
+"""A server asks the client's model: what leaves, and what becomes of the answer."""
 
 from __future__ import annotations
 
@@ -41,10 +38,7 @@ async def sample(
     capabilities: Any = EVERYTHING,
     **options: Any,
 ) -> tuple[Any, Sampled]:
-    """The params that a client gets, and what the handler is told.
-
-    What the handler raises takes the place of both.
-    """
+    """The params that a client gets, and what the handler is told."""
     server = Server("sampling")
     results: list[Any] = []
 
@@ -104,35 +98,24 @@ async def test_sampling_results_are_values(revision: str) -> None:
 @pytest.mark.requirement("sampling.request-required-fields")
 @every
 async def test_all_options_leave_under_their_names(revision: str) -> None:
+    hints = [{"name": "sonnet"}, {"name": "claude"}]
+    priorities = {"costPriority": 0.25, "speedPriority": 1, "intelligencePriority": 0}
     preferences = ModelPreferences(
         hints=["sonnet", "claude"], cost_priority=0.25, speed_priority=1, intelligence_priority=0
     )
-    params, _ = await sample(
-        revision,
-        system_prompt="Be brief",
-        temperature=0.5,
-        stop_sequences=["."],
-        model_preferences=preferences,
-        include_context="thisServer",
-        metadata={"a": [1]},
-    )
-    assert params == {
-        "messages": [HI],
-        "maxTokens": 5,
-        "systemPrompt": "Be brief",
-        "temperature": 0.5,
-        "stopSequences": ["."],
-        "modelPreferences": {
-            "hints": [{"name": "sonnet"}, {"name": "claude"}],
-            "costPriority": 0.25,
-            "speedPriority": 1,
-            "intelligencePriority": 0,
-        },
-        "includeContext": "thisServer",
-        "metadata": {"a": [1]},
+    options: dict[str, tuple[str, Any, Any]] = {
+        "system_prompt": ("systemPrompt", "Be brief", "Be brief"),
+        "temperature": ("temperature", 0.5, 0.5),
+        "stop_sequences": ("stopSequences", ["."], ["."]),
+        "model_preferences": ("modelPreferences", preferences, {"hints": hints, **priorities}),
+        "include_context": ("includeContext", "thisServer", "thisServer"),
+        "metadata": ("metadata", {"a": [1]}, {"a": [1]}),
     }
-    params, _ = await sample(revision, model_preferences={"hints": [{"name": "x"}]})
-    assert params["modelPreferences"] == {"hints": [{"name": "x"}]}
+    params, _ = await sample(revision, **{name: each[1] for name, each in options.items()})
+    wire = {name: sent for name, _, sent in options.values()}
+    assert params == {"messages": [HI], "maxTokens": 5, **wire}
+    params, _ = await sample(revision, model_preferences={"hints": hints})
+    assert params["modelPreferences"] == {"hints": hints}
 
 
 @pytest.mark.requirement("sampling.message-role", "sampling.validate-content")
