@@ -44,25 +44,6 @@ def example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("revision", ALL)
-async def test_the_server_of_many_things_serves(
-    monkeypatch: pytest.MonkeyPatch, revision: str
-) -> None:
-    async with connected(example("city", monkeypatch).server, revision=revision) as pair:
-        client: Any = pair.client
-        population = await client.call_tool("population", {"city": "Oslo"})
-        assert population.content[0].text == "400000"
-        assert pair.sent[-1]["method"] == "tools/call"
-        refused = await client.call_tool("forecast", {"city": "Atlantis"})
-        assert (refused.is_error, refused.content[0].text) == (True, "no such city")
-        forecast = await client.call_tool("forecast", {"city": "Oslo", "days": 1})
-        assert '"degrees":20.5' in forecast.content[0].text
-        now = await client.read_resource("city://Oslo/now")
-        assert now.contents[0].text == "sun over Oslo"
-        greeting = await client.get_prompt("greet", {"city": "Oslo"})
-        assert greeting.messages[0].content.text == "Write a greeting to the people of Oslo."
-
-
-@pytest.mark.parametrize("revision", ALL)
 async def test_the_notes_stay_in_their_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, revision: str
 ) -> None:

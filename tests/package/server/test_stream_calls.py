@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,7 +15,6 @@ from kit.varied_tools import REQUESTS, varied_server
 from kit.wire import (
     ALL,
     STREAMABLE,
-    cancelled_notification,
     request,
     speaking_to,
 )
@@ -55,56 +53,6 @@ async def test_a_call_reaches_the_tool_that_has_the_name_now(revision: str) -> N
             server.remove_tool("tool")
             server.add_tool(lambda: "after", name="tool", threads=False)
     assert texts == ["before", "after"]
-
-
-async def test_a_call_that_waits_is_cancelled(revision: str) -> None:
-    server, ends = Server("slow"), list[str]()
-    begun = anyio.Event()
-
-    @server.tool()
-    async def waits() -> str:
-        begun.set()
-        try:
-            await anyio.sleep_forever()
-        finally:
-            ends.append("cancelled")
-        return "never"
-
-    async with speaking_to(server, revision) as end:
-        await end.ask("tools/list")
-        await end.ask("tools/call", {"name": "no-such"})  # states what the next one repeats
-        await end.send(request(revision, "tools/call", {"name": "waits"}, id=7))
-        await begun.wait()
-        await end.send(cancelled_notification(7))
-        await end.send(request(revision, "tools/call", {"name": "no-such"}, id=7))
-        answer = await end.receive()  # the id is free again; the cancelled call has no answer
-        assert answer["id"] == 7
-        assert "no-such" in json.dumps(answer)
-    assert ends == ["cancelled"]
-
-
-async def test_a_waiting_call_keeps_no_other_from_its_answer(revision: str) -> None:
-    server, may_end = Server("slow"), anyio.Event()
-
-    @server.tool()
-    async def waits() -> str:
-        await may_end.wait()
-        return "waited"
-
-    @server.tool()
-    async def ends() -> str:
-        may_end.set()
-        return "ended"
-
-    async with speaking_to(server, revision) as end:
-        await end.ask("tools/call", {"name": "no-such"})
-        await end.send(request(revision, "tools/call", {"name": "waits"}, id=7))
-        await end.send(request(revision, "tools/call", {"name": "waits"}, id=7))
-        refused = await end.receive()
-        assert "7 belongs to an open request" in refused["error"]["message"]
-        await end.send(request(revision, "tools/call", {"name": "ends"}, id=8))
-        texts = [text_in(await end.receive()) for _ in range(2)]
-    assert texts == ["ended", "waited"]
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["at once", "waits"])

@@ -10,7 +10,7 @@ import anyio.from_thread
 import pytest
 
 from kit.respondent import connect_respondent, text_in
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 from mcpgen_runtime import (
     Accepted,
     ClientHandlers,
@@ -103,24 +103,6 @@ async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> 
     assert (await call_logging_tool(revision, "error", meta={key: "error"}))[1] == ["error"]
     async with speaking_to(logger(), revision) as end:
         assert (await end.ask("logging/setLevel", {"level": "info"}))["error"]["code"] == -32601
-
-
-@pytest.mark.requirement("logging.request-scoped-only")
-@modern
-async def test_log_messages_belong_to_the_request_that_asked_for_them(revision: str) -> None:
-    key, listen = facts(revision).meta.log_level, facts(revision).behaviour.listen
-    assert key is not None
-    assert listen is not None
-    async with speaking_to(logger(), revision) as end:
-        wanted = {"notifications": {"toolsListChanged": True}}
-        await end.send(request(revision, listen, wanted, id="s", meta={key: "debug"}))
-        await end.receive()
-        params = {"name": "log", "arguments": {"level": "error"}}
-        await end.ask("tools/call", params)
-        assert end.heard == []
-        await end.ask("tools/call", params, meta={key: "error"})
-    (message,) = end.heard
-    assert "_meta" not in message["params"]
 
 
 @legacy

@@ -15,7 +15,6 @@ from mcpgen_runtime import (
     ClientHandlers,
     ClientTasks,
     Context,
-    MissingCapabilityError,
     RemoteError,
     RemoteProtocolError,
     RequestCancelledError,
@@ -208,21 +207,6 @@ async def test_a_client_is_asked_for_tasks_of_the_kinds_it_declares(lacking: Any
                 response = await client.ask("tools/call", {"name": tool, "arguments": {}})
                 assert f"tasks.requests.{path}" in str(response)
         assert client.inbox == []
-
-
-@pytest.mark.parametrize("other", ["2025-06-18", "2026-07-28"])
-async def test_revisions_without_tasks_of_clients_refuse_them(other: str) -> None:
-    server = Server("asking")
-
-    @server.tool
-    async def asks(ctx: Context) -> str:
-        with pytest.raises(MissingCapabilityError, match=r"tasks\.requests\.elicitation\.create"):
-            await ctx.elicit("Who?", Name, task=True)
-        return "refused"
-
-    async with live(server, other, handlers=Person(), tasks=True) as (client, record):
-        assert (await client.call_tool("asks")).data == "refused"
-        assert record.received_as(ELICIT) == []
 
 
 @pytest.mark.requirement(
