@@ -223,35 +223,18 @@ RUN_AS_PROGRAMS = {
     *("booking.py", "orders.py", "paint.py", "pets.py", "two_ports.py"),  # as they are printed
 }
 READ_ELSEWHERE = {
-    "record.py",  # as a program, in generator/test_document_commands.py
-    "test_forecasts.py",  # likewise, by pytest, on the trace of record.py
-    "own.toml",  # by mcpgen, in generator/test_document_commands.py
+    # by mcpgen, in generator/test_document_commands.py, or as what its commands start and compare
+    *("own.toml", "paint.json", "paint.ts", "painter.py", "reporter.py", "greeter.py", "bazaar.py"),
+    *("buyer.py", "greeting.py", "visit.py", "edit_tool.py", "record.py", "test_forecasts.py"),
+    *("pages/{revision}.md.jinja", "typed/_members.jinja", "typed/types.py.jinja"),
+    *("typed/__init__.py", "typed/render.toml"),
+    # in generator/test_contract_testing.py, test_settings.py, test_rendering.py and test_spec.py
+    *("test_contract.py", "test_shop.py", "shop.py", "settings.toml", "packages.toml"),
+    *("hooks.toml", "rendering.toml", "list_methods.py"),
+    # in package/test_coming_from.py
     *(f"library_{name}.py" for name in ("tools", "resources", "prompts", "context", "middleware")),
     "library_composition.py",
-    # by package/test_coming_from.py
     "signin.py",  # by package/client/auth/test_documented_client.py, with a protected server
-    "paint.json",  # by mcpgen, in generator/test_document_commands.py
-    "paint.ts",  # likewise
-    "painter.py",  # likewise, with the package that mcpgen makes of paint.json
-    "reporter.py",  # likewise, with the package that mcpgen makes with that extension
-    "greeter.py",  # likewise, as the server that a command checks
-    "bazaar.py",  # likewise, as the server that a lock has
-    "buyer.py",  # its output is compared below
-    "greeting.py",  # in generator/test_document_commands.py, as the server of a trace
-    "visit.py",  # likewise, as the client of the trace
-    *("test_contract.py", "test_shop.py"),  # by pytest, in generator/test_contract_testing.py
-    "shop.py",  # likewise
-    "edit_tool.py",  # likewise, as the edit that a command adopts
-    "settings.toml",  # by mcpgen, in generator/test_settings.py
-    "packages.toml",  # likewise
-    "hooks.toml",  # likewise
-    "rendering.toml",  # by mcpgen, in generator/test_rendering.py
-    "pages/{revision}.md.jinja",  # by mcpgen, in generator/test_document_commands.py
-    "typed/_members.jinja",  # likewise
-    "typed/types.py.jinja",  # likewise
-    "typed/__init__.py",  # likewise
-    "typed/render.toml",  # likewise
-    "list_methods.py",  # in generator/test_spec.py
     "check.yml",  # by a service; conventions/test_documents.py parses it
 }
 

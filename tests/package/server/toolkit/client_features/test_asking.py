@@ -69,19 +69,17 @@ def asking_server() -> Server:
         second: Any = anyio.from_thread.run(ask)
         return f"{first.content.name}, {second.content.name}"
 
-    @server.tool()
-    async def broad(ctx: Context) -> str:
-        try:
-            return await two(ctx)
-        except Exception:
-            return "swallowed"
+    def swallowing(kind: type[BaseException]) -> Any:
+        async def tool(ctx: Context) -> str:
+            try:
+                return await two(ctx)
+            except kind:
+                return "swallowed"
 
-    @server.tool()
-    async def bare(ctx: Context) -> str:
-        try:
-            return await two(ctx)
-        except BaseException:
-            return "swallowed"
+        return tool
+
+    server.add_tool(swallowing(Exception), "broad")
+    server.add_tool(swallowing(BaseException), "bare")
 
     @server.tool()
     async def group(ctx: Context) -> str:

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from kit.respondent import accept_result, connect_respondent, refusal_code, text_in
 from kit.rules import revisions_holding
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
+from kit.wire import ALL, PER_REQUEST, speaking_to
 from mcpgen_runtime import (
     Accepted,
     Cancelled,
@@ -114,20 +114,10 @@ async def test_a_question_is_sent_to_clients_that_show_its_mode(
     async def go(ctx: Context) -> str:
         return f"{(await ctx.elicit_url('Please connect', 'https://x.example')).action}d"
 
-    @server.tool()
-    async def go_by_request(ctx: Context) -> str:  # of the low-level kind
-        page = {"message": "Go", "url": "https://x.example"}
-        params = {"mode": "url", **page, "elicitationId": "1"}
-        result = await ctx.request("elicitation/create", params)
-        return f"{result.action}d"
-
     capabilities = {} if declared is None else {"elicitation": declared}
     answers = {"elicitation/create": {"action": "decline"}}
-    tools = [("ask", "form", forms), ("go", "url", pages)]
-    if revision in HANDSHAKE:
-        tools.append(("go_by_request", "url", pages))
     async with connect_respondent(server, revision, answers, capabilities) as client:
-        for tool, mode, can in tools:
+        for tool, mode, can in (("ask", "form", forms), ("go", "url", pages)):
             answer = await client.call(tool)
             modes = [params.get("mode", "form") for _, params in client.asked]
             client.asked.clear()
