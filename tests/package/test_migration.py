@@ -91,47 +91,35 @@ def test_a_missing_attribute_names_another_one() -> None:
         _ = NO_TYPES.nothing
 
 
-async def test_a_context_suggests_the_right_attribute_in_any_function() -> None:
-    server = Server("names")
-    texts: list[str] = []
-
-    def read(ctx: Any) -> None:
-        with pytest.raises(AttributeError) as refused:
-            ctx.read_resource("data://a")
-        texts.append(str(refused.value))
-
-    @server.tool()
-    async def in_the_loop(ctx: Context) -> None:
-        read(ctx)
-
-    @server.tool()
-    def in_a_thread(ctx: Context) -> None:
-        read(ctx)
-
-    for name in ("in_the_loop", "in_a_thread"):
-        assert not (await server.call_tool(name)).is_error
-    assert [text.partition(": use ")[2] for text in texts] == [
-        "await server.read_resource(uri)",
-        "await server.read_resource(uri)",
-    ]
-
-
-async def test_a_context_and_its_request_name_other_words() -> None:
+@pytest.mark.parametrize("is_plain", [False, True])
+async def test_a_context_and_its_request_name_other_words(is_plain: bool) -> None:
     server = Server("names")
     refused: list[str] = []
 
-    @server.tool()
-    async def asks(ctx: Context) -> None:
-        untyped: Any = ctx
-        for keyword in ("response_type", "schema"):
-            with pytest.raises(TypeError, match=r"ctx.elicit: .*: use form=$"):
-                await untyped.elicit("Seat?", **{keyword: str})
-        with pytest.raises(AttributeError) as error:
-            _ = untyped.request_context.lifespan_context
-        refused.append(str(error.value))
+    def look(ctx: Any) -> None:
+        for use in (
+            lambda: ctx.read_resource("data://a"),
+            lambda: ctx.request_context.lifespan_context,
+        ):
+            with pytest.raises(AttributeError) as error:
+                use()
+            refused.append(str(error.value))
 
-    assert not (await server.call_tool("asks")).is_error
-    assert refused == ["'RequestContext' object has no attribute 'lifespan_context': use ctx.state"]
+    @server.tool()
+    async def in_the_loop(ctx: Context) -> None:
+        untyped: Any = ctx
+        with pytest.raises(TypeError, match=r"ctx.elicit: .*: use form=$"):
+            await untyped.elicit("Seat?", response_type=str)
+        look(ctx)
+
+    @server.tool()
+    def in_a_thread(ctx: Context) -> None:
+        look(ctx)
+
+    called = await server.call_tool("in_a_thread" if is_plain else "in_the_loop")
+    assert not called.is_error
+    assert refused[0].endswith(": use await server.read_resource(uri)")
+    assert refused[1].endswith("has no attribute 'lifespan_context': use ctx.state")
 
 
 async def test_a_client_names_another_attribute() -> None:

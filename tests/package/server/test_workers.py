@@ -18,33 +18,23 @@ import pytest
 from kit.asgi_client import BOTH, fields_of
 from kit.raw_http import SECONDS
 from kit.web_process import REVISION, SERVE, Started, rest, run, start_server
+from kit.web_process import WEB as ONE
 from kit.wire import SESSIONS, STREAMABLE, initialize, request
 from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
-WEB = """
-    import asyncio, contextlib, os, sys, time
+MORE = """
+    import asyncio
     from dataclasses import dataclass
-    from mcpgen_runtime import Context, Server
+    from mcpgen_runtime import Context
 
     asyncio.run(asyncio.sleep(0))  # a module may run an event loop while it is imported
+    inner = Server("inner")
 
     @dataclass
     class Name:
         name: str
-
-    @contextlib.asynccontextmanager
-    async def lifespan(server):
-        if "FAIL" in os.environ:
-            raise RuntimeError("no database")
-        try:
-            yield
-        finally:
-            os.write(2, b"left\\n")  # whole, beside those of other processes
-
-    inner = Server("inner")
-    server = Server("web", "1", drain=0.3, lifespan=lifespan)
 
     @server.tool()
     def pid() -> str:
@@ -56,17 +46,6 @@ WEB = """
         answer = await ctx.elicit("Who?", Name)
         return f"Hello, {answer.content.name}, from {os.getpid()}"
 
-    @server.tool()
-    async def slow() -> str:
-        print("slow begins", file=sys.stderr, flush=True)
-        await asyncio.sleep(600)
-        return "done"
-
-    @server.tool()
-    def stuck() -> str:
-        print("stuck begins", file=sys.stderr, flush=True)
-        time.sleep(600)
-
     server.mount(inner, prefix="inner")
 
     def create() -> Server:
@@ -76,8 +55,10 @@ WEB = """
         from web import create
         Server.run_workers(create, 2, http="127.0.0.1:0")
 """
+WEB = textwrap.dedent(
+    ONE.replace("    app = server.asgi()\n", "").partition("    if __name__")[0] + MORE
+)
 WORKERS = (*SERVE, "--workers", "2")
-"""The lines that say what several processes lack."""
 
 ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 
@@ -85,7 +66,7 @@ ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a server in it."""
-    (tmp_path / "web.py").write_text(textwrap.dedent(WEB))
+    (tmp_path / "web.py").write_text(WEB)
     return tmp_path
 
 
@@ -159,7 +140,7 @@ def are_gone(*pids: int) -> bool:
 def shared_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """A server of two processes, for several tests."""
     folder = tmp_path_factory.mktemp("shared")
-    (folder / "web.py").write_text(textwrap.dedent(WEB))
+    (folder / "web.py").write_text(WEB)
     with run_workers(folder) as (server, _):
         yield server
         assert server.end()[0] == 0
@@ -201,7 +182,7 @@ def test_each_process_serves_and_a_signal_ends_all(
 @pytest.mark.parametrize("tool", ["slow", "stuck"])
 def test_a_slow_call_is_answered_when_its_time_is_over(folder: Path, tool: str) -> None:
     with run_workers(folder) as (server, _):
-        calling = server.call(tool)
+        calling = server.call(tool, **({"seconds": 600} if tool == "slow" else {}))
         server.says(f"{tool} begins")
         code, _, err, _ = server.end()
         answer = rest(calling)
@@ -312,7 +293,7 @@ FAILS = "import multiprocessing\nif multiprocessing.parent_process():\n    1 / 0
 def test_what_fails_in_a_worker_ends_all_with_its_error(
     folder: Path, text: str, environment: dict[str, str], error: str
 ) -> None:
-    (folder / "web.py").write_text(text + textwrap.dedent(WEB))
+    (folder / "web.py").write_text(text + WEB)
     done = run(folder, *WORKERS, **environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert error in done.stderr

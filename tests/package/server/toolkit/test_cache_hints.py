@@ -46,28 +46,31 @@ def hint(result: Any) -> tuple[Any, Any]:
     return result.get("ttlMs"), result.get("cacheScope")
 
 
-@pytest.mark.requirement("caching.hints-required", "caching.public-crosses-authorization")
+@pytest.mark.requirement(
+    "caching.hints-required",
+    "caching.public-crosses-authorization",
+    "caching.ttl-without-list-changed",
+)
 @modern
-async def test_each_resource_can_have_a_hint_of_its_own(revision: str) -> None:
-    async with speaking_to(cached_server(), revision) as end:
+@pytest.mark.parametrize(
+    ("settings", "listed"),
+    [
+        ({}, (0, "private")),  # without settings nothing is promised
+        ({"cache": CacheHint(1500, "public")}, (1500, "public")),
+        ({"cache": CacheHint(1500, "public"), "list_changed": False}, (1500, "public")),
+    ],
+)
+async def test_one_hint_holds_for_lists_and_each_resource_has_its_own(
+    revision: str, settings: Any, listed: tuple[int, str]
+) -> None:
+    async with speaking_to(cached_server(**settings), revision) as end:
         hints = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
         read = [
             hint((await end.ask("resources/read", {"uri": uri}))["result"])
             for uri in ("x://kept", "z://1", "y://a/1", "x://a")
         ]
-    assert hints == [(0, "private")] * 5  # without settings nothing is promised
+    assert hints == [listed] * 5
     assert read == [(60_000, "public"), (5, "private"), (0, "private"), (0, "private")]
-
-
-@pytest.mark.requirement("caching.hints-required", "caching.ttl-without-list-changed")
-@modern
-@pytest.mark.parametrize("settings", [{}, {"list_changed": False}])
-async def test_one_hint_holds_for_all_that_is_listed(revision: str, settings: Any) -> None:
-    async with speaking_to(cached_server(CacheHint(1500, "public"), **settings), revision) as end:
-        hints = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
-        read = hint((await end.ask("resources/read", {"uri": "x://a"}))["result"])
-    assert hints == [(1500, "public")] * 5
-    assert read == (0, "private")
 
 
 @modern

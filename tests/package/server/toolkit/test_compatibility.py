@@ -192,6 +192,7 @@ async def test_parts_of_a_docstring_go_where_they_belong() -> None:
     assert described == ["First,\nand more.", "Second."]
 
 
+OBJECT = {"type": "object"}
 HTTP = {"transport": "http", "path": "/mcp", "host": "a"}
 
 
@@ -208,29 +209,6 @@ def test_the_address_of_the_constructor_is_that_of_run(
 ) -> None:
     server = Server("a", host="a")
     assert server.settings.arguments(transport, given) == expected
-
-
-@pytest.mark.parametrize("revision", ALL)
-async def test_functions_handle_requests_of_any_revision(revision: str) -> None:
-    server = Server("a")
-
-    @server.request_handler("tools/list")
-    async def list_tools() -> list[Any]:
-        return [Tool(name="greet", input_schema={"type": "object"})]
-
-    @server.request_handler("tools/call")
-    async def call_tool(name: str, arguments: dict[str, Any]) -> list[Any]:
-        if not arguments:
-            raise ValueError("expected a name")
-        return [TextContent(type="text", text=f"{name} {arguments['name']}")]
-
-    async with connect(server, revision=revision) as client:
-        (tool,) = await client.list_tools()
-        greeted: Any = await client.call_tool("greet", {"name": "Ann"})
-        failed: Any = await client.call_tool("greet")
-    assert tool.name == "greet"
-    assert greeted.content[0].text == "greet Ann"
-    assert (failed.is_error, failed.content[0].text) == (True, "expected a name")
 
 
 @pytest.mark.parametrize("value", ["text", b"bytes"])
@@ -265,27 +243,40 @@ def test_a_request_has_one_function_and_a_known_name() -> None:
         server.request_handler("acme/thing")(list)
 
 
-async def test_arguments_fit_the_schema_that_the_function_lists() -> None:
+@pytest.mark.parametrize("revision", ALL)
+async def test_functions_list_and_call_tools_and_their_schemas_are_kept(revision: str) -> None:
     server = Server("a")
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
     @server.request_handler("tools/list")
     async def list_tools() -> list[Tool]:
-        output = {"type": "object", "required": ["b"]}
-        return [Tool(name="f", input_schema=schema, output_schema=output)]
+        if revision != LATEST:
+            return [Tool(name="f", input_schema=schema)]
+        return [Tool(name="f", input_schema=schema, output_schema={"required": ["b"], **OBJECT})]
 
     @server.request_handler("tools/call")
-    async def call_tool(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
+        if arguments["a"] == 2:
+            raise ValueError("expected another number")
+        if arguments["a"] == 3:
+            return [TextContent(type="text", text=f"{name} 3")]
         return {"b": 1} if arguments["a"] else {"c": 1}
 
-    async with connect(server, revision=LATEST) as client:
+    async with connect(server, revision=revision) as client:
         results: list[Any] = [
             await client.request("tools/call", {"name": "f", "arguments": each})
-            for each in ({}, {"a": "1"}, {"a": 0}, {"a": 1})
+            for each in ({}, {"a": "1"}, {"a": 2}, {"a": 3}, {"a": 0}, {"a": 1})
+            if revision == LATEST or each not in ({"a": 0}, {"a": 1})
         ]
-    assert [each.content[0].text for each in results[:3]] == [
+    texts = [each.content[0].text for each in results]
+    assert texts[:3] == [
         "Input validation error: 'a' is a required property",
         "Input validation error: '1' is not of type 'integer'",
-        "Output validation error: 'b' is a required property",
+        "expected another number",
     ]
-    assert results[3].structured_content == {"b": 1}
+    if revision == LATEST:
+        without = "Output validation error: outputSchema defined but no structured output returned"
+        assert texts[3:5] == [without, "Output validation error: 'b' is a required property"]
+        assert results[5].structured_content == {"b": 1}
+    else:
+        assert texts[3] == "f 3"

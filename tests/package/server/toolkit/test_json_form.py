@@ -93,48 +93,30 @@ async def test_a_tool_with_a_value_that_json_lacks_is_refused() -> None:
     assert [tool.name for tool in await server.list_tools()] == ["good"]
 
 
-async def test_another_item_with_such_a_value_is_refused() -> None:
-    server = Server("s")
-    server.tool("good")(plain)
-    items: list[tuple[Callable[[], Any], str]] = [
-        (lambda: server.add_prompt(plain, "p", title=HALF), "prompt 'p': title: .* got 'cut"),
-        (
-            lambda: server.add_prompt(described, "p"),
-            r"prompt 'p': arguments\[0\].description: .* got 'cut",
-        ),
-        (lambda: server.add_resource(plain, "x://\ud83d"), "uri: .* got 'x://"),
-        (
-            lambda: server.add_resource(of_variable, "x://{x}", meta={"a": INF}),
-            "template .*_meta.a: .* inf",
-        ),
-        (
-            lambda: server.ui("ui://a", "<html></html>", title=HALF),
-            "resource 'ui://a': title: .* got",
-        ),
-        (
-            lambda: server.add_tool_variant("good", "v", title=HALF),
-            "tool 'v': title: .* got 'cut",
-        ),
-    ]
-    for register, error in items:
-        with pytest.raises(ValueError, match=error):
-            register()
-    assert [tool.name for tool in await server.list_tools()] == ["good"]
-
-
 @pytest.mark.parametrize(
-    ("settings", "error"),
+    ("register", "error"),
     [
-        ({"name": HALF}, "Server: name: .* got 'cut"),
-        ({"instructions": HALF}, "Server: instructions"),
-        ({"website_url": HALF}, "Server: websiteUrl"),
-        ({"icons": [Icon(src=HALF)]}, r"Server: icons\[0\].src"),
-        ({"capabilities": {"experimental": {"x": {"y": INF}}}}, "capabilities.experimental.x.y"),
+        (lambda s: s.add_prompt(plain, "p", title=HALF), "prompt 'p': title: .* got 'cut"),
+        (lambda s: s.add_prompt(described, "p"), r"'p': arguments\[0\].description: .* got 'cut"),
+        (lambda s: s.add_resource(plain, "x://\ud83d"), "uri: .* got 'x://"),
+        (lambda s: s.add_resource(of_variable, "x://{x}", meta={"a": INF}), "template .*_meta.a: "),
+        (lambda s: s.ui("ui://a", "<html></html>", title=HALF), "resource 'ui://a': title: .* got"),
+        (lambda s: s.add_tool_variant("good", "v", title=HALF), "tool 'v': title: .* got 'cut"),
+        (lambda _: Server(HALF), "Server: name: .* got 'cut"),
+        (lambda _: Server("s", website_url=HALF), "Server: websiteUrl"),
+        (lambda _: Server("s", icons=[Icon(src=HALF)]), r"Server: icons\[0\].src"),
+        (lambda _: Server("s", capabilities={"experimental": {"x": INF}}), "experimental.x"),
     ],
 )
-def test_a_server_with_such_a_value_is_refused(settings: dict[str, Any], error: str) -> None:
+async def test_another_item_or_a_server_with_such_a_value_is_refused(
+    register: Callable[[Server], Any], error: str
+) -> None:
+    server = Server("s")
+    server.tool("good")(plain)
     with pytest.raises(ValueError, match=error):
-        Server(**{"name": "s", **settings})
+        register(server)
+    assert [tool.name for tool in await server.list_tools()] == ["good"]
+    assert await server.list_prompts() == await server.list_resources() == []
 
 
 async def test_a_default_that_is_no_json_data_is_not_listed() -> None:

@@ -33,6 +33,10 @@ def full(**settings: Any) -> Server:
     return made
 
 
+LISTED = {"listChanged": True}
+MORE = {"experimental": {"mine": {}}, "tools": {"listChanged": False}}
+
+
 @pytest.mark.requirement(
     "tools.declare-capability-initialize",
     "resources.declare-capability-initialize",
@@ -44,29 +48,28 @@ def full(**settings: Any) -> Server:
     "prompts.declare-capability-discover",
     "completion.declare-capability-discover",
     "logging.declare-capability-discover",
+    "tools.list-changed-flag-honest",
+    "resources.list-changed-flag",
+    "prompts.list-changed-flag",
 )
 @every
-async def test_a_server_declares_what_is_registered(revision: str) -> None:
-    async with connect(full(subscribe=True), revision=revision) as client:
-        assert client.server_capabilities == {
-            "tools": {"listChanged": True},
-            "resources": {"subscribe": True, "listChanged": True},
-            "prompts": {"listChanged": True},
-            "logging": {},
-            **({} if revision == ALL[0] else {"completions": {}}),
-        }
+@pytest.mark.parametrize(
+    ("settings", "declared"),
+    [
+        ({"subscribe": True}, {"tools": LISTED, "resources": {"subscribe": True, **LISTED}}),
+        ({"capabilities": MORE}, {**MORE, "resources": LISTED}),
+        ({"list_changed": False}, {"tools": {}, "resources": {}, "prompts": {}}),
+    ],
+)
+async def test_a_server_declares_what_is_registered_and_what_it_will_send(
+    revision: str, settings: Any, declared: Any
+) -> None:
+    everywhere = {"prompts": LISTED, "logging": {}}
+    if revision != ALL[0]:
+        everywhere["completions"] = {}
+    async with connect(full(**settings), revision=revision) as client:
+        assert client.server_capabilities == {**everywhere, **declared}
         assert (client.server_info["name"], client.server_info["version"]) == ("full", "1")
-
-
-@pytest.mark.requirement(
-    "tools.list-changed-flag-honest", "resources.list-changed-flag", "prompts.list-changed-flag"
-)
-@every
-async def test_flags_are_declared_only_for_what_the_server_will_send(revision: str) -> None:
-    async with connect(full(list_changed=False, logging=False), revision=revision) as client:
-        declared = dict(client.server_capabilities)
-        declared.pop("completions", None)
-        assert declared == {"tools": {}, "resources": {}, "prompts": {}}
     async with connect(Server("empty", logging=False), revision=revision) as client:
         assert client.server_capabilities == {}
 
@@ -94,14 +97,6 @@ async def test_methods_without_registered_items_are_unknown(
 ) -> None:
     async with speaking_to(Server("empty"), revision) as end:
         assert (await end.ask(method, params))["error"]["code"] == -32601
-
-
-async def test_more_capabilities_are_merged_in() -> None:
-    more: dict[str, Any] = {"experimental": {"mine": {}}, "tools": {"listChanged": False}}
-    async with connect(full(capabilities=more)) as client:
-        assert client.server_capabilities["experimental"] == {"mine": {}}
-        assert client.server_capabilities["tools"] == {"listChanged": False}
-        assert client.server_capabilities["prompts"] == {"listChanged": True}
 
 
 @every
