@@ -304,8 +304,9 @@ async def test_a_result_told_in_full_has_what_was_told() -> None:
     _, result = await give(returning(int, ToolResult(structured=3, meta={"k": 1})), NEWEST)
     assert (texts(result), result["structuredContent"]) == (["3"], {"result": 3})
     assert result["_meta"]["k"] == 1
-    async with connect(returning(str | None, None)) as client:
-        assert await client.call_tool("give", returns=str | None) is None
+    optional: Any = str | None
+    async with connect(returning(optional, None)) as client:
+        assert await client.call_tool("give", returns=optional) is None
     _, result = await give(returning(ToolResult, ToolResult()), NEWEST)
     assert (result["content"], "structuredContent" in result) == ([], False)
     content = [MODELS.TextContent(text="a")]

@@ -33,8 +33,8 @@ def full(**settings: Any) -> Server:
     return made
 
 
-LISTED = {"listChanged": True}
-MORE = {"experimental": {"mine": {}}, "tools": {"listChanged": False}}
+LISTED: dict[str, Any] = {"listChanged": True}
+MORE: dict[str, Any] = {"experimental": {"mine": {}}, "tools": {"listChanged": False}}
 
 
 @pytest.mark.requirement(
@@ -64,7 +64,7 @@ MORE = {"experimental": {"mine": {}}, "tools": {"listChanged": False}}
 async def test_a_server_declares_what_is_registered_and_what_it_will_send(
     revision: str, settings: Any, declared: Any
 ) -> None:
-    everywhere = {"prompts": LISTED, "logging": {}}
+    everywhere: dict[str, Any] = {"prompts": LISTED, "logging": {}}
     if revision != ALL[0]:
         everywhere["completions"] = {}
     async with connect(full(**settings), revision=revision) as client:

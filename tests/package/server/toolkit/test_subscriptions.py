@@ -57,7 +57,8 @@ def test_a_cancelled_subscription_is_silent_and_the_others_go_on_to_their_result
 ) -> None:
     server = ServerEnd(revision, {"tools": {"listChanged": True}, "prompts": {}})
     agreed = {"toolsListChanged": True}
-    for id, wanted in (("a", ALL_LISTS), ("1", ALL_LISTS), (1, {"promptsListChanged": True})):
+    streams: dict[Any, Any] = {"a": ALL_LISTS, "1": ALL_LISTS, 1: {"promptsListChanged": True}}
+    for id, wanted in streams.items():
         (first,) = server.ask(LISTEN, {"notifications": wanted}, id=id)
         assert first["method"] == "notifications/subscriptions/acknowledged"
         assert first["params"]["_meta"] == {tag(revision): id}
