@@ -1,4 +1,4 @@
-"""A server that ends when it is told to; each start adds a line to a file, where `fail` fails it."""
+"""A server that ends when it is told to; each start adds a line to a file, or fails by one."""
 
 from __future__ import annotations
 
