@@ -43,9 +43,7 @@ def telling_server() -> Server:
 
 
 @pytest.mark.parametrize("revision", [SESSIONS[0], PER_REQUEST[-1]])
-async def test_a_tool_reads_headers_query_cookies_and_client_address(
-    revision: str,
-) -> None:
+async def test_a_tool_reads_headers_query_cookies_and_client_address(revision: str) -> None:
     async with asgi(telling_server()) as http:
         http.fields["x-tenant"] = "acme"
         http.fields["cookie"] = 'theme="dark"; id=a=b; theme=light'

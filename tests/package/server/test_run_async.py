@@ -18,13 +18,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.processes import PACKAGE_ROOT
-from mcpgen_runtime import (
-    ConnectFailedError,
-    ConnectionClosedError,
-    Principal,
-    Server,
-    connect,
-)
+from mcpgen_runtime import ConnectFailedError, ConnectionClosedError, Principal, Server, connect
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 on_trio = pytest.mark.parametrize("anyio_backend", ["trio"])

@@ -12,12 +12,7 @@ import pytest
 from kit.asgi_client import asgi, fields_of
 from kit.asgi_stream import text_in
 from kit.varied_tools import REQUESTS, varied_server
-from kit.wire import (
-    ALL,
-    STREAMABLE,
-    request,
-    speaking_to,
-)
+from kit.wire import ALL, STREAMABLE, request, speaking_to
 from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.parametrize("revision", ALL), pytest.mark.processes]

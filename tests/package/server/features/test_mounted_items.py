@@ -328,9 +328,7 @@ async def test_the_state_of_a_call_is_signed_by_the_outer_server() -> None:
 
 
 @both
-async def test_middleware_of_a_mounted_server_sees_its_own_names(
-    revision: str,
-) -> None:
+async def test_middleware_of_a_mounted_server_sees_its_own_names(revision: str) -> None:
     server, middle, child = main(page_size=1), Server("middle"), git()
     server.mount(middle, prefix="a")
     middle.mount(child, prefix="b")
@@ -357,9 +355,7 @@ async def test_middleware_of_a_mounted_server_sees_its_own_names(
 
 
 @both
-async def test_lifespans_are_entered_once_and_each_server_has_state(
-    revision: str,
-) -> None:
+async def test_lifespans_are_entered_once_and_each_server_has_state(revision: str) -> None:
     passed: list[str] = []
 
     def stateful(name: str) -> Server:

@@ -12,15 +12,7 @@ from pydantic import BaseModel
 
 from kit.respondent import refusal_code
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
-from mcpgen_runtime import (
-    REVISIONS,
-    Context,
-    RemoteError,
-    RequestContext,
-    Server,
-    connect,
-    convert,
-)
+from mcpgen_runtime import REVISIONS, Context, RemoteError, RequestContext, Server, connect, convert
 
 every = pytest.mark.parametrize("revision", ALL)
 

@@ -102,9 +102,7 @@ def test_an_input_schema_and_its_function_have_to_agree() -> None:
     fresh().tool(input_schema={"type": "object"})(accepts)
 
 
-def test_a_schema_without_its_library_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_schema_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     with pytest.raises(MissingExtraError, match="pip install jsonschema"):
         fresh().tool(input_schema={"type": "object"})(plain)

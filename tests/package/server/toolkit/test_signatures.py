@@ -13,11 +13,7 @@ import pydantic
 import pytest
 
 from mcpgen_runtime import Context
-from mcpgen_runtime.server.toolkit.signatures import (
-    first_paragraph,
-    parameter_descriptions,
-    read,
-)
+from mcpgen_runtime.server.toolkit.signatures import first_paragraph, parameter_descriptions, read
 from requirements import EVERY_REVISION
 
 

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from kit.cached import Clock
-from kit.requestor import (
-    ACCEPTED,
-    RELATED,
-    REVISION,
-    Work,
-    requestor,
-)
+from kit.requestor import ACCEPTED, RELATED, REVISION, Work, requestor
 from kit.wire import encode_message
 from mcpgen_runtime import (
     MemoryTaskStore,

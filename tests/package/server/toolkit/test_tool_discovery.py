@@ -23,9 +23,7 @@ from mcpgen_runtime import (
     ToolSearch,
     connect,
 )
-from mcpgen_runtime.server.toolkit.tool_discovery import (
-    KEPT_INDEXES,
-)
+from mcpgen_runtime.server.toolkit.tool_discovery import KEPT_INDEXES
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio

@@ -9,14 +9,7 @@ from typing import Any
 
 import pytest
 
-from kit.respondent import (
-    EVERYTHING,
-    ROOTS,
-    SAMPLED,
-    accept_result,
-    connect_respondent,
-    text_in,
-)
+from kit.respondent import EVERYTHING, ROOTS, SAMPLED, accept_result, connect_respondent, text_in
 from kit.rules import revisions_holding
 from kit.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
 from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, InvalidParamsError, Server
