@@ -15,7 +15,6 @@ from mcpgen_runtime.testing import connected
 
 HAVING = tuple(name for name in ALL if name >= "2025-06-18")
 """The revisions whose tools have `_meta`."""
-every = pytest.mark.parametrize("revision", ALL)
 having = pytest.mark.parametrize("revision", HAVING)
 
 VIEW = "ui://weather/view.html"
@@ -52,7 +51,7 @@ async def metas(client: Any) -> dict[str, Any]:
     return {tool.name: getattr(tool, "meta", None) for tool in await client.list_tools()}
 
 
-@every
+@pytest.mark.parametrize("revision", ALL)
 async def test_a_client_that_shows_apps_gets_the_ui_of_each_tool(revision: str) -> None:
     async with connect(weather(), revision=revision, **SHOWS) as client:
         if revision in HAVING:

@@ -21,8 +21,6 @@ from mcpgen_runtime import (
 )
 
 every = pytest.mark.parametrize("revision", ALL)
-legacy = pytest.mark.parametrize("revision", HANDSHAKE)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 @pytest.mark.requirement("logging.message-shape", "logging.levels")
@@ -95,7 +93,7 @@ async def test_what_is_no_level_or_not_declared_is_not_sent(revision: str) -> No
 
 
 @pytest.mark.requirement("logging.per-request-level", "logging.set-level-removed")
-@modern
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> None:
     assert (await call_logging_tool(revision, "emergency"))[1] == []
     key = facts(revision).meta.log_level
@@ -105,7 +103,7 @@ async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> 
         assert (await end.ask("logging/setLevel", {"level": "info"}))["error"]["code"] == -32601
 
 
-@legacy
+@pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_the_client_is_asked_by_typed_coroutines_and_by_name(revision: str) -> None:
     server = Server("asks")
 

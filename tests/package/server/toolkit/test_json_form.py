@@ -40,10 +40,6 @@ def described(x: Annotated[str, HALF]) -> str:
     return ""
 
 
-def schema(**members: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": {"x": members}, "required": ["x"]}
-
-
 class Crate(pydantic.BaseModel):
     width: float = INF
 
@@ -70,7 +66,7 @@ async def test_a_tool_with_a_value_that_json_lacks_is_refused() -> None:
         return "\ud83d"
 
     wide = "properties.x.properties.width.default: .* got inf"
-    infinite = schema(default=INF)
+    infinite = {"type": "object", "properties": {"x": {"default": INF}}, "required": ["x"]}
     server = Server("s")
     server.tool("good")(plain)
     tools: list[tuple[Callable[..., Any], dict[str, Any], str]] = [

@@ -16,7 +16,6 @@ from mcpgen_runtime.testing import connected
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 def plain(value: str = "x") -> str:
@@ -210,7 +209,7 @@ async def test_a_session_hears_of_changes(revision: str, change: str) -> None:
     "subscriptions.no-server-memory",
     "stdio.server-message-kinds",
 )
-@modern
+@pytest.mark.parametrize("revision", PER_REQUEST)
 @pytest.mark.parametrize("wanted", CHANGES)
 async def test_a_stream_hears_of_the_changes_it_asked_for_and_no_other(
     revision: str, wanted: str

@@ -32,13 +32,6 @@ def plain() -> str:
     return "x"
 
 
-async def list_tools(server: Server) -> list[dict[str, Any]]:
-    """The tools of a server, as a client of the newest revision sees them."""
-    async with speaking_to(server, PER_REQUEST[-1]) as end:
-        tools: list[dict[str, Any]] = (await end.ask("tools/list"))["result"]["tools"]
-    return tools
-
-
 @pytest.mark.requirement(
     "tools.name-length", "tools.name-charset", "tools.name-no-special", revisions=EVERY_REVISION
 )
@@ -166,7 +159,8 @@ async def test_a_header_mark_on_a_reachable_property_is_kept() -> None:
     server = fresh()
     server.tool(input_schema={"type": "object", "properties": properties})(accepts)
     server.tool()(query)
-    tool, annotated = await list_tools(server)
+    async with speaking_to(server, PER_REQUEST[-1]) as end:
+        tool, annotated = (await end.ask("tools/list"))["result"]["tools"]
     assert tool["inputSchema"]["properties"] == properties
     assert annotated["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region"
 

@@ -32,8 +32,6 @@ from mcpgen_runtime import (
     Server,
 )
 
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
 
 
@@ -154,7 +152,7 @@ async def test_a_question_asked_twice_has_two_answers_and_no_common_key(revision
         assert text_in(await client.call("same")) == "City(name='0') City(name='1')"
 
 
-@modern
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_question_that_changed_does_not_get_the_old_answer(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -223,7 +221,7 @@ async def test_a_refusal_by_the_client_reaches_the_tool(revision: str) -> None:
 
 
 @pytest.mark.requirement("mrtr.unsupported-methods", "completion.no-input-required")
-@every
+@pytest.mark.parametrize("revision", ALL)
 async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
     server = Server("unable")
     server.add_prompt(lambda who, why: who, "greeting")

@@ -255,7 +255,6 @@ async def test_a_choice_is_one_of_the_values(revision: str, content: Any, reason
 WITH_URLS = revisions_holding("elicitation.url-valid")
 with_urls = pytest.mark.parametrize("revision", WITH_URLS)
 with_ids = pytest.mark.parametrize("revision", revisions_holding("elicitation.id-unique"))
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 URL = "https://x.example/connect?for=1"
 ACCEPT = {"elicitation/create": {"action": "accept"}}
@@ -426,7 +425,7 @@ async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: 
 
 
 @pytest.mark.requirement("elicitation.no-required-error-2026", "elicitation.url-outcome-by-retry")
-@modern
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_the_error_for_required_pages_becomes_input_requests(revision: str) -> None:
     server = Server("pages")
     done: list[bool] = []
