@@ -41,6 +41,10 @@ def double(number: int) -> int:
     return 2 * number
 
 
+def path_of(path: str) -> str:
+    return path
+
+
 @pytest.mark.parametrize(
     ("use", "alternative"),
     [
@@ -57,7 +61,7 @@ def double(number: int) -> int:
         (lambda: type(NO_TYPES)("a", icons=["a.png"]), "expected Icon, got 'a.png'"),
         (lambda: NO_TYPES.tool(annotations={"readOnly": True}), "expected title, read_only_hint"),
         (lambda: NO_TYPES.tool(annotations={"title": 1}), "Expected `str"),
-        (lambda: NO_TYPES.resource("a://{path*}")(lambda path: path), r"{\+path} is one value"),
+        (lambda: NO_TYPES.resource("a://{path*}")(path_of), r"{\+path} is one value"),
         (lambda: NO_TYPES.add_tool(Calculator.multiply), r"server\.add_tool\(object\.method\)"),
         (
             lambda: NO_TYPES.mount(Server("other"), namespace="git"),

@@ -16,7 +16,11 @@ LATEST = "2025-11-25"
 
 
 def add(numbers: list[int], by: Annotated[int | None, Field(description="More.")] = None) -> int:
-    """Add numbers."""
+    """Add numbers.
+
+    Args:
+        numbers: What to add.
+    """
     return sum(numbers) + (by or 0)
 
 

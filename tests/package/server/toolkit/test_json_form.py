@@ -112,7 +112,6 @@ async def test_another_item_or_a_server_with_such_a_value_is_refused(
     with pytest.raises(ValueError, match=error):
         register(server)
     assert [tool.name for tool in await server.list_tools()] == ["good"]
-    assert await server.list_prompts() == await server.list_resources() == []
 
 
 async def test_a_default_that_is_no_json_data_is_not_listed() -> None:

@@ -50,7 +50,13 @@ async def everything(
     *,
     ctx: Context,
 ) -> str:
-    """Everything a parameter may be."""
+    """Everything a parameter may be.
+
+    Args:
+        city: Where.
+        days: How many
+            days to look ahead.
+    """
     return city
 
 
