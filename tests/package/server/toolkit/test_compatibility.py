@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 
 from kit.wire import ALL
-from mcpgen_runtime import Context, Server, TextContent, Tool, ToolError, connect
+from mcpgen_runtime import CallToolResult, Context, Server, TextContent, Tool, ToolError, connect
 
 DIALECTS = ("mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "fastmcp-4")
 LATEST = "2025-11-25"
@@ -224,15 +224,17 @@ async def test_functions_take_context_and_params_and_return_plain_values(value: 
         assert server.current_context is ctx
         return {"messages": [], "description": params.name}
 
-    server.request_handler("tools/call")(lambda name, arguments: {"a": [1]})
+    answer: Any = {"a": [1]} if value == "text" else CallToolResult(content=[])
+    server.request_handler("tools/call")(lambda name, arguments: answer)
     server.request_handler("resources/read")(lambda uri: value)
     async with connect(server, revision=LATEST) as client:
         prompt: Any = await client.request("prompts/get", {"name": "x"})
         called: Any = await client.request("tools/call", {"name": "x"})
         read: Any = await client.request("resources/read", {"uri": "data://a"})
     assert prompt.description == "x"
-    assert called.content[0].text == '{\n  "a": [\n    1\n  ]\n}'
-    assert called.structured_content == {"a": [1]}
+    shown = ['{\n  "a": [\n    1\n  ]\n}'] if value == "text" else []
+    assert [block.text for block in called.content] == shown
+    assert called.structured_content == ({"a": [1]} if value == "text" else None)
     (contents,) = read.contents
     assert contents.uri == "data://a"
     assert getattr(contents, "text", None) == (value if isinstance(value, str) else None)
