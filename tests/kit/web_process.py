@@ -1,7 +1,4 @@
-"""A server in a file of its own, run as its user would: by the command line, or as a script.
-
-Requests go over blocking sockets; what the process says and how it ends is for the test to judge.
-"""
+"""A server in a file of its own, run as its user would: by the command line, or as a script."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ WEB = """
         try:
             yield
         finally:
-            os.write(2, b"left\\n")  # whole, beside those of other processes
+            print("left", file=sys.stderr, flush=True)
 
     server = Server("web", "1", drain=0.3, lifespan=lifespan)
     app = server.asgi()
@@ -67,13 +64,7 @@ def write_server(folder: Path) -> None:
 
 
 class Started:
-    """A server as a process.
-
-    Attributes:
-        host: What it says its host is.
-        port: Its port.
-        path: Its path.
-    """
+    """A server as a process."""
 
     def __init__(self, folder: Path, argv: tuple[str, ...], **environment: str) -> None:
         self.process = subprocess.Popen(

@@ -24,6 +24,7 @@ from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
+PRINT = 'print("left", file=sys.stderr, flush=True)'
 MORE = """
     import asyncio
     from dataclasses import dataclass
@@ -55,9 +56,9 @@ MORE = """
         from web import create
         Server.run_workers(create, 2, http="127.0.0.1:0")
 """
-WEB = textwrap.dedent(
-    ONE.replace("    app = server.asgi()\n", "").partition("    if __name__")[0] + MORE
-)
+WHOLE = 'os.write(2, b"left\\n")'  # beside those of other processes
+ONE = ONE.replace("app = server.asgi()", "").replace(PRINT, WHOLE).partition("    if __name__")[0]
+WEB = textwrap.dedent(ONE + MORE)
 WORKERS = (*SERVE, "--workers", "2")
 
 ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
