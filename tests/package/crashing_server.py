@@ -1,7 +1,4 @@
-"""A server that ends when it is told to: `python crashing_server.py STARTS`.
-
-Each start adds a line to the file STARTS. A start fails if a line there says `fail`.
-"""
+"""A server that ends when it is told to; each start adds a line to a file, or fails by one."""
 
 from __future__ import annotations
 

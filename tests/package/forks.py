@@ -1,8 +1,4 @@
-"""Scripts as forks of a process that has imported what they import.
-
-To start Python and to import a package takes five times as long as most scripts of documents. A
-fork has a folder, an environment and standard streams of its own.
-"""
+"""Scripts as forks of a process that has imported what they import, to save time."""
 
 from __future__ import annotations
 
@@ -45,11 +41,7 @@ anyio.run(main)
 
 
 class Forks:
-    """A process that runs scripts, one at a time.
-
-    Args:
-        channel: What it gets requests by.
-    """
+    """A process that runs scripts that come by a channel, one at a time."""
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel

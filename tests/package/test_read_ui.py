@@ -1,7 +1,4 @@
-"""MCP Apps of a client: the user interface of a tool, and tools that are not for models.
-
-Source: ext-apps/specification/2026-01-26/apps.
-"""
+"""MCP Apps of a client: the user interface of a tool, and tools that are not for models."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from mcpgen_runtime import (
     connect_sync,
     ui_of,
 )
-from mcpgen_runtime.apps import DOMAINS_CHARACTERS, MIME_TYPE, resource_ui, tool_ui, ui_wire
+from mcpgen_runtime.apps import MIME_TYPE, tool_ui
 
 HAVING = tuple(name for name in ALL if name >= "2025-06-18")
 """The revisions whose tools have `_meta`."""
@@ -194,9 +191,7 @@ def test_a_policy_allows_the_declared_origins_alone(csp: Csp, directives: list[s
 @pytest.mark.parametrize(
     ("meta", "expected"),
     [
-        (None, ToolUi()),
         ({}, ToolUi(None, frozenset({"model", "app"}))),
-        ({"ui": 1}, ToolUi()),
         ({"ui": {"resourceUri": 1}, "ui/resourceUri": VIEW}, ToolUi()),
         ({"ui/resourceUri": VIEW}, ToolUi(VIEW)),
         ({"ui": {"visibility": "app"}}, ToolUi()),
@@ -205,33 +200,3 @@ def test_a_policy_allows_the_declared_origins_alone(csp: Csp, directives: list[s
 )
 def test_members_of_another_form_count_as_absent(meta: Any, expected: ToolUi) -> None:
     assert tool_ui(meta) == expected
-
-
-@pytest.mark.parametrize(
-    ("members", "expected"),
-    [
-        ((None, (), None, None), {}),
-        ((Csp(), (), "a", False), {"domain": "a", "prefersBorder": False}),
-        ((None, ["clipboard_write"], None, None), {"permissions": {"clipboardWrite": {}}}),
-        (
-            (Csp(["wss://a.b"], (), (), ["https://c.d:1"]), (), None, None),
-            {"csp": {"connectDomains": ["wss://a.b"], "baseUriDomains": ["https://c.d:1"]}},
-        ),
-    ],
-)
-def test_only_what_is_given_is_sent_of_a_ui(members: Any, expected: dict[str, Any]) -> None:
-    assert ui_wire(*members) == expected
-    assert resource_ui(VIEW, HTML, expected) == UiResource(
-        VIEW, HTML, members[0] or Csp(), frozenset(members[1]), members[2], members[3]
-    )
-
-
-def test_a_policy_has_a_bounded_length() -> None:
-    many = [f"https://a{number}.example" for number in range(100_000)]
-    names = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
-    csp = resource_ui(VIEW, HTML, {"csp": {key: [many[0], *many] for key in names}}).csp
-    assert [*csp.connect_domains][:2] == ["https://a0.example", "https://a1.example"]
-    assert sum(map(len, csp.connect_domains)) <= DOMAINS_CHARACTERS < len(csp.policy) < 2**16
-    long = f"https://{'a' * DOMAINS_CHARACTERS}.example"
-    csp = resource_ui(VIEW, HTML, {"csp": {"connectDomains": [long, *many[:3]]}}).csp
-    assert csp.connect_domains == tuple(many[:3])

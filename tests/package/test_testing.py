@@ -5,13 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kit.wire import ALL, HANDSHAKE
+from kit.wire import HANDSHAKE
 from mcpgen_runtime import RemoteError, RevisionError, Server
-from mcpgen_runtime.r2025_06_18 import client as r2025_06_18
 from mcpgen_runtime.testing import Pair, connected, contract, pair_fixture
 
 pytestmark = pytest.mark.costly
@@ -32,14 +30,6 @@ weather = pair_fixture(weather_server)
 old_weather = pair_fixture(weather_server(), revision=HANDSHAKE[0])
 
 
-@pytest.mark.parametrize("revision", ALL)
-async def test_a_pair_speaks_the_revision_that_is_asked_for(revision: str) -> None:
-    async with connected(weather_server(), revision=revision) as pair:
-        assert pair.client.revision == revision
-        result: Any = await pair.client.call_tool("forecast", {"city": "Oslo"})
-    assert result.content[0].text == "Oslo: sun"
-
-
 async def test_messages_are_recorded_as_sent_on_the_wire(weather: Pair) -> None:
     with pytest.raises(RemoteError):
         await weather.client.call_tool("no such tool")
@@ -56,24 +46,6 @@ async def test_a_fixture_is_fresh_for_each_test(weather: Pair) -> None:
 async def test_a_fixture_may_pin_a_revision(old_weather: Pair) -> None:
     assert old_weather.client.revision == HANDSHAKE[0]
     assert [tool.name for tool in await old_weather.client.list_tools()] == ["forecast"]
-
-
-async def test_the_client_of_a_pair_answers_with_its_handlers() -> None:
-    class Home(r2025_06_18.ClientHandlers):
-        async def list_roots(self, params: Any, ctx: Any) -> Any:
-            return {"roots": [{"uri": "file:///home"}]}
-
-    server = Server("homes")
-
-    @server.tool()
-    async def home(ctx: Any) -> str:
-        result = await ctx.request("roots/list")
-        return str(result.roots[0].uri)
-
-    handlers: Any = Home()
-    async with connected(server, revision="2025-06-18", handlers=handlers) as pair:
-        assert "roots/list" not in [message.get("method") for message in pair.received]
-        assert pair.sent[0]["params"]["capabilities"] == {"roots": {}}
 
 
 async def test_an_unknown_revision_is_refused() -> None:
@@ -131,11 +103,9 @@ NO_ASYNCIO = ("-p", "no:asyncio")
 BY_ASYNCIO, BY_ANYIO = "@pytest.mark.asyncio", "@pytest.mark.anyio"
 RUNS = {
     "asyncio, auto": ((*ASYNCIO, "auto"), "", PLAIN, 3),
-    "asyncio, auto, decorated": ((*ASYNCIO, "auto"), BY_ASYNCIO, DECORATED, 3),
     "asyncio, strict": ((*ASYNCIO, "strict"), BY_ASYNCIO, DECORATED, 3),
     "anyio beside asyncio": ((*ASYNCIO, "strict"), BY_ANYIO, PLAIN, 6),
     "anyio": (NO_ASYNCIO, BY_ANYIO, PLAIN, 6),
-    "anyio, auto": ((*NO_ASYNCIO, "-o", "anyio_mode=auto"), "", PLAIN, 6),
 }
 """By name: options of pytest, mark of the tests, how the fixture is made, tests that pass."""
 

@@ -46,10 +46,8 @@ def test_values_have_the_types_of_json(text: str, value: Any) -> None:
         ("{[a]: 1}", "expected texts as keys"),
         ("!!bool [a]", "expected a scalar, got a sequence"),
         ("!!int {a: 1}", "expected a scalar, got a mapping"),
-        ("!!float [1]", "expected a scalar, got a sequence"),
         *((f"!!{tag}", "could not determine a constructor") for tag in OTHER_TYPES),
         ("&a [*a]", "the alias 'a' is within its own anchor"),
-        ("&a {b: {c: *a}}", "the alias 'a' is within its own anchor"),
     ],
 )
 def test_values_that_json_lacks_are_refused(text: str, reason: str) -> None:
@@ -60,8 +58,6 @@ def test_values_that_json_lacks_are_refused(text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("ab", 8),
-        ("[ab]", 10),
         ("{a: bc}", 13),
         ("[&a bcd, *a]", 16),
         ("[&a [b, c], *a]", 22),
@@ -75,11 +71,6 @@ def test_each_alias_counts_as_a_copy(text: str, size: int) -> None:
     assert str(caught.value) == (
         f"skill.md: expected at most {size - 1} characters with a copy for each alias"
     )
-
-
-def test_an_alias_without_an_anchor_counts_nothing() -> None:
-    with pytest.raises(ValueError, match="not YAML: found undefined alias"):
-        read("[*a]", 6)
 
 
 def test_a_document_has_at_most_so_many_levels() -> None:

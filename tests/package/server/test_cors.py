@@ -126,9 +126,3 @@ async def test_all_origins_can_be_listed() -> None:
     async with asgi(Web().server, origins=["*"]) as http:
         for origin in (PAGE, "null"):
             assert is_shared(await http.post(initialize(SESSIONS[-1]), origin=origin), origin)
-
-
-async def test_options_without_a_question_is_refused_as_before() -> None:
-    async with asgi(Web().server, origins=[PAGE]) as http:
-        reply = await http.request("OPTIONS", origin=PAGE)
-        assert (reply.status, reply.fields["allow"]) == (405, "POST, GET, DELETE")

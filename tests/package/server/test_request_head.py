@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kit.asgi_client import SESSION, asgi
+from kit.asgi_client import asgi
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, SESSIONS
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.testing import connected
@@ -43,9 +43,7 @@ def telling_server() -> Server:
 
 
 @pytest.mark.parametrize("revision", [SESSIONS[0], PER_REQUEST[-1]])
-async def test_a_tool_reads_headers_query_cookies_and_client_address(
-    revision: str,
-) -> None:
+async def test_a_tool_reads_headers_query_cookies_and_client_address(revision: str) -> None:
     async with asgi(telling_server()) as http:
         http.fields["x-tenant"] = "acme"
         http.fields["cookie"] = 'theme="dark"; id=a=b; theme=light'
@@ -83,13 +81,6 @@ async def test_without_http_there_is_no_http_request() -> None:
     async with connected(telling_server(), revision=ALL[-1]) as pair:
         result = await pair.client.call_tool("request")
     assert result.structured_content in ([], {"result": []})
-
-
-async def test_the_session_id_over_http_is_that_of_the_header_field() -> None:
-    async with asgi(telling_server()) as http:
-        await http.initialize(SESSIONS[-1])
-        reply = await http.ask(SESSIONS[-1], "tools/call", {"name": "session"})
-        assert reply.result["content"][0]["text"] == http.fields[SESSION]
 
 
 @pytest.mark.parametrize("revision", ALL)

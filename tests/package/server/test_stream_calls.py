@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,14 +12,8 @@ import pytest
 from kit.asgi_client import asgi, fields_of
 from kit.asgi_stream import text_in
 from kit.varied_tools import REQUESTS, varied_server
-from kit.wire import (
-    ALL,
-    STREAMABLE,
-    cancelled_notification,
-    request,
-    speaking_to,
-)
-from mcpgen_runtime import Context, Server
+from kit.wire import ALL, STREAMABLE, request, speaking_to
+from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.parametrize("revision", ALL), pytest.mark.processes]
 
@@ -58,56 +50,6 @@ async def test_a_call_reaches_the_tool_that_has_the_name_now(revision: str) -> N
     assert texts == ["before", "after"]
 
 
-async def test_a_call_that_waits_is_cancelled(revision: str) -> None:
-    server, ends = Server("slow"), list[str]()
-    begun = anyio.Event()
-
-    @server.tool()
-    async def waits() -> str:
-        begun.set()
-        try:
-            await anyio.sleep_forever()
-        finally:
-            ends.append("cancelled")
-        return "never"
-
-    async with speaking_to(server, revision) as end:
-        await end.ask("tools/list")
-        await end.ask("tools/call", {"name": "no-such"})  # states what the next one repeats
-        await end.send(request(revision, "tools/call", {"name": "waits"}, id=7))
-        await begun.wait()
-        await end.send(cancelled_notification(7))
-        await end.send(request(revision, "tools/call", {"name": "no-such"}, id=7))
-        answer = await end.receive()  # the id is free again; the cancelled call has no answer
-        assert answer["id"] == 7
-        assert "no-such" in json.dumps(answer)
-    assert ends == ["cancelled"]
-
-
-async def test_a_waiting_call_keeps_no_other_from_its_answer(revision: str) -> None:
-    server, may_end = Server("slow"), anyio.Event()
-
-    @server.tool()
-    async def waits() -> str:
-        await may_end.wait()
-        return "waited"
-
-    @server.tool()
-    async def ends() -> str:
-        may_end.set()
-        return "ended"
-
-    async with speaking_to(server, revision) as end:
-        await end.ask("tools/call", {"name": "no-such"})
-        await end.send(request(revision, "tools/call", {"name": "waits"}, id=7))
-        await end.send(request(revision, "tools/call", {"name": "waits"}, id=7))
-        refused = await end.receive()
-        assert "7 belongs to an open request" in refused["error"]["message"]
-        await end.send(request(revision, "tools/call", {"name": "ends"}, id=8))
-        texts = [text_in(await end.receive()) for _ in range(2)]
-    assert texts == ["ended", "waited"]
-
-
 @pytest.mark.parametrize("waits", [False, True], ids=["at once", "waits"])
 async def test_context_variables_of_a_tool_do_not_reach_the_next_call(
     revision: str, waits: bool
@@ -126,41 +68,3 @@ async def test_context_variables_of_a_tool_do_not_reach_the_next_call(
         for _ in range(3):
             answer = await end.ask("tools/call", {"name": "use"})
             assert text_in(answer) == "clean used"
-
-
-@pytest.mark.on_asyncio
-async def test_a_context_outlives_its_call_without_harm(revision: str) -> None:
-    server, later = Server("late"), list[asyncio.Task[None]]()
-
-    @server.tool()
-    async def leaves(ctx: Context) -> str:
-        later.append(asyncio.create_task(speak(ctx)))
-        return "left"
-
-    async def speak(ctx: Context) -> None:
-        await ctx.progress(1)
-
-    async with speaking_to(server, revision) as end:
-        for _ in range(3):
-            answer = await end.ask("tools/call", {"name": "leaves"}, id=1)
-            assert text_in(answer) == "left"
-            await later[-1]
-        answer = await end.ask("tools/call", {"name": "leaves"}, id=1)
-        assert "error" not in answer  # the id is not taken by what came late
-
-
-async def test_deep_arguments_end_no_session(revision: str) -> None:
-    server = Server("deep")
-
-    @server.tool()
-    async def waits(value: Any) -> str:
-        await anyio.lowlevel.checkpoint()
-        return "waited"
-
-    async with speaking_to(server, revision) as end:
-        await end.ask("tools/call", {"name": "no-such"})
-        for depth in (50, 150, *range(900, 1000, 3), 5000):
-            deep = json.dumps(request(revision, "tools/call", {"name": "waits", "arguments": {}}))
-            arguments = f'{{"value": {"[" * depth}1{"]" * depth}}}'
-            await end.send(deep.replace('"arguments": {}', f'"arguments": {arguments}').encode())
-            assert (await end.receive()).get("id") in (1, None)

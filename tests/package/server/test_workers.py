@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
-import json
 import os
 import signal
 import textwrap
@@ -14,39 +12,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
+import httpx2
 import pytest
 
 from kit.asgi_client import BOTH, fields_of
 from kit.raw_http import SECONDS
 from kit.web_process import REVISION, SERVE, Started, rest, run, start_server
+from kit.web_process import WEB as ONE
 from kit.wire import SESSIONS, STREAMABLE, initialize, request
-from mcpgen_runtime import Server, connect
+from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
-WEB = """
-    import asyncio, contextlib, os, sys, time
+PRINT = 'print("left", file=sys.stderr, flush=True)'
+MORE = """
+    import asyncio
     from dataclasses import dataclass
-    from mcpgen_runtime import Context, Server
+    from mcpgen_runtime import Context
 
     asyncio.run(asyncio.sleep(0))  # a module may run an event loop while it is imported
+    inner = Server("inner")
 
     @dataclass
     class Name:
         name: str
-
-    @contextlib.asynccontextmanager
-    async def lifespan(server):
-        if "FAIL" in os.environ:
-            raise RuntimeError("no database")
-        try:
-            yield
-        finally:
-            os.write(2, b"left\\n")  # whole, beside those of other processes
-
-    inner = Server("inner")
-    server = Server("web", "1", drain=0.3, lifespan=lifespan)
 
     @server.tool()
     def pid() -> str:
@@ -58,17 +47,6 @@ WEB = """
         answer = await ctx.elicit("Who?", Name)
         return f"Hello, {answer.content.name}, from {os.getpid()}"
 
-    @server.tool()
-    async def slow() -> str:
-        print("slow begins", file=sys.stderr, flush=True)
-        await asyncio.sleep(600)
-        return "done"
-
-    @server.tool()
-    def stuck() -> str:
-        print("stuck begins", file=sys.stderr, flush=True)
-        time.sleep(600)
-
     server.mount(inner, prefix="inner")
 
     def create() -> Server:
@@ -78,8 +56,10 @@ WEB = """
         from web import create
         Server.run_workers(create, 2, http="127.0.0.1:0")
 """
+WHOLE = 'os.write(2, b"left\\n")'  # beside those of other processes
+ONE = ONE.replace("app = server.asgi()", "").replace(PRINT, WHOLE).partition("    if __name__")[0]
+WEB = textwrap.dedent(ONE + MORE)
 WORKERS = (*SERVE, "--workers", "2")
-"""The lines that say what several processes lack."""
 
 ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 
@@ -87,7 +67,7 @@ ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a server in it."""
-    (tmp_path / "web.py").write_text(textwrap.dedent(WEB))
+    (tmp_path / "web.py").write_text(WEB)
     return tmp_path
 
 
@@ -104,20 +84,15 @@ def exchange(
     server: Started, revision: str, message: dict[str, Any], session: str | None = None
 ) -> tuple[dict[str, Any], str | None]:
     """The result of a message over a new connection, and the session id with it."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SECONDS)
     fields = {"Accept": BOTH, "Content-Type": "application/json"}
     fields |= {name: value for name, value in fields_of(revision, message).items() if value}
     if message["method"] != "initialize":
         fields["MCP-Protocol-Version"] = revision
     if session is not None:
         fields["Mcp-Session-Id"] = session
-    connection.request("POST", "/mcp", json.dumps(message), fields)
-    with connection.getresponse() as response:
-        session = response.getheader("Mcp-Session-Id")
-        answer = json.loads(response.read())
-    connection.close()
-    assert "result" in answer, answer
-    return answer["result"], session
+    url = f"http://127.0.0.1:{server.port}/mcp"
+    reply = httpx2.post(url, json=message, headers=fields, timeout=SECONDS)
+    return reply.json()["result"], reply.headers.get("Mcp-Session-Id")
 
 
 def worker_of(server: Started, revision: str = REVISION, session: str | None = None) -> int:
@@ -166,7 +141,7 @@ def are_gone(*pids: int) -> bool:
 def shared_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """A server of two processes, for several tests."""
     folder = tmp_path_factory.mktemp("shared")
-    (folder / "web.py").write_text(textwrap.dedent(WEB))
+    (folder / "web.py").write_text(WEB)
     with run_workers(folder) as (server, _):
         yield server
         assert server.end()[0] == 0
@@ -208,33 +183,13 @@ def test_each_process_serves_and_a_signal_ends_all(
 @pytest.mark.parametrize("tool", ["slow", "stuck"])
 def test_a_slow_call_is_answered_when_its_time_is_over(folder: Path, tool: str) -> None:
     with run_workers(folder) as (server, _):
-        calling = server.call(tool)
+        calling = server.call(tool, **({"seconds": 600} if tool == "slow" else {}))
         server.says(f"{tool} begins")
         code, _, err, _ = server.end()
         answer = rest(calling)
     assert code == 0
     assert "left" in err
     assert answer.startswith(b"HTTP/1.1 503")
-
-
-def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> None:
-    text = (folder / "web.py").read_text().replace("drain=0.3", "drain=600")
-    (folder / "web.py").write_text(text)
-    with run_workers(folder) as (server, _):
-        workers = two_workers(server)
-        calling = server.call("slow")
-        server.says("slow begins")
-        for pid in workers:  # a terminal sends it to all
-            os.kill(pid, signal.SIGINT)
-        server.process.send_signal(signal.SIGINT)
-        server.says("left")  # the worker that has no call
-        for pid in workers:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)
-        code, _, _, _ = server.end(signal.SIGINT)
-        rest(calling)
-    assert code == 0
-    assert are_gone(*workers)
 
 
 def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None:
@@ -262,26 +217,6 @@ def test_either_process_serves_each_request_of_a_revision(
             session = open_session(shared_workers, revision)
         with pause_process(other):
             assert worker_of(shared_workers, revision, session) == served
-
-
-def test_clients_of_all_revisions_are_served_side_by_side(shared_workers: Started) -> None:
-    served: set[int] = set()
-
-    async def use(url: str, revision: str) -> None:
-        async with connect(url, revision=revision) as client:
-            assert client.revision == revision
-            for _ in range(3):
-                served.add(int((await client.call_tool("pid")).content[0].text))
-
-    async def use_all(url: str) -> None:
-        with anyio.fail_after(SECONDS):
-            async with anyio.create_task_group() as clients:
-                for revision in STREAMABLE * 3:
-                    clients.start_soon(use, url, revision)
-
-    workers = two_workers(shared_workers)
-    anyio.run(use_all, f"http://127.0.0.1:{shared_workers.port}/mcp")
-    assert served <= set(workers)
 
 
 @pytest.mark.parametrize("tool", ["greet", "inner_greet"])
@@ -346,16 +281,6 @@ def test_workers_end_when_their_parent_process_is_killed(folder: Path) -> None:
     assert err.splitlines() == ["left", "left"]
 
 
-def test_a_trace_has_the_messages_of_all_processes(folder: Path) -> None:
-    trace = folder / "trace.jsonl"
-    with run_workers(folder, MCP_TRACE=str(trace)) as (server, _):
-        workers = two_workers(server)
-        assert server.end()[0] == 0
-    lines = [json.loads(line) for line in trace.read_text().splitlines()]
-    assert {line["pid"] for line in lines} == set(workers)
-    assert len(lines) == 4
-
-
 FAILS = "import multiprocessing\nif multiprocessing.parent_process():\n    1 / 0\n"
 
 
@@ -369,7 +294,7 @@ FAILS = "import multiprocessing\nif multiprocessing.parent_process():\n    1 / 0
 def test_what_fails_in_a_worker_ends_all_with_its_error(
     folder: Path, text: str, environment: dict[str, str], error: str
 ) -> None:
-    (folder / "web.py").write_text(text + textwrap.dedent(WEB))
+    (folder / "web.py").write_text(text + WEB)
     done = run(folder, *WORKERS, **environment)
     assert (done.returncode, done.stdout) == (2, "")
     assert error in done.stderr
@@ -378,50 +303,15 @@ def test_what_fails_in_a_worker_ends_all_with_its_error(
     assert done.stderr.endswith("error: a worker could not start to serve; its error is above\n")
 
 
-@pytest.mark.parametrize(
-    ("package", "modules", "need"),
-    [
-        ("uvicorn", ("uvicorn", "uvicorn.config"), "serving over HTTP"),
-        ("cryptography", ("cryptography.exceptions",), "sessions='sealed'"),
-    ],
-)
-def test_without_a_package_it_says_what_to_install(
-    folder: Path, package: str, modules: tuple[str, ...], need: str
-) -> None:
+def test_without_a_package_it_says_what_to_install(folder: Path) -> None:
     code = (
-        f"import sys; sys.modules.update(dict.fromkeys({modules!r}))\n"
+        "import sys; sys.modules['cryptography.exceptions'] = None\n"
         "from mcpgen_runtime.__main__ import main\n"
         "main(['serve', 'web', '--http', '127.0.0.1:0', '--workers', '2'])\n"
     )
     done = run(folder, "-c", code)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith(f"error: {need} needs the package {package!r}")
-
-
-@pytest.mark.parametrize(
-    ("more", "complaint"),
-    [
-        (["--http", ":0", "--workers", "0"], "--workers: expected a number of at least 1, got '0'"),
-        (["--http", ":0", "--workers=-2"], "--workers: expected a number of at least 1, got '-2'"),
-        (["--http", ":0", "--workers", "x"], "--workers: expected a number of at least 1, got 'x'"),
-        (["--workers", "2"], "options of HTTP need --http"),
-        (["--http", ":8000", "--workers", "2", "--reload"], "--reload: excludes"),
-        (["--http", ":0", "--workers", "2", "--sse"], "HTTP+SSE has sessions only"),
-        (["--http", "0", "--workers", "2"], "error: expected HOST:PORT"),
-        (["--http", ":0", "--workers", "2", "--path", "x"], "error: path: expected a path"),
-        (
-            ["--http", ":0", "--workers", "2", "--backend", "trio"],
-            "uvicorn runs on asyncio",
-        ),
-    ],
-)
-def test_invalid_options_of_workers_are_one_readable_line(
-    folder: Path, more: list[str], complaint: str
-) -> None:
-    done = run(folder, "-m", "mcpgen_runtime", "serve", "web", *more)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert complaint in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("error: sessions='sealed' needs the package 'cryptography'")
 
 
 def plain() -> Server:
@@ -452,7 +342,4 @@ def test_a_function_of_the_main_module_of_a_package_is_refused(tmp_path: Path) -
     )
     done = run(tmp_path, "-m", "weather")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        "TypeError: workers: expected a function of a module that can be imported, got one of "
-        "weather.__main__, which `python -m` runs: move it to another module of the package"
-    )
+    assert "weather.__main__, which `python -m` runs: move it" in done.stderr.splitlines()[-1]

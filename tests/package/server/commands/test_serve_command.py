@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from kit.limits import SetLimit
 from kit.processes import PACKAGE_ROOT
-from mcpgen_runtime import REVISIONS
+from mcpgen_runtime import REVISIONS, Server, connect
 from mcpgen_runtime.facts import Lifecycle
+from mcpgen_runtime.server.commands.serve_command import load
+from mcpgen_runtime.server.commands.serve_reload import watched_directories
 
 REVISION = max(REVISIONS.of(Lifecycle.HANDSHAKE))
 
@@ -26,7 +33,6 @@ WEATHER = """
     print("imported", flush=True)
     subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     server = Server("weather", "1", drain=0.2)
-    other = 3
 
     @server.tool()
     def city(name: str) -> str:
@@ -44,9 +50,6 @@ WEATHER = """
         import anyio
         await anyio.sleep(600)
         return "late"
-
-    if __name__ == "__main__":
-        server.run()
 """
 
 RUNNING = """
@@ -140,16 +143,6 @@ def test_prints_go_to_standard_error_and_the_stream_stays_clean(
     assert process.returncode == 0
 
 
-def test_a_script_runs_its_server_itself(folder: Path) -> None:
-    text = textwrap.dedent(WEATHER).replace('print("imported", flush=True)', "")
-    (folder / "script.py").write_text(text.replace("print('from a child')", "pass"))
-    with start(folder, "script.py") as process:
-        say(process, "initialize", 0, INITIALIZE)
-        assert hear(process)["result"]["serverInfo"]["name"] == "weather"
-        end(process)
-        assert process.returncode == 0
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("process", SERVING, indirect=True)
 def test_a_signal_ends_it_without_a_traceback(
@@ -182,10 +175,8 @@ def test_the_end_of_input_ends_it_whatever_still_runs(
             "weather:nobody",
             "expected a Server named 'nobody' in weather, got nothing; it has server",
         ),
-        ("weather:other", "expected a Server named 'other' in weather, got a int; it has server"),
         ("weather.py", "did you mean weather:server?"),
         ("./deep/weather.py:mine", "did you mean deep.weather:mine?"),
-        ("wea-ther", "expected MODULE:NAME"),
         ("running", "put server.run() under `if __name__ == '__main__':`"),
         ("failing", "RuntimeError: while importing"),
         ("needy", "No module named 'not_installed"),
@@ -203,7 +194,123 @@ def test_invalid_targets_are_one_line_or_the_error_of_the_module(
     assert err.splitlines()[-1].startswith("error: ") or is_of_the_module
 
 
-def test_help_names_the_form_of_the_target(folder: Path) -> None:
-    with start(folder, "-m", "mcpgen_runtime", "serve", "--help") as process:
-        out, _ = end(process)
-    assert "MODULE[:NAME]" in out
+TARGETS = {
+    "the name server": ("server = Server('a'); app = Server('b')", "MODULE", "a"),
+    "the name mcp": ("weather = Server('b'); mcp = Server('a')", "MODULE", "a"),
+    "an app that is something else": ("app = 3; mcp = Server('a')", "MODULE", "a"),
+    "the only one": ("weather = same = Server('a')", "MODULE", "a"),
+    "a function": ("def create(n=1): return Server('a')", "MODULE:create", "a"),
+    "a method": (
+        "class Made:\n @staticmethod\n def new(): return Server('a')",
+        "MODULE:Made.new",
+        "a",
+    ),
+}
+
+UNCLEAR = {
+    "several": ("one = Server('a'); two = Server('b')", "MODULE", "it has one, two"),
+    "a function with arguments": ("def create(n): ...", "MODULE:create", "without arguments"),
+    "a function that returns something else": ("def create(): ...", "MODULE:create", "got nothing"),
+    "none": ("other = 3", "MODULE", "'server' or 'app' or 'mcp'"),
+}
+
+
+def write_module(folder: Path, text: str, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The target for a module with a text, in the current directory."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    module = f"made_{re.sub(r'[^a-z0-9]', '_', folder.name)}"
+    (folder / f"{module}.py").write_text(f"from mcpgen_runtime import Server\n{text}\n")
+    return target.replace("MODULE", module)
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_a_server_is_found_by_name_or_guess(
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, target, expected = TARGETS[case]
+    server = load(write_module(tmp_path, text, target, monkeypatch))
+    assert isinstance(server, Server)
+    assert server.name == expected
+
+
+@pytest.mark.parametrize("case", UNCLEAR)
+def test_ambiguous_targets_are_explained_in_one_line(
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, target, expected = UNCLEAR[case]
+    with pytest.raises(SystemExit) as ended:
+        load(write_module(tmp_path, text, target, monkeypatch))
+    assert ended.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+CHANGING = """
+from mcpgen_runtime import Server
+server = Server("{name}")
+"""
+
+
+def test_directories_of_the_users_code_are_watched_nearest_first(
+    tmp_path: Path, set_limit: SetLimit
+) -> None:
+    for name in ("b/d", "a/c/e", ".git/x", "__pycache__", "node_modules/y", "env/lib"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    (tmp_path / "module.py").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    watched = [tmp_path / name for name in ("", "a", "b", "a/c", "b/d", "a/c/e")]
+    assert watched_directories(tmp_path) == watched
+    set_limit("pkg.server.commands.serve_reload.WATCHED_DIRECTORIES", 4)
+    assert watched_directories(tmp_path) == watched[:4]
+    assert watched_directories(tmp_path / "gone") == [tmp_path / "gone"]
+
+
+@contextmanager
+def run_reloading(module: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that serves a module over HTTP, and again after changes; it is ended by SIGTERM."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    serve = ("serve", module.stem, "--http", f"127.0.0.1:{port}", "--reload")
+    process = start(module.parent, "-m", "mcpgen_runtime", *serve)
+    try:
+        yield process
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def served_at(process: subprocess.Popen[bytes]) -> str:
+    """The URL at which a process begins to serve."""
+    assert process.stderr is not None
+    line = process.stderr.readline().decode()
+    assert line.startswith("serving at "), line
+    return line.split()[-1]
+
+
+def test_a_change_is_served_by_a_new_process_at_the_same_address(tmp_path: Path) -> None:
+    module = tmp_path / "changing.py"
+    module.write_text(CHANGING.format(name="before"))
+    with run_reloading(module) as process:
+        before = anyio.run(served_name, served_at(process))
+        module.write_text(CHANGING.format(name="after"))
+        after = anyio.run(served_name, served_at(process))
+    assert (before, after) == ("before", "after")
+
+
+async def served_name(url: str) -> str:
+    """The name of the server at a URL."""
+    async with connect(url) as client:
+        return str(client.server_info["name"])
+
+
+@pytest.mark.parametrize(
+    ("words", "text"), [("", "options of HTTP need --http"), ("--http 127.0.0.1:0", "--reload")]
+)
+def test_reload_needs_an_address_that_stays(folder: Path, words: str, text: str) -> None:
+    with start(folder, "-m", "mcpgen_runtime", "serve", "weather", "--reload", *words.split()) as p:
+        _, err = end(p)
+    assert p.returncode == 2
+    assert text in err.splitlines()[-1]

@@ -107,33 +107,23 @@ async def test_completions_come_along(revision: str) -> None:
     server, child = main(), git()
     server.mount(child, prefix="git")
     child.add_prompt(lambda branch: branch, "plain")
-    server.completion(prompt="own", argument="text")(lambda text: ["x"])
 
-    @child.completion(prompt="review", argument="branch")
-    def branches(text: str) -> list[str]:
-        return [name for name in ("main", "next") if name.startswith(text)]
-
+    child.completion(prompt="review", argument="branch")(lambda text: [f"{text}ain"])
     child.completion(template="repo://{branch}/tip", argument="branch")(lambda text: ["dev"])
-    bare = Server("bare")  # without completions of its own
-    bare.add_prompt(lambda branch: branch, "plain")
-    server.mount(bare, prefix="bare")
     async with connected(server, revision=revision) as pair:
         client: Any = pair.client
 
         async def complete(ref: dict[str, str], name: str = "branch") -> list[str]:
             params = {"ref": ref, "argument": {"name": name, "value": "m"}}
-            values: list[str] = (
-                await client.request("completion/complete", params)
-            ).completion.values
-            return values
+            result = await client.request("completion/complete", params)
+            return list(result.completion.values)
 
         assert await complete({"type": "ref/prompt", "name": "git_review"}) == ["main"]
         assert await complete({"type": "ref/resource", "uri": "repo://git/{branch}/tip"}) == ["dev"]
-        for name, label in (("git_plain", "plain"), ("bare_plain", "bare_plain")):
-            plain = {"type": "ref/prompt", "name": name}
-            assert await complete(plain) == []
-            with pytest.raises(RemoteError, match=f"'{label}' has no argument 'other'"):
-                await complete(plain, "other")
+        plain = {"type": "ref/prompt", "name": "git_plain"}
+        assert await complete(plain) == []
+        with pytest.raises(RemoteError, match="'plain' has no argument 'other'"):
+            await complete(plain, "other")
 
 
 async def test_a_mount_is_live_both_ways_and_clients_are_notified() -> None:
@@ -204,7 +194,6 @@ async def test_a_prefix_stands_after_the_scheme_of_a_uri() -> None:
     uris = {
         "urn:isbn:{number}": "urn:a.b/isbn:12",
         "file:///etc/motd": "file://a.b//etc/motd",
-        "x:a//b": "x:a.b/a//b",
         "x:/a": "x:a.b//a",
     }
     for inner in uris:
@@ -213,7 +202,7 @@ async def test_a_prefix_stands_after_the_scheme_of_a_uri() -> None:
     for inner, outer in uris.items():
         contents: Any = (await server.read_resource(outer)).contents
         assert (contents[0].uri, contents[0].text) == (outer, f"read {'12' * ('{' in inner)}")
-    for other in ("x:a//b", "x://other/a", "x:a.b", "urn:isbn:12"):
+    for other in ("x:/a", "x:a.b", "urn:isbn:12"):
         with pytest.raises(RemoteError, match="resource not found"):
             await server.read_resource(other)
 
@@ -221,7 +210,6 @@ async def test_a_prefix_stands_after_the_scheme_of_a_uri() -> None:
 @pytest.mark.parametrize(
     ("prefix", "text"),
     [
-        ("git status", "prefix: expected letters"),
         ("", "prefix: expected letters"),
         ("a/b", "prefix: expected letters"),
         ("x" * 125, "expected a name of 1 to 128"),
@@ -237,19 +225,32 @@ async def test_a_mount_that_is_refused_changes_nothing(prefix: str, text: str) -
     assert [tool.name for tool in await server.list_tools()] == ["ping", "ping_status"]
 
 
-async def test_names_stay_unique_after_mounting() -> None:
-    server, middle, child = main(), Server("middle"), git()
-    server.mount(middle, prefix="a")
-    middle.mount(child, prefix="b")
-    with pytest.raises(ValueError, match="'a_b_status' is registered already"):
-        server.add_tool(lambda: "x", name="a_b_status")
+async def test_names_methods_and_dependencies_of_a_mounted_server_are_the_outer_ones() -> None:
+    def open_db() -> str:
+        return "real"
+
+    server, child = main(), git()
+    server.mount(child, prefix="x")
+    child.method("acme/find")(lambda params: {"row": params["row"] + 1})
+
+    @child.tool()
+    async def read(db: Annotated[str, Depends(open_db)]) -> str:
+        return db
+
+    with pytest.raises(ValueError, match="'x_status' is registered already"):
+        server.add_tool(lambda: "x", name="x_status")
     child.remove_tool("status")
-    server.add_tool(lambda: "x", name="a_b_status")  # given up by the mounted server
-    with pytest.raises(ValueError, match="'a_b_status' is registered already"):
+    server.add_tool(lambda: "x", name="x_status")  # given up by the mounted server
+    with pytest.raises(ValueError, match="'x_status' is registered already"):
         child.add_tool(lambda: "x", name="status")
-    child.method("acme/find")(lambda: None)
     with pytest.raises(ValueError, match="acme/find"):
         server.method("acme/find")(lambda: None)
+    async with connected(server, revision=NEWEST) as pair:
+        client: Any = pair.client
+        assert (await client.request("acme/find", {"row": 1}))["row"] == 2
+        with server.override(open_db, lambda: "empty"):
+            assert text_of(await client.call_tool("x_read")) == "empty"
+        assert text_of(await client.call_tool("x_read")) == "real"
 
 
 def test_some_servers_can_not_be_mounted() -> None:
@@ -327,9 +328,7 @@ async def test_the_state_of_a_call_is_signed_by_the_outer_server() -> None:
 
 
 @both
-async def test_middleware_of_a_mounted_server_sees_its_own_names(
-    revision: str,
-) -> None:
+async def test_middleware_of_a_mounted_server_sees_its_own_names(revision: str) -> None:
     server, middle, child = main(page_size=1), Server("middle"), git()
     server.mount(middle, prefix="a")
     middle.mount(child, prefix="b")
@@ -356,9 +355,7 @@ async def test_middleware_of_a_mounted_server_sees_its_own_names(
 
 
 @both
-async def test_lifespans_are_entered_once_and_each_server_has_state(
-    revision: str,
-) -> None:
+async def test_lifespans_are_entered_once_and_each_server_has_state(revision: str) -> None:
     passed: list[str] = []
 
     def stateful(name: str) -> Server:
@@ -386,15 +383,10 @@ async def test_lifespans_are_entered_once_and_each_server_has_state(
     assert passed == ["enter outer", "enter inner", "leave inner", "leave outer"]
     direct: Any = await outer.call_tool("two_inner")
     assert direct.content[0].text == "state of inner"
-    async with asgi(outer) as http:
-        reply = await http.ask(NEWEST, "tools/call", {"name": "one_inner", "arguments": {}})
-        assert reply.result["content"][0]["text"] == "state of inner"
     late = stateful("late")
-    with pytest.raises(RuntimeError, match="server 'late' has a lifespan: mount it before run"):
-        outer.mount(late)
-    with pytest.raises(RuntimeError, match="server 'late' has a lifespan: mount it before run"):
-        inner.mount(late)
-    outer.mount(git(), prefix="git")
+    for server in (outer, inner):
+        with pytest.raises(RuntimeError, match="server 'late' has a lifespan: mount it before run"):
+            server.mount(late)
 
 
 @both
@@ -414,30 +406,6 @@ async def test_updates_of_a_mounted_resource_have_its_outer_uri(revision: str) -
                 await client.read_resource("repo://git/none")
             else:
                 await client.subscribe("repo://git/none")
-
-
-async def test_methods_and_dependencies_come_along_without_prefix() -> None:
-    def open_db() -> str:
-        return "real"
-
-    server, child = main(), Server("child")
-    server.mount(child, prefix="x")
-
-    @child.method("acme/find")
-    async def find(params: dict[str, int]) -> dict[str, int]:
-        return {"row": params["row"] + 1}
-
-    @child.tool()
-    async def read(db: Annotated[str, Depends(open_db)]) -> str:
-        return db
-
-    async with connected(server, revision=NEWEST) as pair:
-        client: Any = pair.client
-        assert (await client.request("acme/find", {"row": 1}))["row"] == 2
-        assert text_of(await client.call_tool("x_read")) == "real"
-        with server.override(open_db, lambda: "empty"):
-            assert text_of(await client.call_tool("x_read")) == "empty"
-        assert text_of(await client.call_tool("x_read")) == "real"
 
 
 @pytest.mark.parametrize("forbidden", ["listed", "hidden"])
@@ -460,61 +428,3 @@ async def test_scopes_of_mounted_tools_are_kept_by_the_outer_server(forbidden: A
         client = pair.client
         assert await names(client) == ["db_drop"]
         assert text_of(await client.call_tool("db_drop")) == "dropped"
-
-
-def locked_server() -> Server:
-    """A server whose tools change what their session shows."""
-    server = Server("locked")
-
-    @server.tool()
-    async def unlock(ctx: Context) -> None:
-        await ctx.enable_components("gold", "gold://bar")
-
-    @server.tool()
-    async def hide(ctx: Context) -> None:
-        await ctx.disable_components("unlock")
-
-    @server.tool()
-    async def reset(ctx: Context) -> None:
-        await ctx.reset_visibility()
-
-    server.add_tool(lambda: "gold", "gold")
-    server.add_resource(lambda: "bar", "gold://bar", name="bar")
-    server.disable("gold", "gold://bar")
-    return server
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-@pytest.mark.parametrize("has_middleware", [False, True])
-async def test_a_mounted_tool_shows_and_hides_in_its_session_alone(
-    revision: str, has_middleware: bool
-) -> None:
-    main, middle, inner = Server("main"), Server("middle"), locked_server()
-    if has_middleware:
-
-        @inner.middleware
-        async def pass_on(request: MiddlewareRequest, next: Next) -> Any:
-            return await next(request)
-
-    middle.mount(inner, prefix="b")
-    main.mount(middle, prefix="a")
-    names = ["a_b_unlock", "a_b_hide", "a_b_reset"]
-    async with connected(main, revision=revision) as pair, connected(main) as other:
-        client: Any = pair.client
-        assert [tool.name for tool in await client.list_tools()] == names
-        with pytest.raises(RemoteError, match="unknown tool: 'a_b_gold'"):
-            await client.call_tool("a_b_gold")
-        await client.call_tool("a_b_unlock")
-        assert TOOLS_CHANGED in [message.get("method") for message in pair.received]
-        assert [tool.name for tool in await client.list_tools()] == [*names, "a_b_gold"]
-        assert (await client.call_tool("a_b_gold")).content[0].text == "gold"
-        assert [each.uri for each in await client.list_resources()] == ["gold://a/b/bar"]
-        assert (await client.read_resource("gold://a/b/bar")).contents[0].text == "bar"
-        await client.call_tool("a_b_hide")
-        assert [tool.name for tool in await client.list_tools()] == [*names[1:], "a_b_gold"]
-        with pytest.raises(RemoteError, match="unknown tool: 'a_b_unlock'"):
-            await client.call_tool("a_b_unlock")
-        others: Any = other.client
-        assert [tool.name for tool in await others.list_tools()] == names
-        await client.call_tool("a_b_reset")
-        assert [tool.name for tool in await client.list_tools()] == names

@@ -61,7 +61,6 @@ async def test_a_variant_has_other_names_and_fixed_arguments(revision: str) -> N
     ("arguments", "reason"),
     [
         ({"title": "E"}, "argument 'q': expected str of length >= 2"),
-        ({}, "argument 'q': required, but missing"),
         ({"title": "Emma", "limit": 9}, "tool 'find_books': unknown arguments: limit"),
         ({"q": "Emma"}, "tool 'find_books': unknown arguments: q"),
         ({"title": "Emma", "page": 1}, "unknown argument 'page'"),
@@ -173,10 +172,8 @@ async def test_fixed_arguments_reach_a_proxied_tool(revision: str) -> None:
     [
         (LookupError, "there is no tool 'none'", {"source": "none"}),
         (ValueError, "registered already", {"name": "search"}),
-        (ValueError, "expected a name of 1 to 128", {"name": "a b"}),
         (ValueError, "search has no argument x; expected q, limit", {"rename": {"x": "y"}}),
         (ValueError, "expected a name of its own for each argument", {"rename": {"q": "limit"}}),
-        (ValueError, "a name of its own", {"rename": {"q": "a"}, "fix": {"q": "b"}}),
         (
             ValueError,
             "a schema with anyOf can't be changed",

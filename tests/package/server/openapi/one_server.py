@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from starlette.responses import JSONResponse, Response
+import httpx2
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
 from kit.wire import ALL
 from mcpgen_runtime import Server
 from mcpgen_runtime.testing import connected
-from package.server.openapi.pet_store import Api
 
 NEWEST = ALL[-1]
 TEXT = {"type": "string"}
@@ -25,8 +28,150 @@ def body_of(schema: Any, kind: str = "application/json", **more: Any) -> dict[st
     return {"requestBody": {"required": True, **more, "content": {kind: {"schema": schema}}}}
 
 
-def answer_of(schema: Any, **more: Any) -> dict[str, Any]:
-    return {"responses": {"200": {"content": {"application/json": {"schema": schema}}}, **more}}
+def answer_of(schema: Any, status: str = "200") -> dict[str, Any]:
+    media = {"application/json": {"schema": schema}}
+    return {"responses": {status: {"description": "the result", "content": media}}}
+
+
+PETS = {1: {"id": 1, "name": "Rex", "tag": None}, 2: {"id": 2, "name": "Mia", "tag": "cat"}}
+
+PET = {"$ref": "#/components/schemas/Pet"}
+LIST = {"type": "array", "items": PET}
+
+
+DOCUMENT: dict[str, Any] = {
+    "openapi": "3.0.3",
+    "info": {"title": "Pets", "version": "1.2"},
+    "servers": [{"url": "https://{host}/v1", "variables": {"host": {"default": "pets.test"}}}],
+    "paths": {
+        "/pets": {
+            "get": {
+                "operationId": "listPets",
+                "summary": "List pets",
+                "tags": ["pets"],
+                "parameters": [
+                    {"name": "tags", "in": "query", "schema": {"type": "array", "items": TEXT}},
+                    {"name": "limit", "in": "query", "schema": {"type": "integer", "maximum": 100}},
+                    {"name": "X-Request-Id", "in": "header", "schema": TEXT},
+                ],
+                **answer_of(LIST),
+            },
+            "post": {
+                "operationId": "createPet",
+                "tags": ["pets"],
+                "requestBody": {"required": True, "content": {"application/json": {"schema": PET}}},
+                **answer_of(PET, "201"),
+            },
+        },
+        "/pets/{petId}": {
+            "parameters": [{"$ref": "#/components/parameters/PetId"}],
+            "get": {
+                "operationId": "getPet",
+                "description": "One pet.",
+                "tags": ["pets"],
+                **answer_of(PET),
+            },
+            "delete": {
+                "operationId": "deletePet",
+                "tags": ["admin"],
+                "deprecated": True,
+                "responses": {"204": {"description": "gone"}},
+            },
+        },
+    },
+    "components": {
+        "parameters": {"PetId": {"name": "petId", "in": "path", "required": True, "schema": TEXT}},
+        "schemas": {
+            "Pet": {
+                "type": "object",
+                "required": ["id", "name"],
+                "properties": {
+                    "id": {"type": "integer", "readOnly": True},
+                    "name": {**TEXT, "minLength": 1},
+                    "tag": {**TEXT, "nullable": True},
+                    "friends": LIST,
+                },
+            }
+        },
+    },
+}
+
+
+def one(
+    path: str, operation: Mapping[str, Any], method: str = "get", **root: Any
+) -> dict[str, Any]:
+    """A document of OpenAPI 3.1 with the operation `call`."""
+    whole = {"operationId": "call", "responses": {}, **operation}
+    info = {"title": "t", "version": "1"}
+    return {"openapi": "3.1.0", "info": info, "paths": {path: {method: whole}}, **root}
+
+
+async def list_pets(request: Request) -> Response:
+    return JSONResponse(list(PETS.values()))
+
+
+async def create_pet(request: Request) -> Response:
+    return JSONResponse({"id": 3, **await request.json()}, 201)
+
+
+async def get_pet(request: Request) -> Response:
+    pet = PETS.get(int(request.path_params["pet_id"]))
+    return JSONResponse(pet) if pet else JSONResponse({"detail": "no such pet"}, 404)
+
+
+async def delete_pet(request: Request) -> Response:
+    return Response(status_code=204)
+
+
+async def secret(request: Request) -> Response:
+    return PlainTextResponse("hunter2")
+
+
+ROUTES = [
+    Route("/v1/pets", list_pets, methods=["GET"]),
+    Route("/v1/pets", create_pet, methods=["POST"]),
+    Route("/v1/pets/{pet_id}", get_pet, methods=["GET"]),
+    Route("/v1/pets/{pet_id}", delete_pet, methods=["DELETE"]),
+    Route("/v1/pets/{pet_id}/secret", secret),
+]
+
+
+class Api:
+    """The API, and the requests that it got."""
+
+    def __init__(self, response: Response | None = None) -> None:
+        self._app: Any = response or Starlette(routes=ROUTES)
+        self.requests: list[Request] = []
+        self.body = b""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request."""
+        self.requests.append(Request(scope))
+        parts: list[bytes] = []
+        more = True
+        while more:
+            message = await receive()
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        self.body = b"".join(parts)
+        unread = [{"type": "http.request", "body": self.body}]
+
+        async def receive_again() -> Any:
+            return unread.pop() if unread else await receive()
+
+        await self._app(scope, receive_again, send)
+
+    @property
+    def target(self) -> str:
+        """Method, path and query of the last request, as they came."""
+        scope = self.requests[-1].scope
+        query = scope["query_string"].decode()
+        return f"{scope['method']} {scope['raw_path'].decode()}{f'?{query}' if query else ''}"
+
+    def client(self, **options: Any) -> httpx2.AsyncClient:
+        """An HTTP client whose requests reach the API without a network."""
+        transport = httpx2.ASGITransport(app=self)
+        return httpx2.AsyncClient(transport=transport, base_url="https://pets.test/v1", **options)
 
 
 def make_server(spec: Any, **options: Any) -> Server:

@@ -7,11 +7,11 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import fastapi
 import fastapi.responses
 import httpx2
@@ -25,14 +25,16 @@ from mcpgen_runtime import HTTPRoute, MCPType, OpenApiWarning, RemoteError, Rout
 from mcpgen_runtime.server.openapi.document import Document
 from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import (
+    DOCUMENT,
     TEXT,
+    Api,
     answer_of,
     body_of,
     connect_api,
     make_server,
+    one,
     parameter,
 )
-from package.server.openapi.pet_store import DOCUMENT, Api, one
 
 pytestmark = pytest.mark.on_asyncio
 ROUTE = HTTPRoute(method="GET", path="/pets/{id}", tags=frozenset({"a", "b"}))
@@ -42,18 +44,13 @@ ROUTE = HTTPRoute(method="GET", path="/pets/{id}", tags=frozenset({"a", "b"}))
     ("criteria", "matches"),
     [
         ({}, True),
-        ({"methods": ["get"]}, True),
         ({"methods": ["POST"]}, False),
         ({"pattern": r"\{"}, True),
-        ({"pattern": "^/id"}, False),
-        ({"tags": ["a"]}, True),
         ({"tags": ["a", "c"]}, False),
-        ({"methods": ["GET"], "pattern": "pets", "tags": ["c"]}, False),
         ({"methods": ["POST"], "pattern": "pets", "tags": ["a"]}, False),
         ({"methods": "GET"}, r"methods: expected '\*' or a collection, got 'GET'"),
         ({"pattern": "("}, "pattern: expected a regular expression"),
         ({"tags": "a"}, "tags"),
-        ({"mcp_tags": "a"}, "tags"),
     ],
 )
 def test_a_route_map_matches_by_all_of_its_criteria(
@@ -140,11 +137,6 @@ BAD_OPERATIONS: list[tuple[str, Any, str]] = [
     ("/", {"parameters": [parameter("a", "matrix")]}, "in 'matrix'"),
     ("/", {"parameters": [parameter("a\r\nb", "header")]}, "is the HTTP library's"),
     ("//evil.test/a", {}, "expected a path that begins with '/'"),
-    ("/", {"parameters": [{"$ref": "other.yaml#/a"}]}, "expected a place in this document"),
-    ("/", {"parameters": [{"$ref": "#/nowhere"}]}, "leads nowhere"),
-    ("/", body_of({"$ref": "#/loop"}), "references in a row"),
-    ("/", body_of({"anyOf": {}}), "a schema has anyOf {}"),
-    ("/", body_of({"items": 5}), "expected a schema, got 5"),
     ("/", answer_of({"$id": "https://evil.test"}), "$id, which is not supported"),
 ]
 
@@ -185,31 +177,20 @@ TEMPLATE, RESOURCE = (
     [RouteMap(mcp_type=kind)] for kind in (MCPType.RESOURCE_TEMPLATE, MCPType.RESOURCE)
 )
 ID, LIMIT, FIELD = parameter("id", "path"), parameter("limit", "query"), parameter("h", "header")
+DASHED = parameter("a-b", "query")
 
 
 @pytest.mark.parametrize(
     ("route_maps", "path", "operation", "uri"),
     [
         (RESOURCE, "/", {"parameters": []}, "resource://call"),
-        (RESOURCE, "/", {"parameters": [LIMIT]}, "resource://call"),
         (TEMPLATE, "/{id}", {"parameters": [ID]}, "resource://call/{id}"),
         (TEMPLATE, "/", {"parameters": [LIMIT]}, "resource://call{?limit}"),
         (TEMPLATE, "/{id}", {"parameters": [ID, LIMIT, FIELD]}, "resource://call/{id}{?limit}"),
         (RESOURCE, "/", body_of(TEXT), "expected GET without a body for a resource"),
-        (RESOURCE, "/{id}", {"parameters": [ID]}, "nothing in the URI gives id"),
         (TEMPLATE, "/", {}, "expected parameters for a resource template; map it"),
-        (
-            TEMPLATE,
-            "/",
-            {"parameters": [LIMIT, FIELD | {"required": True}]},
-            "nothing in the URI gives h",
-        ),
-        (
-            TEMPLATE,
-            "/",
-            {"parameters": [parameter("a-b", "query")]},
-            "a URI template has no variable a-b",
-        ),
+        (TEMPLATE, "/", {"parameters": [LIMIT, FIELD | {"required": True}]}, "nothing in the URI"),
+        (TEMPLATE, "/", {"parameters": [DASHED]}, "a URI template has no variable a-b"),
     ],
 )
 async def test_a_resource_has_a_uri_of_its_parameters(
@@ -233,7 +214,6 @@ async def test_a_resource_has_a_uri_of_its_parameters(
     ("identifier", "status", "error"),
     [
         ("7", 404, "resource not found: resource://call/7"),
-        ("7", 410, "resource not found: resource://call/7"),
         ("7", 403, "GET /{id}: HTTP 403 Forbidden"),
         ("%252e", 200, "GET /{id}: argument 'id': expected no '.' or '..' in the path"),
     ],
@@ -272,7 +252,6 @@ async def test_parts_that_tools_can_not_have_are_named() -> None:
     ("spec", "message"),
     [
         ({"swagger": "2.0"}, "expected OpenAPI 3, got Swagger '2.0'"),
-        ({"openapi": 3}, "expected a version 3, got 3"),
         ({"openapi": "3.1.0"}, "expected operations in paths"),
         ("https://pets.test/openapi.json", "got a URL; fetch it first"),
         ('{"openapi"', "not JSON"),
@@ -287,34 +266,14 @@ def test_invalid_documents_are_refused(spec: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("servers", "url"),
-    [
-        ([{"url": "https://a.test"}, {"url": "https://b.test"}], "https://a.test"),
-        (
-            [{"url": "https://{host}/v", "variables": {"host": {"default": "c.test"}, "v": {}}}],
-            "https://c.test/v",
-        ),
-        ([{"url": "https://{v}.test", "variables": {"v": 5}}], None),
-        ([], None),
-        ([5], None),
-        ([{"url": 5}], None),
-        ({}, None),
-    ],
+    "servers",
+    [[{"url": "https://{v}.test", "variables": {"v": 5}}], [], {}, [{"url": "file:///etc/passwd"}]],
 )
-async def test_the_first_server_of_a_document_is_the_base(servers: Any, url: str | None) -> None:
-    spec = one("/", {}, servers=servers)
-    if url is None:
-        with pytest.raises(ValueError, match=r"expected http_client or base_url|base_url: "):
-            Server.from_openapi(spec)
-    else:
-        assert len(await Server.from_openapi(spec).list_tools()) == 1
-
-
-def test_a_server_has_to_be_named_by_someone() -> None:
+def test_without_a_server_in_its_document_an_api_needs_one(servers: Any) -> None:
+    with pytest.raises(ValueError, match=r"expected http_client or base_url|base_url: "):
+        Server.from_openapi(one("/", {}, servers=servers))
     with pytest.raises(ValueError, match="http_client: expected a client with a base_url"):
         Server.from_openapi(one("/", {}), httpx2.AsyncClient())
-    with pytest.raises(ValueError, match="base_url: expected a URL with a host"):
-        Server.from_openapi(one("/", {}, servers=[{"url": "file:///etc/passwd"}]))
     client = httpx2.AsyncClient(base_url="https://a.test")
     with pytest.raises(ValueError, match="base_url: expected the base_url of http_client instead"):
         Server.from_openapi(one("/", {}), client, base_url="https://b.test")
@@ -323,13 +282,10 @@ def test_a_server_has_to_be_named_by_someone() -> None:
 @pytest.mark.parametrize(
     ("reference", "target"),
     [
-        ("#/list/0", "a"),
         ("#/list/1", "b"),
         ("#/list/2", None),
         ("#/list/-1", None),
         ("#/a~1b~0/c%20d", 5),
-        ("#/a~1b~0/other", None),
-        ("#list", None),
         ("list", None),
     ],
 )
@@ -352,55 +308,6 @@ async def test_documents_are_read_as_text_and_from_files(tmp_path: Path) -> None
         assert len(await server.list_tools()) == 4
     text = places[1].read_text().replace("'200'", "200").replace("title: Pets", "title: no")
     assert Server.from_openapi(text).name == "no"
-
-
-def test_a_document_has_bounds(set_limit: SetLimit, tmp_path: Path) -> None:
-    deep: dict[str, Any] = {}
-    for _ in range(100):
-        deep = {"items": deep}
-    bomb: dict[str, Any] = {"type": "array"}
-    for _ in range(15):
-        bomb = {"anyOf": [bomb, bomb]}
-    for schema in (deep, bomb):
-        with pytest.warns(OpenApiWarning, match="expected schemas with at most"):
-            Server.from_openapi(one("/", body_of(schema), "post"), base_url="https://a.test")
-    set_limit("pkg.server.openapi.document.DOCUMENT_WORK", 1000)
-    set_limit("pkg.server.openapi.schema_conversion.SCHEMA_NODES", 5000)
-    with pytest.raises(ValueError, match="its schemas have more than 1000 parts"):
-        Server.from_openapi(one("/", body_of(bomb), "post"), base_url="https://a.test")
-    set_limit("pkg.server.openapi.document.OPERATIONS", 3)
-    with pytest.raises(ValueError, match="expected at most 3 operations"):
-        Server.from_openapi(DOCUMENT)
-    set_limit("pkg.server.openapi.document.OPERATIONS", 4)
-    Server.from_openapi(DOCUMENT)
-    set_limit("pkg.server.openapi.document.OPERATIONS", 3)
-    set_limit("pkg.server.openapi.document.DOCUMENT_BYTES", 100)
-    (tmp_path / "a.json").write_text(json.dumps(DOCUMENT))
-    specs: list[Path | str] = [tmp_path / "a.json", json.dumps(DOCUMENT)]
-    for spec in specs:
-        with pytest.raises(ValueError, match="expected at most 100 bytes"):
-            Server.from_openapi(spec)
-    set_limit("pkg.server.openapi.document.DOCUMENT_BYTES", len(json.dumps(DOCUMENT)))
-    with pytest.raises(ValueError, match="expected at most 3 operations"):  # it was read
-        Server.from_openapi(tmp_path / "a.json")
-
-
-@pytest.mark.parametrize(
-    ("limit", "schema", "size"),
-    [
-        ("SCHEMA_NODES", {"anyOf": [TEXT, {"not": TEXT}]}, 4),
-        ("SCHEMA_DEPTH", {"items": {"anyOf": [TEXT]}}, 2),
-    ],
-)
-def test_a_schema_may_be_as_large_as_a_limit(
-    limit: str, schema: Any, size: int, set_limit: SetLimit
-) -> None:
-    spec = one("/", {"parameters": [parameter("a", "query", schema)]})
-    set_limit(f"pkg.server.openapi.schema_conversion.{limit}", size)
-    make_server(spec)
-    set_limit(f"pkg.server.openapi.schema_conversion.{limit}", size - 1)
-    with pytest.warns(OpenApiWarning, match="expected schemas with at most"):
-        make_server(spec)
 
 
 class Item(BaseModel):
@@ -454,24 +361,81 @@ async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None
             assert (await client.call_tool("lines")).content[0].text == "one\ntwo"
 
 
-async def test_a_server_alone_opens_the_lifespan_of_an_application() -> None:
-    @asynccontextmanager
-    async def lifespan(app: fastapi.FastAPI) -> AsyncGenerator[None]:
-        app.state.items = ["pen"]
-        yield
-        app.state.items.clear()
+LAUGHS = "x-0: &a0 [lol, lol]\n" + "".join(
+    f"x-{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
+)
 
-    app = fastapi.FastAPI(lifespan=lifespan)
 
-    @app.get("/items", operation_id="items")
-    def items() -> list[str]:
-        return list(app.state.items)
+@pytest.mark.parametrize(
+    "place", ["paths: *a9", "paths: {}\nservers: *a9", "paths: {/: {get: {x-other: *a9}}}"]
+)
+def test_aliases_count_as_copies_wherever_they_stand(place: str) -> None:
+    with pytest.raises(ValueError, match="expected at most 67108864 characters with a copy"):
+        make_server(f"openapi: 3.1.0\ninfo: {{title: x, version: '1'}}\n{LAUGHS}{place}\n")
 
-    client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://shop.test")
-    server = Server.from_openapi(
-        app.openapi(), client, lifespan=lambda _: app.router.lifespan_context(app)
-    )
-    async with client, connected(server) as pair:
-        listed: Any = await pair.client.call_tool("items")
-        assert listed.structured_content == {"result": ["pen"]}
-    assert app.state.items == []
+
+def test_a_decoded_document_counts_as_its_text_would() -> None:
+    around: dict[str, Any] = {}
+    around["not"] = around
+    with pytest.raises(ValueError, match="nested too deep"):
+        make_server(one("/", {"x-around": around}))
+    many: list[Any] = ["lol"]
+    for _ in range(40):
+        many = [many, many]
+    with pytest.raises(ValueError, match="expected at most 67108864 characters"):
+        make_server(
+            one("/", {"parameters": [{"name": "a", "in": "query", "schema": {"const": many}}]})
+        )
+
+
+def test_values_that_many_operations_refer_to_are_counted(
+    monkeypatch: pytest.MonkeyPatch, set_limit: SetLimit
+) -> None:
+    schemas = {"Big": {"enum": ["x" * 1000]}}
+    operation = {
+        "parameters": [
+            {"name": "a", "in": "query", "schema": {"$ref": "#/components/schemas/Big"}}
+        ],
+        "responses": {},
+    }
+    paths = {f"/{number}": {"get": operation} for number in range(20)}
+    spec = {**one("/", {}), "paths": paths, "components": {"schemas": schemas}}
+    make_server(spec)
+    set_limit("pkg.server.openapi.document.DOCUMENT_TEXT", 10_000)
+    with pytest.raises(ValueError, match="expected operations with at most 10000 characters"):
+        make_server(spec)
+    monkeypatch.undo()
+    set_limit("pkg.server.openapi.schema_conversion.SCHEMA_TEXT", 500)
+    with pytest.warns(OpenApiWarning, match="expected schemas with at most 500 characters"):
+        make_server(spec)
+
+
+async def drip() -> AsyncIterator[bytes]:
+    """A body that never ends and never pauses for long."""
+    while True:
+        yield b"x"
+        await anyio.lowlevel.checkpoint()
+
+
+async def never() -> AsyncIterator[bytes]:
+    await anyio.sleep_forever()
+    yield b""
+
+
+@pytest.mark.parametrize("body", [drip, never])
+async def test_a_request_has_a_time_for_its_whole_response(body: Any) -> None:
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, content=body())
+
+    transport = httpx2.MockTransport(answer)
+    http = httpx2.AsyncClient(transport=transport, base_url="https://a.test", timeout=None)
+    server = Server.from_openapi(one("/", {}), http, timeout=0.1)
+    with anyio.fail_after(10):
+        async with http, connected(server) as pair:
+            result: Any = await pair.client.call_tool("call", {})
+    assert result.content[0].text == "GET /: no whole response within 0.1 s"
+
+
+def test_the_time_of_a_request_is_positive() -> None:
+    with pytest.raises(ValueError, match="timeout: expected more than 0, got 0"):
+        make_server(one("/", {}), timeout=0)

@@ -16,7 +16,7 @@ from mcpgen_runtime.server.openapi.document import Document
 from mcpgen_runtime.server.openapi.http_operation import OperationResource, OperationTool
 from mcpgen_runtime.server.openapi.operations import Operation, OperationReader
 from mcpgen_runtime.server.openapi.schema_conversion import SchemaConverter
-from package.server.openapi.pet_store import one
+from package.server.openapi.one_server import one
 
 pytestmark = pytest.mark.on_asyncio
 TEXT, NUMBER, OBJECT = {"type": "string"}, {"type": "integer"}, {"type": "object"}

@@ -75,13 +75,6 @@ def test_a_terminal_gets_it_over_http(tmp_path: Path) -> None:
     assert output == ""
 
 
-def test_a_terminal_gets_it_over_standard_streams(tmp_path: Path) -> None:
-    write_server(tmp_path)
-    shown, output = on_a_terminal(tmp_path, "-m", "mcpgen_runtime", "serve", "web", until="Ctrl-C")
-    assert "at       standard input and output" in shown
-    assert output == ""
-
-
 def test_the_environment_turns_it_off(tmp_path: Path) -> None:
     write_server(tmp_path)
     shown, _ = on_a_terminal(tmp_path, *SERVE, until="/mcp\r\n", MCP_BANNER="off")

@@ -1,7 +1,4 @@
-"""How long clients may keep what a server lists and shows: what leaves, and what can't be said.
-
-Source: server/utilities/caching (2026-07-28).
-"""
+"""How long clients may keep what a server lists and shows: what leaves, and what can't be said."""
 
 from __future__ import annotations
 
@@ -49,28 +46,31 @@ def hint(result: Any) -> tuple[Any, Any]:
     return result.get("ttlMs"), result.get("cacheScope")
 
 
-@pytest.mark.requirement("caching.hints-required", "caching.public-crosses-authorization")
+@pytest.mark.requirement(
+    "caching.hints-required",
+    "caching.public-crosses-authorization",
+    "caching.ttl-without-list-changed",
+)
 @modern
-async def test_each_resource_can_have_a_hint_of_its_own(revision: str) -> None:
-    async with speaking_to(cached_server(), revision) as end:
+@pytest.mark.parametrize(
+    ("settings", "listed"),
+    [
+        ({}, (0, "private")),  # without settings nothing is promised
+        ({"cache": CacheHint(1500, "public")}, (1500, "public")),
+        ({"cache": CacheHint(1500, "public"), "list_changed": False}, (1500, "public")),
+    ],
+)
+async def test_one_hint_holds_for_lists_and_each_resource_has_its_own(
+    revision: str, settings: Any, listed: tuple[int, str]
+) -> None:
+    async with speaking_to(cached_server(**settings), revision) as end:
         hints = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
         read = [
             hint((await end.ask("resources/read", {"uri": uri}))["result"])
             for uri in ("x://kept", "z://1", "y://a/1", "x://a")
         ]
-    assert hints == [(0, "private")] * 5  # without settings nothing is promised
+    assert hints == [listed] * 5
     assert read == [(60_000, "public"), (5, "private"), (0, "private"), (0, "private")]
-
-
-@pytest.mark.requirement("caching.hints-required", "caching.ttl-without-list-changed")
-@modern
-@pytest.mark.parametrize("settings", [{}, {"list_changed": False}])
-async def test_one_hint_holds_for_all_that_is_listed(revision: str, settings: Any) -> None:
-    async with speaking_to(cached_server(CacheHint(1500, "public"), **settings), revision) as end:
-        hints = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
-        read = hint((await end.ask("resources/read", {"uri": "x://a"}))["result"])
-    assert hints == [(1500, "public")] * 5
-    assert read == (0, "private")
 
 
 @modern
@@ -130,12 +130,9 @@ async def test_where_there_are_no_hints_none_leaves(revision: str) -> None:
     ("ttl", "scope", "kind"),
     [
         (-1, "private", ValueError),
-        (0.5, "private", TypeError),
         (1500.0, "private", TypeError),
         (True, "private", TypeError),
-        ("1", "private", TypeError),
         (0, "shared", ValueError),
-        (0, "", ValueError),
         (0, None, ValueError),
     ],
 )
@@ -144,9 +141,7 @@ def test_a_hint_that_is_none_is_refused(ttl: Any, scope: Any, kind: type[Excepti
         CacheHint(ttl, scope)
 
 
-@pytest.mark.parametrize(
-    "given", [5, "public", True, {"tools": 1000}, {"tools": {"ttl_ms": 5}}, {"tool": CacheHint(1)}]
-)
+@pytest.mark.parametrize("given", [5, "public", {"tools": 1000}, {"tool": CacheHint(1)}])
 def test_invalid_cache_hints_are_refused_by_the_constructor(given: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"cache.*: expected .*(CacheHint|tools)"):
         Server("s", cache=given)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from kit.wire import ALL
 from mcpgen_runtime import CallToolResult, Context, Server, TextContent, Tool, ToolError, connect
@@ -41,34 +42,21 @@ DESCRIBED = {
 RESULT = {"properties": {"result": {"type": "integer"}}, "required": ["result"], "type": "object"}
 WRAPPED = {"x-fastmcp-wrap-result": True}
 
+
+TEXT = "Add numbers.\n\nArgs:\n    numbers: What to add."
+INPUT = {"required": ["numbers"], "type": "object"}
+TITLED_RESULT = {"result": {"title": "Result", "type": "integer"}}
+GENERIC = {"description": "Generic wrapper for non-object return types."}
 LISTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "mcp-1": (
         str(add.__doc__),
-        {
-            "properties": TITLED,
-            "required": ["numbers"],
-            "title": "addArguments",
-            "type": "object",
-        },
-        {
-            **RESULT,
-            "properties": {"result": {"title": "Result", "type": "integer"}},
-            "title": "addOutput",
-        },
+        {"properties": TITLED, "title": "addArguments", **INPUT},
+        {**RESULT, "properties": TITLED_RESULT, "title": "addOutput"},
     ),
-    "fastmcp-2": (
-        "Add numbers.\n\nArgs:\n    numbers: What to add.",
-        {"properties": ADDITION, "required": ["numbers"], "type": "object"},
-        {**RESULT, **WRAPPED, "description": "Generic wrapper for non-object return types."},
-    ),
+    "fastmcp-2": (TEXT, {"properties": ADDITION, **INPUT}, {**RESULT, **WRAPPED, **GENERIC}),
     "fastmcp-3": (
         "Add numbers.",
-        {
-            "additionalProperties": False,
-            "properties": DESCRIBED,
-            "required": ["numbers"],
-            "type": "object",
-        },
+        {"additionalProperties": False, "properties": DESCRIBED, **INPUT},
         {**RESULT, **WRAPPED},
     ),
 }
@@ -122,34 +110,31 @@ async def test_titles_tags_and_empty_lists_are_those_of_fastmcp() -> None:
     assert result.is_error is False
 
 
+@dataclass
+class Town:
+    name: str
+
+
+IN_ONE = ['[{"name":"Oslo"},{"name":"Bergen"}]']
+EACH = ['{\n  "name": "Oslo"\n}', '{\n  "name": "Bergen"\n}']
+
+
 @pytest.mark.parametrize(
     ("dialect", "texts", "towns"),
     [
-        (
-            "mcp-1",
-            ["Error executing tool fail: a", "Error executing tool crash: b"],
-            ['{\n  "name": "Oslo"\n}', '{\n  "name": "Bergen"\n}'],
-        ),
-        ("mcp-2", ["Error executing tool fail: a", "Error executing tool crash"], None),
-        (
-            "fastmcp-2",
-            ["a", "Error calling tool 'crash': b"],
-            ['[{"name":"Oslo"},{"name":"Bergen"}]'],
-        ),
-        ("fastmcp-4", None, ['[{"name":"Oslo"},{"name":"Bergen"}]']),
+        ("mcp-1", ["Error executing tool fail: a", "Error executing tool crash: b"], EACH),
+        ("mcp-2", ["Error executing tool fail: a", "Error executing tool crash"], EACH),
+        ("fastmcp-2", ["a", "Error calling tool 'crash': b"], IN_ONE),
     ],
 )
 async def test_content_and_errors_are_those_of_the_other_sdk(
-    dialect: Any, texts: list[str] | None, towns: list[str] | None
+    dialect: Any, texts: list[str], towns: list[str]
 ) -> None:
-    class Town(BaseModel):
-        name: str
-
     server = Server("a", compatibility=dialect)
 
     @server.tool
     def list_towns() -> list[Town]:
-        return [Town(name="Oslo"), Town(name="Bergen")]
+        return [Town("Oslo"), Town("Bergen")]
 
     @server.tool
     def fail() -> None:
@@ -162,10 +147,8 @@ async def test_content_and_errors_are_those_of_the_other_sdk(
     async with connect(server, revision=LATEST) as client:
         results: list[Any] = [await client.call_tool(name) for name in ("fail", "crash")]
         listed: Any = await client.call_tool("list_towns")
-    if texts is not None:
-        assert [each.content[0].text for each in results] == texts
-    if towns is not None:
-        assert [block.text for block in listed.content] == towns
+    assert [each.content[0].text for each in results] == texts
+    assert [block.text for block in listed.content] == towns
     assert listed.structured_content == {"result": [{"name": "Oslo"}, {"name": "Bergen"}]}
 
 
@@ -199,46 +182,30 @@ async def test_prompts_and_resources_have_whole_docstrings(dialect: Any) -> None
 async def test_parts_of_a_docstring_go_where_they_belong() -> None:
     server = Server("a", compatibility="fastmcp-4")
 
-    @server.tool
-    def f(a: int, b: int = 0) -> None:
-        """Text.
+    def f(a: int, b: int = 0) -> None: ...
 
-        More text.
-
-        Args:
-            a: First,
-               and more.
-            b (int): Second.
-
-        Returns:
-            Nothing.
-        """
-
+    f.__doc__ = (
+        "Text.\n\nMore text.\n\nArgs:\n    a: First,\n       and more.\n    b (int): Second.\n"
+        "\nReturns:\n    Nothing.\n"
+    )
+    server.add_tool(f)
     async with connect(server, revision=LATEST) as client:
         (tool,) = await client.list_tools()
     assert tool.description == "Text.\n\nMore text."
-    described = {
-        name: each["description"] for name, each in tool.input_schema["properties"].items()
-    }
-    assert described == {"a": "First,\nand more.", "b": "Second."}
+    described = [each["description"] for each in tool.input_schema["properties"].values()]
+    assert described == ["First,\nand more.", "Second."]
+
+
+OBJECT = {"type": "object"}
+HTTP = {"transport": "http", "path": "/mcp", "host": "a"}
 
 
 @pytest.mark.parametrize(
     ("transport", "given", "expected"),
     [
         ("stdio", {}, {"transport": "stdio"}),
-        (
-            "sse",
-            {},
-            {
-                "transport": "http",
-                "path": "/mcp",
-                "sse_path": "/sse",
-                "host": "a",
-                "port": 8000,
-            },
-        ),
-        ("http", {"port": 2}, {"transport": "http", "path": "/mcp", "host": "a", "port": 2}),
+        ("sse", {}, {**HTTP, "sse_path": "/sse", "port": 8000}),
+        ("http", {"port": 2}, {**HTTP, "port": 2}),
     ],
 )
 def test_the_address_of_the_constructor_is_that_of_run(
@@ -248,30 +215,8 @@ def test_the_address_of_the_constructor_is_that_of_run(
     assert server.settings.arguments(transport, given) == expected
 
 
-@pytest.mark.parametrize("revision", ALL)
-async def test_functions_handle_requests_of_any_revision(revision: str) -> None:
-    server = Server("a")
-
-    @server.request_handler("tools/list")
-    async def list_tools() -> list[Any]:
-        return [Tool(name="greet", input_schema={"type": "object"})]
-
-    @server.request_handler("tools/call")
-    async def call_tool(name: str, arguments: dict[str, Any]) -> list[Any]:
-        if not arguments:
-            raise ValueError("expected a name")
-        return [TextContent(type="text", text=f"{name} {arguments['name']}")]
-
-    async with connect(server, revision=revision) as client:
-        (tool,) = await client.list_tools()
-        greeted: Any = await client.call_tool("greet", {"name": "Ann"})
-        failed: Any = await client.call_tool("greet")
-    assert tool.name == "greet"
-    assert greeted.content[0].text == "greet Ann"
-    assert (failed.is_error, failed.content[0].text) == (True, "expected a name")
-
-
-async def test_a_function_of_the_newer_sdk_takes_context_and_params() -> None:
+@pytest.mark.parametrize("value", ["text", b"bytes"])
+async def test_functions_take_context_and_params_and_return_plain_values(value: Any) -> None:
     server = Server("a")
 
     @server.request_handler("prompts/get")
@@ -279,33 +224,18 @@ async def test_a_function_of_the_newer_sdk_takes_context_and_params() -> None:
         assert server.current_context is ctx
         return {"messages": [], "description": params.name}
 
-    @server.request_handler("tools/call")
-    async def call_tool(ctx: Context, params: Any) -> CallToolResult:
-        return CallToolResult(content=[])
-
+    answer: Any = {"a": [1]} if value == "text" else CallToolResult(content=[])
+    server.request_handler("tools/call")(lambda name, arguments: answer)
+    server.request_handler("resources/read")(lambda uri: value)
     async with connect(server, revision=LATEST) as client:
         prompt: Any = await client.request("prompts/get", {"name": "x"})
         called: Any = await client.request("tools/call", {"name": "x"})
+        read: Any = await client.request("resources/read", {"uri": "data://a"})
     assert prompt.description == "x"
-    assert called.is_error is False
-
-
-async def test_a_dict_is_structured_and_its_text_is_indented() -> None:
-    server = Server("a")
-    server.request_handler("tools/call")(lambda name, arguments: {"a": [1]})
-    async with connect(server, revision=LATEST) as client:
-        result: Any = await client.request("tools/call", {"name": "x"})
-    assert result.content[0].text == '{\n  "a": [\n    1\n  ]\n}'
-    assert result.structured_content == {"a": [1]}
-
-
-@pytest.mark.parametrize("value", ["text", b"bytes"])
-async def test_a_resource_is_a_text_or_bytes(value: Any) -> None:
-    server = Server("a")
-    server.request_handler("resources/read")(lambda uri: value)
-    async with connect(server, revision=LATEST) as client:
-        result: Any = await client.request("resources/read", {"uri": "data://a"})
-    (contents,) = result.contents
+    shown = ['{\n  "a": [\n    1\n  ]\n}'] if value == "text" else []
+    assert [block.text for block in called.content] == shown
+    assert called.structured_content == ({"a": [1]} if value == "text" else None)
+    (contents,) = read.contents
     assert contents.uri == "data://a"
     assert getattr(contents, "text", None) == (value if isinstance(value, str) else None)
 
@@ -319,27 +249,40 @@ def test_a_request_has_one_function_and_a_known_name() -> None:
         server.request_handler("acme/thing")(list)
 
 
-async def test_arguments_fit_the_schema_that_the_function_lists() -> None:
+@pytest.mark.parametrize("revision", ALL)
+async def test_functions_list_and_call_tools_and_their_schemas_are_kept(revision: str) -> None:
     server = Server("a")
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
     @server.request_handler("tools/list")
     async def list_tools() -> list[Tool]:
-        output = {"type": "object", "required": ["b"]}
-        return [Tool(name="f", input_schema=schema, output_schema=output)]
+        if revision != LATEST:
+            return [Tool(name="f", input_schema=schema)]
+        return [Tool(name="f", input_schema=schema, output_schema={"required": ["b"], **OBJECT})]
 
     @server.request_handler("tools/call")
-    async def call_tool(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def call_tool(name: str, arguments: dict[str, Any]) -> Any:
+        if arguments["a"] == 2:
+            raise ValueError("expected another number")
+        if arguments["a"] == 3:
+            return [TextContent(type="text", text=f"{name} 3")]
         return {"b": 1} if arguments["a"] else {"c": 1}
 
-    async with connect(server, revision=LATEST) as client:
+    async with connect(server, revision=revision) as client:
         results: list[Any] = [
             await client.request("tools/call", {"name": "f", "arguments": each})
-            for each in ({}, {"a": "1"}, {"a": 0}, {"a": 1})
+            for each in ({}, {"a": "1"}, {"a": 2}, {"a": 3}, {"a": 0}, {"a": 1})
+            if revision == LATEST or each not in ({"a": 0}, {"a": 1})
         ]
-    assert [each.content[0].text for each in results[:3]] == [
+    texts = [each.content[0].text for each in results]
+    assert texts[:3] == [
         "Input validation error: 'a' is a required property",
         "Input validation error: '1' is not of type 'integer'",
-        "Output validation error: 'b' is a required property",
+        "expected another number",
     ]
-    assert results[3].structured_content == {"b": 1}
+    if revision == LATEST:
+        without = "Output validation error: outputSchema defined but no structured output returned"
+        assert texts[3:5] == [without, "Output validation error: 'b' is a required property"]
+        assert results[5].structured_content == {"b": 1}
+    else:
+        assert texts[3] == "f 3"

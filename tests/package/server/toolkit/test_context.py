@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.from_thread
 import pytest
 
 from kit.respondent import connect_respondent, text_in
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 from mcpgen_runtime import (
     Accepted,
     ClientHandlers,
@@ -23,33 +21,6 @@ from mcpgen_runtime import (
 )
 
 every = pytest.mark.parametrize("revision", ALL)
-legacy = pytest.mark.parametrize("revision", HANDSHAKE)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
-
-
-@every
-async def test_the_lifespan_is_entered_for_a_client_and_gives_state(
-    revision: str,
-) -> None:
-    events: list[str] = []
-
-    @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[str]:
-        events.append("open")
-        yield server.name
-        events.append("closed")
-
-    server = Server("alive", lifespan=lifespan)
-
-    @server.tool()
-    async def state(context: Context) -> str:
-        return f"{context.state} {context.request_id}"
-
-    async with speaking_to(server, revision) as end:
-        answer = await end.ask("tools/call", {"name": "state"}, id="x")
-        assert answer["result"]["content"][0]["text"] == "alive x"
-        assert events == ["open"]
-    assert events == ["open", "closed"]
 
 
 @pytest.mark.requirement("logging.message-shape", "logging.levels")
@@ -109,16 +80,6 @@ async def call_logging_tool(
         return answer, [message["params"]["level"] for message in end.heard]
 
 
-LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-
-
-@pytest.mark.requirement("logging.levels")
-@legacy
-@pytest.mark.parametrize("level", LEVELS)
-async def test_each_level_is_sent(revision: str, level: str) -> None:
-    assert (await call_logging_tool(revision, level))[1] == [level]
-
-
 @pytest.mark.requirement("logging.levels", "logging.declare-capability-initialize")
 @every
 async def test_what_is_no_level_or_not_declared_is_not_sent(revision: str) -> None:
@@ -132,7 +93,7 @@ async def test_what_is_no_level_or_not_declared_is_not_sent(revision: str) -> No
 
 
 @pytest.mark.requirement("logging.per-request-level", "logging.set-level-removed")
-@modern
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> None:
     assert (await call_logging_tool(revision, "emergency"))[1] == []
     key = facts(revision).meta.log_level
@@ -142,25 +103,7 @@ async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> 
         assert (await end.ask("logging/setLevel", {"level": "info"}))["error"]["code"] == -32601
 
 
-@pytest.mark.requirement("logging.request-scoped-only")
-@modern
-async def test_log_messages_belong_to_the_request_that_asked_for_them(revision: str) -> None:
-    key, listen = facts(revision).meta.log_level, facts(revision).behaviour.listen
-    assert key is not None
-    assert listen is not None
-    async with speaking_to(logger(), revision) as end:
-        wanted = {"notifications": {"toolsListChanged": True}}
-        await end.send(request(revision, listen, wanted, id="s", meta={key: "debug"}))
-        await end.receive()
-        params = {"name": "log", "arguments": {"level": "error"}}
-        await end.ask("tools/call", params)
-        assert end.heard == []
-        await end.ask("tools/call", params, meta={key: "error"})
-    (message,) = end.heard
-    assert "_meta" not in message["params"]
-
-
-@legacy
+@pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_the_client_is_asked_by_typed_coroutines_and_by_name(revision: str) -> None:
     server = Server("asks")
 

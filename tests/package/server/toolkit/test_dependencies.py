@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Annotated, Any
 
 import anyio
@@ -25,8 +24,8 @@ class Db:
         self.name = name
 
 
-def plain() -> Db:
-    return Db("plain")
+def plain(*args: int, **more: int) -> Db:  # which get no values
+    return Db(f"plain{args or more or ''}")
 
 
 async def tenant(ctx: Context) -> str:
@@ -46,6 +45,7 @@ async def open_db(tenant: Annotated[str, Depends(tenant)], size: int = 3) -> Asy
 
 
 OpenDb = Annotated[Db, Depends(open_db)]
+REF = {"type": "ref/prompt", "name": "greet"}
 
 
 @pytest.fixture(autouse=True)
@@ -133,35 +133,21 @@ async def test_dependencies_are_no_part_of_what_a_client_sees(revision: str) -> 
     def greet(city: str, db: OpenDb) -> str:
         return f"{city} in {db.name}"
 
-    @server.resource("db://all")
-    def everything(db: OpenDb) -> str:
-        return db.name
-
-    @server.resource("db://{table}")
-    def rows(table: str, db: OpenDb) -> str:
-        return f"{table} of {db.name}"
-
     @server.completion(prompt="greet", argument="city")
     async def cities(value: str, db: OpenDb) -> list[str]:
         return [f"{value} of {db.name}"]
 
-    name = f"tenant of {revision}, 3"
     async with connected(server, revision=revision) as pair:
         client: Any = pair.client
         (tool,) = await client.list_tools()
         assert list(tool.input_schema["properties"]) == ["city"]
         (prompt,) = await client.list_prompts()
         assert [argument.name for argument in prompt.arguments] == ["city"]
-        got = await client.get_prompt("greet", {"city": "Oslo"})
-        assert got.messages[0].content.text == f"Oslo in {name}"
-        assert (await client.read_resource("db://all")).contents[0].text == name
-        assert (await client.read_resource("db://cars")).contents[0].text == f"cars of {name}"
-        ref = {"type": "ref/prompt", "name": "greet"}
         asked = {"name": "city", "value": "O"}
-        completed = await client.complete(ref=ref, argument=asked)
-        assert completed.completion.values == [f"O of {name}"]
+        completed = await client.complete(ref=REF, argument=asked)
+        assert completed.completion.values == [f"O of tenant of {revision}, 3"]
         with server.override(open_db, lambda: Db("fake")):
-            completed = await client.complete(ref=ref, argument=asked)
+            completed = await client.complete(ref=REF, argument=asked)
         assert completed.completion.values == ["O of fake"]
 
 
@@ -197,9 +183,6 @@ async def test_providers_see_how_a_function_ends() -> None:
         def __exit__(self, kind: Any, error: Any, frames: Any) -> None:
             events.append(f"leave for {error}")
 
-    class OuterClosing(Closing):
-        """Another dependency."""
-
     @server.tool()
     async def fails(db: OpenDb) -> str:
         raise RuntimeError("no table")
@@ -213,17 +196,14 @@ async def test_providers_see_how_a_function_ends() -> None:
         await anyio.sleep_forever()
 
     @server.tool()
-    async def refuses(
-        outer: Annotated[OuterClosing, Depends(OuterClosing)],
-        closing: Annotated[Closing, Depends(Closing)],
-    ) -> str:
+    async def refuses(closing: Annotated[Closing, Depends(Closing)]) -> str:
         raise ToolError(f"refused by {type(closing).__name__}")
 
     for tool, text, expected in (
         ("fails", "no table", ["tenant", "open", "rollback for no table", "close"]),
         ("is_forgiven", "no table", ["suppressed"]),  # the error is the answer all the same
         ("times_out", "timed out", ["tenant", "open", "close"]),
-        ("refuses", "refused by Closing", ["enter"] * 2 + ["leave for refused by Closing"] * 2),
+        ("refuses", "refused by Closing", ["enter", "leave for refused by Closing"]),
     ):
         events.clear()
         assert text in await text_of(server, tool)
@@ -289,34 +269,6 @@ async def test_a_provider_reads_arguments_of_the_call_converted(revision: str) -
     replaced = server.override(shelf, lambda floor: floor)
     with pytest.raises(TypeError, match=r"parameter 'floor': expected a Context.*arguments row"):
         replaced.__enter__()
-
-
-async def test_a_generator_closes_a_connection_of_the_standard_library() -> None:
-    server = Server("sql")
-
-    async def open_sqlite() -> AsyncGenerator[sqlite3.Connection]:
-        with closing(sqlite3.connect(":memory:")) as connection:
-            yield connection
-
-    @server.tool()
-    async def answer(db: Annotated[sqlite3.Connection, Depends(open_sqlite)]) -> int:
-        number: int = db.execute("select 6 * 7").fetchone()[0]
-        return number
-
-    assert await text_of(server, "answer") == "42"
-
-
-async def test_a_dependency_gets_no_values_for_further_arguments() -> None:
-    server = Server("open")
-
-    def provide(*args: int, **more: int) -> Db:
-        return Db(f"{args} {more}")
-
-    @server.tool
-    async def name(db: Db | None = Depends(provide)) -> str:  # noqa: B008 - as users write it
-        return db.name if db else ""
-
-    assert await text_of(server, "name") == "() {}"
 
 
 def test_an_impossible_dependency_names_the_alternative() -> None:

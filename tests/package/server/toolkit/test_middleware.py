@@ -27,7 +27,6 @@ from mcpgen_runtime import (
     log_requests,
     replace,
 )
-from mcpgen_runtime.r2026_07_28.client import ClientHandlers
 from mcpgen_runtime.testing import connected
 
 NEWEST = ALL[-1]
@@ -62,14 +61,17 @@ async def test_requests_of_any_method_pass_the_middleware_in_order(revision: str
 
     @server.middleware
     async def outer(request: MiddlewareRequest, next: Next) -> Any:
+        if request.is_notification or request.method in ("initialize", "server/discover"):
+            return await next(request)
         passed.append(f"outer {request.method} {request.target}")
         result = await next(request)
-        passed.append(f"left {type(result).__module__.rpartition('.')[0][-10:]}")
+        assert type(result).__module__.rpartition(".")[0].endswith(revision.replace("-", "_"))
         return result
 
     @server.middleware
     async def inner(request: MiddlewareRequest, next: Next) -> Any:
-        passed.append("inner")
+        if passed:
+            passed.append("inner")
         return await next(request)
 
     async with connected(server, revision=revision) as pair:
@@ -78,19 +80,13 @@ async def test_requests_of_any_method_pass_the_middleware_in_order(revision: str
         await client.list_tools()
         await client.read_resource("shop://items")
         await client.get_prompt("greet", {"name": "Ann"})
-    requests = [line for line in passed if line.startswith("outer ") and "notif" not in line]
-    assert requests == [
+    assert passed[::2] == [
         "outer tools/call order",
         "outer tools/list None",
         "outer resources/read shop://items",
         "outer prompts/get greet",
     ]
-    start = passed.index(requests[0])
-    typed = revision.replace("-", "_")
-    assert passed[start : start + 6] == [
-        *(requests[0], "inner", f"left {typed}"),
-        *(requests[1], "inner", f"left {typed}"),
-    ]
+    assert passed[1::2] == ["inner"] * 4
 
 
 @both
@@ -117,26 +113,6 @@ async def test_middleware_sees_who_asks_and_changes_params_and_results(revision:
         assert [tool.name for tool in await pair.client.list_tools()] == ["order"]
         result: Any = await pair.client.call_tool("order", {"item": "pear"})
     assert result.content[0].text == "ordered apple"
-
-
-async def test_middleware_answers_itself_or_refuses() -> None:
-    server = shop()
-
-    @server.middleware
-    async def answer(request: MiddlewareRequest, next: Next) -> Any:
-        if request.target == "order":
-            return {"content": [{"type": "text", "text": "closed"}]}
-        if request.target == "secret":
-            raise ProtocolError("not for you", code=403, data={"why": "secret"})
-        return await next(request)
-
-    async with connected(server, revision=NEWEST) as pair:
-        client: Any = pair.client
-        result = await client.call_tool("order", {"item": "pear"})
-        assert result.content[0].text == "closed"
-        with pytest.raises(RemoteError, match="not for you") as refused:
-            await client.call_tool("secret")
-    assert refused.value.code == 403
 
 
 @both
@@ -178,25 +154,6 @@ async def test_notifications_and_lifespan_state_reach_middleware() -> None:
     async with connected(server, revision=HANDSHAKE[-1]) as pair:
         result: Any = await pair.client.call_tool("read")
     assert result.content[0].text == "notifications/initialized"
-
-
-async def test_a_tool_can_still_ask_through_middleware() -> None:
-    class Choosing(ClientHandlers):
-        async def elicit(self, params: Any, ctx: Any) -> Any:
-            return {"action": "accept", "content": {"value": 7}}
-
-    server = Server("booking")
-
-    @server.middleware
-    async def nothing(request: MiddlewareRequest, next: Next) -> Any:
-        return await next(request)
-
-    @server.tool()
-    async def book(ctx: Context) -> str:
-        return str(await ctx.elicit("Which row?", int))
-
-    async with connected(server, revision="2026-07-28", handlers=Choosing()) as pair:
-        assert "content=7" in await pair.client.call_tool("book", returns=str)
 
 
 async def test_middleware_after_the_start_is_refused() -> None:

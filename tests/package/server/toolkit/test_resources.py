@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import re
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,7 +21,6 @@ from mcpgen_runtime import (
     File,
     Icon,
     Image,
-    InputRequired,
     ResourceLink,
     ResourceNotFoundError,
     Server,
@@ -158,16 +158,6 @@ async def test_text_is_text_and_bytes_are_a_blob(revision: str) -> None:
     several = await contents_of(server, revision, "x://several")
     assert [item["uri"] for item in several] == ["x://a", "x://b"]
     assert (await contents_of(server, revision, "x://empty"))[0]["text"] == "[]"
-
-
-async def test_a_function_of_contents_may_give_none() -> None:
-    server = Server("one")
-
-    @server.resource("x://a")
-    async def empty() -> list[Contents] | InputRequired:
-        return []
-
-    assert await contents_of(server, ALL[-1], "x://a") == []
 
 
 @pytest.mark.requirement("resources.templates-rfc6570")
@@ -375,6 +365,11 @@ async def test_a_template_gives_a_function_of_any_names_all_variables() -> None:
     assert contents.text == "{'city': 'Oslo', 'day': '2'}"
 
 
+@dataclass
+class Town:
+    name: str
+
+
 TEXT, CSV, BLOB, JSON = "text/plain", "text/csv", "application/octet-stream", "application/json"
 
 
@@ -390,6 +385,7 @@ TEXT, CSV, BLOB, JSON = "text/plain", "text/csv", "application/octet-stream", "a
         (File(data=b"a", name="a.csv"), CSV, CSV, {"text": "a"}),
         ([], "x/y", JSON, {"text": "[]"}),
         ({"a": 1}, "x/y", JSON, {"text": '{"a":1}'}),
+        (Town("Oslo"), "x/y", JSON, {"text": '{"name":"Oslo"}'}),
     ],
     ids=lambda value: type(value).__name__,
 )

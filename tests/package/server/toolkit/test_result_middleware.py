@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from mcpgen_runtime import (
     limit_results,
 )
 from mcpgen_runtime.r2026_07_28.client import ClientHandlers
-from mcpgen_runtime.runtime.request_context import ANONYMOUS
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
@@ -127,30 +125,6 @@ async def test_so_many_results_are_kept_the_newest_ones() -> None:
             clock.now += seconds
     # a is made anew when its time is over, so that c takes the place of b
     assert texts == ["a 1", "b 2", "a 3", "c 4", "a 3", "b 5"]
-
-
-async def test_a_thousand_results_are_kept_by_default() -> None:
-    keep: Any = cache_results(60, ["price"], clock=Clock())
-    served: list[Any] = []
-
-    async def serve(request: Any) -> Any:
-        served.append(request.params["item"])
-        return SimpleNamespace(content=[], result_type=request.params.get("type"))
-
-    async def ask(**params: Any) -> int:
-        members = {"method": "tools/call", "target": "price", "revision": ALL[-1]}
-        await keep(SimpleNamespace(**members, params=params, principal=ANONYMOUS), serve)
-        return len(served)
-
-    for item in range(1000):
-        await ask(item=item)
-    assert await ask(item=0) == 1000
-    assert await ask(item=1000) == 1001
-    assert await ask(item=0) == 1002  # dropped as the oldest one
-    for type_, times in (("complete", 1), ("other", 2)):
-        before = len(served)
-        await ask(item="a", type=type_)
-        assert await ask(item="a", type=type_) == before + times
 
 
 def writer() -> Server:

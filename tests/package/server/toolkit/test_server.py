@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kit.stdio_process import PATHS
 from kit.wire import ALL, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST, request, speaking_to, tag
-from mcpgen_runtime import Icon, RequestContext, Server, connect
-from mcpgen_runtime.server.toolkit.registry import page_bounds
-from requirements import EVERY_REVISION
+from mcpgen_runtime import Context, Icon, MiddlewareRequest, Next, RemoteError, Server, connect
+from mcpgen_runtime.testing import connected
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 def plain(value: str = "x") -> str:
@@ -39,6 +32,10 @@ def full(**settings: Any) -> Server:
     return made
 
 
+LISTED: dict[str, Any] = {"listChanged": True}
+MORE: dict[str, Any] = {"experimental": {"mine": {}}, "tools": {"listChanged": False}}
+
+
 @pytest.mark.requirement(
     "tools.declare-capability-initialize",
     "resources.declare-capability-initialize",
@@ -50,29 +47,28 @@ def full(**settings: Any) -> Server:
     "prompts.declare-capability-discover",
     "completion.declare-capability-discover",
     "logging.declare-capability-discover",
+    "tools.list-changed-flag-honest",
+    "resources.list-changed-flag",
+    "prompts.list-changed-flag",
 )
 @every
-async def test_a_server_declares_what_is_registered(revision: str) -> None:
-    async with connect(full(subscribe=True), revision=revision) as client:
-        assert client.server_capabilities == {
-            "tools": {"listChanged": True},
-            "resources": {"subscribe": True, "listChanged": True},
-            "prompts": {"listChanged": True},
-            "logging": {},
-            **({} if revision == ALL[0] else {"completions": {}}),
-        }
+@pytest.mark.parametrize(
+    ("settings", "declared"),
+    [
+        ({"subscribe": True}, {"tools": LISTED, "resources": {"subscribe": True, **LISTED}}),
+        ({"capabilities": MORE}, {**MORE, "resources": LISTED}),
+        ({"list_changed": False}, {"tools": {}, "resources": {}, "prompts": {}}),
+    ],
+)
+async def test_a_server_declares_what_is_registered_and_what_it_will_send(
+    revision: str, settings: Any, declared: Any
+) -> None:
+    everywhere: dict[str, Any] = {"prompts": LISTED, "logging": {}}
+    if revision != ALL[0]:
+        everywhere["completions"] = {}
+    async with connect(full(**settings), revision=revision) as client:
+        assert client.server_capabilities == {**everywhere, **declared}
         assert (client.server_info["name"], client.server_info["version"]) == ("full", "1")
-
-
-@pytest.mark.requirement(
-    "tools.list-changed-flag-honest", "resources.list-changed-flag", "prompts.list-changed-flag"
-)
-@every
-async def test_flags_are_declared_only_for_what_the_server_will_send(revision: str) -> None:
-    async with connect(full(list_changed=False, logging=False), revision=revision) as client:
-        declared = dict(client.server_capabilities)
-        declared.pop("completions", None)
-        assert declared == {"tools": {}, "resources": {}, "prompts": {}}
     async with connect(Server("empty", logging=False), revision=revision) as client:
         assert client.server_capabilities == {}
 
@@ -88,8 +84,6 @@ async def test_flags_are_declared_only_for_what_the_server_will_send(revision: s
     [
         ("tools/list", {}),
         ("tools/call", {"name": "t"}),
-        ("resources/read", {"uri": "x://a"}),
-        ("prompts/list", {}),
         ("prompts/get", {"name": "p"}),
         (
             "completion/complete",
@@ -102,14 +96,6 @@ async def test_methods_without_registered_items_are_unknown(
 ) -> None:
     async with speaking_to(Server("empty"), revision) as end:
         assert (await end.ask(method, params))["error"]["code"] == -32601
-
-
-async def test_more_capabilities_are_merged_in() -> None:
-    more: dict[str, Any] = {"experimental": {"mine": {}}, "tools": {"listChanged": False}}
-    async with connect(full(capabilities=more)) as client:
-        assert client.server_capabilities["experimental"] == {"mine": {}}
-        assert client.server_capabilities["tools"] == {"listChanged": False}
-        assert client.server_capabilities["prompts"] == {"listChanged": True}
 
 
 @every
@@ -223,7 +209,7 @@ async def test_a_session_hears_of_changes(revision: str, change: str) -> None:
     "subscriptions.no-server-memory",
     "stdio.server-message-kinds",
 )
-@modern
+@pytest.mark.parametrize("revision", PER_REQUEST)
 @pytest.mark.parametrize("wanted", CHANGES)
 async def test_a_stream_hears_of_the_changes_it_asked_for_and_no_other(
     revision: str, wanted: str
@@ -272,22 +258,6 @@ async def test_without_the_flag_no_change_is_told_and_empty_lists_are_answered(
 
 
 @legacy
-async def test_changes_may_be_made_in_any_thread(revision: str) -> None:
-    server = full(subscribe=True)
-
-    @server.tool()
-    def touch() -> str:
-        server.resource_updated("x://a")
-        return threading.current_thread().name
-
-    async with speaking_to(server, revision) as end:
-        await end.ask("resources/subscribe", {"uri": "x://a"})
-        await end.ask("tools/call", {"name": "touch"})
-        heard = [*end.heard] or [await end.receive()]
-        assert [message["method"] for message in heard] == ["notifications/resources/updated"]
-
-
-@legacy
 async def test_items_registered_later_are_not_part_of_open_sessions(revision: str) -> None:
     server, child = Server("late"), Server("child")
     server.mount(child)
@@ -319,63 +289,195 @@ async def test_lists_do_not_change_by_requests_on_any_connection(revision: str) 
 
         before = await listed(one)
         assert len(before[0]["tools"]) == 1
-        for method, params in (
-            ("tools/call", {"name": "t", "arguments": {"value": "y"}}),
-            ("tools/call", {"name": "none"}),
-            ("resources/read", {"uri": "x://a"}),
-            ("prompts/get", {"name": "p", "arguments": {"value": "y"}}),
-        ):
-            await one.ask(method, params)
-            for end in (one, two):
-                assert await listed(end) == before, method
-        async with speaking_to(server, revision) as three:
-            assert await listed(three) == before
+        await one.ask("tools/call", {"name": "t", "arguments": {"value": "y"}})
+        await one.ask("resources/read", {"uri": "x://a"})
+        await one.ask("prompts/get", {"name": "p", "arguments": {"value": "y"}})
+        assert await listed(one) == await listed(two) == before
 
 
-async def test_a_subclass_sees_all_requests_first() -> None:
-    class Recorder(Server):
-        def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
-            methods.append(context.method.name)
-            return super().handle(context)
-
-    methods: list[str] = []
-    server = Recorder("recorder")
-    server.tool("t")(plain)
-    async with speaking_to(server, ALL[-1]) as end:
-        await end.ask("tools/list")
-        await end.ask("tools/call", {"name": "t"})
-    assert methods == ["tools/list", "tools/call"]
+NEWEST = ALL[-1]
+TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
-@pytest.mark.structs("pydantic itself loads urllib.parse")
-def test_the_import_of_a_server_loads_what_every_server_needs() -> None:
-    code = """
-import sys, anyio, msgspec
-before = set(sys.modules)
-from mcpgen_runtime import Context, Server, ToolError
-late = {"anyio._core._tasks", "anyio.abc", "asyncio", "ipaddress", "urllib.parse"}
-print(*sorted(late & (set(sys.modules) - before)))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, **PATHS},
-    )
-    assert done.stdout.strip() == ""
+def double(number: int) -> int:
+    """Twice the number."""
+    return 2 * number
 
 
-@pytest.mark.requirement(
-    "pagination.next-cursor-if-more", "pagination.opaque-cursor", revisions=EVERY_REVISION
-)
-@given(keys=st.lists(st.text(), unique=True, max_size=30), size=st.integers(1, 40))
-def test_pages_hold_every_item_once_and_in_order(keys: list[str], size: int) -> None:
-    items: list[str] = []
-    cursor: str | None = None
-    for _ in range(len(keys) + 1):
-        start, end, cursor = page_bounds("tools", keys, cursor, size)
-        items += keys[start:end]
-        if cursor is None:
-            break
-    assert items == keys
+def shop() -> Server:
+    server = Server("shop")
+
+    @server.tool(tags={"admin"})
+    async def delete() -> str:
+        return "deleted"
+
+    @server.tool()
+    async def order(item: str) -> str:
+        return f"ordered {item}"
+
+    @server.resource("shop://stock", tags={"admin"})
+    def stock() -> str:
+        return "3 pears"
+
+    @server.resource("shop://{item}")
+    def item(item: str) -> str:
+        return item
+
+    @server.prompt(tags={"admin", "slow"})
+    def report(day: str) -> str:
+        return f"report of {day}"
+
+    return server
+
+
+async def tools_of(pair: Any) -> list[str]:
+    return [tool.name for tool in await pair.client.list_tools()]
+
+
+async def test_tools_are_added_and_removed_while_a_client_is_connected() -> None:
+    server = shop()
+    async with connected(server, revision=HANDSHAKE[-1]) as pair:
+        client: Any = pair.client
+        assert await tools_of(pair) == ["delete", "order"]
+        server.add_tool(double, title="Double", tags={"math"})
+        server.add_tool(lambda: "x", name="constant")
+        assert await tools_of(pair) == ["delete", "order", "double", "constant"]
+        assert (await client.call_tool("double", {"number": 21})).content[0].text == "42"
+        server.remove_tool("constant")
+        assert await tools_of(pair) == ["delete", "order", "double"]
+        with anyio.fail_after(10):
+            while [m.get("method") for m in pair.received].count(TOOLS_CHANGED) < 1:
+                await anyio.lowlevel.checkpoint()
+    with pytest.raises(ValueError, match="tool 'double' is registered already"):
+        server.add_tool(double)
+
+
+@dataclass
+class Shape:
+    side: int
+
+
+def area(shape: Shape) -> int:
+    """Its annotation is the text `Shape`, as everywhere in this module."""
+    return shape.side**2
+
+
+async def test_annotations_of_added_functions_resolve_where_defined() -> None:
+    @dataclass
+    class Local:
+        name: str
+
+    def greet(local: Local) -> str:
+        return f"hello {local.name}"
+
+    def register(server: Server) -> None:
+        Shape = str  # noqa: F841, N806  # another one, where the function is registered
+        server.add_tool(area)
+
+    server = shop()
+    server.add_tool(greet)
+    register(server)
+    greeting = await server.call_tool("greet", {"local": {"name": "Ada"}})
+    assert greeting.content[0].text == "hello Ada"
+    size = await server.call_tool("area", {"shape": {"side": 3}})
+    assert size.structured_content == {"result": 9}
+
+
+async def test_a_tag_hides_tools_resources_and_prompts_together() -> None:
+    server = shop()
+    async with connected(server, revision=NEWEST) as pair:
+        client: Any = pair.client
+        server.disable("shop://{item}", tags=["admin"])
+        assert await tools_of(pair) == ["order"]
+        with pytest.raises(RemoteError, match="unknown tool"):
+            await client.call_tool("delete")
+        assert list(await client.list_resources()) == list(await client.list_prompts()) == []
+        with pytest.raises(RemoteError):
+            await client.read_resource("shop://stock")
+        with pytest.raises(RemoteError):
+            await client.read_resource("shop://pear")
+        with pytest.raises(RemoteError):
+            await client.get_prompt("report", {"day": "Monday"})
+        server.enable(tags=["slow"])
+        assert [prompt.name for prompt in await client.list_prompts()] == ["report"]
+        assert await tools_of(pair) == ["order"]
+
+
+async def test_a_disabled_item_keeps_its_name_and_can_be_removed() -> None:
+    server = shop()
+    server.disable("order", "shop://{item}")
+    with pytest.raises(ValueError, match="registered already"):
+        server.add_tool(double, name="order")
+    server.remove_tool("order")
+    server.remove_resource("shop://{item}")
+    server.add_tool(double, name="order")
+    server.disable("delete")
+    assert [tool.name for tool in await server.list_tools()] == ["order"]
+
+
+def test_a_name_or_tag_that_fits_nothing_is_an_error() -> None:
+    server = shop()
+    with pytest.raises(LookupError, match="nothing is registered with the name 'deletee'"):
+        server.disable("order", "deletee")
+    with pytest.raises(LookupError, match="nothing is registered with the tag 'admn'"):
+        server.disable("order", tags=["admn"])
+    with pytest.raises(TypeError, match="tags: expected a collection of strings, got 'admin'"):
+        server.disable(tags="admin")
+
+
+async def test_a_server_is_used_without_a_client() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncGenerator[list[str]]:
+        yield ["state"]
+
+    server = Server("direct", page_size=1, lifespan=lifespan)
+    server.add_tool(double)
+    server.resource("shop://stock")(lambda: "3 pears")
+    server.add_prompt(lambda day: f"report of {day}", "report")
+
+    @server.tool()
+    async def state(ctx: Context[list[str]]) -> str:
+        await ctx.info("dropped")
+        await ctx.progress(1)
+        return ctx.state[0]
+
+    seen: list[str] = []
+
+    @server.middleware
+    async def note(request: MiddlewareRequest, next: Next) -> Any:
+        seen.append(request.method)
+        return await next(request)
+
+    assert [tool.name for tool in await server.list_tools()] == ["double", "state"]
+    assert [each.uri for each in await server.list_resources()] == ["shop://stock"]
+    assert [each.name for each in await server.list_prompts()] == ["report"]
+    assert (await server.call_tool("double", {"number": 4})).structured_content == {"result": 8}
+    assert "state" in str((await server.call_tool("state")).content)
+    assert "3 pears" in str((await server.read_resource("shop://stock")).contents)
+    assert "Monday" in str((await server.get_prompt("report", {"day": "Monday"})).messages)
+    assert (await server.call_tool("double", {"number": "x"})).is_error
+    assert {"tools/call", "tools/list", "prompts/get"} <= set(seen)
+    with pytest.raises(RemoteError, match="unknown tool"):
+        await server.call_tool("triple")
+
+
+async def test_a_tool_calls_another_in_the_same_lifespan() -> None:
+    entered: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncGenerator[str]:
+        entered.append("once")
+        yield "state"
+
+    server = Server("nested", lifespan=lifespan)
+    server.add_tool(double)
+
+    @server.tool()
+    async def quadruple(number: int) -> str:
+        result = await server.call_tool("double", {"number": 2 * number})
+        return str(result.structured_content)
+
+    async with connected(server, revision=NEWEST) as pair:
+        result: Any = await pair.client.call_tool("quadruple", {"number": 3})
+    assert "12" in result.content[0].text
+    assert entered == ["once"]

@@ -32,25 +32,12 @@ def plain() -> str:
     return "x"
 
 
-async def list_tools(server: Server) -> list[dict[str, Any]]:
-    """The tools of a server, as a client of the newest revision sees them."""
-    async with speaking_to(server, PER_REQUEST[-1]) as end:
-        tools: list[dict[str, Any]] = (await end.ask("tools/list"))["result"]["tools"]
-    return tools
-
-
-@pytest.mark.parametrize("name", ["x", "x" * 128, "getUser", "DATA_EXPORT_v2", "admin.tools-list"])
-async def test_a_tool_name_of_letters_digits_and_three_signs_is_fine(name: str) -> None:
-    server = fresh()
-    server.tool(name)(plain)
-    assert [tool["name"] for tool in await list_tools(server)] == [name]
-
-
 @pytest.mark.requirement(
     "tools.name-length", "tools.name-charset", "tools.name-no-special", revisions=EVERY_REVISION
 )
-@pytest.mark.parametrize("name", ["", "x" * 129, "a/b", "my tool", "a,b", "\u00e9"])
+@pytest.mark.parametrize("name", ["", "x" * 129, "a/b", "\u00e9"])
 def test_another_tool_name_is_refused(name: str) -> None:
+    fresh().tool("x" * 122 + "Aa1_-.")(plain)
     with pytest.raises(ValueError, match="expected a name of 1 to 128 letters"):
         fresh().tool(name)(plain)
 
@@ -73,6 +60,8 @@ def test_a_name_is_registered_once_and_removed_where_it_is() -> None:
             add(name)(plain)
     with pytest.raises(ValueError, match="expected a name"):
         server.prompt(" ")(plain)
+    with pytest.raises(TypeError, match="prompt 'open': expected arguments with names, got "):
+        server.prompt("open")(lambda **arguments: "text")
 
 
 @pytest.mark.requirement(
@@ -106,9 +95,7 @@ def test_an_input_schema_and_its_function_have_to_agree() -> None:
     fresh().tool(input_schema={"type": "object"})(accepts)
 
 
-def test_a_schema_without_its_library_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_schema_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     with pytest.raises(MissingExtraError, match="pip install jsonschema"):
         fresh().tool(input_schema={"type": "object"})(plain)
@@ -138,16 +125,12 @@ PLACE = "expected on a property reached through `properties` alone"
 @pytest.mark.parametrize(
     ("properties", "reason"),
     [
-        *(
-            ({"a": marked_schema(name)}, TOKEN)
-            for name in ("", "a b", "a:b", "a(b", "\u00e9", "a\r\nX: 1", 3)
-        ),
+        *(({"a": marked_schema(name)}, TOKEN) for name in ("", "a b", "\u00e9", "a\r\nX: 1", 3)),
         (
             {"a": marked_schema("Region"), "b": marked_schema("region")},
             "b: x-mcp-header 'region' is also on a",
         ),
         ({"a": marked_schema("Size", "number")}, TYPE),
-        ({"a": marked_schema("Size", "array")}, TYPE),
         ({"a": {"type": "array", "items": marked_schema("In")}}, PLACE),
         ({"a": {"oneOf": [marked_schema("One")]}}, PLACE),
     ],
@@ -176,7 +159,8 @@ async def test_a_header_mark_on_a_reachable_property_is_kept() -> None:
     server = fresh()
     server.tool(input_schema={"type": "object", "properties": properties})(accepts)
     server.tool()(query)
-    tool, annotated = await list_tools(server)
+    async with speaking_to(server, PER_REQUEST[-1]) as end:
+        tool, annotated = (await end.ask("tools/list"))["result"]["tools"]
     assert tool["inputSchema"]["properties"] == properties
     assert annotated["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region"
 
@@ -231,7 +215,6 @@ def test_a_server_needs_a_name_and_a_page_size_above_none(settings: dict[str, An
         (lambda: Audio(b"x", "wav"), "mime_type"),
         (lambda: Image("%%%", "image/png"), "data: expected bytes, got str"),  # type: ignore[arg-type] # the mistake
         (lambda: Annotations(priority=1.01), "priority"),
-        (lambda: Annotations(priority=-0.01), "priority"),
         (lambda: Message("system", "x"), "role"),  # type: ignore[arg-type] # the mistake
         (lambda: Contents("x://a"), "either text or blob"),
         (lambda: Contents("x://a", text="", blob=b""), "either text or blob"),

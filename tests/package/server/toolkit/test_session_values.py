@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.asgi_client import SESSION, asgi
+from kit.asgi_client import asgi
 from kit.wire import ALL, HANDSHAKE, SESSIONS, request, speaking_to
 from mcpgen_runtime import CacheHint, Context, LocalProtocolError, RemoteError, Server
 from mcpgen_runtime.server.toolkit import session_values
@@ -178,18 +178,6 @@ async def test_a_session_shows_nothing_that_the_outer_server_hides() -> None:
         await call(pair, "unlock")
         assert "forecast" not in await tools_of(pair)
         assert [each.uri for each in await pair.client.list_resources()] == ["shop://gold"]
-
-
-async def test_over_http_a_session_is_that_of_its_id() -> None:
-    async with asgi(shop()) as http:
-        await http.initialize(SESSIONS[-1])
-        other = http.another()
-        await other.initialize(SESSIONS[-1])
-        assert http.fields[SESSION] != other.fields[SESSION]
-        for client, expected in ((http, "a"), (http, "a,a"), (other, "a")):
-            params = {"name": "add", "arguments": {"item": "a"}}
-            reply = await client.ask(SESSIONS[-1], "tools/call", params)
-            assert reply.result["content"][0]["text"] == expected
 
 
 @pytest.mark.parametrize(

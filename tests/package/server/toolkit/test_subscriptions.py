@@ -1,70 +1,22 @@
-"""Streams of changes as a server sends them, from the acknowledgement to the result that ends them.
-
-Source: basic/patterns/subscriptions (2026-07-28).
-"""
+"""Streams of changes as a server's connection sends them, without HTTP."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
-import anyio
 import pytest
 
-from kit.wire import (
-    ACKNOWLEDGED,
-    ALL_LISTS,
-    CANCELLED,
-    CHANGED,
-    EVERY_SERVER_CAPABILITY,
-    HANDSHAKE,
-    LISTEN,
-    PER_REQUEST,
-    ServerEnd,
-    request,
-    tag,
-)
-from mcpgen_runtime import Server
-from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.protocol.events import CloseStreams, SendNotification, SendResponse
-from mcpgen_runtime.protocol.handshake import RESOURCES, URI_CHARACTERS
-from mcpgen_runtime.transports.memory import memory_pair
+from kit.wire import ALL_LISTS, CANCELLED, CHANGED, LISTEN, PER_REQUEST, ServerEnd, tag
+from mcpgen_runtime.protocol.events import CloseStreams, SendNotification
 
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
+CHANGE = SendNotification(CHANGED["toolsListChanged"], {})
 
 
-def open_subscription(
-    revision: str, wanted: Mapping[str, Any], *, id: Any = "s", capabilities: Any = None
-) -> tuple[ServerEnd, list[dict[str, Any]]]:
-    """A server with one open subscription, and what it said to that."""
-    server = ServerEnd(revision, capabilities or EVERY_SERVER_CAPABILITY)
-    return server, server.ask(LISTEN, {"notifications": wanted}, id=id)
-
-
-def changes(server: ServerEnd, method: str, **params: Any) -> list[dict[str, Any]]:
-    """Messages that a server sends when something changes."""
-    return [
-        json.loads(send.data) for send in server.connection.send(SendNotification(method, params))
-    ]
-
-
-EVERYTHING = {**ALL_LISTS, "resourceSubscriptions": ["memo://a"]}
-
-
-@pytest.mark.requirement(
-    "subscriptions.ack-first", "subscriptions.id-value", "subscriptions.filter-fields"
-)
-@modern
-@pytest.mark.parametrize("id", [7, "7", 0, ""])
-def test_the_acknowledgement_comes_first_with_its_id_unchanged(
-    revision: str, id: int | str
-) -> None:
-    wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a", "memo://b"]}
-    _, said = open_subscription(revision, wanted, id=id)
-    params = {"_meta": {tag(revision): id}, "notifications": wanted}
-    assert said == [{"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}]
-    assert type(said[0]["params"]["_meta"][tag(revision)]) is type(id)
+def said(server: ServerEnd, command: Any) -> list[dict[str, Any]]:
+    """Messages that a server sends for a command of its application."""
+    return [json.loads(send.data) for send in server.connection.send(command)]
 
 
 @pytest.mark.requirement("subscriptions.filter-required", "subscriptions.filter-fields")
@@ -73,10 +25,8 @@ def test_the_acknowledgement_comes_first_with_its_id_unchanged(
     "params",
     [
         {},
-        {"notifications": None},
         {"notifications": []},
         {"notifications": {"toolsListChanged": "yes"}},
-        {"notifications": {"resourceSubscriptions": "memo://a"}},
         {"notifications": {"resourceSubscriptions": [1]}},
     ],
     ids=repr,
@@ -85,148 +35,42 @@ def test_without_a_proper_filter_there_is_no_subscription(revision: str, params:
     server = ServerEnd(revision)
     (answer,) = server.ask(LISTEN, params)
     assert answer["error"]["code"] == -32602
-    assert tuple(server.connection.state.inbound) == ()
-    assert changes(server, CHANGED["toolsListChanged"]) == []
+    assert said(server, CHANGE) == said(server, CloseStreams()) == []
 
 
 @pytest.mark.requirement(
-    "subscriptions.only-requested-types",
-    "subscriptions.filter-fields",
+    "subscriptions.cancel-stdio",
+    "cancellation.nothing-further",
+    "subscriptions.ack-first",
     "subscriptions.ack-subset",
     "subscriptions.pattern-mandatory",
-)
-@modern
-@pytest.mark.parametrize(
-    ("wanted", "capabilities", "agreed"),
-    [
-        ({}, EVERY_SERVER_CAPABILITY, {}),
-        (dict.fromkeys(CHANGED, False), EVERY_SERVER_CAPABILITY, {}),
-        (EVERYTHING, {"tools": {"listChanged": True}}, {"toolsListChanged": True}),
-        (EVERYTHING, {"tools": {}}, {}),
-        (EVERYTHING, {"logging": {}}, {}),
-        (
-            EVERYTHING,
-            {"resources": {"subscribe": True}},
-            {"resourceSubscriptions": ["memo://a"]},
-        ),
-    ],
-)
-def test_what_is_not_wanted_or_not_supported_is_not_subscribed_to(
-    revision: str, wanted: Any, capabilities: Any, agreed: Any
-) -> None:
-    server, said = open_subscription(revision, wanted, capabilities=capabilities)
-    assert said[0]["params"]["notifications"] == agreed
-    if agreed == {}:
-        assert [changes(server, method) for method in CHANGED.values()] == [[], [], []]
-    assert tuple(server.connection.state.inbound) == ("s",)
-
-
-@pytest.mark.requirement("subscriptions.one-copy-per-subscription", "subscriptions.concurrent")
-@modern
-def test_a_change_is_told_to_each_subscription_that_wants_it(revision: str) -> None:
-    server, _ = open_subscription(revision, ALL_LISTS, id=1)
-    server.ask(LISTEN, {"notifications": ALL_LISTS}, id="1")
-    server.ask(LISTEN, {"notifications": {"promptsListChanged": True}}, id=2)
-    sent = list(server.connection.send(SendNotification(CHANGED["toolsListChanged"])))
-    assert [send.related_request_id for send in sent] == [1, "1"]
-    tags = [json.loads(send.data)["params"]["_meta"][tag(revision)] for send in sent]
-    assert tags == [1, "1"]
-
-
-@pytest.mark.requirement("subscriptions.cancel-stdio", "cancellation.nothing-further")
-@modern
-def test_a_cancelled_subscription_is_silent_and_the_others_go_on(revision: str) -> None:
-    server, _ = open_subscription(revision, ALL_LISTS, id="a")
-    server.ask(LISTEN, {"notifications": ALL_LISTS}, id="b")
-    said = server.say({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": "a"}})
-    assert said == []
-    assert tuple(server.connection.state.inbound) == ("b",)
-    sent = list(server.connection.send(SendNotification(CHANGED["toolsListChanged"])))
-    assert [send.related_request_id for send in sent] == ["b"]
-    assert [send.related_request_id for send in server.connection.send(CloseStreams())] == [
-        "b",
-        "b",
-    ]
-
-
-@pytest.mark.requirement(
+    "subscriptions.one-copy-per-subscription",
+    "subscriptions.concurrent",
+    "subscriptions.id-value",
     "subscriptions.graceful-close",
     "subscriptions.graceful-result-shape",
     "subscriptions.server-cancelled-on-teardown",
-    "subscriptions.id-value",
 )
 @modern
-def test_a_server_ends_its_subscriptions_with_a_result_each(revision: str) -> None:
-    server, _ = open_subscription(revision, ALL_LISTS, id="a")
-    server.ask(LISTEN, {"notifications": {}}, id=2)
-    said = [json.loads(send.data) for send in server.connection.send(CloseStreams())]
-    for id in ("a", 2):
-        result, cancelled = said[:2]
-        del said[:2]
-        assert (result["id"], cancelled["params"]) == (id, {"requestId": id})
-        assert result["result"]["resultType"] == "complete"
-        assert result["result"]["_meta"][tag(revision)] == id
-        assert set(result["result"]) == {"resultType", "_meta"}
-    assert said == []
-    assert tuple(server.connection.state.inbound) == ()
-    assert changes(server, CHANGED["toolsListChanged"]) == []
-    assert not server.connection.send(CloseStreams())
-
-
-@pytest.mark.requirement("subscriptions.graceful-close", "subscriptions.graceful-result-shape")
-@modern
-async def test_a_stopped_server_ends_subscriptions_before_the_channel(
+def test_a_cancelled_subscription_is_silent_and_the_others_go_on_to_their_result(
     revision: str,
 ) -> None:
-    server = Server("stopped")
-    near, far = memory_pair()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.serve, far)
-        await near.send(
-            OutgoingMessage(json.dumps(request(revision, LISTEN, {"notifications": {}})).encode())
-        )
-        assert json.loads(await near.receive())["method"] == ACKNOWLEDGED
-        tasks.cancel_scope.cancel()
-    said = [json.loads(await near.receive()) for _ in range(2)]
-    assert [said[0]["id"], said[1]["method"]] == [1, CANCELLED]
-    assert said[0]["result"].keys() == {"resultType", "_meta"}
-    assert (said[0]["result"]["resultType"], said[0]["result"]["_meta"][tag(revision)]) == (
-        "complete",
-        1,
-    )
-
-
-TOO_MUCH = [
-    [f"memo://{number}" for number in range(RESOURCES + 1)],
-    [f"memo://{number}/{'a' * (URI_CHARACTERS // 4)}" for number in range(4)],
-    [*(f"memo://{number}/".ljust(URI_CHARACTERS // 4, "a") for number in range(4)), "memo://more"],
-]
-"""Resources of which the last one is too much."""
-
-
-@modern
-@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long", "to the limit"])
-def test_a_stream_follows_only_so_many_resources(revision: str, uris: list[str]) -> None:
-    server, said = open_subscription(revision, {"resourceSubscriptions": uris})
-    assert said[0]["error"]["code"] == -32602
-    assert str(RESOURCES) in said[0]["error"]["message"]
-    assert tuple(server.connection.state.inbound) == ()
-    _, said = open_subscription(revision, {"resourceSubscriptions": uris[:-1] * 2})
-    assert said[0]["method"] == ACKNOWLEDGED
-
-
-@pytest.mark.parametrize("revision", HANDSHAKE)
-@pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long", "to the limit"])
-def test_a_session_follows_only_so_many_resources(revision: str, uris: list[str]) -> None:
-    server = ServerEnd(revision)
-    for identifier, uri in enumerate(uris[:-1], 1):
-        assert server.ask("resources/subscribe", {"uri": uri}, id=identifier) == []
-        server.connection.send(SendResponse(identifier, None))
-    (refused,) = server.ask("resources/subscribe", {"uri": uris[-1]}, id="one more")
-    assert refused["error"]["code"] == -32602
-    assert str(URI_CHARACTERS) in refused["error"]["message"]
-    assert server.ask("resources/subscribe", {"uri": uris[0]}, id="again") == []
-    assert server.ask("resources/unsubscribe", {"uri": uris[0]}, id="less") == []
-    server.connection.send(SendResponse("again", None))
-    server.connection.send(SendResponse("less", None))
-    assert server.ask("resources/subscribe", {"uri": "memo://short"}, id="another") == []
+    server = ServerEnd(revision, {"tools": {"listChanged": True}, "prompts": {}})
+    agreed = {"toolsListChanged": True}
+    streams: dict[Any, Any] = {"a": ALL_LISTS, "1": ALL_LISTS, 1: {"promptsListChanged": True}}
+    for id, wanted in streams.items():
+        (first,) = server.ask(LISTEN, {"notifications": wanted}, id=id)
+        assert first["method"] == "notifications/subscriptions/acknowledged"
+        assert first["params"]["_meta"] == {tag(revision): id}
+        assert first["params"]["notifications"] == ({} if id == 1 else agreed)
+    cancelled = {"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": "a"}}
+    assert server.say(cancelled) == []
+    (change,) = said(server, CHANGE)
+    assert change["params"]["_meta"][tag(revision)] == "1"
+    result, taken_back, other, last = said(server, CloseStreams())
+    assert (result["id"], other["id"]) == ("1", 1)
+    assert result["result"].keys() == {"resultType", "_meta"}
+    assert result["result"]["resultType"] == "complete"
+    assert result["result"]["_meta"][tag(revision)] == "1"
+    assert (taken_back["params"], last["params"]) == ({"requestId": "1"}, {"requestId": 1})
+    assert said(server, CHANGE) == said(server, CloseStreams()) == []

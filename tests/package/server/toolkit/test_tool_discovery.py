@@ -23,12 +23,7 @@ from mcpgen_runtime import (
     ToolSearch,
     connect,
 )
-from mcpgen_runtime.server.toolkit.tool_discovery import (
-    KEPT_INDEXES,
-    QUERY_CHARACTERS,
-    QUERY_TAGS,
-    QUERY_WORDS,
-)
+from mcpgen_runtime.server.toolkit.tool_discovery import KEPT_INDEXES
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
@@ -99,7 +94,6 @@ async def test_the_two_tools_read_and_others_may_be_listed_beside() -> None:
 
 QUERIES = {
     "forecasts": ["get_forecast"],
-    "get-forecast": ["get_forecast"],
     "gate": ["openGate"],
     "LEAVING": ["openGate"],
     "amounts": ["pay_bill"],
@@ -107,8 +101,6 @@ QUERIES = {
     "nothing like that": [],
     '" *': ["get_forecast", "openGate", "pay_bill"],
     "": ["get_forecast", "openGate", "pay_bill"],
-    "x " * QUERY_WORDS + "gate": ["openGate"],
-    " ".join(f"x{number}" for number in range(QUERY_WORDS)) + " gate": [],
 }
 
 
@@ -131,33 +123,7 @@ async def test_the_best_tool_comes_first_and_few_are_returned(revision: str) -> 
             assert found == ["file_reader", "t0", "t1", "t2", "t3"][:results]
             assert await search(client, "file", limit=1) == ["file_reader"]
             assert len(await search(client, "file", limit=30)) == results
-
-
-@newest
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"limit": 0},
-        {"limit": -1},
-        {"limit": -(10**30)},
-        {"query": "does " * (QUERY_CHARACTERS // 5 + 1)},
-        {"query": "aB" * 1_900_000},
-        {"tags": ["t"] * (QUERY_TAGS + 1)},
-        {"tags": ["y" * 30] * 100_000},
-        {"tags": ["y" * 3_000_000]},
-    ],
-    ids=range(8),
-)
-async def test_a_search_beyond_its_bounds_is_an_error_of_few_words(
-    revision: str, options: dict[str, Any]
-) -> None:
-    server = city()
-    for number in range(2000):
-        server.add_tool(lambda: "", name=f"t{number}", tags=[f"{number}" * 20])
-    async with connect(server, revision=revision) as client:
-        result: Any = await client.call_tool("search_tools", {"query": "gate", **options})
-        assert result.is_error
-        assert 10 < len(result.content[0].text) < 10_000
+            assert (await client.call_tool("search_tools", {"query": "file", "limit": 0})).is_error
 
 
 @newest
@@ -176,7 +142,6 @@ async def test_a_search_may_be_limited_to_tags(revision: str) -> None:
     [
         ("get_forecast", {"cit": "Oslo"}),
         ("get_forecast", {"city": "Atlantis"}),
-        ("openGate", {"number": "seven"}),
         ("pay_bill", {"amount": 1}),
         ("nothing", {}),
     ],
@@ -238,27 +203,6 @@ async def test_a_tool_of_a_user_interface_is_not_for_models(revision: str) -> No
         with pytest.raises(RemoteError, match="unknown tool"):
             await call(client, "refresh")
         assert (await client.call_tool("refresh")).content[0].text == "fresh"
-    beside = city(ToolSearch(listed=["refresh", "openGate"]))
-    beside.add_tool(lambda: "fresh", name="refresh", visibility=["app"])
-    async with connect(beside, revision=revision) as client:
-        assert await names(client) == ["search_tools", "call_tool", "openGate"]
-
-
-@pytest.mark.parametrize("revision", SESSIONS[-1:])
-async def test_a_session_finds_what_it_is_shown(revision: str) -> None:
-    server = city()
-    server.disable("openGate")
-
-    @server.tool()
-    async def unlock(ctx: Context) -> str:
-        await ctx.enable_components("openGate")
-        return "unlocked"
-
-    async with connect(server, revision=revision) as one, connect(server, revision=revision) as two:
-        await call(one, "unlock")
-        assert await search(one, "gate") == ["openGate"]
-        assert (await call(one, "openGate", number=1)).content[0].text == "gate 1"
-        assert await search(two, "gate") == []
 
 
 @newest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from kit.requestor import Work, requestor
 from kit.respondent import (
     EVERYTHING,
     ROOTS,
@@ -20,7 +19,6 @@ from kit.respondent import (
     Answer,
     accept_result,
     connect_respondent,
-    refusal_code,
     text_in,
 )
 from kit.rules import revisions_holding
@@ -29,16 +27,12 @@ from mcpgen_runtime import (
     Accepted,
     Context,
     InputRequired,
-    MissingCapabilityError,
     RemoteError,
     RequestTimeoutError,
     Server,
 )
 
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
-tools = pytest.mark.parametrize("how", ["coroutine", "thread", "broad", "bare", "group"])
 
 
 @dataclass
@@ -73,21 +67,17 @@ def asking_server() -> Server:
         second: Any = anyio.from_thread.run(ask)
         return f"{first.content.name}, {second.content.name}"
 
-    @server.tool()
-    async def broad(ctx: Context) -> str:
-        try:
-            return await two(ctx)
-        except Exception:
-            return "swallowed"
+    def swallowing(kind: type[BaseException]) -> Any:
+        async def tool(ctx: Context) -> str:
+            try:
+                return await two(ctx)
+            except kind:
+                return "swallowed"
 
-    @server.tool()
-    async def bare(ctx: Context) -> str:
-        try:
-            return await two(ctx)
-        except BaseException as error:
-            if isinstance(error, MissingCapabilityError):
-                raise
-            return "swallowed"
+        return tool
+
+    server.add_tool(swallowing(Exception), "broad")
+    server.add_tool(swallowing(BaseException), "bare")
 
     @server.tool()
     async def group(ctx: Context) -> str:
@@ -108,53 +98,14 @@ def asking_server() -> Server:
 
 @pytest.mark.requirement("mrtr.only-way-to-ask", "mrtr.repeatable")
 @with_forms
-@tools
+@pytest.mark.parametrize("how", ["coroutine", "thread", "broad", "bare", "group"])
 async def test_a_tool_gets_its_answers_whichever_way_it_is_written(revision: str, how: str) -> None:
     async with connect_respondent(asking_server(), revision, ANSWERS) as client:
         assert text_in(await client.call(how)) == "OSLO, NEAR OSLO"
         assert [params["message"] for _, params in client.asked].count("oslo") == 1
         assert len(client.asked) == 2
-        assert bool(client.rounds) is (revision in PER_REQUEST)
-
-
-@modern
-async def test_a_handler_does_nothing_more_once_it_is_left(revision: str) -> None:
-    server = Server("broad")
-    after: list[str] = []
-
-    @server.tool()
-    async def ask(ctx: Context) -> str:
-        try:
-            await ctx.elicit("Who?", City)
-        except Exception:
-            after.append("caught")
-        after.append("went on")
-        return "done"
-
-    async with connect_respondent(server, revision, ANSWERS) as client:
-        assert text_in(await client.call("ask")) == "done"
-    assert after == ["went on"]
-
-
-@modern
-async def test_questions_of_tasks_started_together_take_one_round(revision: str) -> None:
-    async with connect_respondent(asking_server(), revision, ANSWERS) as client:
-        await client.call("group")
-        assert len(client.rounds) == 1
-        await client.call("coroutine")
-        assert len(client.rounds) == 3
-
-
-@every
-@tools
-async def test_undeclared_capabilities_are_not_requested(revision: str, how: str) -> None:
-    async with connect_respondent(asking_server(), revision, {}, {"roots": {}}) as client:
-        answer = await client.call(how)
-        assert client.asked == []
-        assert client.rounds == []
-    if how in ("coroutine", "thread", "bare"):
-        assert answer["error"]["code"] == refusal_code(revision)
-        assert answer["error"]["data"]["requiredCapabilities"] == {"elicitation": {}}
+        rounds = 1 if how == "group" else 2
+        assert len(client.rounds) == (rounds if revision in PER_REQUEST else 0)
 
 
 @with_forms
@@ -183,37 +134,25 @@ async def test_several_things_can_be_asked_at_once(revision: str) -> None:
 async def test_a_question_asked_twice_has_two_answers_and_no_common_key(revision: str) -> None:
     server = Server("twice")
 
+    async def fails() -> None:
+        raise LookupError("mine")
+
     @server.tool()
     async def same(ctx: Context) -> str:
         both = await ctx.ask_all(*(ctx.elicit("Who?", City) for _ in range(2)))
-        return " ".join(sorted(str(answer.content) for answer in both))
-
-    @server.tool()
-    async def same_key(ctx: Context) -> str:
-        await ctx.elicit("Who?", City, key="k")
+        with pytest.raises(LookupError, match="mine"):
+            await ctx.ask_all(ctx.elicit("Who?", City, key="k"), fails())
         with pytest.raises(ValueError, match="'k' is in use"):
             await ctx.elicit("Who else?", City, key="k")
-        return "refused"
-
-    @server.tool()
-    async def failing(ctx: Context) -> str:
-        async def fails() -> None:
-            raise LookupError("mine")
-
-        with pytest.raises(LookupError, match="mine"):
-            await ctx.ask_all(ctx.elicit("Who?", City), fails())
-        return "raised"
+        return " ".join(sorted(str(answer.content) for answer in both))
 
     answers = itertools.count()
     counting = {"elicitation/create": lambda params: accept_result(name=str(next(answers)))}
     async with connect_respondent(server, revision, counting) as client:
         assert text_in(await client.call("same")) == "City(name='0') City(name='1')"
-        assert len(client.asked) == 2
-        assert text_in(await client.call("same_key")) == "refused"
-        assert text_in(await client.call("failing")) == "raised"
 
 
-@modern
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_question_that_changed_does_not_get_the_old_answer(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -282,7 +221,7 @@ async def test_a_refusal_by_the_client_reaches_the_tool(revision: str) -> None:
 
 
 @pytest.mark.requirement("mrtr.unsupported-methods", "completion.no-input-required")
-@every
+@pytest.mark.parametrize("revision", ALL)
 async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
     server = Server("unable")
     server.add_prompt(lambda who, why: who, "greeting")
@@ -316,29 +255,9 @@ async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
             assert listed["result"]["resultType"] == "complete"
 
 
-@with_forms
-async def test_the_asking_can_be_given_up(revision: str) -> None:
-    server = Server("impatient")
-
-    @server.tool()
-    async def ask(ctx: Context) -> str:
-        with anyio.move_on_after(0):
-            await ctx.elicit("Who?", City)
-        return "gave up"
-
-    async with connect_respondent(server, revision, ANSWERS) as client:
-        params = {"name": "ask", "arguments": {}}
-        answer = await client.end.ask("tools/call", params, capabilities=EVERYTHING)
-    if revision in HANDSHAKE:
-        assert answer["result"]["content"][0]["text"] == "gave up"
-    else:
-        assert answer["result"]["resultType"] == "input_required"
-
-
 SECONDS = 0.01
 
-Ask = Callable[[Context], Awaitable[Any]]
-ASKS: list[tuple[str, str, Ask]] = [
+ASKS: list[tuple[str, str, Callable[[Context], Any]]] = [
     ("roots.list-request", "roots/list", lambda ctx: ctx.list_roots(timeout=SECONDS)),
     (
         "sampling.standalone-request",
@@ -366,7 +285,7 @@ CASES = [
 
 @pytest.mark.parametrize(("revision", "method", "ask"), CASES)
 async def test_a_question_that_nobody_answers_is_cancelled_in_time(
-    revision: str, method: str, ask: Ask
+    revision: str, method: str, ask: Callable[[Context], Any]
 ) -> None:
     server = Server("patient")
 
@@ -387,28 +306,6 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_time(
     assert taken_back["method"] == "notifications/cancelled"
     assert taken_back["params"]["requestId"] == question["id"]
     assert text_in(answer) == "nobody answers"
-
-
-async def test_a_task_whose_question_nobody_answers_works_on() -> None:
-    work = Work()
-    gave_up = anyio.Event()
-
-    @work.server.tool(runner=work.tasks)
-    async def wonder(ctx: Context) -> str:
-        try:
-            return str(await ctx.elicit("Who?", City, timeout=SECONDS))
-        except RequestTimeoutError as error:
-            gave_up.set()
-            await work.go.wait()
-            return str(error)
-
-    async with requestor("memory", work.server) as client:
-        task_id = (await client.start("wonder"))["taskId"]
-        await gave_up.wait()
-        assert (await client.result("tasks/get", {"taskId": task_id}))["status"] == "working"
-        work.go.set()
-        result = await client.result("tasks/result", {"taskId": task_id})
-    assert result["content"][0]["text"] == "elicitation/create: no answer within 0.01 s"
 
 
 @with_forms

@@ -1,12 +1,8 @@
-"""Tasks of 2025-11-25 that a server asks of its client, for sampling and elicitation.
-
-Source: basic/utilities/tasks (2025-11-25).
-"""
+"""Tasks of 2025-11-25 that a server asks of its client, for sampling and elicitation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import anyio
@@ -19,17 +15,14 @@ from mcpgen_runtime import (
     ClientHandlers,
     ClientTasks,
     Context,
-    MissingCapabilityError,
     RemoteError,
     RemoteProtocolError,
     RequestCancelledError,
     RequestTimeoutError,
-    Sampled,
     Server,
     TaskHandle,
     Tasks,
     TaskUpdate,
-    connect,
 )
 
 everywhere = pytest.mark.parametrize("transport", ["memory", "http"])
@@ -46,12 +39,7 @@ FAST = ClientTasks(poll_interval=0.05)
 
 
 class Asking:
-    """A server whose tools ask the client for tasks.
-
-    Attributes:
-        handles: The handles of these tasks.
-        updates: What the tool `follows` iterated over.
-    """
+    """A server whose tools ask the client for tasks, with their handles and updates."""
 
     def __init__(self) -> None:
         self.server = server = Server("asking")
@@ -61,20 +49,16 @@ class Asking:
         @server.tool
         async def asks(ctx: Context) -> str:
             handle = await ctx.elicit("Who?", Name, task={"ttl": 5000})
-            self.handles.append(handle)
             answer = await handle.result()
             return answer.content.name if answer.content else answer.action
 
         @server.tool
         async def samples(ctx: Context) -> str:
-            handle = await ctx.sample("Hello?", task=True)
-            self.handles.append(handle)
-            return (await handle.result()).text
+            return (await (await ctx.sample("Hello?", task=True)).result()).text
 
         @server.tool
         async def visits(ctx: Context) -> str:
             handle = await ctx.elicit_url("Sign in", "https://example.com/", task=True)
-            self.handles.append(handle)
             return (await handle.result()).action
 
         @server.tool
@@ -85,6 +69,10 @@ class Asking:
         @server.tool
         async def ends() -> str:
             return await self.handles[-1].wait()
+
+        @server.tool
+        async def waits(ctx: Context) -> str:
+            return await (await ctx.elicit("Who?", Name, task=True)).wait()
 
         @server.tool
         async def cancels(ctx: Context) -> str:
@@ -196,9 +184,7 @@ async def test_a_tool_gets_the_answer_that_the_client_works_on(
     "lacking",
     [
         {},
-        {"tasks": {}},
         {"tasks": {"list": {}}},
-        {"tasks": {"requests": {}}},
         {"tasks": {"requests": {"elicitation": {"create": {}}}}},
     ],
 )
@@ -221,21 +207,6 @@ async def test_a_client_is_asked_for_tasks_of_the_kinds_it_declares(lacking: Any
                 response = await client.ask("tools/call", {"name": tool, "arguments": {}})
                 assert f"tasks.requests.{path}" in str(response)
         assert client.inbox == []
-
-
-@pytest.mark.parametrize("other", ["2025-06-18", "2026-07-28"])
-async def test_revisions_without_tasks_of_clients_refuse_them(other: str) -> None:
-    server = Server("asking")
-
-    @server.tool
-    async def asks(ctx: Context) -> str:
-        with pytest.raises(MissingCapabilityError, match=r"tasks\.requests\.elicitation\.create"):
-            await ctx.elicit("Who?", Name, task=True)
-        return "refused"
-
-    async with live(server, other, handlers=Person(), tasks=True) as (client, record):
-        assert (await client.call_tool("asks")).data == "refused"
-        assert record.received_as(ELICIT) == []
 
 
 @pytest.mark.requirement(
@@ -341,59 +312,18 @@ async def test_progress_before_the_answer_with_the_task_is_not_lost() -> None:
 
 
 async def test_a_failed_task_that_required_input_ends_by_its_status() -> None:
-    server = Server("asking")
-
-    @server.tool
-    async def asks(ctx: Context) -> str:
-        return await (await ctx.elicit("Who?", Name, task=True)).wait()
-
     error = {"error": {"code": 1234, "message": "can't"}}
-    async with requestor("memory", server, capabilities=ABLE) as client:
-        await call(client, "asks", {"task": task("input_required")}, error, task("failed"))
+    async with requestor("memory", Asking().server, capabilities=ABLE) as client:
+        await call(client, "waits", {"task": task("input_required")}, error, task("failed"))
         assert text(client) == "failed"
 
 
-async def test_a_plain_function_waits_for_a_task_of_the_client() -> None:
-    person, server = Person(), Server("asking")
-    person.go.set()
-
-    @server.tool
-    def asks(ctx: Context) -> str:
-        task: Any = ctx.sample("Hello?", task=True)
-        message: Sampled = anyio.from_thread.run(task.result)
-        return message.text
-
-    async with live(server, REVISION, handlers=person, tasks=FAST) as (client, _):
-        assert (await client.call_tool("asks")).data == "Hello"
-
-
-async def test_tasks_outlive_their_call_unless_another_server_takes_over() -> None:
+async def test_a_task_of_the_client_outlives_the_call_that_asked_for_it() -> None:
     person, work = Person(), Asking()
     async with live(work.server, REVISION, handlers=person, tasks=FAST) as (client, _):
         assert (await client.call_tool("begins")).data == "begun"
         person.go.set()
         assert (await client.call_tool("ends")).data == "completed"
-        person.go = anyio.Event()
-        assert (await client.call_tool("begins")).data == "begun"
-        client._peer.peer_replaced()  # as a server process that was restarted has it
-        with anyio.fail_after(5):
-            await person.stopped.wait()
-        assert (await client.call_tool("ends")).data == "cancelled"
-
-
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_over_http_a_client_works_on_tasks(anyio_backend: str) -> None:
-    person, work = Person(), Asking()
-    person.go.set()
-    async with anyio.create_task_group() as group:
-        serve = partial(work.server.run_async, http="127.0.0.1:0", banner=False)
-        url = await group.start(serve)
-        async with connect(url, revision=REVISION, handlers=person, tasks=FAST) as client:
-            for tool, expected in (("asks", "Ada"), ("samples", "Hello")):
-                assert (await client.call_tool(tool)).data == expected
-            within = await client.call_tool("asks_within_a_task", task=True)
-            assert (await within.result()).data == "Ada"
-        group.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(

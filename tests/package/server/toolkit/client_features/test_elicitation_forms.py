@@ -1,23 +1,11 @@
-"""Forms: which types can be one, and what of them each revision can carry.
-
-Source: client/elicitation#requested-schema.
-"""
+"""Forms: which types can be one, and what of them each revision can carry."""
 
 from __future__ import annotations
 
 import datetime
 import enum
 from dataclasses import dataclass, field
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    Optional,
-    TypeAlias,
-    TypedDict,
-)
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypeAlias, TypedDict
 
 import annotated_types
 import msgspec
@@ -38,10 +26,7 @@ with_forms = pytest.mark.parametrize("revision", FORMS)
 
 
 async def form_sent(revision: str, form: Any, answer: Any = None) -> tuple[Any, Any]:
-    """The form that a client gets for a type or schema, and what the handler is answered.
-
-    What the handler raises takes the place of both.
-    """
+    """The form that a client gets for a type or schema, and what the handler is answered."""
     server = Server("forms")
     results: list[Any] = []
 
@@ -79,7 +64,6 @@ Mail = Annotated[str, Meta(extra_json_schema={"format": "email"})]
 Link = Annotated[str, Meta(extra_json_schema={"format": "uri"})]
 
 ANYWHERE = [
-    (str, {"type": "string"}),
     (
         Text,
         {"type": "string", "title": "T", "description": "D", "minLength": 1, "maxLength": 9},
@@ -88,12 +72,9 @@ ANYWHERE = [
     (Link, {"type": "string", "format": "uri"}),
     (datetime.date, {"type": "string", "format": "date"}),
     (datetime.datetime, {"type": "string", "format": "date-time"}),
-    (int, {"type": "integer"}),
     (Annotated[int, Meta(gt=0, lt=9)], {"type": "integer", "minimum": 1, "maximum": 8}),
-    (float, {"type": "number"}),
     (int | float, {"type": "number"}),
     (Annotated[float, Meta(ge=0.5, le=9)], {"type": "number", "minimum": 0.5, "maximum": 9}),
-    (bool, {"type": "boolean"}),
     (Annotated[bool, Meta(title="Sure?")], {"type": "boolean", "title": "Sure?"}),
     (Literal["s", "l"], {"type": "string", "enum": ["s", "l"]}),
     (Size, {"type": "string", "enum": ["s", "l"]}),
@@ -126,7 +107,6 @@ RULES = [
     (Annotated[str, Meta(pattern="^x")], described("string", 'pattern: "^x"'), "yx"),
     (Annotated[int, Meta(multiple_of=2)], described("integer", "multipleOf: 2"), 3),
     (Annotated[float, Meta(gt=2)], described("number", "exclusiveMinimum: 2"), 2),
-    (Annotated[float, Meta(lt=2)], described("number", "exclusiveMaximum: 2"), 2),
     (
         Annotated[str, Meta(description="D", pattern="^x", examples=["x", "xy"])],
         {"type": "string", "description": 'D (pattern: "^x", examples: ["x","xy"])'},
@@ -179,47 +159,20 @@ async def test_a_form_of_pydantic_takes_what_arguments_take(revision: str) -> No
     assert "required" not in form
 
 
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        ({"bound": 0}, "bound: expected at least 1"),
-        ({"optional": "abcd"}, "optional: .* at most 3 characters"),
-        ({"zip": "x"}, "zip: string should match pattern"),
-        ({"ratio": 1}, "ratio: input should be less than 1"),
-        ({"even": 3}, "even: input should be a multiple of 2"),
-    ],
-)
-def test_answers_to_a_form_of_pydantic_keep_its_rules(content: dict[str, Any], error: str) -> None:
-    assert form_of(Rules).content({"upper": "b"}).upper == "B"
-    with pytest.raises(RemoteProtocolError, match=error):
-        form_of(Rules).content(content)
-
-
 Titled = Annotated[Literal["#f00", "#0f0"], titles({"#f00": "Red", "#0f0": "Green"})]
 CONSTS = [{"const": "#f00", "title": "Red"}, {"const": "#0f0", "title": "Green"}]
+SIZES = {"type": "array", "items": {"type": "string", "enum": ["s", "l"]}}
+SIZES_TITLED = [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]
 SEVERAL = [
-    (
-        list[Literal["s", "l"]],
-        {"type": "array", "items": {"type": "string", "enum": ["s", "l"]}},
-    ),
+    (list[Literal["s", "l"]], SIZES),
     (
         Annotated[set[Size], Meta(min_length=1, max_length=2)],
-        {
-            "type": "array",
-            "items": {"type": "string", "enum": ["s", "l"]},
-            "minItems": 1,
-            "maxItems": 2,
-        },
+        {**SIZES, "minItems": 1, "maxItems": 2},
     ),
     (list[Titled], {"type": "array", "items": {"anyOf": CONSTS}}),
     (
         Annotated[list[Size], titles(s="Small", l="Large")],
-        {
-            "type": "array",
-            "items": {
-                "anyOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]
-            },
-        },
+        {"type": "array", "items": {"anyOf": SIZES_TITLED}},
     ),
 ]
 
@@ -278,14 +231,8 @@ async def test_defaults_are_shown_where_the_revision_has_them(revision: str) -> 
     shown = {
         name: wire["default"] for name, wire in form["properties"].items() if "default" in wire
     }
-    everything = {
-        "count": 1,
-        "rate": 1.5,
-        "size": "l",
-        "colour": "#0f0",
-        "gift": False,
-        "by": "2030-01-02",
-    }
+    texts = {"size": "l", "colour": "#0f0", "by": "2030-01-02"}
+    everything = {"count": 1, "rate": 1.5, "gift": False, **texts}
     assert shown == ({"gift": False} if revision in OLD else everything)
     assert answer.content == Order("x", None, gift=True)
 
@@ -348,20 +295,14 @@ async def test_types_that_are_no_forms_are_type_errors(revision: str) -> None:
 
     forms: list[tuple[Any, str]] = [
         (bytes, "expected a dataclass"),
-        (list[int], "a list of an Enum or Literal"),
         (Pair, "expected a dataclass"),
         (Row, "expected a dataclass"),
         (Tagged, "without a tag"),
         ("text", "form"),
         (one(Typed), "type typeddict"),
-        (one(dict[str, str]), "type dict"),
-        (one(list[str]), "a list of an Enum or Literal"),
         (one(list[Typed]), "a list of an Enum or Literal"),
         (one(bytes), "type bytes"),
-        (one(datetime.time), "type time"),
-        (one(Any), "type any"),
         (one(str | int), "expected one type"),
-        (one(str | float), "expected one type"),
         (one(str | int | float), "expected one type"),
         (one(Literal[1, 2]), "a choice between texts"),
         (one(Annotated[str, Meta(extra_json_schema={"format": "ipv4"})]), "one of date, date-time"),
@@ -409,20 +350,16 @@ async def test_a_schema_that_is_no_form_of_the_revision_is_not_sent(revision: st
         {"type": "object"},
         {**schema(), "additionalProperties": False},
         schema(x={"type": "object", "properties": {}}),
-        schema(x={"type": "array", "items": {"type": "object"}}),
         schema(x={"type": "array", "items": {"type": "string"}}),
-        schema(x={"type": "null"}),
         schema(x={"type": "string", "format": "ipv4"}),
         schema(x={"type": "string", "pattern": "x"}),
         schema(x={"type": "string", "minLength": "3"}),
-        schema(x={"type": "integer", "exclusiveMinimum": 1}),
         schema(x={"type": "integer", "default": 1.5}),
         schema(x={"type": "boolean", "default": "yes"}),
         schema("y", x={"type": "string"}),
     ]
     newer = [
         schema(x={"type": "string", "default": "x"}),
-        schema(x={"type": "integer", "default": 1}),
         schema(x={"type": "number", "default": 1.5}),
         schema(x={"type": "string", "enum": ["a"], "default": "a"}),
         schema(x={"type": "string", "oneOf": [{"const": "a", "title": "A"}]}),
@@ -441,9 +378,7 @@ async def test_a_schema_that_is_no_form_of_the_revision_is_not_sent(revision: st
     ("kind", "schema", "wire", "value"),
     [
         (str, {"type": "string"}, "Ann", "Ann"),
-        (bool, {"type": "boolean"}, True, True),
         (int, {"type": "integer"}, 3.0, 3),
-        (Literal["b", "a"], {"type": "string", "enum": ["b", "a"]}, "a", "a"),
         (Size, {"type": "string", "enum": ["s", "l"]}, "l", Size.LARGE),
         (Annotated[str, Meta(max_length=9)], {"type": "string", "maxLength": 9}, "Ann", "Ann"),
     ],

@@ -1,27 +1,22 @@
-"""Results that ask for input, as they leave a server, and retries, as they reach it.
-
-Source: basic/patterns/mrtr (2026-07-28).
-"""
+"""Results that ask for input, as they leave a server, and retries, as they reach it."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypedDict
+import time
+from typing import Any
 
 import pytest
 
-from kit.respondent import (
-    EVERYTHING,
-    ROOTS,
-    SAMPLED,
-    accept_result,
-    connect_respondent,
-    text_in,
-)
+from kit.respondent import EVERYTHING, ROOTS, SAMPLED, accept_result, connect_respondent, text_in
 from kit.rules import revisions_holding
 from kit.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
-from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, Server, Text
+from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, InvalidParamsError, Server
+from mcpgen_runtime.errors import InternalError
+from mcpgen_runtime.server.toolkit.client_features.input_required import RequestStateSigner
+from mcpgen_runtime.server.toolkit.key_ring import ServerKeys
+from requirements import EVERY_REVISION
 
 IN = revisions_holding("mrtr.result-type-present")
 modern = pytest.mark.parametrize("revision", IN)
@@ -33,10 +28,6 @@ CALL: dict[str, Any] = {"name": "greet", "arguments": {"greeting": "Hello"}}
 
 FORM = {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}
 PAGE = {"mode": "url", "message": "go", "url": "https://x.example"}
-
-
-class Numbers(TypedDict):
-    n: int
 
 
 def greeter(key: Any = None, **settings: Any) -> Server:
@@ -134,14 +125,11 @@ async def test_every_final_result_is_said_to_be_complete(revision: str) -> None:
     "alter",
     [
         lambda s: {"requestState": s + "x"},
-        lambda s: {"requestState": s[1:]},
         lambda s: {"requestState": ""},
-        lambda s: {"requestState": s.swapcase()},
         lambda s: {"requestState": 5},
-        lambda s: {"requestState": "x" * 2**20},
         lambda s: {"requestState": s, "inputResponses": []},
     ],
-    ids=["longer", "cut", "empty", "another", "a number", "huge", "answers in a list"],
+    ids=["longer", "empty", "a number", "answers in a list"],
 )
 async def test_a_state_that_was_altered_is_refused(revision: str, tool: str, alter: Any) -> None:
     params = {**CALL, "name": tool, "arguments": {} if tool == "plain" else CALL["arguments"]}
@@ -243,13 +231,9 @@ async def test_answers_that_nobody_asked_for_change_nothing(revision: str) -> No
     "wrong",
     [
         12345,
-        {},
-        ROOTS,
         SAMPLED,
         {"action": "reject"},
         {"action": "accept"},
-        {"action": "accept", "content": {"name": 5}},
-        {"action": "accept", "content": {"other": "x"}},
         {"action": "accept", "content": {"name": {"nested": 1}}},
     ],
 )
@@ -294,29 +278,6 @@ async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
         ] * 3
 
 
-INTEGER = {"type": "integer"}
-
-
-@pytest.mark.parametrize(
-    ("annotation", "schema"),
-    [
-        (InputRequired, None),
-        (Text | None | InputRequired, None),
-        (int | InputRequired, {"result": INTEGER}),
-        (InputRequired | Numbers, {"n": INTEGER}),
-    ],
-)
-async def test_a_return_type_may_say_that_input_is_asked_for(annotation: Any, schema: Any) -> None:
-    async def tool(ctx: Context) -> Any: ...
-
-    tool.__annotations__["return"] = annotation
-    server = Server("typed")
-    server.add_tool(tool)
-    async with speaking_to(server, IN[-1]) as end:
-        (listed,) = (await end.ask("tools/list"))["result"]["tools"]
-    assert listed.get("outputSchema", {"properties": None})["properties"] == schema
-
-
 @pytest.mark.requirement(
     "mrtr.input-request-kinds",
     "mrtr.at-least-one-field",
@@ -327,15 +288,9 @@ async def test_a_return_type_may_say_that_input_is_asked_for(annotation: Any, sc
 @pytest.mark.parametrize(
     ("method", "params"),
     [
-        ("x/custom", None),
         ("ping", None),
         ("sampling/createMessage", None),
-        ("elicitation/create", {}),
-        (
-            "elicitation/create",
-            {"mode": "popup", "message": "Who?", "requestedSchema": {"type": "object"}},
-        ),
-        ("elicitation/create", {"message": "Who?"}),
+        ("elicitation/create", {**FORM, "mode": "popup"}),
         ("elicitation/create", {"requestedSchema": {"type": "object", "properties": {}}}),
         ("elicitation/create", {"mode": "url", "message": "Go"}),
         ("elicitation/create", {"mode": "form", "message": "Go", "url": "https://x.example"}),
@@ -386,24 +341,14 @@ async def test_only_what_the_client_declared_is_asked(
 ) -> None:
     server = Server("careful")
 
-    @server.tool()
-    async def insist() -> InputRequired:
-        return InputRequired({"who": {"method": method, "params": params}})
-
-    @server.tool()
-    async def ask(ctx: Context) -> str:
-        if "elicitation" in ctx.client_capabilities:
-            await ctx.elicit("Who?", NAME)
-        return (await ctx.sample("hi", max_tokens=1)).text
+    server.add_tool(
+        lambda: InputRequired({"who": {"method": method, "params": params}}), name="insist"
+    )
 
     async with connect_respondent(server, revision, {}, capabilities) as client:
         error = (await client.call("insist"))["error"]
     assert error["code"] == REVISIONS[revision].facts.errors.missing_capability
     assert error["data"] == {"requiredCapabilities": required}
-    sampled = {"sampling/createMessage": SAMPLED}
-    async with connect_respondent(server, revision, sampled, {"sampling": {}}) as client:
-        assert text_in(await client.call("ask")) == "Paris"
-        assert [method for method, _ in client.asked] == ["sampling/createMessage"]
 
 
 @pytest.mark.requirement("mrtr.state-integrity", "mrtr.request-state-format")
@@ -433,3 +378,85 @@ async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: s
         assert asked["params"]["message"] == "Sure?"
         forged = await call(client.end, params, requestState=own)
     assert forged["error"]["code"] == -32602
+
+
+SIGNING_KEY = bytes(16)
+PAYLOAD = '{"state": "\u00e9\\n"}'.encode()
+
+
+def signer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> RequestStateSigner:
+    return RequestStateSigner(name, ServerKeys(keys or (SIGNING_KEY,)), seconds)
+
+
+@pytest.mark.requirement(
+    "mrtr.state-integrity",
+    "mrtr.state-reject-invalid",
+    "mrtr.state-untrusted",
+    revisions=EVERY_REVISION,
+)
+def test_no_character_of_a_state_can_be_changed() -> None:
+    signed = signer().sign(PAYLOAD, b"request")
+    changed = {signed + more for more in ("x", "-TAMPERED", " ", "=")}
+    for at, character in enumerate(signed):
+        changed.add(signed[:at] + signed[at + 1 :])
+        for other in {"A", "B", "-", ".", chr(ord(character) ^ 1), "\u00e9"} - {character}:
+            changed.add(signed[:at] + other + signed[at + 1 :])
+    garbage = ["", ".", "x", "%%%", "\ud800.\ud800", "A" * 2**20, "e30.e30", "=.=", "a.b.c"]
+    for text in (*changed, *garbage):
+        with pytest.raises(InvalidParamsError, match="expected one that this server gave, unalt"):
+            signer().verify(text, b"request")
+
+
+@pytest.mark.requirement(
+    "mrtr.state-bound-to-request", "mrtr.state-integrity", revisions=EVERY_REVISION
+)
+def test_a_state_is_for_one_request_of_one_server() -> None:
+    signed = signer().sign(PAYLOAD, b"request")
+    with pytest.raises(InvalidParamsError, match="not of another"):
+        signer().verify(signed, b"other")
+    with pytest.raises(InvalidParamsError, match="unaltered"):
+        signer(name="other").verify(signed, b"request")
+    signed = signer(name="s\nABCD").sign(PAYLOAD, b"request")  # a name that runs into the rest
+    with pytest.raises(InvalidParamsError, match="unaltered"):
+        signer(name="s").verify(f"ABCD\n{signed}", b"request")
+
+
+@pytest.mark.requirement("mrtr.state-expiry", revisions=EVERY_REVISION)
+def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000_000.0
+    # states are dated by the time of day, which no setting replaces
+    monkeypatch.setattr(time, "time", lambda: now)
+    signed = signer(seconds=60).sign(PAYLOAD, b"request")
+    now += 59
+    assert signer(seconds=60).verify(signed, b"request") == PAYLOAD
+    now += 1
+    with pytest.raises(InvalidParamsError, match="expired"):
+        signer(seconds=60).verify(signed, b"request")
+    assert signer(seconds=0.5).verify(signer(seconds=0.5).sign(PAYLOAD, b""), b"") == PAYLOAD
+
+
+def test_a_state_has_a_size_that_it_does_not_pass() -> None:
+    longest = bytes(196_535)
+    signed = signer().sign(longest, b"")
+    assert len(signed) == 262_144
+    assert signer().verify(signed, b"") == longest
+    with pytest.raises(InternalError, match="takes 262146 characters, more than the 262144"):
+        signer().sign(longest + b"x", b"")
+
+
+@pytest.mark.parametrize(
+    ("key", "seconds", "kind"),
+    [
+        (b"short", 60.0, ValueError),
+        ([], 60.0, ValueError),
+        (SIGNING_KEY, 0.0, ValueError),
+        (SIGNING_KEY, float("nan"), ValueError),
+        ("0123456789abcdef", 60.0, TypeError),
+        (5, 60.0, TypeError),
+        (SIGNING_KEY, "60", TypeError),
+        ([SIGNING_KEY, 5], 60.0, TypeError),
+    ],
+)
+def test_unusable_settings_are_refused(key: Any, seconds: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="expected"):
+        Server("s", state_key=key, state_seconds=seconds)
