@@ -84,9 +84,14 @@ class _Counter:
             skipped=outcomes.count("skipped"),
             repeated=[test for test in self._repeated if self._by_test.get(test) == "passed"],
         )
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(asdict(counts)) + "\n")
+        write_outcomes(self._file, counts)
+
+
+def write_outcomes(file: Path, outcomes: Outcomes) -> None:
+    """Append the outcomes of a run to those of its session."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(asdict(outcomes)) + "\n")
 
 
 def read_sessions(folder: Path, report: str) -> list[Session]:

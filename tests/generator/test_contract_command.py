@@ -9,9 +9,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 import mcpgen_runtime
 from generator.command_line import Done, run
@@ -24,7 +26,6 @@ from generator.contract_surfaces import (
     changed,
     contract,
 )
-from generator.test_cli import hook_of
 from mcpgen.contract.document import text_of
 from mcpgen.project import server_lists
 
@@ -208,6 +209,11 @@ def test_a_report_is_about_all_files(files: Path) -> None:
     )
     suite = ElementTree.fromstring(done.out)
     assert [case.get("file") for case in suite] == ["a.json", "b.json"]
+
+
+def hook_of(root: Path, identifier: str) -> dict[str, Any]:
+    hooks = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    return next(hook for hook in hooks if hook["id"] == identifier)
 
 
 def test_the_hook_for_pre_commit_compares_the_files_of_a_commit(root: Path, files: Path) -> None:

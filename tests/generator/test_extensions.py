@@ -48,7 +48,7 @@ def generate_types(folder: Path, *words: object, revision: str = HAVING) -> Done
     return run("-q", "-r", revision, "--parts", "types", *options, "-o", str(folder / "pkg"))
 
 
-ASK = {"AskRequest": request_of("ask"), "AskResult": obj(text=TEXT)}
+ASK: dict[str, Any] = {"AskRequest": request_of("ask"), "AskResult": obj(text=TEXT)}
 
 
 def files_of(

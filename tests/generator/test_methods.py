@@ -47,13 +47,16 @@ def test_a_method_that_cannot_be_printed_is_refused(method: str) -> None:
 
 
 def test_two_messages_have_two_names_and_two_requests_for_input_two_methods() -> None:
-    told = {"AskNotification": request("asked"), "ClientNotification": any_of("AskNotification")}
+    told: dict[str, Any] = {
+        "AskNotification": request("asked"),
+        "ClientNotification": any_of("AskNotification"),
+    }
     with pytest.raises(
         SchemaError, match='a Python name of its own, got "ask", as AskReq'
     ) as caught:
         derive_methods(**ASK, **OF_CLIENT, **told)
     assert caught.value.pointer.startswith("/$defs/AskNotification")
-    again = {"TellRequest": request("ask"), "TellResult": obj(x=TEXT)}
+    again: dict[str, Any] = {"TellRequest": request("ask"), "TellResult": obj(x=TEXT)}
     with pytest.raises(SchemaError, match="expected a method of its own"):
         derive_methods(**ASK, **again, InputRequest=any_of("AskRequest", "TellRequest"))
 
@@ -87,11 +90,16 @@ def test_a_list_is_told_by_its_cursors_or_its_method(
     union: str, method: str, members: dict[str, Any], items: str | None
 ) -> None:
     params = {"params": obj(cursor=TEXT)} if "nextCursor" in members else {}
-    definitions = {"AskRequest": request(method, **params), "AskResult": obj(**members)}
+    definitions: dict[str, Any] = {
+        "AskRequest": request(method, **params),
+        "AskResult": obj(**members),
+    }
     definitions |= {"Tool": obj(name=TEXT), "MoreResult": obj("asked", asked=many("Tool"))}
     definitions[union] = any_of("AskRequest")
     (row,) = derive_methods(**definitions).all
     assert (row.items, row.item) == (items, items and "Tool")
     if items is not None:  # also as one of several results
-        several = {"AskResultResponse": obj(result=any_of("MoreResult", "AskResult"))}
+        several: dict[str, Any] = {
+            "AskResultResponse": obj(result=any_of("MoreResult", "AskResult"))
+        }
         assert derive_methods(**definitions, **several).all[0].items == items

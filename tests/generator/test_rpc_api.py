@@ -50,7 +50,8 @@ def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
 
 def test_arguments_keep_their_names_whatever_a_coroutine_needs() -> None:
     names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
-    (call,) = asking_api(obj(**dict.fromkeys(names, TEXT))).client.requests
+    texts: dict[str, Any] = dict.fromkeys(names, TEXT)
+    (call,) = asking_api(obj(**texts)).client.requests
     by_field = {argument.field: argument.name for argument in call.arguments}
     assert len({*by_field.values()}) == len(names)
     assert by_field["value"] == "value"

@@ -188,10 +188,10 @@ BAD_REFERENCES: list[tuple[Any, Any]] = [
 ]
 MALFORMED: list[tuple[str, str, dict[str, Any]]] = [
     *(("resources/read", "read_resource", {"uri": bad}) for bad in (None, 3, ["memo://one"])),
-    *(("prompts/get", "get_prompt", {"name": bad}) for bad in (3, ["x"], {})),
+    *(("prompts/get", "get_prompt", {"name": bad}) for bad in (3, ["x"], dict[str, Any]())),
     *(
         ("prompts/get", "get_prompt", {"name": "greet", "arguments": {"name": bad}})
-        for bad in (3, 1.5, True, ["x"], {})
+        for bad in (3, 1.5, True, ["x"], dict[str, Any]())
     ),
     *(
         ("completion/complete", "complete", {"argument": argument, "ref": ref})

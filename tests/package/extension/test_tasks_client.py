@@ -65,7 +65,7 @@ async def test_a_call_answered_by_a_task_gives_the_result_of_the_tool(pkg: Any) 
                 texts.append(text_of(await client.call_tool("waits")))
 
             group.start_soon(call)
-            while not len(work.tasks.store):
+            while not work.tasks.store:
                 await anyio.lowlevel.checkpoint()
             work.go.set()
         assert texts == ["done"]
@@ -96,7 +96,7 @@ async def test_a_call_that_is_given_up_cancels_its_task(
         with anyio.fail_after(10):
             async with anyio.create_task_group() as group:
                 group.start_soon(client.call_tool, "waits")
-                while not len(work.tasks.store):
+                while not work.tasks.store:
                     await anyio.lowlevel.checkpoint()
                 for _ in range(20):
                     await anyio.lowlevel.checkpoint()

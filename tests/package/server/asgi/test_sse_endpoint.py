@@ -239,7 +239,7 @@ async def test_requests_over_the_stream_limit_are_refused_not_answers() -> None:
     ids=["messages", "bytes"],
 )
 async def test_posts_of_a_client_that_does_not_read_are_bounded(
-    limits: dict[str, int], size: int, most: int
+    limits: dict[str, Any], size: int, most: int
 ) -> None:
     changed = {**INITIALIZED, "params": {"padding": "x" * size}}
     async with opened(**limits) as client:

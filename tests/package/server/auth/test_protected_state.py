@@ -289,7 +289,8 @@ async def test_no_token_is_in_logs_traces_errors_and_representations(
 
     @guarded.server.tool()
     async def show(ctx: Context) -> str:
-        slots = [getattr(ctx, name) for name in Context.__slots__ if name[0] != "_"]
+        names: tuple[str, ...] = Context.__slots__
+        slots = [getattr(ctx, name) for name in names if name[0] != "_"]
         shown.append(repr((ctx.principal, ctx.request_context.principal, slots)))
         assert ctx.principal.token is None
         raise RuntimeError("failed")

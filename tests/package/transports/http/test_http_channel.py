@@ -10,17 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.http_script import (
-    Script,
-    connect_scripted,
-    discover_result,
-    error,
-    initialize_result,
-    log_message,
-    result,
-    says,
-    stay_silent,
-)
+from kit.http_script import Script, connect_scripted, error, log_message, result, says, stay_silent
 from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture, revisions_holding
 from kit.wire import (
@@ -33,6 +23,7 @@ from kit.wire import (
     STREAMABLE,
     UPDATED,
     facts,
+    opening_result,
     stream_message,
 )
 from mcpgen_runtime import (
@@ -84,7 +75,7 @@ async def test_each_message_is_its_own_post_that_accepts_both_kinds(revision: st
 async def test_the_opening_may_be_answered_on_a_stream(revision: str) -> None:
     per_request = revision in PER_REQUEST
     script = Script(revision, session=None if per_request else "abc")
-    members = discover_result(revision) if per_request else initialize_result(revision)
+    members = opening_result(revision)
 
     async def handler(asked: Asked, reply: Reply) -> None:
         await reply.stream(**script.session_fields())

@@ -16,7 +16,6 @@ from kit.http_script import (
     Script,
     connect_scripted,
     fail_to_open,
-    initialize_result,
     result,
     says,
     stay_silent,
@@ -24,7 +23,7 @@ from kit.http_script import (
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, reach, simulate
-from kit.wire import SESSIONS, SSE_ONLY
+from kit.wire import SESSIONS, SSE_ONLY, opening_result
 from mcpgen_runtime import (
     ConnectionClosedError,
     HttpStatusError,
@@ -179,7 +178,7 @@ async def agree_on_another(asked: Asked, reply: Reply) -> None:
     """Open a session in another revision."""
     asked_for = asked.message["params"]["protocolVersion"]
     other = next(name for name in SESSIONS if name != asked_for)
-    await reply.json(result(asked, **initialize_result(other)), Mcp_Session_Id="t")
+    await reply.json(result(asked, **opening_result(other)), Mcp_Session_Id="t")
 
 
 PAGE = "expected application/json or text/event-stream, came HTTP 200, text/html"

@@ -10,17 +10,15 @@ from kit.http_script import (
     Script,
     SseScript,
     connect_scripted,
-    discover_result,
     error,
     fail_to_open,
-    initialize_result,
     result,
     says,
     stay_silent,
 )
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revisions_holding
-from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, facts
+from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, facts, opening_result
 from mcpgen_runtime import HttpStatusError, McpError, RemoteError, RevisionError, Timeouts
 from requirements import EVERY_REVISION
 
@@ -300,7 +298,7 @@ async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
 
     async def initialize(asked: Asked, reply: Reply) -> None:
         if asked.message["params"]["protocolVersion"] == older:
-            await reply.json(result(asked, **initialize_result(older)))
+            await reply.json(result(asked, **opening_result(older)))
         else:
             await reply.json(error(asked, -32602, supported=[older]), status=400)
 
@@ -314,7 +312,7 @@ async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
 @pytest.mark.requirement("http-compat.era-cached", revisions=(MODERN,))
 async def test_a_modern_answer_with_only_a_handshake_is_followed() -> None:
     async def discover(asked: Asked, reply: Reply) -> None:
-        await reply.json(result(asked, **discover_result(NEWEST)))
+        await reply.json(result(asked, **opening_result(NEWEST)))
 
     script = Script(NEWEST)
     script.on["server/discover"] = discover
