@@ -382,8 +382,8 @@ def test_a_report_has_a_row_for_each_revision(capsys: pytest.CaptureFixture[str]
     capabilities: list[dict[str, Any]] = [{}]
     capabilities.append({"experimental": {"a": {"x": 1}, "b": {}}, "logging": {}})
     for shown in ("experimental (a), logging", "none"):
-        server = ScriptedServer(NEWEST, [], capabilities.pop())
-        assert use("inspect", "u", "--revision", NEWEST, server={NEWEST: server}.get)[0] == 0
+        servers: dict[str | None, Any] = {NEWEST: ScriptedServer(NEWEST, [], capabilities.pop())}
+        assert use("inspect", "u", "--revision", NEWEST, server=servers.get)[0] == 0
         head = f"\n\nrevisions\n  {NEWEST}  no lists; TIMES\n"
         assert report(capsys) == f"{head}      capabilities: {shown}\n"
     assert use("inspect", "u", "--revision", LOST, server=start_weather)[0] == 2
