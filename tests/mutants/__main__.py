@@ -1,4 +1,11 @@
-"""Whether tests fail when the code is wrong: a sample of single mutations, each tested."""
+"""Whether tests fail when the code is wrong: a sample of single mutations, each tested.
+
+A mutant is applied in a copy of the repository. First the tests run that reach it by the map of
+`reach.py`, the most specific first, as far as their seconds fit; then some that may reach it in
+other processes. If all pass, the committed package is compared with what the generator writes, and
+the slow tests run that mirror the folder, for `server/shared` also on several workers. A survivor
+that mypy refuses is mistyped; a mutant whose failing test fails without it too is undecided.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +60,7 @@ def unrecorded_functions_for(mutant: Mutant, reach: Reach) -> list[str]:
     folder = f"{PurePosixPath(room, module.parent)}/"
     documented = [name for name in reach.tests if file_of(name) == DOCUMENTED]
     own = [name for name in reach.tests if name.startswith(room) and module.stem in file_of(name)]
-    mirrors = (folder, f"{slow_file_of(mutant)}::") if folder != room else ()
+    mirrors = (folder, f"{slow_tests_of(mutant)}::") if folder != room else ()
     beside = [name for name in reach.tests if name.startswith(mirrors)]
     return within(UNRECORDED_SECONDS, [*documented, *own, *beside], reach)
 
@@ -64,11 +71,11 @@ def mirror_of(mutant: Mutant) -> tuple[str, PurePosixPath]:
     return MIRRORS[source], PurePosixPath(mutant.path.removeprefix(source))
 
 
-def slow_file_of(mutant: Mutant) -> str | None:
-    """The file of tests that is named like the folder of a mutant; `None` if there is none."""
+def slow_tests_of(mutant: Mutant) -> str | None:
+    """The folder of tests that mirrors that of a mutant, or a file of its name; `None` for none."""
     room, module = mirror_of(mutant)
-    file = f"{room}test_{module.parent.name}.py"
-    return file if (ROOT / file).is_file() else None
+    places = (f"{room}test_{module.parent.name}.py", f"{PurePosixPath(room, module.parent)}")
+    return next((each for each in places if (ROOT / each).exists() and f"{each}/" != room), None)
 
 
 def file_of(function: str) -> str:
@@ -114,7 +121,7 @@ def outcomes(mutants: list[Mutant], reach: Reach) -> Iterator[tuple[Mutant, str,
             others = unrecorded_functions_for(mutant, reach)
             copy = copies.get()
             try:
-                result, detail = copy.judge(mutant, [*functions, *others], slow_file_of(mutant))
+                result, detail = copy.judge(mutant, [*functions, *others], slow_tests_of(mutant))
                 if result == SURVIVED and not functions:
                     result = NEVER_REACHED
                 return mutant, result, detail

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,12 @@ PYTEST = (
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of plugins in `LIBRARIES`
 )
 SLOW = ("-m", "slow and not trio", "--timeout=60")
+OWN: Mapping[str, str] = {}
+ON_WORKERS = ("-m", "workers and not trio and not one_process", "--timeout=60")
+WORKERS = {"MCP_WORKERS": "3", "MCP_SCHEDULES": "100"}
+"""What `nox -s shared` sets, with fewer schedules, for the tests in `SHARED`."""
+
+SHARED = "tests/package/server/shared"
 SLOW_TOO = ("-m", "not trio", "--timeout=60")
 """Options that come after those, and take their place."""
 
@@ -65,23 +71,25 @@ class Copy:
                 shutil.copy(root / name, folder / name)
 
     def judge(
-        self, mutant: Mutant, functions: list[str], slow_file: str | None = None
+        self, mutant: Mutant, functions: list[str], slow: str | None = None
     ) -> tuple[str, str]:
-        """The result of some tests with a mutant, and what decided it."""
+        """The result of some tests with a mutant, and what decided it.
+
+        `slow` is a file or folder whose slow tests run if `functions` pass, as long as they may.
+        """
         text = (self.folder / mutant.path).read_text("utf-8")
         begin = time.monotonic()
         self._write(mutant.path, mutant.apply(text))
         golden_code: int | None = 0
-        type_error = ""
+        type_error, env = "", OWN
         try:
             code, output = self._run_functions(functions[:FIRST])
             if code == 0 and functions[FIRST:]:
                 code, output = self._run_functions(functions[FIRST:])
             if code == 0 and mutant.path.startswith(GENERATOR):
                 golden_code, output = self._start(run_generator, *GOLDEN)
-            if code == golden_code == 0 and slow_file is not None:
-                code, output = self._run(*SLOW, slow_file)
-                code = 0 if code is None else code
+            if code == golden_code == 0 and slow is not None:
+                code, output, env = self._run_slow(slow)
             if code == golden_code == 0:
                 type_error = self._find_type_error(copy_of(mutant.path)[0])
         finally:
@@ -99,7 +107,7 @@ class Copy:
         if failed is None:
             return KILLED, output.strip()[-200:]
         test = failed.group(1)
-        if not self._passes(test):
+        if not self._passes(test, env):
             return UNDECIDED, f"{test} fails without the mutant too"
         return KILLED, test
 
@@ -121,9 +129,17 @@ class Copy:
             raise RuntimeError(f"mypy {path}: expected errors or none, got code {code}: {output}")
         return error[0] if error is not None else ""
 
-    def _passes(self, test: str) -> bool:
+    def _run_slow(self, slow: str) -> tuple[int, str, Mapping[str, str]]:
+        """The exit code of slow tests, then of those on workers; 0 if they took too long."""
+        for words, env in [(SLOW, OWN), (ON_WORKERS, WORKERS)][: 1 + (slow == SHARED)]:
+            code, output = self._run(*words, slow, env=env)
+            if code:
+                return code, output, env
+        return 0, "", OWN
+
+    def _passes(self, test: str, env: Mapping[str, str]) -> bool:
         """Whether a test, or a file of tests, passes without a mutant."""
-        if test not in self._passing and self._run(*SLOW_TOO, test)[0] == 0:
+        if test not in self._passing and self._run(*SLOW_TOO, test, env=env)[0] == 0:
             self._passing.add(test)
         return test in self._passing
 
@@ -143,15 +159,17 @@ class Copy:
         files = dict.fromkeys(name.partition("::")[0] for name in functions)
         return self._run("--functions=functions.txt", *files)
 
-    def _run(self, *words: str) -> tuple[int | None, str]:
+    def _run(self, *words: str, env: Mapping[str, str] = OWN) -> tuple[int | None, str]:
         """The exit code of pytest, 0 without tests, and its output; no code if it took too long."""
-        code, output = self._start(run_pytest, *words)
+        code, output = self._start(run_pytest, *words, env=env)
         return 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code, output
 
-    def _start(self, run: Callable[[Sequence[str]], None], *words: str) -> tuple[int | None, str]:
+    def _start(
+        self, run: Callable[[Sequence[str]], None], *words: str, env: Mapping[str, str] = OWN
+    ) -> tuple[int | None, str]:
         """The exit code of a command in the copy and its output; no code if it took too long."""
         output = self.folder / "output.txt"
-        process = FORKS.Process(target=run_in_copy, args=(self.folder, output, run, words))
+        process = FORKS.Process(target=run_in_copy, args=(self.folder, output, run, words, env))
         process.start()
         process.join(self._longest)
         if process.is_alive() and process.pid is not None:
@@ -162,7 +180,11 @@ class Copy:
 
 
 def run_in_copy(
-    folder: Path, output: Path, run: Callable[[Sequence[str]], None], words: Sequence[str]
+    folder: Path,
+    output: Path,
+    run: Callable[[Sequence[str]], None],
+    words: Sequence[str],
+    env: Mapping[str, str],
 ) -> None:
     """Run a command in a copy of the repository, as a process group of its own."""
     os.setsid()
@@ -171,6 +193,7 @@ def run_in_copy(
         os.dup2(file.fileno(), sys.stderr.fileno())
     os.chdir(folder)
     sources = (folder / "generator", folder / "generated")
+    os.environ.update(env)
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, sources))
     run(words)
 

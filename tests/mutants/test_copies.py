@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mutants.copies import KILLED, MISTYPED, SURVIVED, UNDECIDED, Copy, preload_libraries
+from mutants.copies import KILLED, MISTYPED, SHARED, SURVIVED, UNDECIDED, Copy, preload_libraries
 from mutants.mutations import Mutant, mutants_of
 
 pytestmark = pytest.mark.lengthy
@@ -59,6 +59,17 @@ def test_slow():
     a.log(lines, "b")
     assert lines
 """
+ON_WORKERS = """\
+import os
+import pytest
+import a
+
+@pytest.mark.workers
+def test_on_workers():
+    lines = []
+    a.log(lines, "b")
+    assert len(lines) * 3 == int(os.environ["MCP_WORKERS"])
+"""
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +82,11 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "test_a.py").write_text(TESTS)
     (folder / "test_quick.py").write_text("def test_nothing():\n    pass\n")
     (folder / "conftest.py").write_text("pytest_plugins = ['reach']")
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    slow\n    trio")
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nmarkers =\n    slow\n    trio\n    workers\n    one_process"
+    )
+    (folder / SHARED).mkdir(parents=True)
+    (folder / SHARED / "test_workers.py").write_text(ON_WORKERS)
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     return folder
 
@@ -98,6 +113,7 @@ def mutant(line: int, kind: str) -> Mutant:
             marks=pytest.mark.typing,
         ),
         (13, "dropped statement", ["test_log"], "test_a.py", KILLED, "test_a.py::test_slow"),
+        (13, "dropped statement", ["test_log"], SHARED, KILLED, "test_workers.py::test_on_workers"),
         (20, "constant", ["test_failing"], None, UNDECIDED, "fails without the mutant too"),
     ],
 )
