@@ -139,8 +139,11 @@ def run_tests(
     cache = f"cache_dir={session.cache_dir / 'pytest' / session.name}"
     outcomes = f"--outcomes={outcomes_of(session)}"
     command = (python, "-m", "pytest", "-o", cache, outcomes, *repeated, *words)
-    packages = {"MCPGEN_TESTS_CACHE": f"{session.cache_dir.resolve() / 'built'}"}
-    session.run(*command, env=packages | dict(env or {}))
+    variables = {"MCPGEN_TESTS_CACHE": f"{session.cache_dir.resolve() / 'built'}", **(env or {})}
+    if python != "python":  # programs that the tests start are of the same version
+        path = session.env.get("PATH") or os.environ["PATH"]
+        variables["PATH"] = os.pathsep.join((f"{Path(python).parent.resolve()}", path))
+    session.run(*command, env=variables)
 
 
 def give_up(session: nox.Session, reason: str) -> NoReturn:
