@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("ae73bee0dada24e5",)
+_INTERFACES = ("dac8964ac8cd95de",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -56,7 +56,7 @@ _NAMES = {
     ".auth.registration": "client_metadata_document",
     ".auth.steps": "DeviceCode",
     ".auth.token_endpoint": "OAuthError",
-    ".channel": "Channel",
+    ".channel": "Channel OutgoingMessage",
     ".client.async_client": "Client ClientHandlers connect",
     ".transports.http.http_client": "Bearer",
     ".client.auth.interactions": "Device Loopback Paste Redirect",

@@ -15,7 +15,7 @@ from .auth.jwt_signing import PrivateKey as PrivateKey
 from .auth.registration import client_metadata_document as client_metadata_document
 from .auth.steps import DeviceCode as DeviceCode
 from .auth.token_endpoint import OAuthError as OAuthError
-from .channel import Channel as Channel
+from .channel import Channel as Channel, OutgoingMessage as OutgoingMessage
 from .client.async_client import Client as Client, ClientHandlers as ClientHandlers
 from .client.async_client import connect as connect
 from .transports.http.http_client import Bearer as Bearer

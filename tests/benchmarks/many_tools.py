@@ -11,8 +11,7 @@ from typing import Any
 import anyio
 import orjson
 
-from mcpgen_runtime import Server
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime import OutgoingMessage, Server
 from mcpgen_runtime.transports.memory import MemoryChannel, memory_pair
 
 from .calls import one_by_one

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, TypeVar
 from kit.rules import revisions_holding
 from kit.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
 from kit.wire import ClientEnd, ServerEnd, describe_as, request, sent_request, sole
-from mcpgen_runtime import REVISIONS, ProtocolError
-from mcpgen_runtime.channel import OutgoingMessage, RequestId
+from mcpgen_runtime import REVISIONS, OutgoingMessage, ProtocolError
+from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection

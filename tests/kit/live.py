@@ -11,8 +11,8 @@ import anyio
 
 from kit.samples import EVERY_SERVER_CAPABILITY, URI
 from kit.wire import PER_REQUEST, describe_as, encode_message, opening_result
-from mcpgen_runtime import REVISIONS, Channel, RequestContext, Server, connect
-from mcpgen_runtime.channel import OutgoingMessage, TooLong
+from mcpgen_runtime import REVISIONS, Channel, OutgoingMessage, RequestContext, Server, connect
+from mcpgen_runtime.channel import TooLong
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.facts import Revisions
 from mcpgen_runtime.server.chosen import new_connection

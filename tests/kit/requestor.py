@@ -17,13 +17,13 @@ from kit.asgi_stream import SECONDS, Stream
 from kit.wire import INITIALIZED, encode_message, initialize, opening_result
 from mcpgen_runtime import (
     Context,
+    OutgoingMessage,
     Principal,
     Server,
     StaticTokens,
     Tasks,
     connect,
 )
-from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.runtime.request_context import ANONYMOUS, PRINCIPAL
 from mcpgen_runtime.transports.memory import memory_pair

@@ -9,8 +9,7 @@ from typing import Any
 
 from kit.live import FakeServer
 from kit.samples import EVERY_SERVER_CAPABILITY
-from mcpgen_runtime import connect
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime import OutgoingMessage, connect
 
 
 class ScriptedServer(FakeServer):

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime import REVISIONS, Channel
-from mcpgen_runtime.channel import MessageKind, OutgoingMessage, RequestId
+from mcpgen_runtime import REVISIONS, Channel, OutgoingMessage
+from mcpgen_runtime.channel import MessageKind, RequestId
 from mcpgen_runtime.facts import Lifecycle, Method, Revision
 from mcpgen_runtime.protocol.batch_parsing import parse_batch
 from mcpgen_runtime.protocol.client_connection import ClientConnection

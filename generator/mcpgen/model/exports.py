@@ -54,7 +54,7 @@ EXPORTS = (
     _export(".auth.registration", "auth+client", "client_metadata_document"),
     _export(".auth.steps", "auth+client", "DeviceCode"),
     _export(".auth.token_endpoint", "auth+client", "OAuthError"),
-    _export(".channel", "protocol", "Channel"),
+    _export(".channel", "protocol", "Channel", "OutgoingMessage"),
     _export(".client.async_client", "client", "Client", "ClientHandlers", "connect"),
     _export(".transports.http.http_client", "client+http", "Bearer"),
     _export(".client.auth.interactions", "auth+client", "Device", "Loopback", "Paste", "Redirect"),

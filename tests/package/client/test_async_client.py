@@ -17,6 +17,7 @@ from mcpgen_runtime import (
     AbsentMethodError,
     ConnectionClosedError,
     MethodNotFoundError,
+    OutgoingMessage,
     RemoteError,
     ResponseLostError,
     RevisionError,
@@ -24,7 +25,6 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
-from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.testing import connected
 
 every = pytest.mark.parametrize("revision", ALL)

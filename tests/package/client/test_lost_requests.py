@@ -12,8 +12,7 @@ import pytest
 from kit.live import FakeServer
 from kit.simulation import on_virtual_clock
 from kit.wire import HANDSHAKE, PER_REQUEST
-from mcpgen_runtime import RemoteError, ResponseLostError, connect
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime import OutgoingMessage, RemoteError, ResponseLostError, connect
 from mcpgen_runtime.errors import RequestLost
 
 pytestmark = on_virtual_clock

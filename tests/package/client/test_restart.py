@@ -18,6 +18,7 @@ from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
     ListeningAgain,
+    OutgoingMessage,
     ResourceUpdated,
     ResponseLostError,
     Restart,
@@ -25,7 +26,6 @@ from mcpgen_runtime import (
     Timeouts,
     connect,
 )
-from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.transports.process import open_process
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]

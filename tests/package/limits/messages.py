@@ -11,8 +11,8 @@ from kit.live import TEXT, FakeServer
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import LISTEN, PER_REQUEST, ServerEnd, request
-from mcpgen_runtime import MethodNotFoundError, Server, connect
-from mcpgen_runtime.channel import OutgoingMessage, TooLong
+from mcpgen_runtime import MethodNotFoundError, OutgoingMessage, Server, connect
+from mcpgen_runtime.channel import TooLong
 from mcpgen_runtime.foreign_text import join_errors, safe_repr, safe_text
 from mcpgen_runtime.framing.sse_decoder import EventDecoder
 from mcpgen_runtime.protocol.jsonrpc import parse

@@ -18,9 +18,9 @@ from kit.live import App, live, text_of
 from kit.rules import module_of
 from kit.strategies import anything, describe_revision
 from kit.wire import HANDSHAKE, PER_REQUEST, every, sent_request, sole
-from mcpgen_runtime import ProtocolError, RemoteError, RequestContext, _wire
+from mcpgen_runtime import OutgoingMessage, ProtocolError, RemoteError, RequestContext, _wire
 from mcpgen_runtime._wire import Untagged
-from mcpgen_runtime.channel import OutgoingMessage, RequestId
+from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.protocol.connection import Connection
 from mcpgen_runtime.protocol.events import (
     CancelReceived,

@@ -25,8 +25,7 @@ from kit.wire import (
     sole,
     tag,
 )
-from mcpgen_runtime import InvalidParamsError, MissingCapabilityError
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime import InvalidParamsError, MissingCapabilityError, OutgoingMessage
 from mcpgen_runtime.protocol.events import (
     CancelReceived,
     CancelRequest,

@@ -33,6 +33,7 @@ from mcpgen_runtime import (
     ConnectionClosedError,
     Context,
     MethodNotFoundError,
+    OutgoingMessage,
     ProtocolError,
     RemoteError,
     RemoteProtocolError,
@@ -42,7 +43,7 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
-from mcpgen_runtime.channel import OutgoingMessage, RequestId
+from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.runtime.peer import HELD_BYTES
 
 revision = revision_fixture(ALL)

@@ -13,8 +13,14 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr
 
 from kit.live import Recorded
-from mcpgen_runtime import REVISIONS, Server, ToolFailedError, TransportError, connect
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime import (
+    REVISIONS,
+    OutgoingMessage,
+    Server,
+    ToolFailedError,
+    TransportError,
+    connect,
+)
 from mcpgen_runtime.errors import EndOfChannel, FrameError
 from mcpgen_runtime.runtime.masking import MASK
 from mcpgen_runtime.runtime.trace import trace_channel

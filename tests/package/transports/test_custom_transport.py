@@ -17,13 +17,14 @@ from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
     Context,
+    OutgoingMessage,
     RemoteError,
     RequestContext,
     RequestTimeoutError,
     Server,
     connect,
 )
-from mcpgen_runtime.channel import OutgoingMessage, RequestId
+from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.errors import EndOfChannel
 from package.transports.test_line_channel import socket_pair
 

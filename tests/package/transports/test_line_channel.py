@@ -17,8 +17,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kit.simulation import ASYNCIO
-from mcpgen_runtime import ConnectionClosedError, LocalProtocolError
-from mcpgen_runtime.channel import OutgoingMessage, TooLong
+from mcpgen_runtime import ConnectionClosedError, LocalProtocolError, OutgoingMessage
+from mcpgen_runtime.channel import TooLong
 from mcpgen_runtime.errors import INVALID_REQUEST, EndOfChannel
 from mcpgen_runtime.transports.line_channel import (
     LineChannel,

@@ -7,8 +7,7 @@ import pytest
 from anyio import wait_all_tasks_blocked
 from anyio.lowlevel import checkpoint
 
-from mcpgen_runtime import ConnectionClosedError
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime import ConnectionClosedError, OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel, FrameError
 from mcpgen_runtime.transports.memory import BUFFERED_BYTES, MessageQueue, memory_pair
 

@@ -32,8 +32,7 @@ from kit.processes import (
     python,
     server,
 )
-from mcpgen_runtime import ConnectionClosedError, ServerStartError
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime import ConnectionClosedError, OutgoingMessage, ServerStartError
 from mcpgen_runtime.errors import EndOfChannel, FrameError
 from mcpgen_runtime.server.stdio_server import open_stdio
 from mcpgen_runtime.transports.process import (

@@ -10,8 +10,7 @@ from typing import Any
 
 from kit.live import FakeServer
 from kit.wire import HANDSHAKE
-from mcpgen_runtime import REVISIONS, LockDifference, connect
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime import REVISIONS, LockDifference, OutgoingMessage, connect
 
 METHODS = {
     "tools/list": "tools",

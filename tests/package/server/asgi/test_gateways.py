@@ -10,8 +10,7 @@ from kit.asgi_client import SESSION, Http, asgi
 from kit.live import text_of
 from kit.web import Web
 from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
-from mcpgen_runtime import Channel, connect
-from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime import Channel, OutgoingMessage, connect
 from mcpgen_runtime.transports.memory import memory_pair
 
 pytestmark = pytest.mark.processes
