@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("dac8964ac8cd95de",)
+_INTERFACES = ("438567333e9637ed",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -94,6 +94,7 @@ _NAMES = {
     ".foreign_text": "safe_url",
     ".revisions": "REVISIONS",
     ".runtime.observability": "log_requests measure_application measure_requests trace_requests",
+    ".runtime.time_limits": "HttpTimeouts",
     ".runtime.request_context": "Principal RequestContext",
     ".server.asgi.event_store": "EventStore MemoryEventStore StoredEvent StoredEvents",
     ".server.request_head": "RequestHead",

@@ -71,6 +71,7 @@ from .runtime.observability import log_requests as log_requests
 from .runtime.observability import measure_application as measure_application
 from .runtime.observability import measure_requests as measure_requests
 from .runtime.observability import trace_requests as trace_requests
+from .runtime.time_limits import HttpTimeouts as HttpTimeouts
 from .runtime.request_context import Principal as Principal, RequestContext as RequestContext
 from .server.asgi.event_store import EventStore as EventStore, MemoryEventStore as MemoryEventStore
 from .server.asgi.event_store import StoredEvent as StoredEvent, StoredEvents as StoredEvents

@@ -141,6 +141,7 @@ EXPORTS = (
         "measure_requests",
         "trace_requests",
     ),
+    _export(".runtime.time_limits", "client+http", "HttpTimeouts"),
     _export(".runtime.request_context", "server", "Principal"),
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(

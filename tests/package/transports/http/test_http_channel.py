@@ -29,6 +29,7 @@ from kit.wire import (
 from mcpgen_runtime import (
     ClientHandlers,
     HttpStatusError,
+    HttpTimeouts,
     ListeningAgain,
     McpError,
     RemoteError,
@@ -40,7 +41,6 @@ from mcpgen_runtime import (
     ToolsChanged,
     TransportError,
 )
-from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 
 pytestmark = pytest.mark.processes
 

@@ -28,13 +28,13 @@ from kit.wire import SESSIONS, SSE_ONLY, STREAMABLE
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectFailedError,
+    HttpTimeouts,
     McpError,
     RequestTimeoutError,
     ResponseLostError,
     Timeouts,
     ToolsChanged,
 )
-from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 
 pytestmark = pytest.mark.processes
 

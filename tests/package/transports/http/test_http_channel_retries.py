@@ -21,6 +21,7 @@ from kit.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
 from mcpgen_runtime import (
     ClientLimits,
     HttpStatusError,
+    HttpTimeouts,
     ListeningAgain,
     McpError,
     RemoteError,
@@ -31,7 +32,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.errors import NOT_BEGUN
 from mcpgen_runtime.framing.sse import encode_event
-from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from mcpgen_runtime.transports.http.http_client import retry_seconds
 
 pytestmark = pytest.mark.processes

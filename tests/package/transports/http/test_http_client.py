@@ -27,6 +27,7 @@ from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE
 from mcpgen_runtime import (
     ConnectFailedError,
     HttpStatusError,
+    HttpTimeouts,
     LocalProtocolError,
     McpError,
     MissingExtraError,
@@ -36,7 +37,6 @@ from mcpgen_runtime import (
     Timeouts,
     connect,
 )
-from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 
 pytestmark = pytest.mark.processes
 

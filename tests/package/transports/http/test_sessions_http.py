@@ -27,6 +27,7 @@ from kit.wire import SESSIONS, SSE_ONLY, opening_result
 from mcpgen_runtime import (
     ConnectionClosedError,
     HttpStatusError,
+    HttpTimeouts,
     ListeningAgain,
     McpError,
     RemoteProtocolError,
@@ -37,7 +38,6 @@ from mcpgen_runtime import (
     ToolsChanged,
     connect,
 )
-from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 
 pytestmark = pytest.mark.processes
 

@@ -17,8 +17,14 @@ from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
 from kit.wire import SESSIONS
-from mcpgen_runtime import ClientHandlers, ConnectFailedError, ResponseLostError, Timeouts, connect
-from mcpgen_runtime.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime import (
+    ClientHandlers,
+    ConnectFailedError,
+    HttpTimeouts,
+    ResponseLostError,
+    Timeouts,
+    connect,
+)
 
 pytestmark = pytest.mark.processes
 
