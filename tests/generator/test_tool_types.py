@@ -22,19 +22,6 @@ def annotate_member(schema: Any, **more: Any) -> tuple[str, list[str]]:
     return struct.fields[0].type, notes
 
 
-def test_a_reference_is_one_class_wherever_it_stands() -> None:
-    types = Types(set())
-    reference = {"$ref": "#/$defs/point"}
-    schema = {
-        "type": "object",
-        "properties": {"a": reference, "b": {"type": "array", "items": reference}},
-        "$defs": {"point": POINT},
-    }
-    struct, _ = types.struct(schema, "Root", "", lambda note: None)
-    assert [each.type for each in struct.fields] == ["RootPoint | None", "list[RootPoint] | None"]
-    assert [each.name for each in types.classes] == ["RootPoint", "Root"]
-
-
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
