@@ -65,7 +65,6 @@ async def test_a_client_of_the_draft_is_served_in_a_session(revision: str, asked
     ("fields", "named"),
     [
         ({METHOD: "tools/list"}, "Mcp-Method"),
-        ({METHOD: "TOOLS/CALL"}, "Mcp-Method"),
         ({NAME: "unmarked"}, "Mcp-Name"),
         ({METHOD: "tools/call", NAME: "Marked"}, "Mcp-Name"),
         ({METHOD: "tools/call", NAME: "=?base64?!?="}, "Mcp-Name"),

@@ -261,4 +261,4 @@ async def test_a_trace_has_the_messages_of_streams_and_no_other_event(
     call = told[(at := told.index(("received", "tools/call"))) : at + 5]
     assert call == [told[at], *[("sent", "notifications/progress")] * 3, ("sent", None)]
     assert ("sent", changed) in told
-    assert len(told) == at + (6 if revision in SESSIONS else 9)
+    assert len(told) == at + (6 if revision in SESSIONS else 8)

@@ -41,7 +41,6 @@ def add(heads: AcceptedHeads, *headers: tuple[str, str]) -> HttpRequest:
         ([("content-length", "0" * 14 + "2000")], True),
         ([("content-length", "0" * 15 + "2000")], False),
         ([("content-length", "")], False),
-        ([("content-length", "x")], False),
         ([("transfer-encoding", "chunked")], False),
         ([("authorization", "Bearer other")], True),
         ([("x-one", "1")], True),

@@ -146,7 +146,10 @@ async def test_a_server_that_ends_ends_subscriptions_with_their_result(
 
 
 @pytest.mark.requirement(
-    "subscriptions.no-server-memory", "http.close-is-cancel", "subscriptions.cancel-http"
+    "subscriptions.no-server-memory",
+    "subscriptions.only-requested-types",
+    "http.close-is-cancel",
+    "subscriptions.cancel-http",
 )
 async def test_a_client_that_comes_back_hears_of_new_changes_only(revision: str) -> None:
     web = Web()
