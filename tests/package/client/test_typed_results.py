@@ -169,7 +169,7 @@ async def test_wrapped_values_are_known_by_content_or_metadata(
     shown: list[str], structured: Any, data: Any
 ) -> None:
     more = {} if structured is None else {"structuredContent": structured}
-    flags = ({}, {"wrap_result": 1}, {"wrap_result": True})
+    flags: tuple[dict[str, Any], ...] = ({}, {"wrap_result": 1}, {"wrap_result": True})
     answers = [text(*shown, **more, _meta={"fastmcp": flag}) for flag in flags]
     async with connect_scripted("2025-11-25", *answers) as (client, _):
         found = [(await client.call_tool("count")).data for _ in answers]

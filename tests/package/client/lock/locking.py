@@ -125,7 +125,7 @@ class ListingServer(FakeServer):
     async def _agree(self, message: Mapping[str, Any]) -> None:
         if "id" not in message:
             return
-        about = {"capabilities": dict(self.capabilities), "serverInfo": self.info}
+        about: dict[str, Any] = {"capabilities": dict(self.capabilities), "serverInfo": self.info}
         about["instructions"] = self.lists.get("instructions", "")
         if message["method"] == "initialize":
             self.revision = message["params"]["protocolVersion"]
