@@ -379,11 +379,10 @@ def test_a_report_has_a_row_for_each_revision(capsys: pytest.CaptureFixture[str]
     ]
     assert use("inspect", "u", server=start_weather)[0] == 0
     assert report(capsys) == "".join(["weather  1.0\nAsk.\n\nrevisions\n", *rows])
-    capabilities: list[dict[str, Any]] = [{}]
-    capabilities.append({"experimental": {"a": {"x": 1}, "b": {}}, "logging": {}})
+    declared = {"experimental": {"a": {"x": 1}, "b": {}}, "logging": {}}
+    servers = iter([ScriptedServer(NEWEST, [], each) for each in (declared, {})])
     for shown in ("experimental (a), logging", "none"):
-        servers: dict[str | None, Any] = {NEWEST: ScriptedServer(NEWEST, [], capabilities.pop())}
-        assert use("inspect", "u", "--revision", NEWEST, server=servers.get)[0] == 0
+        assert use("inspect", "u", "--revision", NEWEST, server=lambda _: next(servers))[0] == 0
         head = f"\n\nrevisions\n  {NEWEST}  no lists; TIMES\n"
         assert report(capsys) == f"{head}      capabilities: {shown}\n"
     assert use("inspect", "u", "--revision", LOST, server=start_weather)[0] == 2

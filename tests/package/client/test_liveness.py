@@ -116,44 +116,6 @@ async def test_closing_ends_an_iteration_that_waits_to_reopen(
         assert methods(server)[1:] == [LISTEN, *([] if losses else [CANCELLED])]
 
 
-@sessions
-async def test_closing_while_resources_are_subscribed_ends_all(revision: str) -> None:
-    server = silent_server(revision)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        subscription = client.listen(uris=["memo://a", "memo://b"])
-
-        async def listen() -> None:
-            async with subscription as changes:
-                assert (await server.next())["method"] == "resources/unsubscribe"
-                assert [change async for change in changes] == []
-
-        tasks.start_soon(listen)
-        first = await server.next()
-        tasks.start_soon(subscription.close)
-        await server.answer(await server.next(), {})  # of unsubscribing from the first
-        await server.answer(first, {})
-        await server.answer(await server.next(), {})
-    said = [(each["method"], each["params"]["uri"]) for each in server.heard if "id" in each]
-    begin, end = "resources/subscribe", "resources/unsubscribe"
-    assert said == [(begin, "memo://a"), (end, "memo://a"), (begin, "memo://b"), (end, "memo://b")]
-
-
-@modern
-async def test_a_stream_that_ends_during_a_check_is_not_reopened(revision: str) -> None:
-    server = silent_server(revision)
-
-    async def end() -> None:
-        await anyio.sleep(35.0)  # within the check
-        server.revision = revision
-        await server.end()
-
-    async with listening(server, idle_seconds=30.0) as (changes, tasks):
-        server.revision = None  # no check is answered
-        tasks.start_soon(end)
-        assert [change async for change in changes] == []
-    assert len(server.asked) == 1
-
-
 @every
 @pytest.mark.parametrize("reopening", [True, False])
 async def test_no_stream_is_reopened_on_a_lost_connection(revision: str, reopening: bool) -> None:

@@ -186,12 +186,13 @@ BAD_REFERENCES: list[tuple[Any, Any]] = [
     *((ARGUMENT, {"type": "ref/prompt"}), (ARGUMENT, {"type": "ref/resource"})),
     *((ARGUMENT, {**TEMPLATE, "uri": 3}), (ARGUMENT, "greet"), ([], PROMPT)),
 ]
+NO_TEXTS: list[Any] = [3, 1.5, True, ["x"], {}]
 MALFORMED: list[tuple[str, str, dict[str, Any]]] = [
-    *(("resources/read", "read_resource", {"uri": bad}) for bad in (None, 3, ["memo://one"])),
-    *(("prompts/get", "get_prompt", {"name": bad}) for bad in (3, ["x"], dict[str, Any]())),
+    *(("resources/read", "read_resource", {"uri": bad}) for bad in (None, *NO_TEXTS)),
+    *(("prompts/get", "get_prompt", {"name": bad}) for bad in NO_TEXTS),
     *(
         ("prompts/get", "get_prompt", {"name": "greet", "arguments": {"name": bad}})
-        for bad in (3, 1.5, True, ["x"], dict[str, Any]())
+        for bad in NO_TEXTS
     ),
     *(
         ("completion/complete", "complete", {"argument": argument, "ref": ref})

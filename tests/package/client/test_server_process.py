@@ -127,25 +127,6 @@ async def test_a_server_that_ends_by_itself_is_started_once(starts: Starts) -> N
     assert len(starts.pids) == 1
 
 
-@pytest.mark.parametrize(
-    "raised",
-    [
-        StopAsyncIteration("mine"),
-        ExceptionGroup("mine", [ValueError()]),
-        ServerStartError("", [], 1, ()),
-    ],
-    ids=lambda raised: type(raised).__name__,
-)
-async def test_an_error_of_the_body_passes_and_restarts_nothing(
-    raised: Exception, starts: Starts
-) -> None:
-    with pytest.raises(type(raised)) as caught:
-        async with connect(command("exits"), env=starts.env):
-            raise raised
-    assert caught.value is raised
-    assert len(starts.pids) == 2
-
-
 async def test_the_error_of_a_second_process_mentions_the_first(starts: Starts) -> None:
     with anyio.fail_after(10), pytest.raises(ServerStartError) as failed:
         async with connect(command("exits-always"), env=starts.env):

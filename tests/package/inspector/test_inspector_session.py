@@ -262,9 +262,13 @@ async def test_another_session_has_the_level_of_logs_that_was_set_for_it(revisio
         assert states == ["closed", "connecting", "open"]
         await inspected.session.act("log_level", {"level": "info"})
         assert await inspected.call("step") == "done"
-        wire = [each["message"] for each in await inspected.events() if each["kind"] == "wire"]
-    logged = [each for each in wire if each.get("method") == "notifications/message"]
-    assert [each["params"]["data"] for each in logged] == ["under way"]
+        logged = [
+            event["message"]["params"]["data"]
+            for event in await inspected.events()
+            if (event["kind"], event.get("direction")) == ("wire", "received")
+            and event["message"].get("method") == "notifications/message"
+        ]
+    assert logged == ["under way"]
 
 
 @pytest.mark.parametrize("revision", ENDS)
