@@ -34,7 +34,7 @@ SKIPPED = {
     "uvx --from . mcpgen": "likewise, by uv",
     "uv run": "likewise, by uv, in the folder of the package",
     "mcpgen --schema draft/schema.ts": "watches without end; test_watching.py does so",
-    "python -m pkg announce": "needs an engine; test_announcements.py has one",
+    "python -m pkg announce": "needs an engine; test_worker_announcements.py has one",
     'python -m pkg inspect "npx': "needs a package of npm; interop tests use such servers",
     "python -m pkg inspect server:server --web": "serves without end; test_inspector.py uses it",
     "python -m pkg list https": "needs a server elsewhere; test_command_line.py has one",

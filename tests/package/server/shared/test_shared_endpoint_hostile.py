@@ -21,9 +21,9 @@ from package.server.shared.shared_servers import (
     run_session,
     run_workers,
 )
-from package.server.shared.test_announcements import TOOLS, listen_stream, next_method
 from package.server.shared.test_redis_ledger import task_of
 from package.server.shared.test_used_ids import HELLO, KEY, bound_token
+from package.server.shared.test_worker_announcements import TOOLS, listen_stream, next_method
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
