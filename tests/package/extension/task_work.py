@@ -49,9 +49,11 @@ def importable_package(
 class Work(requestor.Work):
     """The same server of a package with the extension, and more tools."""
 
+    tasks: Any
+
     def __init__(self, pkg: Any, **options: Any) -> None:
         super().__init__(pkg.root, **{"poll_interval": 0.001, **options})
-        tasks: Any = self.tasks
+        tasks = self.tasks
 
         async def asks_two(ctx: Any) -> str:
             first, second = await ctx.ask_all(ctx.elicit("1", Name), ctx.elicit("2", Name))
