@@ -157,6 +157,7 @@ def test_a_project_starts_from_a_running_server_and_follows_it(tmp_path: Path) -
     assert run("check", cwd=tmp_path / "weather").code == 2
     assert run("check", "--offline", cwd=tmp_path / "weather").code == 0
     assert sorted((tmp_path / "weather").rglob("*.py")) == before
+    assert [name for name in sys.modules if name.startswith("mcpgen_peer_")] == []
 
 
 def test_nothing_is_written_for_a_server_that_does_not_start(tmp_path: Path) -> None:

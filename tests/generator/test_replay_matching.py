@@ -113,6 +113,7 @@ def test_masked_values_stand_for_any(masked: bool, expected: list[str]) -> None:
         (Rule("/result/n", "shape"), result(n=1), result(n="2"), True),
         (Rule("/result/n", "shape"), result(n={"a": 1}), result(n={"b": 1}), True),
         (Rule("/result/n", "shape"), result(n=["a"]), result(n=["b", "c"]), False),
+        (Rule("/result/n", "shape"), result(n=["a"]), result(n=["b", 1]), True),
         (Rule("/result/n", "unordered"), result(n=[1, 2]), result(n=[2, 1]), False),
         (Rule("/result/n", "unordered"), result(n=[1, 2]), result(n=[2, 2]), True),
         (Rule("/result/n", "number", tolerance=0.5), result(n=1), result(n=1.4), False),
