@@ -159,6 +159,7 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
             await client.call_tool("wait", timeout=0.01)
 
 
+@pytest.mark.requirement("custom-transport.directions")
 @every
 async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: str) -> None:
     server = full_server(anyio.Event(), anyio.Event())
@@ -183,3 +184,5 @@ async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: st
     assert told[3][0] == "notifications/tools/list_changed"
     assert (told[3][1] is None) is (facts(revision).behaviour.listen is None)
     assert {about for _, about in near.sent} == {None}
+    assert "answer" not in {what for what, _ in near.sent}
+    assert {what.partition("/")[0] for what, _ in far.sent} == {"notifications", "answer"}
