@@ -291,7 +291,7 @@ def test_without_a_server_in_its_document_an_api_needs_one(servers: Any) -> None
 )
 async def test_a_reference_leads_to_a_place_or_nowhere(reference: str, name: str | None) -> None:
     members = [parameter(each, "query") for each in "abc"]
-    places = {"x-list": members[:2], "x-a/b~": {"c d": members[2]}}
+    places: dict[str, Any] = {"x-list": members[:2], "x-a/b~": {"c d": members[2]}}
     spec = one("/", {"parameters": [{"$ref": reference}]}, **places)
     if name is None:
         with pytest.warns(OpenApiWarning, match=r"\$ref: "):
