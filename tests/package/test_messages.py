@@ -96,6 +96,8 @@ WRONG: list[tuple[Any, int, str]] = [
     (line(method=1), -32600, "expected a text as `method`, got a number"),
     ({**PING, "id": None}, -32600, f"of at most {ID_CHARACTERS} characters as `id`, got null"),
     (line(id=1.5, result={}), -32600, "as `id`, got a number"),
+    (line(id="a" * (ID_CHARACTERS + 1), result={}), -32600, "characters as `id`, got"),
+    (line(id=2**200, result={}), -32600, "as `id`, got"),
     (line(id=1, result=[]), -32600, "as `result`, got an array"),
     ({**PING, "params": []}, -32600, "ping: expected an object as `params`, got an array"),
     (CALL, -32602, "tools/call: expected `params`, got none"),

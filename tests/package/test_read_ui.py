@@ -16,18 +16,19 @@ from mcpgen_runtime import (
     RemoteError,
     RemoteProtocolError,
     Server,
+    Tool,
     ToolUi,
     UiResource,
     connect,
     connect_sync,
     ui_of,
 )
-from mcpgen_runtime.apps import MIME_TYPE, tool_ui
 
 HAVING = tuple(name for name in ALL if name >= "2025-06-18")
 """The revisions whose tools have `_meta`."""
 having = pytest.mark.parametrize("revision", HAVING)
 
+MIME_TYPE = "text/html;profile=mcp-app"
 VIEW = "ui://weather/view.html"
 HTML = "<!doctype html><title>Weather</title>"
 SHOWS: dict[str, Any] = {"capabilities": {"extensions": UI_EXTENSION}}
@@ -199,4 +200,4 @@ def test_a_policy_allows_the_declared_origins_alone(csp: Csp, directives: list[s
     ],
 )
 def test_members_of_another_form_count_as_absent(meta: Any, expected: ToolUi) -> None:
-    assert tool_ui(meta) == expected
+    assert ui_of(Tool(name="a", input_schema={"type": "object"}, meta=meta)) == expected

@@ -27,11 +27,12 @@ from mcpgen_runtime import (
     Skill,
     connect,
 )
-from mcpgen_runtime.skills import GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
 from mcpgen_runtime.testing import connected
 
 every = pytest.mark.parametrize("revision", ALL)
 
+SKILLS = "io.modelcontextprotocol/skills"
+LIST, GET, READ_DIRECTORY = "skills/list", "skills/get", "resources/directory/read"
 REFUNDS = "skill://acme/refunds/SKILL.md"
 TEXT = "---\nname: {}\ndescription: Gives money back\nlicense: MIT\nsince: 2026-01-01\n---\n# Do\n"
 PICTURE = b"\x89PNG\0\xff"
@@ -345,7 +346,7 @@ OTHER = {**FILE, "uri": "skill://acme/refunds/a.md"}
         ({"resources": [FILE, {**OTHER, "uri": f"{REFUNDS[:20]}/%2e%2e/a"}]}, "without '..'"),
         ({"resources": [{**FILE, "digest": DIGEST.upper()}]}, "expected a digest sha256:..."),
         ({"resources": [{**FILE, "size": -1}]}, "size: expected a number of bytes, got -1"),
-        ({"resources": [{**FILE, "size": SKILL_BYTES + 1}]}, "expected at most 16777216 bytes"),
+        ({"resources": [{**FILE, "size": 16_777_217}]}, "expected at most 16777216 bytes"),
     ],
 )
 async def test_an_entry_that_breaks_a_rule_is_left_out_or_refused(

@@ -67,16 +67,6 @@ async def test_a_tool_reads_headers_query_cookies_and_client_address(revision: s
     ]
 
 
-async def test_cookies_in_several_fields_are_joined_as_http_2_needs() -> None:
-    from mcpgen_runtime import RequestHead
-    from mcpgen_runtime.server.asgi.request import HttpRequest
-
-    fields = [(b"cookie", b"a=1"), (b"accept", b"x/y"), (b"cookie", b"b=2"), (b"accept", b"y/z")]
-    received = HttpRequest({"method": "POST", "path": "/mcp", "headers": fields})
-    head = RequestHead(received)
-    assert (head.cookies, head.headers["Accept"]) == ({"a": "1", "b": "2"}, "x/y, y/z")
-
-
 async def test_without_http_there_is_no_http_request() -> None:
     async with connected(telling_server(), revision=ALL[-1]) as pair:
         result = await pair.client.call_tool("request")

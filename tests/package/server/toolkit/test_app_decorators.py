@@ -10,13 +10,13 @@ import pytest
 
 from kit.wire import ALL
 from mcpgen_runtime import UI_EXTENSION, Context, Csp, MiddlewareRequest, Next, Server, connect
-from mcpgen_runtime.apps import MIME_TYPE, UI
 from mcpgen_runtime.testing import connected
 
 HAVING = tuple(name for name in ALL if name >= "2025-06-18")
 """The revisions whose tools have `_meta`."""
 having = pytest.mark.parametrize("revision", HAVING)
 
+UI, MIME_TYPE = "io.modelcontextprotocol/ui", "text/html;profile=mcp-app"
 VIEW = "ui://weather/view.html"
 HTML = "<!doctype html><title>Weather</title>"
 SHOWS: dict[str, Any] = {"capabilities": {"extensions": UI_EXTENSION}}

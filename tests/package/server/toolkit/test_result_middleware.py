@@ -11,6 +11,7 @@ from kit.cached import Clock
 from kit.requestor import Work, requestor
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
+    ClientHandlers,
     Context,
     Image,
     Principal,
@@ -19,7 +20,6 @@ from mcpgen_runtime import (
     cache_results,
     limit_results,
 )
-from mcpgen_runtime.r2026_07_28.client import ClientHandlers
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio

@@ -23,7 +23,6 @@ from mcpgen_runtime import (
     URLElicitation,
     URLElicitationRequiredError,
 )
-from mcpgen_runtime.server.toolkit.client_features.elicitation import Answer
 
 with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
 with_modes = pytest.mark.parametrize("revision", revisions_holding("elicitation.mode-values"))
@@ -51,7 +50,8 @@ def asking_server(form: Any = Person) -> Server:
     @server.tool()
     async def ask(ctx: Context) -> str:
         try:
-            answer: Answer[Any] = await ctx.elicit("Who are you?", form, key="who")
+            answer: Accepted[Any] | Declined | Cancelled
+            answer = await ctx.elicit("Who are you?", form, key="who")
         except RemoteProtocolError as error:
             return f"{error.code} {error}"
         match answer:
