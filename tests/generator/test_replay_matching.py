@@ -90,12 +90,6 @@ def test_an_id_stands_for_the_same_id_in_later_requests() -> None:
     }
 
 
-def test_a_trial_binds_nothing() -> None:
-    matcher = Matcher()
-    assert matcher.fits(text(FIRST), text(SECOND), CALL)
-    assert matcher.bindings.values == {}
-
-
 @pytest.mark.parametrize(
     ("masked", "expected"), [(True, []), (False, ["/result/key", "/result/url"])]
 )
