@@ -266,7 +266,7 @@ async def test_another_session_has_the_level_of_logs_that_was_set_for_it(revisio
             event["message"]["params"]["data"]
             for event in await inspected.events()
             if (event["kind"], event.get("direction")) == ("wire", "received")
-            and event["message"].get("method") == "notifications/message"
+            and event.get("message", {}).get("method") == "notifications/message"
         ]
     assert logged == ["under way"]
 
