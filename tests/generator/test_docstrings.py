@@ -5,12 +5,18 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from generator.schemas import COUNT, TEXT, normal_of, obj
 from mcpgen.model.docstrings import Texts, docstring
 from mcpgen.schema.docs import Docs, Entry, Text
+
+
+@pytest.mark.parametrize(("width", "end"), [(90, '"""'), (91, '\n    """')])
+def test_the_closing_quotes_have_room_within_100_characters(width: int, end: str) -> None:
+    assert docstring(["x" * width], 4) == f'"""{"x" * width}{end}'
 
 
 @given(st.text(st.sampled_from("a \"'\\n\n{"), min_size=1))

@@ -382,6 +382,8 @@ TAGGED = {
         ),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 5, ("", "string or null", "5")),
         (TAGGED, {"type": "image"}, ("/image", "string", "nothing")),
+        (TAGGED, {"type": "text", "text": 5}, ("/text", "string", "5")),
+        (TAGGED, [], ("", "object", "[]")),
         (TAGGED, {"text": 5, "type": "other"}, ("/text", "string", "5")),
         (obj("", a=obj("", b=STRING), c=STRING), {"a": {"b": 1}, "c": 1}, ("/c", "string", "1")),
     ],
