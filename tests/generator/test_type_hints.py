@@ -14,3 +14,8 @@ def test_texts_in_a_type_are_no_part_of_it() -> None:
         "Sequence",
         "Any",
     ]
+
+
+def test_a_union_leaves_brackets_whole_and_ends_with_none() -> None:
+    assert union(["list[a | b]", "dict[c | b]"]) == "list[a | b] | dict[c | b]"
+    assert union(["list[a | None]", "None", "b"]) == "list[a | None] | b | None"
