@@ -26,8 +26,6 @@ class Draft:
     methods: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     gone: set[str] = field(default_factory=set[str])
     members: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
-    facts: str = ""
-    refused: str = ""
 
     def add_to(self, union: str, name: str) -> None:
         """Make a definition a member of a union, which may be a lone reference or lacking."""
@@ -145,7 +143,6 @@ class Draft:
         for owner in ("Tool", "Implementation"):
             self.set_member(owner, f"seal{at}", TEXT)
             self.definitions[owner]["required"].append(f"seal{at}")
-        self.facts += f'[defaults."*"]\nseal{at} = "red"\n'
 
     def require_member(self, at: int, awkward: str) -> None:
         self.definitions["Resource"]["required"].append("mimeType")
@@ -165,11 +162,6 @@ class Draft:
     def rename_core_type(self, at: int, awkward: str) -> None:
         old = ("Implementation", "ListToolsResult", "CallToolRequest")[at % 3]
         self.rename(old, f"Core{at}{old[-6:]}")
-
-    def rename_core_member(self, at: int, awkward: str) -> None:
-        text = json.dumps(self.definitions["Tool"])
-        self.definitions["Tool"] = json.loads(text.replace('"inputSchema"', f'"schema{at}"'))
-        self.refused = "expected inputSchema"
 
     def rename_method(self, at: int, awkward: str) -> None:
         request = self.definitions["GetPromptRequest"]
@@ -221,12 +213,7 @@ CHANGES: tuple[Change, ...] = (
 
 def change_revision(name: str, changes: list[tuple[Change, str]]) -> Draft:
     """A known revision with some changes."""
-    return change_schema((schema.entry(name).folder / "schema.json").read_text(), changes)
-
-
-def change_schema(text: str, changes: list[tuple[Change, str]]) -> Draft:
-    """A schema with some changes."""
-    document = json.loads(text)
+    document = json.loads((schema.entry(name).folder / "schema.json").read_text())
     definitions = document.get("$defs") or document["definitions"]
     draft = Draft(json.loads(json.dumps(definitions).replace("#/definitions/", "#/$defs/")))
     for at, (change, awkward) in enumerate(changes):

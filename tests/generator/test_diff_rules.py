@@ -7,6 +7,8 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from generator.diff_schemas import changes, facts_with, message, protocol, rule_places
 from generator.schemas import COUNT, TEXT, any_of, const, facts_of, obj, ref
@@ -415,3 +417,50 @@ def test_equal_types_are_paired_by_their_names(
     assert {(each.new, each.old) for each in back if each.rule.id == "TYPE_RENAMED"} == expected
     left = {each.rule.id for each in there if each.rule.id.startswith("TYPE_")} - {"TYPE_RENAMED"}
     assert left == ({"TYPE_ADDED"} if len(new) > len(old) else set())
+
+
+NODES = [node for _, *pair in FIELDS for node in pair]
+REFERRING = [ref("Brush"), any_of("Brush", "Roller"), {"type": "array", "items": ref("Roller")}]
+NAMED = st.dictionaries(
+    st.sampled_from(("color", "colour", "size", "sizes", "title")),
+    st.sampled_from([*NODES, *REFERRING, obj("", inner=ref("Brush"))]),
+    max_size=4,
+)
+
+
+@st.composite
+def definitions(draw: st.DrawFn) -> Definitions:
+    """Definitions that vary: types, params, a result, and the set of methods."""
+    made: Definitions = {"ClientRequest": any_of("PaintRequest")}
+    for name in draw(st.lists(st.sampled_from(("Scrub", "Scrape", "Sand")), unique=True)):
+        made["ClientRequest"]["anyOf"].append(ref(f"{name}Request"))
+        made |= {each: node for each, node in request(name).items() if each != "ClientRequest"}
+    for name in ("Brush", "Roller", TINY, "PaintResult"):
+        members = draw(NAMED)
+        made[name] = obj(" ".join(wire for wire in members if draw(st.booleans())), **members)
+    return made
+
+
+def respelled(node: Any) -> Any:
+    """The same schema with its members in another order, and a single type as a union of one."""
+    if isinstance(node, dict):
+        turned = {key: respelled(value) for key, value in reversed(node.items())}
+        return {"anyOf": [turned]} if node.get("type") == "string" else turned
+    return [respelled(item) for item in reversed(node)] if isinstance(node, list) else node
+
+
+@given(definitions(), definitions())
+@settings(max_examples=100)
+def test_changes_are_mirrored_on_the_way_back_and_the_same_has_none(
+    one: Definitions, other: Definitions
+) -> None:
+    old, new = protocol("A", other=(other,), **one), protocol("B", other=(one,), **other)
+    assert {
+        (c.rule.mirror, c.new_place, c.old_place, c.new, c.old, c.senders, c.messages)
+        for c in changes(old, new)
+    } == {
+        (c.rule.id, c.old_place, c.new_place, c.old, c.new, c.senders, c.messages)
+        for c in changes(new, old)
+    }
+    same = {name: node if "Request" in name else respelled(node) for name, node in one.items()}
+    assert changes(protocol(other=(same,), **one), protocol(other=(one,), **same)) == ()

@@ -385,6 +385,11 @@ TAGGED = {
         (TAGGED, {"type": "text", "text": 5}, ("/text", "string", "5")),
         (TAGGED, [], ("", "object", "[]")),
         (TAGGED, {"text": 5, "type": "other"}, ("/text", "string", "5")),
+        (
+            {"anyOf": [obj("k", k={"const": 1}), obj("k a b", k={"const": 2}, a=STRING)]},
+            *({"k": 2}, ("/a", "string", "nothing")),
+        ),
+        ({"anyOf": [STRING, obj("a b", a=STRING)]}, {}, ("/a", "string", "nothing")),
         (obj("", a=obj("", b=STRING), c=STRING), {"a": {"b": 1}, "c": 1}, ("/c", "string", "1")),
     ],
 )

@@ -108,6 +108,7 @@ INLINE = ref("AX")
             *({**LIST, "items": ANY_MAP}, {"/items/maxProperties": LOST}),
         ),
         ({"allOf": [ref("Word")], "minLength": 1}, ref("Word"), {"/minLength": LOST}),
+        ({**TEXT, "allOf": [ref("Word")]}, ref("Word"), {}),
         (
             {"allOf": [{**obj(a=TEXT), "minProperties": 1}, obj(a=COUNT, b=TEXT)]},
             *(INLINE, {"/allOf/0/minProperties": LOST, "/allOf/0/properties/a": REPLACED}),
@@ -177,6 +178,25 @@ def test_a_union_and_the_union_of_its_items_have_two_names() -> None:
     assert items["items"] == ref("MessageContentItem")
 
 
+def test_an_inline_variant_is_named_after_its_const_or_a_member() -> None:
+    objects = (obj("c a", c=TEXT, a=TEXT), obj("b", b=TEXT, mode=const("fast")), obj(d=TEXT))
+    normal = normal_of(Key={"anyOf": [TEXT, *objects]})
+    assert list(normal.definitions) == ["Key", "KeyC", "KeyFast", "KeyD"]
+
+
+def test_a_union_of_itself_is_any_value_and_a_message_alone_is_that_message() -> None:
+    ping = obj("method", method=const("ping"))
+    tree = {"anyOf": [TEXT, {"type": "array", "items": ref("Tree")}]}
+    normal = normal_of(Tree=tree, A=obj(x=ref("Tree")), PingRequest=ping, ClientRequest=ping)
+    assert normal.definitions["A"].properties["x"] == {}
+    assert normal.definitions["ClientRequest"].node == ref("PingRequest")
+    [note] = normal.notes
+    assert (note.pointer, note.text) == (
+        "/$defs/Tree",
+        "a union of itself, taken as any JSON value",
+    )
+
+
 def test_the_number_of_a_version_may_also_be_a_text() -> None:
     normal = normal_of(Hello=obj("protocolVersion", protocolVersion=COUNT))
     either = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
@@ -235,9 +255,11 @@ def test_a_member_without_valid_values_is_left_out_and_noted(impossible: Any) ->
 
 
 def test_members_beside_a_reference_are_those_of_one_object() -> None:
-    both = {**ref("A"), "properties": {"b": TEXT}, "required": ["b"]}
-    normal = normal_of(A=obj("a", a=TEXT), B=both)
+    both = {**ref("A"), "properties": {"b": TEXT}, "required": ["b", "a"]}
+    more = {"allOf": [ref("Alias"), obj("c", c=TEXT)]}
+    normal = normal_of(A=obj("a", a=TEXT), B=both, Alias=ref("B"), C=more)
     assert normal.definitions["B"].node == obj("a b", a=TEXT, b=TEXT)
+    assert normal.definitions["C"].node == obj("a b c", a=TEXT, b=TEXT, c=TEXT)
 
 
 def test_a_member_that_is_only_required_is_any_value() -> None:

@@ -6,10 +6,13 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partialmethod
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from syrupy.assertion import SnapshotAssertion
 from generator.command_line import Done, run
 from generator.draft_packages import save_schema, with_request
 from generator.schemas import TEXT, obj
+from generator.selections import NAMES, rendered, spec_of
 from mcpgen import paths, schema
 from mcpgen.adding import facts_text
 from mcpgen.adding import folder as folders
@@ -309,3 +313,79 @@ def test_a_folder_without_a_list_is_named(tmp_path: Path) -> None:
         f"mcpgen: error: {tmp_path}: expected a folder with revisions.toml, as mcpgen schema add"
         " writes it, got none\n"
     )
+
+
+def leaves(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Every value of a table that is no table, by the keys that lead to it."""
+    values: dict[tuple[str, ...], Any] = {}
+    for key, value in table.items():
+        values |= leaves(value, (*path, key)) if isinstance(value, dict) else {(*path, key): value}
+    return values
+
+
+@pytest.mark.slow
+def test_a_published_revision_that_was_deleted_is_added_again(
+    spec: Path, root: Path, tmp_path: Path
+) -> None:
+    for name in ("generator", "templates", "schema"):
+        shutil.copytree(root / name, tmp_path / name)
+    (tmp_path / "generated").mkdir()
+    shutil.copy(root / "generated/interface.txt", tmp_path / "generated")
+    official, added = root / "schema", tmp_path / "schema"
+    shutil.rmtree(added / BASE)
+    rows, _, _ = (official / "revisions.toml").read_text().partition(f'"{BASE}"')
+    (added / "revisions.toml").write_text(f"{rows.rpartition('[[')[0].rstrip()}\n")
+
+    def run_copy(*words: object) -> str:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "mcpgen", "-q", *map(str, words)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "generator")},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout
+
+    package = tmp_path / "generated/mcpgen_runtime"
+    run_copy("--revision", "all", "--features", "all", "-o", package)
+    without = tree(package)
+    source = spec / "schema" / BASE / "schema.json"
+    work = json.loads(run_copy("schema", "add", source, "--revision", BASE, "--json"))["work"]
+    for name in ("revisions.toml", f"{BASE}/schema.json"):
+        assert (added / name).read_bytes() == (official / name).read_bytes()
+    before, after = (
+        leaves(tomllib.loads((place / BASE / "facts.toml").read_text()))
+        for place in (added, official)
+    )
+    edits = {key for key in before.keys() | after if before.get(key) != after.get(key)}
+    page = (root / "docs/adding-a-revision.md").read_text()
+    assert f"{len(edits)} edits of `facts.toml`" in page
+    assert f"{work['facts']} facts to check on " in page
+    assert f"{work['guesses']} guesses, {work['corrections']} corrections" in page
+    carried, corrections = (
+        schema.read_errata(place / BASE / "errata.toml") for place in (added, official)
+    )
+    assert f"{len(corrections) - len(carried)} more erratum" in page
+    for name in ("facts.toml", "errata.toml"):
+        shutil.copy(official / BASE / name, added / BASE / name)
+    assert tree(added) == tree(official)
+    run_copy("--revision", "all", "--features", "all", "-o", package)
+    again = tree(package)
+    assert again == tree(root / "generated/mcpgen_runtime")
+    differing = {path for path in without.keys() & again if without[path] != again[path]}
+    print("DIFF", len(differing), sorted(differing))
+    print("GONE", without.keys() - again)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("before", "after"), list(pairwise(NAMES[-3:])))
+def test_an_update_changes_twenty_files_at_most(before: str, after: str) -> None:
+    old, new = (
+        {
+            path.replace(spec_of(name).folder, "revision"): text
+            for path, text in rendered("all", "all", (name,)).items()
+        }
+        for name in (before, after)
+    )
+    differing = {path for path in old.keys() & new if old[path] != new[path]}
+    assert 1 < len(differing | {"mcpgen.json"}) <= 20, sorted(differing)

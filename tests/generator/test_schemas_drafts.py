@@ -58,14 +58,15 @@ from pkg.testing import connected
 
 class Handlers(ServerHandlers):
     async def echo(self, params, ctx):
-        return {"text": params.meta_}
+        return {"text": f"{params.meta_} {params.class_} {params.x_note}"}
 
     async def count(self, params, ctx):
         return {"text": "three"}
 
 async def main() -> None:
     async with connected(Server("sums", handlers=[Handlers()])) as pair:
-        assert (await pair.client.echo(meta__="hello")).text == "hello"
+        echoed = await pair.client.echo(meta__="hello", class_="a", x_note="b")
+        assert echoed.text == "hello a b", echoed
         assert (await pair.client.count()).text == "three"
 
 anyio.run(main)
@@ -77,7 +78,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the package of a draft that adds messages."""
     definitions = definitions_of(REVISIONS[-1])
     text = obj("text", text=TEXT)
-    echoed = obj("_meta meta", _meta=ref("RequestMetaObject"), meta=TEXT)
+    members = {"meta": TEXT, "class": TEXT, "x-note": TEXT}
+    echoed = obj("_meta meta", _meta=ref("RequestMetaObject"), **members)
     filled = obj("method params", method=const("notifications/filled"), params=text)
     definitions |= {
         "BareNotification": obj("method", method=const("notifications/bare")),
@@ -99,8 +101,43 @@ def test_new_notifications_without_sessions_go_with_a_request(folder: Path) -> N
     check_program(folder, EXCHANGES)
 
 
-def test_params_may_have_a_member_called_meta_and_results_no_type(folder: Path) -> None:
+def test_params_may_have_members_of_any_name_and_results_no_type(folder: Path) -> None:
     check_program(folder, ECHOES)
+
+
+PICKS = f"""{SERVER}
+import anyio
+from pkg import ClientHandlers, Context
+from pkg.rdraft.server import ServerSession
+from pkg.testing import connected
+
+@server.tool()
+async def choose(ctx: Context) -> str:
+    return (await ServerSession(ctx.request_context).pick(class_="a", x_note="b")).text
+
+class Handlers(ClientHandlers):
+    async def pick(self, params, ctx):
+        return {{"text": f"{{params.class_}} {{params.x_note}}"}}
+
+async def main() -> None:
+    async with connected(server, handlers=Handlers()) as pair:
+        result = await pair.client.call_tool("choose")
+        assert result.content[0].text == "a b", result
+
+anyio.run(main)
+"""
+
+
+def test_a_server_of_a_draft_sends_its_new_requests(tmp_path: Path) -> None:
+    definitions = definitions_of(REVISIONS[0])
+    params = obj("class", **{"class": TEXT, "x-note": TEXT})
+    definitions |= {
+        "PickRequest": obj("method params", method=const("roots/pick"), params=params),
+        "PickResult": obj("text", text=TEXT),
+    }
+    definitions["ServerRequest"]["anyOf"].append(ref("PickRequest"))
+    write_package(tmp_path, definitions)
+    check_program(tmp_path, PICKS)
 
 
 LIST = f"""{SERVER}

@@ -158,17 +158,22 @@ def chain(count: int, link: str) -> str:
 DEPENDENT = "types and declarations that depend on at most 100 in a row"
 LEVELS = "at most 30 levels of objects, arrays and unions"
 PARTS = "a schema of at most 50000 members and types, after inheritance"
-INHERITED = f"interface A {{ {''.join(f'a{at}: string; ' for at in range(300))} }}"
+
+
+def inherited(times: int) -> str:
+    """An interface with 300 members, and some that have them too."""
+    members = "".join(f"a{at}: string; " for at in range(300))
+    heirs = "".join(f"interface B{at} extends A {{}}\n" for at in range(times))
+    return f"interface A {{ {members} }}{heirs}"
+
+
 LARGE = {
     "inheritance in a long row": (chain(200, "interface I{} extends I{} {{}}\n"), DEPENDENT),
     "aliases in a long row": (chain(200, "type I{} = I{};\n"), DEPENDENT),
     "arrays of arrays by alias": (chain(200, "type I{} = I{}[];\n"), LEVELS),
     "tuples that double": (chain(14, "type I{0} = [I{1}, I{1}];\n"), PARTS),
     "unions that double": (chain(16, "type I{0} = I{1} | I{1};\n"), PARTS),
-    "members that many inherit": (
-        INHERITED + "".join(f"interface B{at} extends A {{}}\n" for at in range(300)),
-        PARTS,
-    ),
+    "members that many inherit": (inherited(83), PARTS),
 }
 
 
@@ -177,6 +182,10 @@ def test_small_text_cannot_become_a_large_schema(text: str, expected: str) -> No
     with pytest.raises(TypeScriptError) as raised:
         read(text)
     assert raised.value.expected == expected
+
+
+def test_members_that_many_inherit_count_once_in_each_with_their_types() -> None:
+    assert len(read(inherited(82))) == 83
 
 
 NESTED = {

@@ -129,9 +129,37 @@ def test_requiring_what_most_members_have_tells_none_apart() -> None:
         Empty=obj("", _meta=TEXT),
         Other=obj("", _meta=TEXT, x=TEXT),
         U=any_of("Ended", "Empty", "Other", "Prompts", "Tools"),
+        Half=obj("x", x=TEXT),
+        InHalf=any_of("Empty", "Other", "Half", "A"),
+        A=obj(a=TEXT),
+        Mixed={"anyOf": [ref("Empty"), ref("A"), TEXT]},
     )
-    order = [variant.type for variant in decide_all(normal).tests["U"]]
+    outcome = decide_all(normal)
+    order = [variant.type for variant in outcome.tests["U"]]
     assert order.index("Ended") > max(order.index("Prompts"), order.index("Tools"))
+    order = [variant.type for variant in outcome.tests["InHalf"]]
+    assert order == ["Half", "Empty", "Other", "A"]
+    assert outcome.types.definitions["Mixed"].node == {}
+
+
+def test_unions_nest_to_the_limits_and_no_further() -> None:
+    def chain(levels: int) -> dict[str, Any]:
+        return {"R1": A, **{f"R{at}": ref(f"R{at - 1}") for at in range(2, levels + 1)}}
+
+    def ways(more: int) -> dict[str, Any]:
+        below = [f"A{at}" for at in range(5)]
+        definitions = {name: obj(name, **{name: TEXT}) for name in below}
+        for level, copies in enumerate((5, 5, 2, 2, 2, 2)):  # 5, 25, 125, 250, 500, 1000 ways each
+            names = [f"U{level}{at}" for at in range(copies)]
+            definitions |= {name: any_of(*below) for name in names}
+            below = names
+        return {**definitions, "U": any_of(*below, *["A0"] * more)}
+
+    for sound in (chain(64), ways(0)):
+        decide_all(normal_of(**sound))
+    for wrong in (chain(65), ways(1)):
+        with pytest.raises(SchemaError, match="at most 64 levels, with at most 2000 ways down"):
+            decide_all(normal_of(**wrong))
 
 
 def test_a_union_around_an_undecided_one_also_takes_any_json() -> None:
