@@ -51,6 +51,7 @@ TYPES = {
     "object": ANY_OBJECT,
     '"a"': {"const": "a", "type": "string"},
     "'it\\'s \\u00e9\\x21\\u{1F600}\\n'": {"const": "it's \u00e9!\U0001f600\n", "type": "string"},
+    "'\\t\\0\\\nq\\q'": {"const": "\t\0qq", "type": "string"},
     "'\\u{FFFFFF}'": {"const": "\U0010ffff", "type": "string"},
     "'\ufffd'": {"const": "\ufffd", "type": "string"},
     "-7": {"const": -7, "type": "integer"},
@@ -103,6 +104,7 @@ TYPES = {
     "string | unknown": {},
     '(Cat | "a") | (Dog | "b")': {"anyOf": [CAT, DOG, {"enum": ["a", "b"], "type": "string"}]},
     "Cat & { age: number }": {"allOf": [CAT, obj("age", age=INTEGER)]},
+    "string & Cat": {"allOf": [CAT, STRING]},
     "keyof Cat": {"enum": ["lives", "name"], "type": "string"},
     'Omit<Cat, "name" | "lives">': {"type": "object"},
     "Omit<Cat & Dog, keyof Cat>": obj("good", good=BOOLEAN),
@@ -273,14 +275,20 @@ def test_a_default_is_a_value_of_the_type(type_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "value"), [("number", "many"), ("number", "9.99"), ("Level", "none"), ("Cat", "{}")]
+    ("type_", "value"),
+    [("number", "many"), ("number", "9.99"), ("Level", "none"), ("Cat", "{}"), ("[string]", "[1]")],
 )
 def test_a_default_that_is_no_value_of_the_type_is_refused(type_: str, value: str) -> None:
     with pytest.raises(TypeScriptError, match="a default of it that is a value of its type"):
         read_default(type_, value)
 
 
-WHOLE = {"price: number": 9.99, "prices: number[]": [9.99], "total: number | null": 9.5}
+WHOLE = {
+    "price: number": 9.99,
+    "prices: number[]": [9.99],
+    "total: number | null": 9.5,
+    "pair: [{ ttlMs: number }, number]": [{"ttlMs": 3}, 9.5],
+}
 """Members that no revision has, or that are whole elsewhere, with a value of each."""
 
 
@@ -300,6 +308,9 @@ TYPE_TAGS = {
     "1 | 2": ("@TJS-type integer\n * @minimum 1", {"minimum": 1, "type": "integer"}),
     "string | number": ("@nullable", {"type": ["string", "integer", "null"]}),
     "Cat": ("@nullable", {"anyOf": [CAT, {"type": "null"}]}),
+    "Cat | Dog": ("@nullable", {"anyOf": [CAT, DOG, {"type": "null"}]}),
+    "Cat | null": ("@nullable", {"anyOf": [CAT, {"type": "null"}]}),
+    "string | null": ("@nullable", {"type": ["string", "null"]}),
     "unknown": ("@nullable", {}),
     "boolean": ("Text.\n * @nullable", {"type": ["boolean", "null"]}),
     '"a" | "b"': (
@@ -353,6 +364,7 @@ CONSTANTS = {
     'declare const A: "x";': "x",
     "const A = true, B = 2;": True,
     "const A = `x`;": "x",
+    'const A = "x" as const;': "x",
     "const A: number = 5;": 5,
     "const A: string[];": None,
     "const A = `${1}`;": None,

@@ -160,10 +160,10 @@ LEVELS = "at most 30 levels of objects, arrays and unions"
 PARTS = "a schema of at most 50000 members and types, after inheritance"
 
 
-def inherited(times: int) -> str:
+def inherited(times: int, parent: str = "A") -> str:
     """An interface with 300 members, and some that have them too."""
     members = "".join(f"a{at}: string; " for at in range(300))
-    heirs = "".join(f"interface B{at} extends A {{}}\n" for at in range(times))
+    heirs = "".join(f"interface B{at} extends {parent} {{}}\n" for at in range(times))
     return f"interface A {{ {members} }}{heirs}"
 
 
@@ -174,6 +174,7 @@ LARGE = {
     "tuples that double": (chain(14, "type I{0} = [I{1}, I{1}];\n"), PARTS),
     "unions that double": (chain(16, "type I{0} = I{1} | I{1};\n"), PARTS),
     "members that many inherit": (inherited(83), PARTS),
+    "members that operators make": (inherited(55, "Partial<A>"), PARTS),
 }
 
 
@@ -186,6 +187,7 @@ def test_small_text_cannot_become_a_large_schema(text: str, expected: str) -> No
 
 def test_members_that_many_inherit_count_once_in_each_with_their_types() -> None:
     assert len(read(inherited(82))) == 83
+    assert len(read(inherited(54, "Partial<A>"))) == 55
 
 
 NESTED = {
