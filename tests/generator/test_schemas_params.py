@@ -178,6 +178,7 @@ def test_a_stated_default_of_params_is_sent_unless_it_is_given(
 
 
 REFUSED = {
+    "[defaults.Annotations]\npriority = 2": "/defaults/Annotations/priority: expected a value of",
     '[defaults."*"]\nttlMs = "many"': "/defaults/*/ttlMs: expected a value of",
     "[defaults.Implementation]\nversoin = '1'": "the nearest being version, got",
     '[defaults."*"]\nttlMss = 1': "expected a member, the nearest being ttlMs",
