@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
+from mcpgen import schema
 from mcpgen.errors import SchemaError, UsageError
 from mcpgen.model import extension_files
 from mcpgen.model.extension_files import ExtensionFile
@@ -54,6 +55,24 @@ def test_forms_of_other_tools_become_those_of_revisions(
     tmp_path: Path, node: Any, expected: Any
 ) -> None:
     assert definitions_of(tmp_path, A=node) == {"A": expected}
+
+
+def test_typescript_inherits_members_of_the_types_that_it_imports(tmp_path: Path) -> None:
+    path = tmp_path / "paint.ts"
+    path.write_text(
+        'import type { ListToolsResult, Annotations as Notes } from "./spec.js";\n'
+        "export interface Mine extends ListToolsResult { notes?: Notes; share?: number }"
+    )
+    file = schema.read_extension(path, schema.load("2026-07-28").definitions)
+    [(name, node)] = file.document["$defs"].items()
+    assert (name, node["required"]) == ("Mine", ["cacheScope", "resultType", "tools", "ttlMs"])
+    members = {wire: node["properties"][wire] for wire in ("ttlMs", "nextCursor", "notes", "share")}
+    assert members == {
+        "ttlMs": {"type": "integer"},
+        "nextCursor": TEXT,
+        "notes": ref("Annotations"),
+        "share": {"type": "number"},
+    }
 
 
 def test_definitions_of_a_revision_are_left_out_or_refused(tmp_path: Path) -> None:

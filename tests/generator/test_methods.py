@@ -36,7 +36,12 @@ OF_CLIENT: dict[str, Any] = {"ClientRequest": any_of("AskRequest")}
 @pytest.mark.parametrize("method", ["$/cancel", "a b", "a'b", "a\\", "x" * 200])
 def test_a_method_may_have_the_characters_of_methods(method: str) -> None:
     table = derive_methods(**{**ASK, **OF_CLIENT, "AskRequest": request(method)})
-    assert table.all[0].name == method
+    assert (table.all[0].name, table.all[0].python_name) == (method, "ask")
+
+
+def test_a_known_method_keeps_its_python_name_whatever_its_type_is_called() -> None:
+    table = derive_methods(**{**ASK, **OF_CLIENT, "AskRequest": request("tools/call")})
+    assert table.all[0].python_name == "call_tool"
 
 
 @pytest.mark.parametrize("method", ["", " a", "a\n", "\u202ea", "x" * 201])

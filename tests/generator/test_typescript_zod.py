@@ -71,6 +71,9 @@ declare const PetSchema: z.ZodDiscriminatedUnion<[
     friends: z.ZodArray<z.ZodObject<{ name: z.ZodString }, z.core.$strip>>;
   }, z.core.$strip>,
 ], "kind">;
+declare const HouseSchema: z.ZodRecord<
+  z.ZodString, z.ZodIntersection<z.ZodObject<{ name: z.ZodString }, z.core.$strip>, z.ZodNull>
+>;
 """
 
 
@@ -79,6 +82,7 @@ def test_a_repeated_inline_type_refers_to_the_first_of_its_shape() -> None:
     cat, dog = {"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}
     assert definitions["Dog"]["properties"]["friends"]["items"] == cat
     assert definitions["Pet"] == {"anyOf": [cat, dog]}
+    assert definitions["House"]["additionalProperties"] == {"allOf": [cat, {"type": "null"}]}
     assert definitions["Kitten"] == definitions["Cat"]
 
 
