@@ -36,8 +36,8 @@ def test_the_files_of_a_revision_are_there_and_have_the_digest(row: schema.Revis
         ("[[revision]]\n", "#/revision/0: expected the key name, got [] without it"),
         (ROW.format("a", "old"), '#/revision/0/status: expected one of ["final", "draft"], got "'),
         (
-            ROW.format("b", "final") + ROW.format("a", "draft"),
-            '#/revision/1/name: expected a revision after b, got "a"',
+            ROW.format("b", "final") + ROW.format("b", "draft"),
+            '#/revision/1/name: expected a revision after b, got "b"',
         ),
         ("x", "#: expected TOML text, got "),
         (
