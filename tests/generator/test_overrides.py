@@ -50,9 +50,6 @@ def generate(*words: str) -> Done:
 WRONG = {
     "a name": ("{{ nothing }}", "'nothing' is undefined"),
     "a member of the package": ("{{ package.nothing }}", "'mcpgen.spec.packages.PackageSpec obj"),
-    "a filter": ("{{ revision.name | upcase }}", "No filter named 'upcase'."),
-    "a statement": ("{% if %}", "Expected an expression, got 'end of statement block'"),
-    "a text": ("{{ 'a; b' }}", "expected a name or a literal in a template, got 'a; b'"),
     "a part": ("{% include 'stubs/none.jinja' %}", "there is no template stubs/none.jinja"),
     # What is outside of the template.
     "a class": ("{{ revision.__class__.__mro__ | length }}", ""),
@@ -161,14 +158,6 @@ def test_overrides_share_macros_and_parts_of_their_own(project: Path, override: 
     assert run("check", "pkg").code == 0
     (project / "own" / "_lib.jinja").write_text("{% macro greet(name) %}{% endmacro %}", "utf-8")
     assert run("check", "pkg").out.startswith("the template changed: _lib.jinja\n")
-
-
-def test_text_that_a_macro_is_given_is_no_source(project: Path, override: Path) -> None:
-    (project / "own" / "_m.jinja").write_text("{% macro m(x) %}{{ x }}{% endmacro %}", "utf-8")
-    begin_with(override, "{% from '_m.jinja' import m %}{{ m('a; b') }}")
-    assert (
-        "own/_m.jinja:1: expected a name or a literal in a template, got 'a; b'" in generate().err
-    )
 
 
 def test_added_templates_make_further_files(project: Path) -> None:

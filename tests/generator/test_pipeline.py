@@ -91,17 +91,6 @@ def test_a_package_is_python_with_a_manifest_of_every_file(
     assert pipeline.build(request) == built_package
 
 
-def test_prose_of_a_file_comes_into_the_package(tmp_path: Path) -> None:
-    document = json.loads((schema.entry(NAMES[0]).folder / "schema.json").read_text())
-    document["definitions"]["Tool"]["description"] = "An unusual description of a tool."
-    path = tmp_path / NAMES[0] / "schema.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps(document))
-    request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),), selection=TYPES)
-    files = pipeline.build(request, form=dict)
-    assert any("An unusual description of a tool." in text for text in files.values())
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_member_has_a_docstring_unless_its_name_says_all(name: str) -> None:
     members = [each for type in mcpgen.spec.load(name).latest.types for each in type.members]

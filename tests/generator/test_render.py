@@ -6,7 +6,6 @@ import ast
 from dataclasses import replace
 from pathlib import Path
 
-import black
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
@@ -74,13 +73,6 @@ def test_modules_independent_of_the_schema_are_copied() -> None:
         source = (paths.PACKAGE / "schema" if path in SHARED else PACKAGE) / path
         own = headless(text) if path.endswith(".py") else text
         assert own == source.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("path", RENDERED)
-def test_rendered_modules_are_formatted_with_short_lines(path: str) -> None:
-    text = headless(tiny_package()[path])
-    assert black.format_str(text, mode=black.Mode(line_length=100)) == text
-    assert max((len(line) for line in text.splitlines()), default=0) <= 100
 
 
 def test_types_of_several_revisions_are_merged_and_load_none(tmp_path: Path) -> None:
