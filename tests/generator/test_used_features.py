@@ -11,9 +11,10 @@ import pytest
 from documents import examples
 from generator.command_line import run, run_python
 from generator.selections import NEWEST
+from mcpgen.errors import UsageError
 from mcpgen.model.choice import whole_features
 from mcpgen.model.feature_table import FEATURES
-from mcpgen.package.used_features import chosen_words, uses_in
+from mcpgen.package.used_features import chosen_words, find_uses, uses_in
 
 SERVER = "from pkg import *\nserver = Server('a')\n"
 CONTEXT = "from pkg import Context\nasync def tool(ctx: Context[None]) -> None:\n    "
@@ -33,7 +34,7 @@ USES = {
     **{f"{CLIENT}client.{name}": each.name for each in FEATURES for name in each.client_members},
     SERVER + "@server.prompt\ndef a(): ...": "prompts",
     SERVER + "getattr(server, 'mount')": "mount",
-    SERVER + "Server.from_openapi({})": "openapi",
+    SERVER + "Server.from_openapi({}).mount": "openapi mount",
     # Options.
     "from pkg import Server as S\nS('a', discovery='search')": "discovery",
     "from pkg import Server\nServer('a', slow_after=2)": "slow_calls",
@@ -64,14 +65,25 @@ USES = {
     # The class of a value, by assignment, annotation, inheritance and attributes.
     "from pkg import Server\nclass Mine(Server): ...\nMine('a').mount": "mount",
     "from pkg import Server\ndef f(a: 'Server | None'): a.mount": "mount",
-    "from pkg import Server\ndef f() -> Server: ...\nf().mount": "mount",
+    "from pkg import Server\ndef f() -> 'Server': ...\nf().mount": "mount",
     "from pkg import Server\n(x := Server('a')).mount": "mount",
+    "from pkg import Server\nif x := Server('a'): x.mount": "mount",
+    "from pkg import Server\n(None or (1 if a else Server('a'))).mount": "mount",
+    "from pkg import Server\na = None\nif b: a = Server('a')\na.mount": "mount",
     "import pkg\nclass A:\n    def __init__(self): self.s = pkg.Server('a')\n"
     "    def f(self): self.s.mount": "mount",
+    "class A:\n    def f(self): self.s: 'pkg.Server' = a\nimport pkg\n"
+    "def f(a: A): a.s.mount": "mount",
     "from pkg.testing import connected\nasync def f():\n"
     "    async with connected(server) as pair:\n        pair.client.listen": "subscriptions",
     # Values of unknown class: what is called counts, unless clients always have it.
     "def f(s): s.mount(1)": "mount",
+    "def f(s):\n    @s.mount\n    def g(): ...": "mount",
+    "a = 1\nf = lambda a: a.mount()": "mount",
+    "a, b = c\na.mount()": "mount",
+    "a = 1\na = b[0]\na.mount()": "mount",
+    "a = b[0]\na = 1\na.mount()": "mount",
+    "for a in b: a.mount()": "mount",
     "def f(s): s.method": "",
     "async def f(c): await c.call_tool('a')": "",
     # Values of others.
@@ -79,6 +91,12 @@ USES = {
     "from pkg import connect\nasync def f():\n    async with connect('a') as c:\n"
     "        c.list_tools": "",
     "[].mount()": "",
+    "Server('a').mount": "",
+    "a = b[0]\ndef f(*a): a.mount()": "",
+    "class A:\n    a = b[0]\na.mount()": "",
+    "from pkg import Depends\ndef f(a: Depends): a.mount": "dependencies",
+    "from pkg import Server\ndef f(): a = Server('a')\na.mount()": "",
+    "from pkg import Server\nf = lambda: (a := Server('a'))\na.mount()": "",
     "server.mount(": "",  # no Python
     "from pkg import Server, Context, ToolError, connect": "",
     "from pkgs import Depends": "",
@@ -104,7 +122,11 @@ def test_each_feature_that_code_can_name_has_a_case() -> None:
     [
         {"src/acme/a.py": "from .b import server\nserver.mount", "src/acme/b.py": "{}"},
         {"src/acme/a.py": "import acme.b\nacme.b.server.mount", "src/acme/b.py": "{}"},
-        {"src/acme/a.py": "from . import b as c\nc.server.mount", "src/acme/b.py": "{}"},
+        {
+            "src/acme/a.py": "from . import b as c\nc.server.mount",
+            "src/acme/b.py": "{}",
+            "src/acme/__init__.py": "",
+        },
         {"src/acme/a.py": "from acme import server\nserver.mount", "src/acme/__init__.py": "{}"},
         {"acme/d/a.py": "from ..b import server as s\ns.mount", "acme/b.py": "{}"},
     ],
@@ -116,6 +138,22 @@ def test_variables_are_followed_across_modules(files: dict[str, str]) -> None:
     [use] = uses_in(texts, "acme.protocol")
     assert (use.feature, use.line, use.code) == ("mount", 2, "Server.mount")
     assert use.path.endswith("a.py")
+
+
+def test_files_of_the_program_alone_are_read(tmp_path: Path) -> None:
+    marks = {"env": "pyvenv.cfg", "other": "mcpgen.json"}
+    for place in ("src/a", "src/in/b", ".git/c", "build/c", "env/c", "other/c", "src/pkg/c"):
+        file = tmp_path / f"{place}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("from pkg import Depends")
+        (file.parent / marks.get(file.parent.name, "notes.txt")).write_text("MCP_TRACE")
+    (tmp_path / "src" / "in" / "Makefile").write_text("a:\n\tpython -m pkg serve a:b")
+    uses = find_uses([tmp_path, tmp_path / "src" / "notes.txt"], tmp_path / "src" / "pkg", "pkg")
+    found = sorted((Path(use.path).name, use.line, use.feature) for use in uses)
+    expected = [("Makefile", 2, "serve"), ("a.py", 1, "dependencies"), ("b.py", 1, "dependencies")]
+    assert found == [*expected, ("notes.txt", 1, "trace")]
+    with pytest.raises(UsageError, match="which is not there"):
+        find_uses([tmp_path / "none"], tmp_path, "pkg")
 
 
 def test_bindings_that_depend_on_themselves_have_no_class() -> None:
