@@ -193,7 +193,8 @@ PYPI = {"registryType": "pypi", "identifier": "a-b", "version": "1.2"}
     ("members", "address"),
     [
         ({"packages": [{**PYPI, "registryType": "npm"}]}, ["npx", "-y", "a-b@1.2"]),
-        ({"packages": [PYPI]}, ["uvx", "a-b==1.2"]),
+        ({"packages": [{}, PYPI]}, ["uvx", "a-b==1.2"]),
+        ({"packages": [{"registryType": "npm", "identifier": "a"}]}, ["npx", "-y", "a"]),
         (
             {"packages": [{**PYPI, "packageArguments": [{"type": "positional", "value": "x"}]}]},
             ["uvx", "a-b==1.2", "x"],
@@ -225,6 +226,10 @@ STRINGS = ": expected an object of strings, got something else"
         ([], "", NONE),
         ({"mcpServers": {}}, "", NONE),
         (
+            {"packages": [], "remotes": [{"type": "sse"}]},
+            *("", "#/packages: expected a remote of streamable-http, or a package of npm or pypi"),
+        ),
+        (
             {"mcpServers": {"a": {}, "b": {}}},
             "",
             "#/mcpServers: expected FILE#NAME with one of a, b, got no name",
@@ -243,7 +248,7 @@ def test_a_configuration_that_names_no_server_is_refused(
     path.write_text(json.dumps(document))
     with pytest.raises(MirrorError) as raised:
         target(f"mcp.json{name}", tmp_path)
-    assert str(raised.value) == f"{path}{error}"
+    assert str(raised.value).startswith(f"{path}{error}")
 
 
 class Refusal(Exception):

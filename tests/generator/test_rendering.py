@@ -398,10 +398,21 @@ def test_a_directory_that_holds_the_inputs_is_refused(folder: Path, out: str) ->
 
 def test_a_schema_file_and_an_extension_are_rendered(folder: Path) -> None:
     document = json.loads(run("export", NEWEST).out)
-    save(folder.parent, **{"draft.json": json.dumps(document)})
+    save(folder.parent, **{"draft.json": json.dumps(document), "paint.json": PAINT.read_text()})
     save(folder, **{"{revision}/{extension}.txt.jinja": "{{ extension.identifier }}"})
-    files = rendered(folder, "--schema", "draft.json", "--extension", str(PAINT))
-    assert [*files.values()] == ["com.example/paint"]
+    words = ("--schema", "draft.json", "--extension", "paint.json")
+    assert [*rendered(folder, *words).values()] == ["com.example/paint"]
+    inputs = [path.name for path in rendering.inputs(Path("out"))]
+    assert inputs == ["own", "paint.json", "draft.json", "facts.toml", "errata.toml"]
+    assert "draft comes twice" in render(*words, "--schema", "draft.json").err
+    document["$defs"]["Tool"]["description"] = "Other."
+    save(folder.parent, **{"draft.json": json.dumps(document)})
+    save(folder, **{"a.txt": "x"})
+    changed = ["the template changed: a.txt", "the schema changed: draft"]
+    record = json.loads(run("check", "out", "--json").out)
+    assert (record["current"], record["reasons"]) == (False, changed)
+    written = json.loads(run("update", "out", "--json").out)
+    assert (written["created"], written["updated"]) == (["a.txt"], [rendering.NAME])
 
 
 def test_a_directory_that_was_not_rendered_is_no_rendering(folder: Path) -> None:
@@ -411,6 +422,15 @@ def test_a_directory_that_was_not_rendered_is_no_rendering(folder: Path) -> None
     assert run("render", "own", "-o", "out", "-r", NEWEST, "--facts", str(PAINT)).code == 2
     assert render().code == 0
     assert "options of packages" in run("update", "out", "--parts", "types").err
+    out = folder.parent / "out"
+    record = json.loads((out / rendering.NAME).read_text())
+    save(out, **{rendering.NAME: json.dumps({**record, "files": {"../x": "0"}})})
+    assert "#/files/..~1x: expected a relative path" in run("update", "out").err
+    (out / rendering.NAME).rename(out / "mcpgen.json")
+    assert "expected no package of mcpgen's; it was not touched" in render().err
+    assert "expected a directory, got a file" in render(out="out/mcpgen.json").err
+    (out / "mcpgen.json").unlink()
+    assert render("--force").code == 0
     (folder / "a.txt.jinja").unlink()
     folder.rmdir()
     assert "which is not there" in run("check", "out").err

@@ -126,6 +126,7 @@ server = "python other.py"
 output = "src/acme/mirror"
 """
 
+RENDER = "[[tool.mcpgen.render]]\ntemplates = 'a'\noutput = 'b'\nrevisions = ['all']\n"
 HOOKS = "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\nhooks = "
 
 WRONG = {
@@ -143,6 +144,11 @@ WRONG = {
     "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\npatch = '../a'": "/patch: expected a path",
     "[[tool.mcpgen.packages]]\noutput = 'a'\nschemas = ['a']\n"
     "[[tool.mcpgen.packages]]\noutput = 'b'": "#/tool/mcpgen/packages/1: expected revisions or sch",
+    RENDER.replace("revisions", "# "): "/render/0: expected revisions or schemas",
+    RENDER.replace("'b'", "'/b'"): "/render/0/output: expected a path relative to the file",
+    RENDER.replace("'a'", "'../a'"): "/render/0/templates: expected a path within",
+    RENDER + "patch = '../c'": "/render/0/patch: expected a path within",
+    "[tool.mcpgen]\ncalls = ['a.py', '../b.py']": "/calls/1: expected a path within",
     "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\nschemas_dir = 1": "/schemas_dir: expected a",
     MIRROR.replace("src/acme/mirror", "/mirror"): "/mirror/output: expected a directory beside",
     MIRROR.replace("[tool.mcpgen.mirror]", "parts = ['client']\n[tool.mcpgen.mirror]"): (

@@ -191,6 +191,8 @@ def project(tmp_path: Path) -> Path:
 def test_check_reports_missing_and_unused_features(project: Path) -> None:
     done = run(cwd=project)
     assert "feature mount: src/acme/app.py:4 uses Server.mount" in done.out
+    [use] = json.loads(run("--json", cwd=project).out)["uses"]
+    assert [*use.values()] == ["mount", "src/acme/app.py", 4, "Server.mount"]
     assert run("check", cwd=project).code == 0
 
     app = project / "src" / "acme" / "app.py"
