@@ -110,18 +110,3 @@ def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) 
     (tmp_path / "x=paint.json").unlink()
     with pytest.raises(UsageError, match="is not there: name it with --extension FILE"):
         build_request.recorded_extensions(tmp_path / "pkg", record)
-
-
-def test_files_that_a_manifest_names_have_to_be_there(tmp_path: Path) -> None:
-    templates = manifest.Templates("../own", {"a": "0", "b": "0"})
-    patch = manifest.PatchOrigin("../pkg.patch", "0")
-    record, directory = replace(RECORD, templates=templates, patch=patch), tmp_path / "pkg"
-    with pytest.raises(UsageError, match="which are not there: name them with --templates DIR"):
-        build_request.changed_overrides(directory, record)
-    for read in (build_request.changed_patch, build_request.patch):
-        with pytest.raises(UsageError, match="which is not there: name it with --patch FILE"):
-            read(directory, record)
-    for name in ("b", "c"):
-        (tmp_path / "own").mkdir(exist_ok=True)
-        (tmp_path / "own" / name).write_text("x")
-    assert build_request.changed_overrides(directory, record) == ("a", "b", "c")

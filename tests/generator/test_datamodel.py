@@ -75,23 +75,6 @@ def test_without_a_process_the_source_is_made_here(
         assert models.render(normal, job, worker, "a.py") == source_of(job)
 
 
-@pytest.mark.parametrize("here", [True, False])
-def test_sources_that_are_kept_need_no_process(here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, job = job_of(**DEFINITIONS)
-    _, other = job_of(Near=DEFINITIONS["Near"])
-    with Worker(here=here) as worker:
-        worker.start({"a.py": job})
-        assert worker.source("a.py") is not None
-    with Worker(here=here) as worker:
-        worker.start({"a.py": job, "b.py": other})
-        assert worker.source("b.py") == source_of(other) != worker.source("a.py")
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with Worker() as worker:
-        worker.start({"a.py": job, "b.py": other})
-        assert worker.source("a.py") == source_of(job)
-        assert worker.source("b.py") == source_of(other)
-
-
 def render_models(title: str = "Models.", **definitions: Any) -> str:
     """The models of these definitions; those of the same title are made once."""
     normal = normal_of(**definitions)

@@ -12,7 +12,6 @@ import black
 import pytest
 
 from generator.conftest import REVISION
-from mcpgen import cache
 from mcpgen.errors import OutputError
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
@@ -91,21 +90,3 @@ def test_invalid_python_is_one_error(count: int) -> None:
     sources = {"long.py": f"x = '{'long ' * count}'\n", "b.py": "def", "c.py": "y = 1\n"}
     with pytest.raises(OutputError, match=r"^black could not format b\.py: "):
         formatting.format_modules(sources)
-
-
-def test_a_long_module_is_kept_on_disk_in_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(cache.VARIABLE, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    parts = [f"def f{number}( ):\n    return '{'long ' * 400}'\n" for number in range(3)]
-    formatting.format_modules({"a.py": "\n\n".join(parts)})
-    code = (
-        "import sys; sys.modules['black'] = None\n"
-        "from mcpgen.render.formatting import format_modules;"
-        "print(format_modules({'a.py': sys.stdin.read()})['a.py'], end='')"
-    )
-    source = "\n\n".join((parts[2], parts[0]))
-    command = [sys.executable, "-c", code]  # it needs no Black for what this process formatted
-    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
-    assert done.stdout == formatting.format_modules({"a.py": source})["a.py"], done.stderr
