@@ -36,11 +36,11 @@ def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-def job_of(**definitions: Any) -> tuple[NormalizedSchema, Job]:
+def job_of(title: str = "Models.", **definitions: Any) -> tuple[NormalizedSchema, Job]:
     """Definitions, and the job to make their models."""
     normal = normal_of(**definitions)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
-    return normal, models.job(normal, decide_all(normal).tests, docs, "Models.", {"Near": ("far",)})
+    return normal, models.job(normal, decide_all(normal).tests, docs, title, {"Near": ("far",)})
 
 
 def test_a_process_makes_the_same_source() -> None:
@@ -77,9 +77,7 @@ def test_without_a_process_the_source_is_made_here(
 
 def render_models(title: str = "Models.", **definitions: Any) -> str:
     """The models of these definitions; those of the same title are made once."""
-    normal = normal_of(**definitions)
-    docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
-    return models.render(normal, models.job(normal, decide_all(normal).tests, docs, title))
+    return models.render(*job_of(title, **definitions))
 
 
 def test_a_constant_member_may_have_the_name_of_another_tag() -> None:

@@ -1,4 +1,4 @@
-"""Errors of the generator: one text, and its parts for programs."""
+"""Foreign texts and values, as errors show them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from datetime import date
 
 import pytest
 
-from mcpgen.errors import (
-    format_value,
-    safe_text,
-)
+from mcpgen.errors import format_value, safe_text
 
 
 @pytest.mark.parametrize(

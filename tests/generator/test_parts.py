@@ -75,13 +75,6 @@ def test_types_are_a_handful_of_modules(revision: str) -> None:
     assert modules == own | {"__init__.py", *CODEC, "messages.py", "method_facts.py"}
 
 
-@pytest.mark.parametrize("revision", NAMES)
-def test_the_protocol_opens_nothing(revision: str) -> None:
-    text = "".join(rendered("protocol", "all", (revision,)).values())
-    assert "import anyio" not in text
-    assert "import socket" not in text
-
-
 SESSIONS = {
     "server/asgi/session_endpoint.py",
     "server/asgi/http_session.py",
