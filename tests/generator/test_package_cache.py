@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,15 +139,3 @@ def test_an_entry_that_cannot_be_placed_leaves_no_file(place: Path) -> None:
     (place / "some-a.entry" / "folder").mkdir(parents=True)
     cache.write("some", "a", b"content")
     assert [path.name for path in place.iterdir()] == ["some-a.entry"]
-
-
-def test_writers_of_one_entry_do_not_disturb_each_other(place: Path) -> None:
-    content = b"content" * 10_000
-
-    def write_and_read(_: int) -> bytes | None:
-        cache.write("some", KEY, content)
-        return cache.read("some", KEY)
-
-    with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(write_and_read, range(40))) == {content}
-    assert [path.name for path in place.iterdir()] == [f"some-{KEY}.entry"]

@@ -46,13 +46,6 @@ def read_settings(folder: Path, text: str) -> Settings:
     return config
 
 
-def test_one_package_stands_in_the_table_itself(tmp_path: Path) -> None:
-    config = read_settings(tmp_path, ONE)
-    expected = PackageSettings("src/acme/types", (OLDEST,), ("types",))
-    assert (config.packages, config.mirror, config.schemas_dir) == ((expected,), None, "")
-    assert config.directory(expected) == tmp_path / "src/acme/types"
-
-
 EVERY_KEY = """
 [tool.mcpgen]
 output = "a"
