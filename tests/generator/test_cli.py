@@ -83,7 +83,7 @@ def test_list_shows_the_modules_of_a_package_by_room(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "--bogus": "error: ",
+    "--bogus": "error: no such option '--bogus'",
     "--revison latest": "--revision",
     "chek pkg": "Did you mean",
     "schema": "expected a command; try mcpgen --help",
