@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.literals import Code, docstring, literal, source_text
-from mcpgen.model.type_hints import annotation, names_in, union
 
 MARKS = [
     *("'", '"', '"""', "'''", "\\", "\n", "\r", "\t", "\f", "\0", "{", "}", "{{", "}}", "%s", "#"),
@@ -86,14 +85,3 @@ def test_a_template_writes_source_names_and_numbers_as_they_are(value: Any) -> N
 def test_a_template_writes_no_text_that_may_hold_anything(value: Any) -> None:
     with pytest.raises(ValueError, match="expected a name or a literal in a template"):
         source_text(value)
-
-
-def test_texts_in_a_type_are_no_part_of_it() -> None:
-    hostile = annotation({"enum": ["a | b", "]", "[", "'\" | \\", "models.Tool"]})
-    assert union([hostile, f"{hostile} | None", "str"]) == f"{hostile} | str | None"
-    assert names_in(f"{hostile} | models.Tool | Sequence[Any]") == [
-        "Literal",
-        "models",
-        "Sequence",
-        "Any",
-    ]
