@@ -87,6 +87,9 @@ LEFT = {
     ),
     SUBCLASS: (3, "A.http_app()", "change the call"),
     "import fastmcp\ndef f(:\n": (2, "syntax error", ""),
+    "from fastmcp.prompts import Message\na = Message\n": (
+        *(1, "from fastmcp.prompts import Message", "whose parameters may differ"),
+    ),
     "from mcp.types import *\n": (1, "from mcp.types import *", "import each name"),
 }
 """Programs with one place that is left to a person: its line, its code, a part of the remedy."""

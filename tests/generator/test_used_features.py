@@ -110,12 +110,6 @@ def test_the_features_that_code_uses_are_found(code: str, expected: str) -> None
     assert {use.feature for use in uses} == {*expected.split()}
 
 
-def test_each_feature_that_code_can_name_has_a_case() -> None:
-    cases = {name for names in USES.values() for name in names.split()}
-    unnamed = {"aiohttp", "migration"}  # they add no name that code could use
-    assert cases == {each.name for each in FEATURES} - unnamed
-
-
 @pytest.mark.parametrize(
     "files",
     [
