@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from mcpgen.project.tool_types import MAX_CLASSES, MAX_LEVELS, NoTypesError, Types, field_names
+from mcpgen.project.tool_types import MAX_CLASSES, MAX_LEVELS, NoTypesError, Types
 
 TEXT, NUMBER = {"type": "string"}, {"type": "number"}
 POINT = {"type": "object", "properties": {"x": NUMBER}, "required": ["x"]}
@@ -45,12 +45,6 @@ def test_a_root_without_named_members_has_no_class(schema: Any, reason: str) -> 
     with pytest.raises(NoTypesError, match=reason):
         types.struct(schema, "Root", "", lambda note: None)
     assert (types.classes, types.taken) == ([], {"Taken"})
-
-
-def test_names_that_collide_or_are_python_keywords_are_changed() -> None:
-    names = {"class": "class_", "self": "self_", "ctx": "ctx_", "a-b": "a_b", "a_b": "a_b_"}
-    names |= {"list": "list_", "1st": "n1st", "\u043f\u043e\u0433": "pog", "__init__": "init"}
-    assert field_names([*names]) == names
 
 
 def test_references_that_double_at_each_step_stay_short() -> None:
