@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from generator.command_line import run, run_python
+from generator.command_line import run
 from generator.conftest import REVISION
 from mcpgen import __version__
-from mcpgen.package import build_request, commands, manifest
 from mcpgen.package import check as checking
+from mcpgen.package import commands, manifest
 
 pytestmark = pytest.mark.costly
 
@@ -136,30 +136,6 @@ def test_a_package_that_would_be_written_as_it_is_is_up_to_date(
 
 
 OPTIONS = commands.PackageOptions((REVISION,), features=("all",))
-PROGRAM = f"""
-import sys
-from pathlib import Path
-from mcpgen.package import commands
-from mcpgen.console import Console
-directory, options = Path(sys.argv[1]), commands.PackageOptions(({REVISION!r},), features=("all",))
-assert commands.check(Console(), directory, commands.PackageOptions())
-slow = "pydantic jinja2 filelock tomllib difflib rich jsonschema mcpgen.schema".split()
-slow += "mcpgen.package.pipeline mcpgen.schema.facts datamodel_code_generator".split()
-assert not {{*slow}} & {{*sys.modules}}
-request = commands.new_request(options, directory, errata=True)
-commands.generate(Console(), request, directory, force=False)
-assert "mcpgen.package.pipeline" not in sys.modules
-"""
-
-
-def test_an_unchanged_package_is_not_built_and_a_check_imports_nothing_slow(package: Path) -> None:
-    # Without measuring its coverage, which imports some of them.
-    names = [name for name in os.environ if name.startswith("COV")]
-    place = Path(build_request.__file__).parents[2]
-    done = run_python("-c", PROGRAM, package, cwd=place, environment=dict.fromkeys(names, ""))
-    count = len(json.loads((package / manifest.NAME).read_text())["files"]) + 1
-    expected = f"{package}: up to date\n{package}: unchanged, {count} files ({REVISION})\n"
-    assert (done.code, done.out) == (0, expected), done.err
 
 
 @pytest.mark.parametrize(

@@ -122,11 +122,6 @@ def test_only_a_strict_package_has_definitions() -> None:
     assert not any("DEFINITIONS" in text for text in lenient.values())
 
 
-def test_an_installed_runtime_decodes_leniently_alone() -> None:
-    with pytest.raises(UsageError, match="--decoding strict: expected --runtime vendored"):
-        rendered("types", "all", (NEWEST,), runtime="installed", decoding="strict")
-
-
 WORDS = ("--revision", LAST_WITH_SESSIONS, "--parts", "types", "--models", "pydantic", "-q")
 
 
@@ -154,10 +149,3 @@ def test_members_are_assigned_where_models_are_mutable(
                 tool.title = "b"
     for module in [each for each in sys.modules if each.partition(".")[0] == name]:
         del sys.modules[module]
-
-
-def test_structs_are_always_frozen(tmp_path: Path) -> None:
-    words = ("--revision", LAST_WITH_SESSIONS, "--mutability", "mutable", "-o", "pkg")
-    done = run(*words, cwd=tmp_path)
-    assert done.code == 2
-    assert "--mutability mutable: expected --models pydantic, got msgspec" in done.err

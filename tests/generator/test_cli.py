@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from click.shell_completion import ShellComplete
@@ -22,6 +23,7 @@ from generator.draft_packages import save_schema, with_request
 from generator.schemas import TEXT
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest
+from mcpgen_runtime.__main__ import main
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
@@ -32,31 +34,6 @@ OLDEST, NEWEST = schema.revisions()[0].name, schema.revisions()[-1].name
 def width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fix the width of the terminal, so that output is the same for whoever runs the tests."""
     monkeypatch.setenv("COLUMNS", "100")
-
-
-def run_on_terminal(
-    root: Path, *words: object, answers: str = "", cwd: Path | None = None, term: str = "xterm"
-) -> str:
-    """Run mcpgen on a terminal on which a user types some lines; everything it shows there."""
-    ours, theirs = pty.openpty()
-    variables = {"PYTHONPATH": str(root / "generator"), "TERM": term, "COLUMNS": "200"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mcpgen", *map(str, words)],
-        cwd=cwd,
-        env={**os.environ, **variables},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    os.write(ours, answers.encode())
-    shown = b""
-    with suppress(OSError):  # once the other end is closed
-        while part := os.read(ours, 65536):
-            shown += part
-    os.close(ours)
-    process.wait()
-    return shown.decode()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +83,7 @@ def test_list_shows_the_modules_of_a_package_by_room(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "--bogus": "error: ",
+    "--bogus": "error: no such option '--bogus'",
     "--revison latest": "--revision",
     "chek pkg": "Did you mean",
     "schema": "expected a command; try mcpgen --help",
@@ -116,15 +93,11 @@ REFUSED = {
     "--revision latest list": "options for generating go without list",
     f"--revision latest --facts a/{OLDEST}.json -o pkg": "expected one --schema FILE with --facts",
     "--revision latest -o my-pkg": "expected a name that Python can import, got 'my-pkg'",
-    "--revision latest -o json": "try -o json_protocol",
     "--revision latest -o .": "holds the current directory",
     "--revision latest -o pkg --watch --json": "--json",
     "--schema nowhere -o pkg": "nowhere",
     f"--revision all --schema a/{OLDEST}.json -o pkg": f"revision {OLDEST} comes twice",
     f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json -o pkg": "comes twice: by --schema twice",
-    "-r latest --parts types,toys -o pkg": "--parts: expected types, protocol, ",
-    "-r latest --transport tcp -o pkg": "--transport: expected stdio, http, http+sse or all",
-    "-r latest --parts types --transport http -o x": "types, which opens no connection",
     f"-r {OLDEST} --transport http -o pkg -q": "--transport: expected one that a chosen revision",
     f"-r {OLDEST} -o a -q": "a: expected an empty directory or a",
     "update pkg": "pkg: expected a package of mcpgen's, got no mcpgen.json",
@@ -142,16 +115,6 @@ def test_what_cannot_be_done_is_refused_in_one_line(words: str, text: str, tmp_p
     assert done.err.startswith("mcpgen: error: ")
     assert text in done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
-
-
-def test_files_with_a_byte_order_mark_are_read(root: Path, tmp_path: Path) -> None:
-    schema = root / "schema" / OLDEST / "schema.json"
-    for name, text in (("draft.json", schema.read_text("utf-8")), ("tools.json", '{"tools": []}')):
-        (tmp_path / name).write_text(text, "utf-8-sig")
-    words = ["-q", "--schema", "draft.json", "--parts", "types", "-o", "pkg"]
-    assert run(*words, cwd=tmp_path) == Done(0, "", "")
-    words = ["new", "client", "weather", "-q", "-r", OLDEST, "--from", "tools.json"]
-    assert run(*words, cwd=tmp_path) == Done(0, "", "")
 
 
 def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_2(tmp_path: Path) -> None:
@@ -287,15 +250,9 @@ def test_an_update_repeats_what_the_manifest_says(tmp_path: Path) -> None:
     assert run("check", package).code == 0
 
 
-def test_generating_and_updating_report_as_json_or_on_a_terminal(
-    root: Path, tmp_path: Path
-) -> None:
+def test_generating_and_updating_report_as_json(tmp_path: Path) -> None:
     words = ["--revision", OLDEST, "--parts", "types"]
-    package = tmp_path / "shown"
-    shown = run_on_terminal(root, *words, "-o", package)
     written = json.loads(run(*words, "-o", "pkg", "--json", cwd=tmp_path).out)
-    assert "generating shown" in shown
-    assert f"{len(written['created'])} files created" in shown
     assert (written["package"], written["revisions"]) == ("pkg", [OLDEST])
     assert "__init__.py" in written["created"]
     assert (written["updated"], written["removed"], written["unchanged"]) == ([], [], 0)
@@ -304,13 +261,6 @@ def test_generating_and_updating_report_as_json_or_on_a_terminal(
     newer = json.loads(run("update", "pkg", "--revision", "latest", "--json", cwd=tmp_path).out)
     assert newer["revisions"] == [NEWEST]
     assert not (tmp_path / "pkg" / f"r{OLDEST.replace('-', '_')}").exists()
-    (package / "errors.py").write_text("mine\n")
-    (package / "__init__.py").write_text("mine\n")
-    checked = run_on_terminal(root, "check", package)
-    assert all(text in checked for text in ("\x1b[", "edited", "1 file differs"))
-    listed = run_on_terminal(root, "list")
-    assert "\x1b[1mrevision" in listed
-    assert all(row.name in listed for row in schema.revisions())
 
 
 def test_a_shell_completes_what_was_begun(root: Path) -> None:
@@ -382,3 +332,106 @@ def test_verify_names_every_difference(tmp_path: Path) -> None:
     )
     assert f"{NEWEST}: 1 difference, another file than the one on record\n" in ended.out
     assert f"{OLDEST}: same structure, another file than the one on record\n" in ended.out
+
+
+NOWHERE = "http://127.0.0.1:1/mcp"
+OTHERWISE = {
+    "check-server": NOWHERE,
+    "completion": "tcsh",
+    "contract accept": "none.json",
+    "contract check": f"{NOWHERE} NOWHERE.json",
+    "contract diff": "NOWHERE.json NOWHERE.json",
+    "contract rules": "--format toml",
+    "contract write": "none.json -o a.json",
+    "diff": "NOWHERE.json latest",
+    "generate": "",
+    "list": "--modules NOWHERE",
+    "mirror": "none.json -o calls.py",
+    "record": "none.json -o a.jsonl",
+    "render": "NOWHERE -r latest -o out",
+    "replay": f"NOWHERE --against {NOWHERE}",
+    "schema errata": "NOWHERE.json NOWHERE.ts",
+    "schema verify": "--against NOWHERE",
+    "templates accept": "NOWHERE a",
+    "templates copy": "NOWHERE here",
+}
+"""The words with which commands of mcpgen can't do their work, unless a place that is not there."""
+DIFFERS = {
+    "check": "pkg",
+    "diff": "2024-11-05 2025-03-26 --fail-on any",
+    "doctor": ".",
+    "validate": "wrong.json -r 2025-06-18",
+}
+"""Commands whose answer is that something differs, with words for it."""
+FINE = {
+    "check": "fine",
+    "diff": "2025-03-26 2025-03-26 --fail-on any",
+    "doctor": "fine",
+    "validate": "right.json -r 2025-06-18",
+}
+OF_PACKAGE = {
+    "announce": ("nothing:server", "tools", "--shared", "redis://127.0.0.1:1/0"),
+    "call": (NOWHERE, "add"),
+    "config": ("", "--client", "cursor"),
+    "inspect": (NOWHERE,),
+    "list": (NOWHERE,),
+    "prompt": (NOWHERE, "greet"),
+    "read": (NOWHERE, "a://b"),
+    "serve": ("nothing:server",),
+    "trace": ("NOWHERE",),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a package, one that was edited, messages and contracts."""
+    place = tmp_path_factory.mktemp("codes")
+    for name in ("pkg", "fine"):
+        words = ("-q", "-r", "2025-06-18", "--parts", "types", "-o", name)
+        assert run(*words, cwd=place).code == 0
+    (place / "pkg" / "__init__.py").write_text("edited = True\n")
+    (place / "none.json").write_text('{"mcpServers": {}}')
+    for name, method in (("right", "ping"), ("wrong", "ping/pong")):
+        message = {"jsonrpc": "2.0", "id": 1, "method": method}
+        (place / f"{name}.json").write_text(json.dumps(message))
+    return place
+
+
+def commands(group: click.Group, before: str = "") -> Iterator[str]:
+    """The words of all commands of a group that do something."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
+CANNOT = dict.fromkeys(commands(cli.cli), "NOWHERE") | OTHERWISE
+ROWS = [
+    *(
+        (code, name, words)
+        for code, table in enumerate((FINE, DIFFERS, CANNOT))
+        for name, words in table.items()
+    )
+]
+
+
+@pytest.mark.parametrize(("code", "name", "words"), ROWS, ids=lambda value: f"{value}")
+def test_a_command_exits_as_the_table_says(folder: Path, code: int, name: str, words: str) -> None:
+    done = run(*name.split(), *words.split(), cwd=folder)
+    assert done.code == code, done
+    last = done.err.splitlines()[-1:]
+    assert [line.startswith("mcpgen: error: ") for line in last] == [True] * (code == 2)
+    assert "please report it" not in done.err
+
+
+@pytest.mark.parametrize("command", OF_PACKAGE)
+def test_a_command_of_a_package_that_cannot_run_exits_with_2(
+    folder: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with chdir(folder), pytest.raises(SystemExit) as ended:
+        main([command, *OF_PACKAGE[command]])
+    assert ended.value.code == 2
+    shown = capsys.readouterr().err
+    assert ("error: " in shown, "Traceback" in shown) == (True, False)

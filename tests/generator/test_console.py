@@ -10,7 +10,7 @@ from os import terminal_size
 
 import pytest
 
-from mcpgen.console import Console, count_of
+from mcpgen.console import Console
 
 
 class Terminal(io.StringIO):
@@ -118,7 +118,3 @@ def test_a_pipe_gets_steps_if_they_are_asked_for(
         steps.begin("first")
         steps.step("step")
     assert tuple(capsys.readouterr()) == ("", err)
-
-
-def test_a_count_has_its_noun_in_the_plural_but_for_one() -> None:
-    assert [count_of(number, "file") for number in (0, 1, 2)] == ["0 files", "1 file", "2 files"]

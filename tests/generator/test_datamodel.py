@@ -1,4 +1,4 @@
-"""datamodel-code-generator in a process of its own: the same source, and no error lost."""
+"""Models by datamodel-code-generator: their text, and a process of its own that loses no error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import TEXT, any_of, const, normal_of, obj
+from generator.schemas import COUNT, TEXT, any_of, const, normal_of, obj
 from mcpgen import cache
 from mcpgen.errors import SchemaError
 from mcpgen.literals import docstring
@@ -36,11 +36,11 @@ def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-def job_of(**definitions: Any) -> tuple[NormalizedSchema, Job]:
+def job_of(title: str = "Models.", **definitions: Any) -> tuple[NormalizedSchema, Job]:
     """Definitions, and the job to make their models."""
     normal = normal_of(**definitions)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
-    return normal, models.job(normal, decide_all(normal).tests, docs, "Models.", {"Near": ("far",)})
+    return normal, models.job(normal, decide_all(normal).tests, docs, title, {"Near": ("far",)})
 
 
 def test_a_process_makes_the_same_source() -> None:
@@ -75,18 +75,33 @@ def test_without_a_process_the_source_is_made_here(
         assert models.render(normal, job, worker, "a.py") == source_of(job)
 
 
-@pytest.mark.parametrize("here", [True, False])
-def test_sources_that_are_kept_need_no_process(here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, job = job_of(**DEFINITIONS)
-    _, other = job_of(Near=DEFINITIONS["Near"])
-    with Worker(here=here) as worker:
-        worker.start({"a.py": job})
-        assert worker.source("a.py") is not None
-    with Worker(here=here) as worker:
-        worker.start({"a.py": job, "b.py": other})
-        assert worker.source("b.py") == source_of(other) != worker.source("a.py")
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with Worker() as worker:
-        worker.start({"a.py": job, "b.py": other})
-        assert worker.source("a.py") == source_of(job)
-        assert worker.source("b.py") == source_of(other)
+def render_models(title: str = "Models.", **definitions: Any) -> str:
+    """The models of these definitions; those of the same title are made once."""
+    return models.render(*job_of(title, **definitions))
+
+
+def test_a_constant_member_may_have_the_name_of_another_tag() -> None:
+    source = render_models(
+        Ask=obj("rpc method", rpc=const("2.0"), method=const("ask")),
+        Answer=obj("rpc", rpc=const("2.0"), answer=TEXT),
+        Other=obj("method rpc", rpc=const("2.0"), method=const("other")),
+    )
+    assert "always_sent(" in source
+    assert "import always_sent" in source or ", always_sent" in source
+
+
+def test_models_do_not_depend_on_where_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definitions: dict[str, Any] = {
+        "Text": obj("type text", type=const("text"), text={"type": ["string", "null"]}),
+        "Image": obj("type data", type=const("image"), data=COUNT),
+        "Block": any_of("Text", "Image"),
+    }
+    first = render_models(**definitions)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.black]\nline-length = 40\nskip-string-normalization = true\n"
+        "[tool.datamodel-codegen]\nuse-union-operator = false\n"
+    )
+    assert render_models("Elsewhere.", **definitions) == first.replace("Models.", "Elsewhere.", 1)

@@ -80,10 +80,7 @@ def test_quiet_shows_only_what_is_not_ok(tmp_path: Path, package: Path) -> None:
     lines = doctor(tmp_path, "-q").output.splitlines()
     assert not [line for line in lines if line.startswith("ok")]
     assert any("edited by hand: errors.py" in line for line in lines)
-
-
-def test_a_package_that_is_current_is_ok(tmp_path: Path, package: Path) -> None:
-    assert findings(tmp_path)[f"package {package}"]["text"] == "up to date"
+    assert "expected a directory, got a file" in run("doctor", package / "errors.py").err
 
 
 def test_edits_are_named_with_the_command_that_keeps_them(tmp_path: Path, package: Path) -> None:
@@ -94,8 +91,11 @@ def test_edits_are_named_with_the_command_that_keeps_them(tmp_path: Path, packag
     assert findings(tmp_path)[f"package {package}"]["advice"].startswith(f"{kept}; ")
     record = json.loads((package / manifest.NAME).read_text())
     (package / manifest.NAME).write_text(json.dumps({**record, "generator": "0"}))
-    advice = findings(tmp_path)[f"package {package}"]["advice"]
-    assert advice.startswith(f"{kept}, once all else is as it was")
+    (package / "errors.py").unlink()
+    finding = findings(tmp_path)[f"package {package}"]
+    assert finding["text"].endswith("; edited by hand: __init__.py; missing: errors.py")
+    assert finding["advice"].startswith(f"{kept}, once all else is as it was")
+    assert json.loads(doctor(tmp_path, "--json").output)["sound"] is False
 
 
 def test_each_template_of_another_version_is_named(

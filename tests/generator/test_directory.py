@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -344,32 +341,3 @@ def test_a_lock_that_cannot_be_had_lets_nothing_be_written(
     assert names(elsewhere) == ["models.py"]
     assert not output.write(target, package(FIRST)).changed  # needs no lock
     assert check(target).edited == ()
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from mcpgen.package import manifest, output
-
-for number in range(8):
-    files = {f"m{name}.py": f"{sys.argv[2]} {number}\\n" for name in range(8)}
-    record = manifest.new("pkg", manifest.Options(errata=True), {}, files)
-    output.expect_own(Path(sys.argv[1]))
-    output.write(Path(sys.argv[1]), {**files, manifest.NAME: record.text()})
-"""
-
-
-def test_several_runs_at_once_write_one_after_another(target: Path, root: Path) -> None:
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(target), str(number)],
-            env={**os.environ, "PYTHONPATH": str(root / "generator")},
-            stderr=subprocess.PIPE,
-        )
-        for number in range(4)
-    ]
-    assert [writer.communicate()[1] for writer in writers] == [b""] * 4
-    assert [writer.returncode for writer in writers] == [0] * 4
-    assert len({path.read_text() for path in target.glob("*.py")}) == 1
-    assert check(target).edited == ()
-    assert names(target.parent) == ["pkg"]

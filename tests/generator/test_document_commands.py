@@ -152,15 +152,3 @@ def test_the_commands_of_a_document_run_and_print_what_it_shows(
         if reason_to_skip(command) is None:
             lines = {without_counts(line) for line in run(command, folder).splitlines()}
             assert {*command.printed} <= lines, command.line
-
-
-def test_documents_show_no_number_of_files() -> None:
-    printed = [line for each in commands().values() for command in each for line in command.printed]
-    assert [line for line in printed if COUNT.search(line)] == []
-    assert any(line.endswith("... files created (2025-06-18)") for line in printed)
-
-
-def test_each_reason_to_skip_applies_to_some_command() -> None:
-    every = [command for each in commands().values() for command in each]
-    reasons = {reason_to_skip(command) for command in every}
-    assert reasons == {None, *SKIPPED.values()}

@@ -1,4 +1,4 @@
-"""Errors of the generator: one text, and its parts for programs."""
+"""Foreign texts and values, as errors show them."""
 
 from __future__ import annotations
 
@@ -6,42 +6,7 @@ from datetime import date
 
 import pytest
 
-from mcpgen.errors import (
-    InputError,
-    PatchError,
-    SchemaError,
-    TemplateError,
-    TypeScriptError,
-    format_value,
-    safe_text,
-)
-
-
-@pytest.mark.parametrize(
-    ("error", "place"),
-    [
-        (SchemaError("a", "/$defs/A", "x", "y"), "a#/$defs/A"),
-        (TypeScriptError("a", 3, 7, "x", "y"), "a:3:7"),
-        (PatchError("a", "", "x", "y", "<<<"), "a"),
-    ],
-)
-def test_an_error_of_input_has_its_parts_and_one_text(error: InputError, place: str) -> None:
-    assert str(error) == f"{place}: expected x, got y"
-    parts = (error.source, error.pointer, error.expected, error.came)
-    assert parts == ("a", place.partition("#")[2], "x", "y")
-
-
-def test_errors_keep_their_places_for_programs() -> None:
-    assert (str(TemplateError("a.jinja", None, "why")), TemplateError("a", 4, "b").line) == (
-        "a.jinja: why",
-        4,
-    )
-    error = TypeScriptError("a", 3, 7, "x", "y")
-    assert (error.line, error.column) == (3, 7)
-    assert PatchError("a", "", "x", "y", "<<<").details == "<<<"
-    long = str(SchemaError("f", "/" + "a" * 5_000, "x", "y"))
-    assert long.endswith("a...: expected x, got y")
-    assert len(long) < 400
+from mcpgen.errors import format_value, safe_text
 
 
 @pytest.mark.parametrize(

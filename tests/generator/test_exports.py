@@ -181,3 +181,99 @@ def test_a_newer_name_of_an_inline_object_does_not_rename_it(
     models = imported("kept_pkg.models")
     with pytest.warns(DeprecationWarning, match=after):
         assert getattr(models, before) is getattr(models, after)
+
+
+KEEP = "--keep-old-modules"
+
+
+@pytest.fixture
+def old_modules(tmp_path: Path) -> Path:
+    """The current folder, with a package of one revision."""
+    generate_package(FIRST)
+    return tmp_path
+
+
+def update_package(*words: str) -> str:
+    """Update the package and return the command's output."""
+    done = run("update", "kept_pkg", *words)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def modules_of(revision: str) -> set[str]:
+    """The names of the modules in the folder of a revision."""
+    return {path.stem for path in Path("kept_pkg", revision).glob("*.py")}
+
+
+@pytest.mark.usefixtures("old_modules")
+def test_old_modules_have_the_names_of_the_nearest_revision(imported: Import) -> None:
+    assert modules_of("r2025_03_26") == {"__init__", "methods", "models"}
+    lines = update_package("-r", SECOND, "-r", THIRD, KEEP).splitlines()
+    assert (
+        "gone: kept_pkg.r2025_03_26; import from kept_pkg.r2025_06_18 instead; until the next"
+        " update, it gives a DeprecationWarning"
+    ) in lines
+    assert lines[-1] == 'next: python -c "from kept_pkg.r2025_06_18 import models; help(models)"'
+    assert modules_of("r2025_03_26") == modules_of("r2025_06_18")
+    with pytest.warns(DeprecationWarning, match="is gone") as caught:
+        old = imported("kept_pkg.r2025_03_26.models")
+    assert [str(each.message) for each in caught] == [
+        "kept_pkg.r2025_03_26 is gone: import from kept_pkg.r2025_06_18",
+        "kept_pkg.r2025_03_26.models is gone: import from kept_pkg.r2025_06_18.models",
+    ]
+    new = imported("kept_pkg.r2025_06_18.models")
+    assert old.Tool is imported("kept_pkg.r2025_03_26").Tool is new.Tool
+
+
+@pytest.mark.usefixtures("old_modules")
+def test_a_warning_points_at_the_import() -> None:
+    update_package("-r", SECOND, KEEP)
+    with pytest.warns(DeprecationWarning, match="is gone") as caught:
+        exec("from kept_pkg.r2025_03_26 import models, Tool", {})
+    assert {each.filename for each in caught} == {"<string>"}
+
+
+@pytest.mark.usefixtures("old_modules")
+def test_old_modules_stay_for_one_update() -> None:
+    update_package("-r", SECOND, KEEP)
+    assert run("check", "-q", "kept_pkg").code == 0
+    assert "unchanged" in update_package(KEEP)
+    assert modules_of("r2025_03_26")
+    update_package("-r", THIRD, KEEP)
+    assert not modules_of("r2025_03_26")
+    assert modules_of("r2025_06_18") == modules_of("r2025_11_25")
+    update_package()
+    assert not modules_of("r2025_06_18")
+    assert "old_revisions" not in Path("kept_pkg", manifest.NAME).read_text()
+
+
+@pytest.mark.usefixtures("old_modules")
+def test_a_patch_keeps_old_modules_where_they_are() -> None:
+    update_package("-r", SECOND, KEEP)
+    before = modules_of("r2025_03_26")
+    models = Path("kept_pkg/r2025_06_18/models.py")
+    models.write_text(models.read_text("utf-8") + "MINE = 1\n", "utf-8")
+    assert run("patch", "kept_pkg").code == 0
+    assert modules_of("r2025_03_26") == before
+    assert "MINE = 1" in models.read_text("utf-8")
+
+
+@pytest.mark.usefixtures("old_modules")
+def test_a_revision_that_comes_back_is_no_old_one() -> None:
+    update_package("-r", SECOND, KEEP)
+    update_package("-r", FIRST, "-r", SECOND, KEEP)
+    assert "class Tool" in Path("kept_pkg/r2025_03_26/models.py").read_text()
+
+
+def test_the_settings_of_a_project_keep_old_modules_too(old_modules: Path) -> None:
+    table = {"output": "kept_pkg", "revisions": [SECOND], "parts": ["types"]}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+    text = "\n".join(["[tool.mcpgen]", *lines, "keep_old_modules = true\n"])
+    (old_modules / "pyproject.toml").write_text(text)
+    for _ in range(2):
+        assert run("-q").code == 0
+        assert modules_of("r2025_03_26") == modules_of("r2025_06_18")
+    assert run("check", "-q").code == 0
+    (old_modules / "pyproject.toml").write_text(text.replace("true", "false"))
+    assert run("-q").code == 0
+    assert not modules_of("r2025_03_26")

@@ -335,7 +335,10 @@ def test_a_feature_without_its_part_is_refused() -> None:
 
 def test_the_manifest_records_features_and_update_changes_them(tmp_path: Path) -> None:
     package = tmp_path / "pkg"
-    assert run("-r", MIDDLE, "--parts", "client", "-o", "pkg", cwd=tmp_path).code == 0
+    done = run("-r", MIDDLE, "--parts", "protocol", "-o", "protocol_pkg", cwd=tmp_path)
+    assert "help(Connection)" in done.out
+    done = run("-r", MIDDLE, "--parts", "client", "-o", "pkg", cwd=tmp_path)
+    assert done.out.endswith('next: python -c "from pkg import connect; help(connect)"\n')
     assert recorded_features(package) == ["none", "returns"]
     for words, expected in (
         (("--parts", "client,server"), ["none", *DEFAULTS]),
@@ -345,7 +348,10 @@ def test_the_manifest_records_features_and_update_changes_them(tmp_path: Path) -
         (("--features", "none"), ["none"]),
         (("--features", "+prompts"), ["none", "prompts"]),
     ):
-        assert run("update", "pkg", *words, cwd=tmp_path).code == 0
+        done = run("update", "pkg", *words, cwd=tmp_path)
+        assert done.code == 0
+        assert ("import Server; help(Server)" in done.out) is (words[1] in ("none", "+prompts"))
+        assert ("optional: pip install google-re2 rich " in done.out) is (words[1] == "all")
         assert recorded_features(package) == expected
         assert run("check", "pkg", cwd=tmp_path).code == 0
         has_openapi = expected is None or "openapi" in expected
@@ -398,23 +404,6 @@ def size_of(files: Mapping[str, str]) -> str:
     modules = [text for path, text in files.items() if path.endswith((".py", ".pyi"))]
     lines = sum(len(text.splitlines()) for text in modules)
     return f"{len(files)} files, {round(lines, -2):,} lines"
-
-
-@pytest.mark.parametrize(
-    ("row", "parts", "transports"),
-    [
-        ("`server`, stdio", "server", "stdio"),
-        ("`server`, HTTP", "server", "http"),
-        ("`client`", "client", "all"),
-        ("client and server", "all", "all"),
-    ],
-)
-def test_the_documented_sizes_are_those_of_packages(row: str, parts: str, transports: str) -> None:
-    rows = documents.tables_of(ROOT / "docs/parts.md")
-    [cells] = [each[1:] for each in rows if each[0] == row and "files" in each[1]]
-    for cell, words in zip(cells, (NONE, (), ("all",)), strict=True):
-        files = render_selection(parts, transports, (MIDDLE,), features=words)
-        assert cell == size_of(files)
 
 
 @pytest.mark.parametrize("parts", ["types", "server", "client", "all"])

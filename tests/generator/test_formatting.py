@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +12,6 @@ import black
 import pytest
 
 from generator.conftest import REVISION
-from mcpgen import cache
 from mcpgen.errors import OutputError
 from mcpgen.model import schema_sources
 from mcpgen.model.parts import Selection
@@ -57,15 +55,6 @@ def test_a_tool_of_the_users_project_changes_nothing(tmp_path: Path, tool: str) 
     assert check(vendored).edited == ()
 
 
-def test_a_package_that_is_left_as_rendered_is_the_same_code() -> None:
-    request = BuildRequest("pkg", schema_sources.by_name((REVISION,)), selection=TYPES)
-    rendered = pipeline.build(request, form=dict)
-    assert rendered != types_of_a_revision()
-    for path, text in types_of_a_revision().items():
-        if path.endswith(".py"):
-            assert ast.dump(ast.parse(rendered[path])) == ast.dump(ast.parse(text)), path
-
-
 MODULES = {
     "two functions": "def f( ): pass\ndef g( ):\n  return 1\nx = [  1 ]\n",
     "a docstring and a comment": "'''A.'''\n\n# of f\ndef f( ): pass\n\n# of g\ndef g( ): ...\n",
@@ -101,21 +90,3 @@ def test_invalid_python_is_one_error(count: int) -> None:
     sources = {"long.py": f"x = '{'long ' * count}'\n", "b.py": "def", "c.py": "y = 1\n"}
     with pytest.raises(OutputError, match=r"^black could not format b\.py: "):
         formatting.format_modules(sources)
-
-
-def test_a_long_module_is_kept_on_disk_in_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(cache.VARIABLE, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    parts = [f"def f{number}( ):\n    return '{'long ' * 400}'\n" for number in range(3)]
-    formatting.format_modules({"a.py": "\n\n".join(parts)})
-    code = (
-        "import sys; sys.modules['black'] = None\n"
-        "from mcpgen.render.formatting import format_modules;"
-        "print(format_modules({'a.py': sys.stdin.read()})['a.py'], end='')"
-    )
-    source = "\n\n".join((parts[2], parts[0]))
-    command = [sys.executable, "-c", code]  # it needs no Black for what this process formatted
-    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
-    assert done.stdout == formatting.format_modules({"a.py": source})["a.py"], done.stderr

@@ -9,8 +9,6 @@ import pytest
 
 from generator.command_line import run
 from mcpgen import schema
-from mcpgen.errors import SettingsError
-from mcpgen.package import settings
 
 SETTINGS = f"""
 [tool.mcpgen]
@@ -96,17 +94,3 @@ def test_a_hook_that_changes_the_package_fails_and_is_undone(
     assert came in done.err
     assert run("check", "-q").code == 0
     assert (here / "src" / "pkg" / "own.py").exists() == (EDITS in edit)
-
-
-@pytest.mark.parametrize(
-    ("hook", "error"),
-    [
-        ([], "hooks/1: expected a program and its arguments, got []"),
-        (["ruff", "{ouput}"], 'hooks/1: expected no placeholder but {output}, got "{ouput}"'),
-    ],
-)
-def test_a_wrong_hook_is_named(hook: list[str], error: str, here: Path) -> None:
-    with_hooks(here, ["true"], hook)
-    with pytest.raises(SettingsError) as caught:
-        settings.read(here)
-    assert error in str(caught.value)

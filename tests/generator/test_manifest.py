@@ -113,13 +113,6 @@ def test_a_file_that_no_package_has_is_refused_at_its_place(tmp_path: Path, path
     assert raised.value.expected == paths.FILE_PATH
 
 
-@pytest.mark.parametrize("path", ["a", "a/b.py", "_a.b-c/py.typed", "r2030_01_01/__init__.py"])
-def test_a_file_within_the_package_is_taken(tmp_path: Path, path: str) -> None:
-    record = manifest.new("pkg", manifest.Options(errata=True), {}, {path: "x"})
-    (tmp_path / manifest.NAME).write_text(record.text())
-    assert manifest.read(tmp_path) == record
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,25 +69,6 @@ def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, pla
     assert first[1]
     assert build_package(request) == first
     assert len(entries(place, "package")) == 1
-
-
-def test_templates_that_were_compiled_come_out_of_the_cache(place: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.jinja").write_text("{{ value | literal }}")
-    code = (
-        "import sys, pathlib, jinja2; from mcpgen import paths\n"
-        "from mcpgen.render import templates;"
-        f" paths.templates_dir = lambda: pathlib.Path({str(tmp_path)!r});"
-        " jinja2.Environment.compile = jinja2.Environment.compile if sys.argv[1:] else None;"
-        " print(templates.render('a.jinja', value='x'))"
-    )
-    command = [sys.executable, "-c", code]
-    assert subprocess.run(command, check=False, capture_output=True).returncode == 1
-    for words in (["compile"], [], ["compile"]):
-        done = subprocess.run([*command, *words], check=True, capture_output=True, text=True)
-        assert done.stdout == "'x'\n"
-        [entry] = place.glob("template-*")
-        if not words:
-            entry.write_bytes(b"damaged")
 
 
 def test_packages_with_other_inputs_or_options_are_built_anew(tmp_path: Path, place: Path) -> None:
@@ -161,15 +139,3 @@ def test_an_entry_that_cannot_be_placed_leaves_no_file(place: Path) -> None:
     (place / "some-a.entry" / "folder").mkdir(parents=True)
     cache.write("some", "a", b"content")
     assert [path.name for path in place.iterdir()] == ["some-a.entry"]
-
-
-def test_writers_of_one_entry_do_not_disturb_each_other(place: Path) -> None:
-    content = b"content" * 10_000
-
-    def write_and_read(_: int) -> bytes | None:
-        cache.write("some", KEY, content)
-        return cache.read("some", KEY)
-
-    with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(write_and_read, range(40))) == {content}
-    assert [path.name for path in place.iterdir()] == [f"some-{KEY}.entry"]

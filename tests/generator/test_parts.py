@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +16,14 @@ from generator.selections import (
     NAMES,
     NEWEST,
     OLDEST,
-    PAIRWISE,
     pairwise,
     rendered,
     spec_of,
     write_package,
 )
 from mcpgen.errors import UsageError
-from mcpgen.model import feature_table
 from mcpgen.model.choice import selection
 from mcpgen.model.parts import Selection, features
-from mcpgen.render import closure
 from mcpgen.schema import facts
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
@@ -78,13 +73,6 @@ def test_types_are_a_handful_of_modules(revision: str) -> None:
     modules = {path for path in files if path.endswith(".py")}
     own = {f"{spec_of(revision).folder}/{name}.py" for name in ("__init__", "methods", "models")}
     assert modules == own | {"__init__.py", *CODEC, "messages.py", "method_facts.py"}
-
-
-@pytest.mark.parametrize("revision", NAMES)
-def test_the_protocol_opens_nothing(revision: str) -> None:
-    text = "".join(rendered("protocol", "all", (revision,)).values())
-    assert "import anyio" not in text
-    assert "import socket" not in text
 
 
 SESSIONS = {
@@ -197,6 +185,12 @@ def test_parts_and_transports_are_words_or_words_with_commas(
         ({"transports": ("http",)}, (OLDEST,), r"has \(stdio, http\+sse\), got 'http'"),
         ({"transports": ("http+sse",)}, (NEWEST,), r"has \(stdio, http\), got 'http\+sse'"),
         ({"models": "pydantic", "runtime": "installed"}, (NEWEST,), "pydantic"),
+        (
+            {"runtime": "installed", "decoding": "strict"},
+            (NEWEST,),
+            "--decoding strict: expected --runtime vendored",
+        ),
+        ({"mutability": "mutable"}, (), "mutable: expected --models pydantic, got msgspec"),
     ],
 )
 def test_choices_that_no_package_can_have_are_refused(
@@ -220,49 +214,3 @@ def test_extensions_bring_features_of_their_own_and_of_any() -> None:
     assert f"{OTHER}+client" not in features(some, newest, (OTHER,)).parts
     clients = features(selection(("client",), ("stdio",), features=("none",)), newest, (OTHER,))
     assert clients.chosen == frozenset()
-
-
-FEATURES = tuple(each.name for each in feature_table.FEATURES)
-OTHER_NAMES = {"dotenv": "python-dotenv", "opentelemetry": "opentelemetry-api", "re2": "google-re2"}
-OTHER_NAMES |= {"ruamel": "ruamel.yaml", "yaml": "pyyaml"}
-BROUGHT = {"httpcore2", "referencing", "jsonschema_specifications", "attrs", "typing_extensions"}
-BROUGHT |= {"pydantic_core"}
-BROUGHT |= {"argcomplete"}  # by shells
-BROUGHT |= {"mcpgen", "pytest", "trio"}  # of tests
-
-
-@cache
-def foreign_imports(text: str) -> set[str]:
-    """The imports of a module: by its syntax tree, or of a literal name."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Import(names=aliases):
-                names |= {alias.name for alias in aliases}
-            case ast.ImportFrom(module=str(module), level=0):
-                names.add(module)
-            case ast.Call(
-                func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name))]
-            ):
-                names.add(name)
-            case _:
-                pass
-    return {name.partition(".")[0] for name in names} - {*sys.stdlib_module_names, "pkg"}
-
-
-@pytest.mark.parametrize(
-    ("chosen", "transports", "revisions", "features"),
-    [
-        *(("all", "all", (LAST_WITH_SESSIONS,), ("none", name)) for name in FEATURES),
-        *((*each, ("all",)) for each in PAIRWISE),
-    ],
-)
-def test_the_dependencies_have_each_import_of_a_package(
-    chosen: str, transports: str, revisions: tuple[str, ...], features: tuple[str, ...]
-) -> None:
-    files = rendered(chosen, transports, revisions, "", features)
-    needs = closure.dependencies(files, "pkg")
-    printed = {*needs.needed, *needs.over_http, *needs.optional}
-    modules = [text for path, text in files.items() if path.endswith(".py")]
-    imported = {name for text in modules for name in foreign_imports(text)} - BROUGHT
-    assert {OTHER_NAMES.get(name, name) for name in imported} == printed

@@ -349,15 +349,6 @@ def test_edits_go_to_the_same_module_of_another_revision(
 NUMBERED = "".join(f"line {number}\n" for number in range(200))
 
 
-@given(st.sets(st.integers(0, 19), min_size=2, max_size=2), st.sampled_from(("", "changed\n")))
-def test_edits_and_changes_elsewhere_go_together(places: set[int], change: str) -> None:
-    ours, theirs = (f"line {10 * place}\n" for place in places)
-    patch = difference(NUMBERED, NUMBERED.replace(ours, "mine\n"))
-    for changed in (change, f"{theirs}added\n"):
-        now = NUMBERED.replace(theirs, changed)
-        assert apply(patch, now) == now.replace(ours, "mine\n")
-
-
 @pytest.mark.parametrize(
     ("now", "conflict"),
     [

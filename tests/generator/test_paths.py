@@ -12,12 +12,6 @@ from mcpgen import paths
 from mcpgen.errors import UsageError
 
 
-def test_a_checkout_has_its_data_at_the_top(root: Path) -> None:
-    assert paths.data_root() == root
-    assert paths.schema_dir() == root / "schema"
-    assert paths.templates_dir() == root / "templates"
-
-
 def test_a_wheel_has_its_data_inside_the_package(tmp_path: Path) -> None:
     package = tmp_path / "site-packages" / "mcpgen"
     (package / "_data").mkdir(parents=True)

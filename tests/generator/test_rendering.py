@@ -62,6 +62,7 @@ def test_a_path_loops_over_revisions_types_and_methods(folder: Path) -> None:
         folder,
         **{
             "readme.txt": "as it is {{ x }}\n",
+            **dict.fromkeys((".git/a", "__pycache__/a"), "left out"),
             "{revision}/{type}.txt.jinja": "{{ type.kind }} of {{ revision.name }}",
             "{revision}/of/{method}_{method.sender}.txt.jinja": "{{ method.name }}",
             "{difference.older}.md.jinja": "{{ difference.changes | length }}",
@@ -89,10 +90,11 @@ def test_front_matter_loops_chooses_and_names(folder: Path) -> None:
 
 def test_the_sole_revision_is_there_without_a_loop(folder: Path) -> None:
     save(folder, **{"render.toml": '[values]\nbase = "Model"\n'})
-    save(folder, **{"a.txt.jinja": "{{ revision.name }} {{ values.base }}"})
-    assert rendered(folder)["a.txt"] == f"{NEWEST} Model"
+    line = "{{ revision.name }} {{ values.base }}\n"
+    save(folder, **{"a.txt.jinja": f"{{% if true %}}\n  {{% endif %}}\n{line}"})
+    assert rendered(folder)["a.txt"] == f"{NEWEST} Model\n"
     done = render("-r", "all", "--force")
-    assert done.err == "mcpgen: error: own/a.txt.jinja:1: 'revision' is undefined (a.txt)\n"
+    assert done.err == "mcpgen: error: own/a.txt.jinja:3: 'revision' is undefined (a.txt)\n"
 
 
 def test_python_is_formatted_as_the_settings_say(folder: Path) -> None:
@@ -218,7 +220,7 @@ WRONG = {
     "\n{{ type | python_type }}": ":2: expected the type of a member or of an item, got Type",
     "{#---\npath = '{typ}.py'\n---#}": ":2: expected one of revision, extension, type, method, ",
     "{#---\nlop = 'type'\n---#}": "#/lop: expected one of",
-    "{#---\npath = 'a.py'\nloop = 'type'\n---#}": ": expected a",
+    "{#---\npath = 'a.py'\nloop = 'type'\n---#}": ": expected a path of its own",
     "{#---\npath = '../{type}'\n---#}": f": expected {paths.FILE_PATH}, got ../Annotations (rev",
     "{#---\nwhere = 'type.x'\n---#}": ":2: type.x: ",
     "{#---\nwhere = 'type ='\n---#}": ":2: type =: ",
@@ -340,9 +342,11 @@ def test_filters_and_a_formatter_of_the_folder_need_trust(folder: Path) -> None:
             "own_filters.py": "def greet(name):\n    return f'print({name!r})'\n",
             "render.toml": f'filters = "own_filters.py"\nformatter = {json.dumps(upper)}\n',
             "a.py.jinja": "{{ 'you' | greet }}\n",
+            "b.txt.jinja": "{{ spec.__class__.__name__.upper() }}",
         },
     )
-    assert rendered(folder, "--trusted") == {"a.py": "PRINT('YOU')\n"}
+    files = {"a.py": "PRINT('YOU')\n", "b.txt": "SPECIFICATION"}
+    assert rendered(folder, "--trusted") == files
     done = run("check", "out")
     assert done.code == 2
     assert "give --trusted again if you trust it" in done.err
@@ -353,7 +357,11 @@ def test_filters_and_a_formatter_of_the_folder_need_trust(folder: Path) -> None:
 
 def test_a_link_out_of_the_folder_is_refused(folder: Path) -> None:
     save(folder.parent, secret="x")
-    (folder / "a.txt").symlink_to(folder.parent / "secret")
+    save(folder, **{"b.txt": "y"})
+    (folder / "a.txt").symlink_to(folder / "b.txt")
+    assert rendered(folder) == {"a.txt": "y", "b.txt": "y"}
+    (folder / "b.txt").unlink()
+    (folder / "b.txt").symlink_to(folder.parent / "secret")
     assert "got a link out of it" in render().err
 
 
@@ -398,10 +406,21 @@ def test_a_directory_that_holds_the_inputs_is_refused(folder: Path, out: str) ->
 
 def test_a_schema_file_and_an_extension_are_rendered(folder: Path) -> None:
     document = json.loads(run("export", NEWEST).out)
-    save(folder.parent, **{"draft.json": json.dumps(document)})
+    save(folder.parent, **{"draft.json": json.dumps(document), "paint.json": PAINT.read_text()})
     save(folder, **{"{revision}/{extension}.txt.jinja": "{{ extension.identifier }}"})
-    files = rendered(folder, "--schema", "draft.json", "--extension", str(PAINT))
-    assert [*files.values()] == ["com.example/paint"]
+    words = ("--schema", "draft.json", "--extension", "paint.json")
+    assert [*rendered(folder, *words).values()] == ["com.example/paint"]
+    inputs = [path.name for path in rendering.inputs(Path("out"))]
+    assert inputs == ["own", "paint.json", "draft.json", "facts.toml", "errata.toml"]
+    assert "draft comes twice" in render(*words, "--schema", "draft.json").err
+    document["$defs"]["Tool"]["description"] = "Other."
+    save(folder.parent, **{"draft.json": json.dumps(document)})
+    save(folder, **{"a.txt": "x"})
+    changed = ["the template changed: a.txt", "the schema changed: draft"]
+    record = json.loads(run("check", "out", "--json").out)
+    assert (record["current"], record["reasons"]) == (False, changed)
+    written = json.loads(run("update", "out", "--json").out)
+    assert (written["created"], written["updated"]) == (["a.txt"], [rendering.NAME])
 
 
 def test_a_directory_that_was_not_rendered_is_no_rendering(folder: Path) -> None:
@@ -411,6 +430,15 @@ def test_a_directory_that_was_not_rendered_is_no_rendering(folder: Path) -> None
     assert run("render", "own", "-o", "out", "-r", NEWEST, "--facts", str(PAINT)).code == 2
     assert render().code == 0
     assert "options of packages" in run("update", "out", "--parts", "types").err
+    out = folder.parent / "out"
+    record = json.loads((out / rendering.NAME).read_text())
+    save(out, **{rendering.NAME: json.dumps({**record, "files": {"../x": "0"}})})
+    assert "#/files/..~1x: expected a relative path" in run("update", "out").err
+    (out / rendering.NAME).rename(out / "mcpgen.json")
+    assert "expected no package of mcpgen's; it was not touched" in render().err
+    assert "expected a directory, got a file" in render(out="out/mcpgen.json").err
+    (out / "mcpgen.json").unlink()
+    assert render("--force").code == 0
     (folder / "a.txt.jinja").unlink()
     folder.rmdir()
     assert "which is not there" in run("check", "out").err

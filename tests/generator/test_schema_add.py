@@ -285,13 +285,6 @@ def test_an_interrupt_at_any_rename_leaves_the_folder_as_it_was(
     assert names == ["2026-12-01", NAME]
 
 
-def test_files_left_by_a_killed_run_are_removed(tmp_path: Path) -> None:
-    left = tmp_path / ".revisions.toml.mcpgen-0123abcd.new"
-    (left / NAME).mkdir(parents=True)
-    folders.write(tmp_path, ROW, {"schema.json": "{}"})
-    assert tree(tmp_path).keys() == {"revisions.toml", NAME, f"{NAME}/schema.json"}
-
-
 def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         folders.write(tmp_path / "own", ROW, {"schema.json": "\ud800"})

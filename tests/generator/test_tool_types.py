@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from mcpgen.project.tool_types import MAX_CLASSES, MAX_LEVELS, NoTypesError, Types, field_names
+from mcpgen.project.tool_types import MAX_CLASSES, MAX_LEVELS, NoTypesError, Types
 
 TEXT, NUMBER = {"type": "string"}, {"type": "number"}
 POINT = {"type": "object", "properties": {"x": NUMBER}, "required": ["x"]}
@@ -45,29 +45,6 @@ def test_a_root_without_named_members_has_no_class(schema: Any, reason: str) -> 
     with pytest.raises(NoTypesError, match=reason):
         types.struct(schema, "Root", "", lambda note: None)
     assert (types.classes, types.taken) == ([], {"Taken"})
-
-
-def test_optional_members_have_the_schema_default_or_are_absent() -> None:
-    members = {
-        "camelCase": {**TEXT, "default": "a\"'"},
-        "ratio": {**NUMBER, "default": 1},
-        "wrong": {"type": "integer", "default": True},
-        "nullable": {"type": ["string", "null"]},
-    }
-    schema = {"type": "object", "properties": members}
-    struct, _ = Types(set()).struct(schema, "Root", "", lambda note: None)
-    assert [f"{each.name}: {each.type}{each.value}" for each in struct.fields] == [
-        "camel_case: str = field(name='camelCase', default='a\"\\'')",
-        "ratio: float = 1.0",
-        "wrong: int | None = None",
-        "nullable: str | None | UnsetType = UNSET",
-    ]
-
-
-def test_names_that_collide_or_are_python_keywords_are_changed() -> None:
-    names = {"class": "class_", "self": "self_", "ctx": "ctx_", "a-b": "a_b", "a_b": "a_b_"}
-    names |= {"list": "list_", "1st": "n1st", "\u043f\u043e\u0433": "pog", "__init__": "init"}
-    assert field_names([*names]) == names
 
 
 def test_references_that_double_at_each_step_stay_short() -> None:
@@ -189,5 +166,6 @@ ROOTS: list[Any] = [
     {**POINT, "additionalProperties": False, "description": "Own text."},
     {**OBJECT, "properties": NAMES, "required": ["self", "1"]},
     {**OBJECT, "properties": {"taken": POINT, "Taken": POINT}},
+    {**OBJECT, "properties": {"camelCase": {**TEXT, "default": "a\"'"}}},
     {**OBJECT, "properties": {"a": {"$ref": "#/properties/b"}, "b": POINT}},
 ]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from documents import examples
-from generator.command_line import run, run_python
+from generator.command_line import run
 from generator.selections import NEWEST
+from mcpgen.errors import UsageError
 from mcpgen.model.choice import whole_features
 from mcpgen.model.feature_table import FEATURES
-from mcpgen.package.used_features import chosen_words, uses_in
+from mcpgen.package.used_features import chosen_words, find_uses, uses_in
 
 SERVER = "from pkg import *\nserver = Server('a')\n"
 CONTEXT = "from pkg import Context\nasync def tool(ctx: Context[None]) -> None:\n    "
@@ -33,7 +33,7 @@ USES = {
     **{f"{CLIENT}client.{name}": each.name for each in FEATURES for name in each.client_members},
     SERVER + "@server.prompt\ndef a(): ...": "prompts",
     SERVER + "getattr(server, 'mount')": "mount",
-    SERVER + "Server.from_openapi({})": "openapi",
+    SERVER + "Server.from_openapi({}).mount": "openapi mount",
     # Options.
     "from pkg import Server as S\nS('a', discovery='search')": "discovery",
     "from pkg import Server\nServer('a', slow_after=2)": "slow_calls",
@@ -64,14 +64,25 @@ USES = {
     # The class of a value, by assignment, annotation, inheritance and attributes.
     "from pkg import Server\nclass Mine(Server): ...\nMine('a').mount": "mount",
     "from pkg import Server\ndef f(a: 'Server | None'): a.mount": "mount",
-    "from pkg import Server\ndef f() -> Server: ...\nf().mount": "mount",
+    "from pkg import Server\ndef f() -> 'Server': ...\nf().mount": "mount",
     "from pkg import Server\n(x := Server('a')).mount": "mount",
+    "from pkg import Server\nif x := Server('a'): x.mount": "mount",
+    "from pkg import Server\n(None or (1 if a else Server('a'))).mount": "mount",
+    "from pkg import Server\na = None\nif b: a = Server('a')\na.mount": "mount",
     "import pkg\nclass A:\n    def __init__(self): self.s = pkg.Server('a')\n"
     "    def f(self): self.s.mount": "mount",
+    "class A:\n    def f(self): self.s: 'pkg.Server' = a\nimport pkg\n"
+    "def f(a: A): a.s.mount": "mount",
     "from pkg.testing import connected\nasync def f():\n"
     "    async with connected(server) as pair:\n        pair.client.listen": "subscriptions",
     # Values of unknown class: what is called counts, unless clients always have it.
     "def f(s): s.mount(1)": "mount",
+    "def f(s):\n    @s.mount\n    def g(): ...": "mount",
+    "a = 1\nf = lambda a: a.mount()": "mount",
+    "a, b = c\na.mount()": "mount",
+    "a = 1\na = b[0]\na.mount()": "mount",
+    "a = b[0]\na = 1\na.mount()": "mount",
+    "for a in b: a.mount()": "mount",
     "def f(s): s.method": "",
     "async def f(c): await c.call_tool('a')": "",
     # Values of others.
@@ -79,6 +90,12 @@ USES = {
     "from pkg import connect\nasync def f():\n    async with connect('a') as c:\n"
     "        c.list_tools": "",
     "[].mount()": "",
+    "Server('a').mount": "",
+    "a = b[0]\ndef f(*a): a.mount()": "",
+    "class A:\n    a = b[0]\na.mount()": "",
+    "from pkg import Depends\ndef f(a: Depends): a.mount": "dependencies",
+    "from pkg import Server\ndef f(): a = Server('a')\na.mount()": "",
+    "from pkg import Server\nf = lambda: (a := Server('a'))\na.mount()": "",
     "server.mount(": "",  # no Python
     "from pkg import Server, Context, ToolError, connect": "",
     "from pkgs import Depends": "",
@@ -93,18 +110,16 @@ def test_the_features_that_code_uses_are_found(code: str, expected: str) -> None
     assert {use.feature for use in uses} == {*expected.split()}
 
 
-def test_each_feature_that_code_can_name_has_a_case() -> None:
-    cases = {name for names in USES.values() for name in names.split()}
-    unnamed = {"aiohttp", "migration"}  # they add no name that code could use
-    assert cases == {each.name for each in FEATURES} - unnamed
-
-
 @pytest.mark.parametrize(
     "files",
     [
         {"src/acme/a.py": "from .b import server\nserver.mount", "src/acme/b.py": "{}"},
         {"src/acme/a.py": "import acme.b\nacme.b.server.mount", "src/acme/b.py": "{}"},
-        {"src/acme/a.py": "from . import b as c\nc.server.mount", "src/acme/b.py": "{}"},
+        {
+            "src/acme/a.py": "from . import b as c\nc.server.mount",
+            "src/acme/b.py": "{}",
+            "src/acme/__init__.py": "",
+        },
         {"src/acme/a.py": "from acme import server\nserver.mount", "src/acme/__init__.py": "{}"},
         {"acme/d/a.py": "from ..b import server as s\ns.mount", "acme/b.py": "{}"},
     ],
@@ -116,6 +131,22 @@ def test_variables_are_followed_across_modules(files: dict[str, str]) -> None:
     [use] = uses_in(texts, "acme.protocol")
     assert (use.feature, use.line, use.code) == ("mount", 2, "Server.mount")
     assert use.path.endswith("a.py")
+
+
+def test_files_of_the_program_alone_are_read(tmp_path: Path) -> None:
+    marks = {"env": "pyvenv.cfg", "other": "mcpgen.json"}
+    for place in ("src/a", "src/in/b", ".git/c", "build/c", "env/c", "other/c", "src/pkg/c"):
+        file = tmp_path / f"{place}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("from pkg import Depends")
+        (file.parent / marks.get(file.parent.name, "notes.txt")).write_text("MCP_TRACE")
+    (tmp_path / "src" / "in" / "Makefile").write_text("a:\n\tpython -m pkg serve a:b")
+    uses = find_uses([tmp_path, tmp_path / "src" / "notes.txt"], tmp_path / "src" / "pkg", "pkg")
+    found = sorted((Path(use.path).name, use.line, use.feature) for use in uses)
+    expected = [("Makefile", 2, "serve"), ("a.py", 1, "dependencies"), ("b.py", 1, "dependencies")]
+    assert found == [*expected, ("notes.txt", 1, "trace")]
+    with pytest.raises(UsageError, match="which is not there"):
+        find_uses([tmp_path / "none"], tmp_path, "pkg")
 
 
 def test_bindings_that_depend_on_themselves_have_no_class() -> None:
@@ -153,6 +184,8 @@ def project(tmp_path: Path) -> Path:
 def test_check_reports_missing_and_unused_features(project: Path) -> None:
     done = run(cwd=project)
     assert "feature mount: src/acme/app.py:4 uses Server.mount" in done.out
+    [use] = json.loads(run("--json", cwd=project).out)["uses"]
+    assert [*use.values()] == ["mount", "src/acme/app.py", 4, "Server.mount"]
     assert run("check", cwd=project).code == 0
 
     app = project / "src" / "acme" / "app.py"
@@ -198,30 +231,12 @@ def test_options_that_contradict_are_an_error(words: str, expected: str, project
     assert expected in done.err
 
 
-CLIENTS: dict[str, tuple[set[str], str]] = {
-    "calls.py": ({"callbacks", "returns"}, "Oslo: sun for 3 days\nBergen was cancelled\n"),
-    "inputs.py": ({"groups", "returns", "subscriptions", "sync"}, "Key: forecast\n"),
-}
-"""Clients of the documents: the features that they and their server use, and what they print."""
-
-
-@pytest.mark.parametrize(("name", "expected"), CLIENTS.items())
-def test_a_client_runs_with_features_that_it_and_its_server_use(
-    name: str, expected: tuple[set[str], str], tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [("calls.py", "callbacks returns"), ("inputs.py", "groups returns subscriptions sync")],
+)
+def test_a_client_of_the_documents_and_its_server_use_few_features(
+    name: str, features: str
 ) -> None:
-    features, output = expected
-    for each in (name, "server.py"):
-        (tmp_path / each).write_text(examples()[each], "utf-8")
-    server = {"command": sys.executable, "args": ["server.py"], "env": {"KEY": "${input:key}"}}
-    settings = {"inputs": [{"id": "key", "description": "Key"}], "mcpServers": {"weather": server}}
-    (tmp_path / "mcp.json").write_text(json.dumps(settings), "utf-8")
-    done = run(
-        *("--revision", NEWEST, "--features", "used", "--sources", name, "--sources", "server.py"),
-        *("-o", "pkg"),
-        cwd=tmp_path,
-    )
-    assert done.code == 0, done.err
-    record = json.loads((tmp_path / "pkg" / "mcpgen.json").read_text("utf-8"))
-    assert whole_features(record["options"]["features"]) == features
-    ran = run_python(name, "mcp.json", cwd=tmp_path, text="secret\n")
-    assert (ran.code, ran.out) == (0, output), ran.err
+    program = {each: examples()[each] for each in (name, "server.py")}
+    assert {use.feature for use in uses_in(program, "pkg")} == {*features.split()}
