@@ -106,13 +106,13 @@ from mcpgen_runtime import Server
 server = Server("shop", instructions=f"Key: {{os.environ.get('SHOP_KEY')}}")
 
 @server.tool()
-def count(item: str) -> int:
-    return 1
-
-@server.tool()
-def order(item: str, size: Literal["s", "m", "l"] = "m") -> dict[str, int]:
+def order(item: str, size: Literal["s", "m", "l"] = "m", code: str = "") -> dict[str, int]:
     "Orders an item."
     return {{"price": len(item)}}
+
+@server.tool()
+def count(item: str) -> int:
+    return 1
 
 @server.resource("shop://{{item}}")
 def page(item: str) -> str:
