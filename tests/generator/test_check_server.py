@@ -1,4 +1,4 @@
-"""`mcpgen check-server` as a command, with servers as processes and behind sockets."""
+"""`mcpgen check-server` as a command, with servers as processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import mcpgen_runtime
 from generator.check_server.areas import RULES
 from generator.check_server.protocol import pretty
 from generator.check_server.rows import NEW, OLD
-from generator.check_server.tiny_http import TinyHttp, run_server
 from generator.check_server.tiny_server import REVISIONS, runs_on
 from generator.command_line import run
 from generator.shop_sessions import Serving
@@ -134,54 +132,29 @@ def test_the_tiny_server_breaks_no_rule_without_a_defect(kind: str, revisions: l
     assert findings["revisions"] == revisions
 
 
-def defects() -> Iterator[Any]:
-    """Each eighth defect that a process or a socket has too, and those that only they have."""
-    for id, rule in RULES.items():
-        own = rule.defect is runs_on or id.startswith("stdio.") or rule.where == ("socket",)
-        for revision in sorted({OLD, NEW} & {*rules()[id].revisions}):
-            transports = {"stdio"} if rule.defect else {"http"} if rule.over_http else set()
-            if (own or zlib.crc32(id.encode()) % 8 == 0) and (
-                not rule.where or {*rule.where} & {revision, *transports, "process", "socket"}
-            ):
-                for transport in transports:
-                    yield pytest.param(id, revision, transport, id=f"{id} {revision} {transport}")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("rule", "revision", "transport"), [*defects()])
-def test_a_defect_is_reported_as_its_rule_alone(
-    rule: str, revision: str, transport: str, every: bool
-) -> None:
+@pytest.mark.parametrize(
+    ("rule", "revision"),
+    [
+        (id, revision)
+        for id, row in RULES.items()
+        if row.defect and (row.defect is runs_on or id.startswith("stdio."))
+        for revision in sorted({OLD, NEW} & {*rules()[id].revisions})
+    ],
+)
+def test_a_defect_of_a_process_is_reported_as_its_rule_alone(rule: str, revision: str) -> None:
     row = RULES[rule]
-    by_all = every or zlib.crc32(rule.encode()) % 16 == 0  # by all rules, which take ten processes
+    target = tiny("stateless" if revision == NEW else "handshake", rule)
     words = ["--revision", revision, "--fail-on", "warning", "--timeout"]
     words += ["3" if row.defect is runs_on else "5"]
     areas = dict.fromkeys((rules()[rule].area, "tools", "ping"))  # they ask where most defects are
-    words += [] if by_all else [word for area in areas for word in ("--rule", area)]
-    stateless = revision == NEW
-    if transport == "stdio":
-        target = tiny("stateless" if stateless else "handshake", rule)
-        code, findings = run_check(target, *words)
-    else:
-        with run_server(TinyHttp(stateless=stateless, over_http=row.over_http)) as url:
-            code, findings = run_check(url, *words)
+    code, findings = run_check(target, *words, *(f"--rule={area}" for area in areas))
     broken = {each["rule"]: each for each in findings["broken"]}
     assert code == 1
     assert rule in broken if row.defect is pretty else [*broken] == [rule]  # no answer can be read
     assert broken[rule]["expected"]
     assert broken[rule]["came"]
     assert broken[rule]["page"].startswith("https://")
-
-
-def test_rules_are_checked_over_http_by_themselves() -> None:
-    words = ("--revision", NEW, "--rule", "jsonrpc.request-id-type", "--rule", "logging.levels")
-    with run_server(TinyHttp(stateless=True)) as url:
-        code, findings = run_check(url, *words, "--timeout", "5")
-    assert (code, broken_rules(findings)) == (0, [])
-    assert (findings["transport"], findings["name"]) == ("http", "raw 1")
-    passed, skipped = findings["outcomes"]
-    assert passed["state"] == "passed"
-    assert skipped["why"] == "the level is said by each request"
 
 
 def test_a_server_that_was_killed_once_gets_less_time_to_end() -> None:
@@ -198,15 +171,6 @@ def test_an_error_without_id_answers_no_later_request(rule: str) -> None:
     slow = tiny("handshake", rule, "0.15")
     code, findings = run_check(slow, "--revision", OLD, "--rule", rule)
     assert (code, broken_rules(findings)) == (1, [rule])
-
-
-def test_messages_over_several_lines_are_read_though_no_answer() -> None:
-    rule = "stdio.no-embedded-newline"
-    words = ("--revision", OLD, "--rule", rule, "--rule", "jsonrpc", "--timeout", "0.5")
-    code, findings = run_check(tiny("handshake", rule), *words)
-    assert code == 1
-    assert rule in broken_rules(findings)
-    assert "answers no longer" in findings["given_up"][OLD]
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,6 @@ def test_quiet_shows_only_what_is_not_ok(tmp_path: Path, package: Path) -> None:
     assert any("edited by hand: errors.py" in line for line in lines)
 
 
-def test_a_package_that_is_current_is_ok(tmp_path: Path, package: Path) -> None:
-    assert findings(tmp_path)[f"package {package}"]["text"] == "up to date"
-
-
 def test_edits_are_named_with_the_command_that_keeps_them(tmp_path: Path, package: Path) -> None:
     path = package / "__init__.py"
     path.write_text(path.read_text() + "# mine\n")

@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 
-import mcpgen_runtime
+from generator.shop_sessions import PATHS
 
 HERE = Path(__file__).parent
 NPM = Path(os.environ.get("MCP_NPM_PEERS", ".")).resolve()
@@ -29,9 +29,7 @@ _URL = re.compile(r"http://127\.0\.0\.1:\d+[\w/]*")
 ENVIRONMENT: Mapping[str, str] = {
     **os.environ,
     "MCP_NPM_PEERS": str(NPM),
-    "PYTHONPATH": os.pathsep.join(
-        map(str, (Path(mcpgen_runtime.__file__).parent.parent, HERE.parent))
-    ),
+    "PYTHONPATH": os.pathsep.join((PATHS, str(HERE.parent))),
 }
 
 

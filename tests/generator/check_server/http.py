@@ -173,13 +173,11 @@ RULES = [
         "http.stream-end-after-response",
         kept((200, BODY, STREAM)),
         over_http=respond(left_open),
-        where=("socket",),
     ),
     rule(
         "http.final-response-ends-stream",
         kept((200, BODY, STREAM)),
         over_http=respond(left_open),
-        where=("socket",),
     ),
     rule(
         "http.independent-process",
