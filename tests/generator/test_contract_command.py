@@ -30,8 +30,9 @@ from mcpgen.contract.document import text_of
 from mcpgen.project import server_lists
 
 SMALLER = changed("tools/0/inputSchema/properties/size", {"enum": ["s", "m"]})
-SECRET = "a-key-that-nobody-may-read"
+SECRET = "k-93xq7v"
 FILE = "server.contract.json"
+ALLOW = ("--allow", "contract.toml")
 
 
 @pytest.fixture(scope="module")
@@ -136,10 +137,12 @@ def test_a_compatible_change_does_not_fail(files: Path) -> None:
 def test_an_allowed_change_is_shown_and_does_not_fail(files: Path) -> None:
     allow = "[[allow]]\nrule = 'ARGUMENT_NARROWED'\nitem = 'tool order'\nreason = 'Sold out.'\n"
     (files / "contract.toml").write_text(allow)
-    done = diff(files, "--allow", "contract.toml")
+    done = diff(files, *ALLOW)
     assert done.code == 0
     assert "allowed: Sold out." in done.out
     assert done.out.endswith("1 change: 1 allowed\n")
+    assert "| breaking (allowed) |" in diff(files, *ALLOW, "--format", "markdown").out
+    assert json.loads(diff(files, *ALLOW, "--json").out)[0]["allowed"] == "Sold out."
 
 
 @pytest.mark.parametrize(
@@ -166,7 +169,11 @@ def test_many_items_with_one_change_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "new.json").write_text(text_of(contract({**SHOP, "resources": []})))
     done = diff(tmp_path)
     assert done.out.count("RESOURCE_REMOVED") == 1
+    assert "  and resource shop://1, " in done.out
     assert "and 35 more" in done.out
+    (tmp_path / "old.json").write_text(text_of(contract({**SHOP, "resources": many[:5]})))
+    assert diff(tmp_path).out.count("RESOURCE_REMOVED") == 5
+    (tmp_path / "old.json").write_text(text_of(contract({**SHOP, "resources": many})))
     assert len(json.loads(diff(tmp_path, "--json").out)) == 40
 
 

@@ -148,6 +148,13 @@ def test_rules_say_how_values_are_compared(
     assert bool(pointers(expected, actual, rule)) is differs
 
 
+def test_a_request_is_about_what_it_names() -> None:
+    read = {"method": "resources/read", "params": {"uri": "a:b"}}
+    assert Subject.of(read) == Subject("resources/read", "a:b")
+    assert Subject.of({"method": "ping"}) == Subject("ping")
+    assert Subject.of([read]) == Subject()
+
+
 def test_the_last_rule_for_a_place_counts() -> None:
     assert pointers(result(n=1), result(n=2), at_n("ignore"), at_n("value")) == ["/result/n"]
 

@@ -305,6 +305,7 @@ def test_times_and_failures_are_read_as_documented() -> None:
         "recorded",
     ]
     assert parse("tools/call:2:503") == Fault("tools/call", 2, 503)
+    assert parse("ping:1:error") == parse("ping:1") == Fault("ping", 1, "error")
 
 
 @pytest.mark.parametrize("text", ["tools/call", "tools/call:0", "tools/call:1:200", ":1"])
