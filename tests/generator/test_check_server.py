@@ -16,14 +16,13 @@ import mcpgen_runtime
 from generator.check_server.areas import RULES
 from generator.check_server.protocol import pretty
 from generator.check_server.rows import NEW, OLD
-from generator.check_server.tiny_server import REVISIONS, runs_on
+from generator.check_server.tiny_server import runs_on
 from generator.command_line import run
 from generator.shop_sessions import Serving
 from generator.test_cli import run_on_terminal
 from mcpgen import schema
 from mcpgen.check_server.rules import FILE, rules
 from mcpgen.check_server.runner import CHECKS
-from mcpgen.check_server.stdio_connection import ExitGrace
 from requirements.server_rules import text as rules_text
 
 pytestmark = pytest.mark.costly
@@ -124,14 +123,6 @@ def test_a_generated_server_breaks_no_rule_in_any_revision(
         assert states.count("passed") > 55
 
 
-@pytest.mark.parametrize(("kind", "revisions"), [("handshake", [*REVISIONS]), ("stateless", [NEW])])
-def test_the_tiny_server_breaks_no_rule_without_a_defect(kind: str, revisions: list[str]) -> None:
-    words = [] if kind == "handshake" else ["--revision", NEW]
-    code, findings = run_check(tiny(kind, "none"), *words, "--fail-on", "warning")
-    assert (code, broken_rules(findings)) == (0, [])
-    assert findings["revisions"] == revisions
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "revision"),
@@ -155,15 +146,6 @@ def test_a_defect_of_a_process_is_reported_as_its_rule_alone(rule: str, revision
     assert broken[rule]["expected"]
     assert broken[rule]["came"]
     assert broken[rule]["page"].startswith("https://")
-
-
-def test_a_server_that_was_killed_once_gets_less_time_to_end() -> None:
-    grace = ExitGrace()
-    grace.learn(ended=True)
-    assert grace.seconds == 1
-    for _ in range(2):
-        grace.learn(ended=False)
-        assert grace.seconds == 0.1
 
 
 @pytest.mark.parametrize("rule", ["jsonrpc.code-parse-error", "jsonrpc.code-invalid-request"])
@@ -228,15 +210,11 @@ def test_tools_that_may_change_something_need_permission() -> None:
     assert "--call-tools" not in str(called["why"])
 
 
-def test_the_text_and_the_page_name_rule_reason_and_page() -> None:
+def test_the_findings_are_text_or_a_page() -> None:
     words = (tiny("handshake", "ping.answered"), "--rule", "ping", "--revision", OLD)
-    done = run("check-server", *words)
-    assert "error: ping.answered: MUST in 2025-11-25" in done.out
-    assert 'got:      result {"pong": true}' in done.out
-    page = "https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping"
-    assert page in done.out
+    assert 'got:      result {"pong": true}' in run("check-server", *words).out
     done = run("check-server", *words, "--format", "markdown")
-    assert f"| error | [ping.answered]({page}" in done.out
+    assert "| error | [ping.answered](https://modelcontextprotocol.io/specification/" in done.out
 
 
 def test_the_current_rule_is_shown_on_a_terminal_or_on_request(root: Path) -> None:

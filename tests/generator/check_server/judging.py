@@ -114,15 +114,11 @@ async def endless(body: bytes) -> AsyncIterator[bytes]:
     await anyio.sleep_forever()
 
 
-def ignore(text: str) -> None:
-    """Nobody looks at the progress."""
-
-
 def find(
     begin: Callable[[], Connection], name: str, checks: Sequence[Check], **options: bool
 ) -> Findings:
     """The findings about a server in this process, in one revision."""
-    run = Run(MemoryServer(begin, **options), checks, ignore, ignore)
+    run = Run(MemoryServer(begin, **options), checks, str, str)  # nobody looks at the progress
     return anyio.run(run.findings, [revision(name)])
 
 
