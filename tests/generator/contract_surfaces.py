@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import mcpgen_runtime
+from generator.shop_sessions import PACKAGES
 from mcpgen.contract.document import Contract
 from mcpgen.project.live_server import Surface
 from mcpgen.project.server_lists import parse
@@ -96,10 +95,9 @@ def changed(path: str, value: object) -> dict[str, Any]:
     return lists
 
 
-PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 SHOP_SERVER = f"""
 import os, sys
-sys.path.insert(0, {PACKAGE!r})
+sys.path.insert(0, {PACKAGES!r})
 from typing import Literal
 from mcpgen_runtime import Server
 

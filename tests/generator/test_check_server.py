@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-import mcpgen_runtime
 from generator.check_server.areas import RULES
 from generator.check_server.protocol import pretty
 from generator.check_server.rows import NEW, OLD
 from generator.check_server.tiny_server import runs_on
 from generator.command_line import run
-from generator.shop_sessions import Serving
+from generator.shop_sessions import PACKAGES, Serving
 from generator.test_cli import run_on_terminal
 from mcpgen import schema
 from mcpgen.check_server.rules import FILE, rules
@@ -27,10 +26,9 @@ from requirements.server_rules import text as rules_text
 
 pytestmark = pytest.mark.costly
 
-PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 OURS = f"""
 import sys
-sys.path.insert(0, {PACKAGE!r})
+sys.path.insert(0, {PACKAGES!r})
 from dataclasses import dataclass
 from mcpgen_runtime import Server, ToolAnnotations
 
