@@ -17,18 +17,16 @@ from typing import Any
 
 import pytest
 
-from interop.processes import HERE, NPM, run_server
+from interop.processes import EVERYTHING, HERE, LOOPBACK, run_server
 from interop.revisions import HANDSHAKE, STATELESS
 
 pytestmark = pytest.mark.interop
 
-EVERYTHING = NPM / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
-LOOPBACK = HERE / "npm" / "loopback.cjs"
 OFFICIAL = HERE / "official_server.py"
 SERVERS: dict[tuple[str, str], tuple[Sequence[str], Sequence[str]]] = {
-    ("everything", "stdio"): (("node", f"{EVERYTHING}", "stdio"), ("2025-03-26", "2025-11-25")),
+    ("everything", "stdio"): (("node", EVERYTHING, "stdio"), ("2025-03-26", "2025-11-25")),
     ("everything", "http"): (
-        ("node", "--require", f"{LOOPBACK}", f"{EVERYTHING}", "streamableHttp"),
+        ("node", "--require", LOOPBACK, EVERYTHING, "streamableHttp"),
         HANDSHAKE,
     ),
     ("official", "stdio"): ((sys.executable, f"{OFFICIAL}"), ("2025-03-26", STATELESS)),
