@@ -56,17 +56,17 @@ def test_words_name_a_server(
 
 REMOTE = {"type": "streamable-http"}
 PYPI = {"registryType": "pypi", "identifier": "a-b", "version": "1.2"}
+ARGUMENTS: list[Any] = [{"type": "named", "value": "y"}, {"type": "positional"}, 5]
+ARGUMENTS += [{"type": "positional", "value": "x"}]
 
 
 @pytest.mark.parametrize(
     ("members", "address"),
     [
         ({"packages": [{**PYPI, "registryType": "npm"}]}, ["npx", "-y", "a-b@1.2"]),
-        ({"packages": [PYPI]}, ["uvx", "a-b==1.2"]),
-        (
-            {"packages": [{**PYPI, "packageArguments": [{"type": "positional", "value": "x"}]}]},
-            ["uvx", "a-b==1.2", "x"],
-        ),
+        ({"packages": [PYPI, {**PYPI, "identifier": "c"}]}, ["uvx", "a-b==1.2"]),
+        ({"packages": [{**PYPI, "registryType": "oci"}, {**PYPI, "version": ""}]}, ["uvx", "a-b"]),
+        ({"packages": [{**PYPI, "packageArguments": ARGUMENTS}]}, ["uvx", "a-b==1.2", "x"]),
         ({"remotes": [{"type": "sse", "url": "x"}, {**REMOTE, "url": "https://a"}]}, "https://a"),
     ],
 )
@@ -83,6 +83,7 @@ def test_words_that_are_no_command_are_refused(words: str, tmp_path: Path) -> No
         target(words, tmp_path)
 
 
+REGISTERED = "a remote of streamable-http, or a package of npm or pypi"
 NONE = "#/mcpServers: expected an object with servers, got none"
 NEITHER = "#/mcpServers/a: expected a command with args, or a url, got neither"
 STRINGS = ": expected an object of strings, got something else"
@@ -93,6 +94,8 @@ STRINGS = ": expected an object of strings, got something else"
     [
         ([], "", NONE),
         ({"mcpServers": {}}, "", NONE),
+        ({"mcpServers": {}, "packages": [PYPI]}, "", NONE),
+        ({"packages": [5], "remotes": [5]}, "", f"#/packages: expected {REGISTERED}, got neither"),
         (
             {"mcpServers": {"a": {}, "b": {}}},
             "",
@@ -162,6 +165,7 @@ def page(names: str, cursor: object = None) -> dict[str, Any]:
         ([page("a", "1"), page("b", "2"), page("c")], "abc"),
         ([page("a", "")], "a"),
         ([page("a", 5)], "a"),
+        ([page("a" * 5000)], "a"),
         ([page("a", "1"), page("b", "2"), page("c", "2"), page("d")], "abc"),
         ([page("", str(number)) for number in range(99)] + [page("a")], "a"),
     ],
