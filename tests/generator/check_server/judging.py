@@ -146,7 +146,7 @@ def find_in_tiny(
         fields = [(name.decode(), value.decode("latin-1")) for name, value in request.headers.raw]
         response = tiny_http.answer(Request(request.method, fields, request.content))
         headers = {"content-type": response.media_type, **response.fields}
-        content = endless(response.body) if response.stays_open else response.body
+        content: Any = endless(response.body) if response.stays_open else response.body
         return httpx2.Response(response.status, headers=headers, content=content)
 
     return find(begin if transport == "stdio" else lambda: http_connection(handle), name, checks)
