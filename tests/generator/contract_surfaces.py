@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import mcpgen_runtime
+from generator.shop_sessions import PACKAGES
 from mcpgen.contract.document import Contract
 from mcpgen.project.live_server import Surface
 from mcpgen.project.server_lists import parse
@@ -96,23 +95,22 @@ def changed(path: str, value: object) -> dict[str, Any]:
     return lists
 
 
-PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 SHOP_SERVER = f"""
 import os, sys
-sys.path.insert(0, {PACKAGE!r})
+sys.path.insert(0, {PACKAGES!r})
 from typing import Literal
 from mcpgen_runtime import Server
 
 server = Server("shop", instructions=f"Key: {{os.environ.get('SHOP_KEY')}}")
 
 @server.tool()
-def count(item: str) -> int:
-    return 1
-
-@server.tool()
-def order(item: str, size: Literal["s", "m", "l"] = "m") -> dict[str, int]:
+def order(item: str, size: Literal["s", "m", "l"] = "m", code: str = "") -> dict[str, int]:
     "Orders an item."
     return {{"price": len(item)}}
+
+@server.tool()
+def count(item: str) -> int:
+    return 1
 
 @server.resource("shop://{{item}}")
 def page(item: str) -> str:

@@ -140,7 +140,7 @@ def test_a_revision_that_is_not_in_the_lock_is_an_item(shop: Path) -> None:
 
 
 def test_a_secret_that_the_server_repeats_is_not_recorded(shop: Path) -> None:
-    secret = "a-key-that-nobody-may-read"
+    secret = "k-93xq7v"
     entry = {"command": sys.executable, "args": ["shop.py"], "env": {"SHOP_KEY": secret}}
     (shop / "mcp.json").write_text(json.dumps({"mcpServers": {"leaky": entry}}))
     done = run("contract", "accept", "mcp.json", "--all", "-r", NEWER, cwd=shop)

@@ -30,8 +30,9 @@ from mcpgen.contract.document import text_of
 from mcpgen.project import server_lists
 
 SMALLER = changed("tools/0/inputSchema/properties/size", {"enum": ["s", "m"]})
-SECRET = "a-key-that-nobody-may-read"
+SECRET = "k-93xq7v"
 FILE = "server.contract.json"
+ALLOW = ("--allow", "contract.toml")
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +75,6 @@ def test_a_contract_has_all_revisions_that_the_server_speaks(shop: Path) -> None
     assert document["revisions"] == [*reversed([*mcpgen_runtime.REVISIONS])]
     assert "outputSchema" in document["tools"]["order"]
     assert "outputSchema" not in document["earlier"]["2024-11-05"]["tools"]["order"]
-
-
-def test_an_unchanged_server_passes(shop: Path) -> None:
-    done = run("contract", "check", command("shop.py"), FILE, cwd=shop)
-    assert (done.code, done.out) == (0, "nothing changed\n")
 
 
 def test_a_server_that_takes_less_fails_with_a_value(shop: Path) -> None:
@@ -141,10 +137,12 @@ def test_a_compatible_change_does_not_fail(files: Path) -> None:
 def test_an_allowed_change_is_shown_and_does_not_fail(files: Path) -> None:
     allow = "[[allow]]\nrule = 'ARGUMENT_NARROWED'\nitem = 'tool order'\nreason = 'Sold out.'\n"
     (files / "contract.toml").write_text(allow)
-    done = diff(files, "--allow", "contract.toml")
+    done = diff(files, *ALLOW)
     assert done.code == 0
     assert "allowed: Sold out." in done.out
     assert done.out.endswith("1 change: 1 allowed\n")
+    assert "| breaking (allowed) |" in diff(files, *ALLOW, "--format", "markdown").out
+    assert json.loads(diff(files, *ALLOW, "--json").out)[0]["allowed"] == "Sold out."
 
 
 @pytest.mark.parametrize(
@@ -171,7 +169,11 @@ def test_many_items_with_one_change_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "new.json").write_text(text_of(contract({**SHOP, "resources": []})))
     done = diff(tmp_path)
     assert done.out.count("RESOURCE_REMOVED") == 1
+    assert "  and resource shop://1, " in done.out
     assert "and 35 more" in done.out
+    (tmp_path / "old.json").write_text(text_of(contract({**SHOP, "resources": many[:5]})))
+    assert diff(tmp_path).out.count("RESOURCE_REMOVED") == 5
+    (tmp_path / "old.json").write_text(text_of(contract({**SHOP, "resources": many})))
     assert len(json.loads(diff(tmp_path, "--json").out)) == 40
 
 
@@ -283,24 +285,3 @@ def test_the_rules_are_listed(option: tuple[str, ...]) -> None:
     rows = json.loads(run("contract", "rules", *option).out)
     expected = {"rule": "TOOL_REMOVED", "severity": "breaking", "category": "callers"}
     assert expected.items() <= rows[0].items()
-
-
-@pytest.mark.slow
-def test_check_tells_what_a_mirrored_server_changed(tmp_path: Path) -> None:
-    script = tmp_path / "shop.py"
-    script.write_text(SHOP_SERVER)
-    words = ("new", "client", "buyer", "-r", "2025-11-25", "--from-server", command("shop.py"))
-    assert run(*words, cwd=tmp_path).code == 0
-    assert run("check", "buyer", cwd=tmp_path).code == 0
-    script.write_text(SHOP_SERVER.replace(WHOLE_SIZES, SMALLER_SIZES))
-    done = run("check", "buyer", cwd=tmp_path)
-    assert done.code == 1
-    assert "the server has changed: 1 change: 1 breaking; run mcpgen update" in done.out
-    assert "ARGUMENT_NARROWED: tool order" in done.out
-    assert run("check", "buyer", "--offline", cwd=tmp_path).code == 0
-    assert run("update", "buyer", cwd=tmp_path).code == 0
-    assert run("check", "buyer", cwd=tmp_path).code == 0
-    script.unlink()
-    done = run("check", "buyer", cwd=tmp_path)
-    assert done.code == 2
-    assert "--offline leaves the server out" in done.err

@@ -14,36 +14,13 @@ import pytest
 
 import mcpgen_runtime
 from generator.command_line import run
+from generator.test_check_server import OURS
 from generator.test_cli import NEWEST
 from generator.test_mirror import FORECAST
 from mcpgen.errors import MirrorError, UsageError
 from mcpgen.project import live_server, mirror
 from mcpgen.project.live_server import Target, lists, target
 from mcpgen.project.server_lists import parse
-
-PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
-SERVER = f"""
-import sys
-sys.path.insert(0, {PACKAGE!r})
-from mcpgen_runtime import Server
-
-server = Server("weather", page_size=2)
-
-for name in ("rain", "sun", "wind"):
-    @server.tool(name)
-    def measure(city: str) -> int:
-        return 1
-
-@server.resource("weather://{{city}}")
-def weather(city: str) -> str:
-    return city
-
-@server.prompt()
-def report(city: str) -> str:
-    return city
-
-server.run()
-"""
 
 
 def script(folder: Path, text: str) -> Target:
@@ -56,10 +33,7 @@ def script(folder: Path, text: str) -> Target:
 @pytest.mark.parametrize(
     ("program", "error"),
     [
-        (
-            "raise SystemExit('no such city')",
-            "ended with exit code 1; last lines on stderr: no such",
-        ),
+        ("raise SystemExit('no such city')", "exit code 1; last lines on stderr: no such city"),
         ("print('hello')", "a server that answers, got"),
     ],
     ids=["ends", "no protocol"],
@@ -107,20 +81,25 @@ def test_items_that_a_package_cannot_register_are_found() -> None:
 @pytest.mark.costly
 @pytest.mark.timeout(120)
 def test_a_project_starts_from_a_running_server_and_follows_it(tmp_path: Path) -> None:
-    script(tmp_path, SERVER)
+    script(tmp_path, OURS)
     command = shlex.join([sys.executable, "other.py"])
     words = ("new", "server", "weather", "-r", NEWEST, "--from-server", command)
     made = run(*words, cwd=tmp_path)
     assert made.code == 0, made.err
-    assert "mirrored: 3 tools, 1 resource, 1 prompt" in made.out.splitlines()
-    script(tmp_path, SERVER.replace('"sun"', '"snow"'))
+    assert "mirrored: 3 tools, 2 resources, 1 prompt" in made.out.splitlines()
+    script(tmp_path, OURS.replace('"sun"', '"snow"'))
+    checked = run("check", cwd=tmp_path / "weather")
+    assert (checked.code, "tool snow" in checked.out) == (1, True)
+    assert "the server has changed: " in checked.out
     update = run("update", cwd=tmp_path / "weather")
     assert update.out.splitlines()[1:3] == ["new: tool snow", "gone: tool sun"]
+    assert run("check", cwd=tmp_path / "weather").code == 0
     (tmp_path / "other.py").unlink()
     before = sorted((tmp_path / "weather").rglob("*.py"))
     lost = run("update", cwd=tmp_path / "weather")
     assert (lost.code, "expected a server that answers" in lost.err) == (2, True)
-    assert run("check", cwd=tmp_path / "weather").code == 2
+    checked = run("check", cwd=tmp_path / "weather")
+    assert (checked.code, "--offline leaves the server out" in checked.err) == (2, True)
     assert run("check", "--offline", cwd=tmp_path / "weather").code == 0
     assert sorted((tmp_path / "weather").rglob("*.py")) == before
     assert [name for name in sys.modules if name.startswith("mcpgen_peer_")] == []
@@ -202,6 +181,7 @@ def test_words_that_are_no_command_are_refused(words: str, tmp_path: Path) -> No
         target(words, tmp_path)
 
 
+REGISTERED = "a remote of streamable-http, or a package of npm or pypi"
 NONE = "#/mcpServers: expected an object with servers, got none"
 NEITHER = "#/mcpServers/a: expected a command with args, or a url, got neither"
 STRINGS = ": expected an object of strings, got something else"
@@ -212,6 +192,8 @@ STRINGS = ": expected an object of strings, got something else"
     [
         ([], "", NONE),
         ({"mcpServers": {}}, "", NONE),
+        ({"mcpServers": {}, "packages": [PYPI]}, "", NONE),
+        ({"packages": [5], "remotes": [5]}, "", f"#/packages: expected {REGISTERED}, got neither"),
         (
             {"packages": [], "remotes": [{"type": "sse"}]},
             *("", "#/packages: expected a remote of streamable-http, or a package of npm or pypi"),
@@ -285,6 +267,7 @@ def page(names: str, cursor: object = None) -> dict[str, Any]:
         ([page("a", "1"), page("b", "2"), page("c")], "abc"),
         ([page("a", "")], "a"),
         ([page("a", 5)], "a"),
+        ([page("a" * 5000)], "a"),
         ([page("a", "1"), page("b", "2"), page("c", "2"), page("d")], "abc"),
         ([page("", str(number)) for number in range(99)] + [page("a")], "a"),
     ],
@@ -303,6 +286,7 @@ def test_all_pages_of_a_list_are_read(pages: list[Any], names: str) -> None:
         ([page("", str(number)) for number in range(101)], "100 pages at most, got more"),
         ([{"tools": [1] * 5001}], "5000 entries at most, got more"),
         ([Refusal("no")], "expected a server that answers, got"),
+        ([page("a", "1"), {"tools": [{"name": ""}]}], "expected a name of 1 to 200 characters"),
         ([b"{"], "it#: expected JSON for tools/list, got Expecting"),
         ([b"[" * 100_000], "it#: expected JSON for tools/list, got "),
         ([b"[]"], "it#/tools: expected an array in the result of tools/list, got none"),

@@ -1,4 +1,4 @@
-"""A server made with a mirror lists what the mirrored one does, however odd, or a note says so."""
+"""A server made with a mirror lists what the mirrored one does, or a note says so; its calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mcpgen_runtime import REVISIONS, convert, encode
 
 pytestmark = pytest.mark.costly
 
-ODD = Path(__file__).parent / "odd_server.json"
+ODD, WEATHER = (Path(__file__).parent / f"{name}.json" for name in ("odd_server", "weather"))
 PACKAGE = Path(mcpgen_runtime.__file__).parent
 NOTES = ["tool with_execution: listed without /execution"]
 """Items that a mirror cannot list: the package runs no tasks that a tool call begins."""
@@ -200,3 +200,106 @@ async def test_a_mirror_of_any_names_is_imported_and_lists_them(
         await read_list(project, import_mirror(project, files), "tools/list", "tools")
     )
     assert [text(entry) for entry in items] == [text(entry) for entry in entries]
+
+
+@pytest.fixture(scope="module")
+def mirror(project: Path) -> Any:
+    """The module of a mirror with typed handlers and calls."""
+    return import_mirror(project, build_mirror(json.loads(WEATHER.read_text("utf-8")))[1])
+
+
+@pytest.fixture(scope="module")
+def protocol(project: Path) -> Any:
+    """The package of the project."""
+    return importlib.import_module(f"{project.name}.protocol")
+
+
+@pytest.fixture
+def server(mirror: Any, protocol: Any) -> Any:
+    """A server whose handlers answer with what they were asked."""
+
+    class Handlers(mirror.Handlers):  # type: ignore[misc] # the module is written by a fixture
+        async def forecast(self, arguments: Any, ctx: Any) -> Any:
+            if arguments.city == "Atlantis":
+                raise protocol.ToolError("no such city")
+            place = arguments.near.latitude if arguments.near else 0.0
+            return mirror.ForecastResult(degrees=[float(arguments.days), place])
+
+        async def set_alarm(self, arguments: Any, ctx: Any) -> Any:
+            return f"{arguments.class_} {arguments.self_} {arguments.at_hour!r}"
+
+        async def raw(self, arguments: dict[str, Any], ctx: Any) -> Any:
+            return json.dumps(arguments)
+
+        async def read_now(self, ctx: Any) -> Any:
+            return "sun"
+
+        async def read_day(self, city: str, day: str, ctx: Any) -> Any:
+            return f"{city} on {day}"
+
+        async def report_prompt(self, city: str, style: str | None, ctx: Any) -> Any:
+            return f"{city} {style}"
+
+    server = protocol.Server("weather")
+    mirror.register(server, Handlers())
+    return server
+
+
+@pytest.fixture(params=REVISIONS)
+async def calls(request: pytest.FixtureRequest, project: Path, mirror: Any, server: Any) -> Any:
+    """The typed calls of a session with that server."""
+    testing = importlib.import_module(f"{project.name}.protocol.testing")
+    async with testing.connected(server, revision=request.param) as pair:
+        yield mirror.Odd(pair.client, timeout=20)
+
+
+def first_text(result: Any) -> str:
+    """The text of the first block of a result."""
+    text: str = result.content[0].text
+    return text
+
+
+async def test_arguments_and_results_have_their_types_on_both_sides(
+    calls: Any, mirror: Any
+) -> None:
+    assert (await calls.forecast(city="Oslo")).degrees == [3.0, 0.0]
+    near = mirror.ForecastArgumentsPlace(latitude=59.9, longitude=10.7)
+    result = await calls.forecast(city="Oslo", days=5, near=near)
+    assert result == mirror.ForecastResult(degrees=[5.0, 59.9])
+
+
+async def test_a_tool_that_fails_raises_what_it_said(calls: Any, mirror: Any) -> None:
+    with pytest.raises(mirror.ToolCallError, match="tool 'forecast': no such city") as raised:
+        await calls.forecast(city="Atlantis")
+    assert (raised.value.tool, raised.value.result.is_error) == ("forecast", True)
+
+
+async def test_the_server_validates_arguments_by_the_mirrored_schema(
+    calls: Any, mirror: Any, protocol: Any
+) -> None:
+    with pytest.raises((mirror.ToolCallError, protocol.RemoteError), match="days"):
+        await calls.forecast(city="Oslo", days=8)
+
+
+async def test_names_reserved_in_python_are_sent_by_their_wire_names(
+    calls: Any,
+) -> None:
+    assert first_text(await calls.set_alarm(class_="rain", self_=True)) == "rain True UNSET"
+    assert first_text(await calls.set_alarm(class_="rain", at_hour=None)) == "rain None None"
+
+
+async def test_a_tool_without_types_takes_any_arguments(calls: Any) -> None:
+    assert first_text(await calls.raw({"a": [1]})) == '{"a": [1]}'
+    assert first_text(await calls.raw()) == "{}"
+
+
+async def test_resources_and_prompts_are_calls_too(calls: Any) -> None:
+    assert (await calls.read_now()).contents[0].text == "sun"
+    assert (await calls.read_day(city="Oslo", day="May 1")).contents[0].text == "Oslo on May 1"
+    messages = (await calls.report_prompt(city="Oslo")).messages
+    assert messages[0].content.text == "Oslo None"
+
+
+def test_a_handler_that_is_missing_is_an_error_at_the_start(mirror: Any) -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        type("Half", (mirror.Handlers,), {})()

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import pytest
 import mcpgen_runtime
 from generator.command_line import Done, run
 from generator.contract_surfaces import (
-    SHOP,
     SHOP_SERVER,
     SMALLER_SIZES,
     WHOLE_SIZES,
@@ -198,13 +198,29 @@ def test_a_name_that_is_none_or_taken_is_refused(option: str, name: str, folder:
 
 
 def test_the_package_is_named_unless_there_is_one(folder: Path) -> None:
+    (folder / "shop.contract.json").write_text(text_of(contract()))
+    made = partial(mirror, folder, target="shop.contract.json")
     (folder / "app" / "other").symlink_to(PACKAGE)
-    refused = mirror(folder)
+    refused = made()
     assert (refused.code, "--package" in refused.err, "other, protocol" in refused.err) == (
         *(2, True, True),
     )
-    assert mirror(folder, "--package", "app.other").code == 0
+    assert made("--package", "app.other").code == 0
     assert "from app.other import Client" in module(folder).read_text()
+    (folder / "app" / "other").unlink()
+    (folder / "app" / "__init__.py").unlink()
+    assert made("--force").code == 0
+    assert "from protocol import Client" in module(folder).read_text()
+    (folder / "app" / "protocol").unlink()
+    refused = made("--force")
+    assert (refused.code, "beside calls.py, got none" in refused.err) == (2, True), refused.err
+
+
+def test_a_module_that_cannot_be_written_is_one_error(folder: Path) -> None:
+    (folder / "shop.contract.json").write_text(text_of(contract()))
+    words = ("mirror", "shop.contract.json", "--package", "app.protocol", "-o", "none/calls.py")
+    ended = run(*words, cwd=folder)
+    assert (ended.code, "none/calls.py: cannot be written: No such" in ended.err) == (2, True)
 
 
 def test_a_file_that_is_there_is_not_overwritten(folder: Path) -> None:
@@ -238,14 +254,9 @@ def test_texts_of_a_server_stay_texts(folder: Path) -> None:
     lists: Any = changed("tools/0/description", '""" + boom() + """\n# mcpgen mirror: {}')
     lists["tools"][1]["name"] = "x\nimport os"
     (folder / "shop.contract.json").write_text(text_of(contract(lists)))
-    assert mirror(folder, "--class", "Calls", target="shop.contract.json").code == 0
+    made = mirror(folder, "--class", "Calls", "--json", target="shop.contract.json")
+    record = json.loads(made.out)
+    assert (record["file"], record["class"]) == ("app/calls.py", "Calls")
     names = python(folder, "from app.calls import Calls; print(*dir(Calls))").split()
     assert {"order", "x_import_os", "read_item"} <= {*names}
     assert run("check", "app/calls.py", cwd=folder).code == 0
-
-
-def test_the_result_of_the_command_is_json(folder: Path) -> None:
-    (folder / "shop.contract.json").write_text(text_of(contract(SHOP)))
-    made = mirror(folder, "--json", target="shop.contract.json")
-    record = json.loads(made.out)
-    assert (record["file"], record["class"]) == ("app/calls.py", "Shop")

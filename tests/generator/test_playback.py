@@ -152,3 +152,38 @@ def test_a_request_after_the_last_one_is_refused_in_sequence(tmp_path: Path) -> 
     assert take(playback, "fig") == "ok"
     assert "the trace is at its end, after 1 requests" in take(playback, "fig")
     assert len(playback.missed) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "other"),
+    [
+        (
+            UnorderedPlayback,
+            "the trace has no request with these params; the nearest one, in line 4, has",
+            "the trace has no such request",
+        ),
+        (
+            SequentialPlayback,
+            "expected the request of line 4 next, which has",
+            "expected tools/call next, as in line 4",
+        ),
+    ],
+)
+def test_a_miss_shows_the_nearest_request_and_five_differences(
+    kind: Any, where: str, other: str, tmp_path: Path
+) -> None:
+    arguments: dict[str, Any] = {"a": "x" * 600, **dict.fromkeys("bcdef", 0)}
+    playback = kind(play(tmp_path, call(1, name="order", arguments=arguments)).scenes)
+    came = {"name": "order", "arguments": {**dict.fromkeys("abcde", 1), "g": 1}}
+    taken = playback.take("tools/call", came)
+    assert taken.text.startswith(f'{where} "xxx')
+    assert taken.text.endswith(" at /params/arguments/a, not 1, and 6 more")
+    assert playback.take("tools/list", {}).text == other
+    assert playback.missed == [f"tools/call: {taken.text}", f"tools/list: {other}"]
+    assert len(playback.unplayed) == 1
+    nearest, rows = taken.data["nearest"], taken.data["differences"]
+    assert (nearest["line"], nearest["method"]) == (4, "tools/call")
+    assert (len(nearest["params"]), nearest["params"][-4:]) == (503, "x...")
+    assert rows[1:] == [
+        {"pointer": f"/params/arguments/{name}", "recorded": 0, "received": 1} for name in "bcde"
+    ]

@@ -205,10 +205,23 @@ def test_a_difference_shows_both_messages_and_the_place(traces: Path, tmp_path: 
     ]
 
 
+def test_a_long_text_is_shown_from_where_it_differs(tmp_path: Path) -> None:
+    old = {"p": "a" * 300, "q": "a" * 250, "r": "a" * 200}
+    new = {"p": "b" * 300, "q": "a" * 200 + "b" * 50, "r": "a" * 199 + "b"}
+    name = trace_of(tmp_path, ("sent", PING), ("received", PONG | {"result": old}))
+    lines = replay(tmp_path, name, raw(tmp_path, [WIRE | PONG | {"result": new}])).out.splitlines()
+    shown = [line.partition(":")[2].strip() for line in lines if line.startswith("    now: ")]
+    begin = ['"bbb', f'..."{"a" * 40}b', '"aaa']
+    assert [text[: len(each)] for text, each in zip(shown, begin, strict=True)] == begin
+
+
 @pytest.mark.parametrize(
     ("form", "part"),
     [
-        ("markdown", "| 2 | ANSWER_DIFFERS | ping | /result/new |"),
+        (
+            "markdown",
+            f"| now |\n| ---:{' | ---' * 6} |\n| 2 | ANSWER_DIFFERS | ping |",
+        ),
         ("junit", 'failures="1"'),
         ("sarif", '"startLine": 2'),
         ("github", "::error file=raw.jsonl,line=2,title=ANSWER_DIFFERS::ping:"),

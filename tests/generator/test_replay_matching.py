@@ -44,6 +44,7 @@ def pointers(expected: Any, actual: Any, *rules: Rule, masked: bool = False) -> 
             result(inputRequests={"a": {"method": "roots/list"}}),
             result(inputRequests={"b": {"method": "roots/list"}}),
         ),
+        (result(inputRequests={"a": 1, "b": 2}), result(inputRequests={"b": 2, "a": 1})),
     ],
 )
 def test_values_of_one_session_match_by_shape(expected: Any, actual: Any) -> None:
@@ -59,6 +60,12 @@ def test_values_of_one_session_match_by_shape(expected: Any, actual: Any) -> Non
         (result(n=None), result(), "/result/n"),
         (result(), result(n=None), "/result/n"),
         (result(n=[1, 2]), result(n=[1]), "/result/n/1"),
+        (result(n=[1]), result(n=[1, 2]), "/result/n/1"),
+        (
+            result(tasks=[{"taskId": "a"}] * 2),
+            result(tasks=[{"taskId": "b"}, {"taskId": "c"}]),
+            "/result/tasks/1/taskId",
+        ),
         (result(nextCursor="a"), result(nextCursor=1), "/result/nextCursor"),
         (result(nextCursor="a"), result(), "/result/nextCursor"),
         (result(tools=[{"name": "a"}]), result(tools=[{"name": "b"}]), "/result/tools/0"),
@@ -88,6 +95,11 @@ def test_an_id_stands_for_the_same_id_in_later_requests() -> None:
         "order": SECOND,
         "note": f"of {SECOND}",
     }
+    asked = [result(inputRequests={name: {}}) for name in "ab"]
+    assert matcher.fits(asked[0], asked[1], CALL)
+    assert bindings.names == {}
+    assert matcher.differences(asked[0], asked[1], CALL) == []
+    assert bindings.apply({"inputResponses": {"a": 1}}) == {"inputResponses": {"b": 1}}
 
 
 @pytest.mark.parametrize(
@@ -97,38 +109,54 @@ def test_masked_values_stand_for_any(masked: bool, expected: list[str]) -> None:
     old = result(key="***", url="https://***@example.com/")
     new = result(key=["a"], url="https://ada:pass@example.com/")
     assert pointers(old, new, masked=masked) == expected
+    assert pointers(old, result(key=None, url=new["result"]["url"]), masked=True) == ["/result/key"]
+
+
+def at_n(way: Any, **more: Any) -> Rule:
+    return Rule("/result/n", way, **more)
 
 
 @pytest.mark.parametrize(
     ("rule", "expected", "actual", "differs"),
     [
-        (Rule("/result/n", "ignore"), result(n=1), result(), False),
-        (Rule("/result/n", "shape"), result(n=1), result(n=2), False),
-        (Rule("/result/n", "shape"), result(n=1), result(n="2"), True),
-        (Rule("/result/n", "shape"), result(n={"a": 1}), result(n={"b": 1}), True),
-        (Rule("/result/n", "shape"), result(n=["a"]), result(n=["b", "c"]), False),
-        (Rule("/result/n", "shape"), result(n=["a"]), result(n=["b", 1]), True),
-        (Rule("/result/n", "unordered"), result(n=[1, 2]), result(n=[2, 1]), False),
-        (Rule("/result/n", "unordered"), result(n=[1, 2]), result(n=[2, 2]), True),
-        (Rule("/result/n", "number", tolerance=0.5), result(n=1), result(n=1.4), False),
-        (Rule("/result/n", "number", tolerance=0.5), result(n=1), result(n=1.6), True),
-        (
-            Rule("/result/n", "pattern", pattern=r"\d+ ms"),
-            result(n="1 ms"),
-            result(n="22 ms"),
-            False,
-        ),
-        (Rule("/result/n", "pattern", pattern=r"\d+ ms"), result(n="1 ms"), result(n="soon"), True),
+        (at_n("ignore"), result(n=1), result(), False),
+        (at_n("ignore"), result(), result(n=1), False),
+        (at_n("shape"), result(n=1), result(n=2), False),
+        (at_n("shape"), result(n=1), result(n="2"), True),
+        (at_n("shape"), result(n={"a": 1}), result(n={"b": 1}), True),
+        (at_n("shape"), result(n=["a"]), result(n=["b", "c"]), False),
+        (at_n("shape"), result(n=["a"]), result(n=["b", 1]), True),
+        (at_n("shape"), result(n=[]), result(n=[1]), False),
+        (at_n("unordered"), result(n=[1, 2]), result(n=[2, 1]), False),
+        (at_n("unordered"), result(n=[1, 2]), result(n=[2, 2]), True),
+        (at_n("unordered"), result(n=[1]), result(n=[1, 1]), True),
+        (at_n("number"), result(n=1), result(n=1.5), True),
+        (at_n("number", tolerance=0.5), result(n=1), result(n=1.5), False),
+        (at_n("number", tolerance=0.5), result(n=1), result(n=1.6), True),
+        (at_n("number", tolerance=0.5), result(n=1), result(n="1"), True),
+        (at_n("pattern", pattern=r"\d+ ms"), result(n="1 ms"), result(n="22 ms"), False),
+        (at_n("pattern", pattern=r"\d+ ms"), result(n="1 ms"), result(n="soon"), True),
         (Rule("/result/**", "ignore"), result(n={"a": 1}), result(n={"a": 2}), False),
         (Rule("/result/*/a", "ignore"), result(n={"a": 1}), result(n={"a": 2}), False),
-        (Rule("/result/n", "ignore", name="multiply"), result(n=1), result(n=2), True),
-        (Rule("/result/n", "ignore", method="tools/*"), result(n=1), result(n=2), False),
+        (at_n("ignore", name="multiply"), result(n=1), result(n=2), True),
+        (at_n("ignore", method="tools/*"), result(n=1), result(n=2), False),
     ],
 )
 def test_rules_say_how_values_are_compared(
     rule: Rule, expected: Any, actual: Any, differs: bool
 ) -> None:
     assert bool(pointers(expected, actual, rule)) is differs
+
+
+def test_a_request_is_about_what_it_names() -> None:
+    read = {"method": "resources/read", "params": {"uri": "a:b"}}
+    assert Subject.of(read) == Subject("resources/read", "a:b")
+    assert Subject.of({"method": "ping"}) == Subject("ping")
+    assert Subject.of([read]) == Subject()
+
+
+def test_the_last_rule_for_a_place_counts() -> None:
+    assert pointers(result(n=1), result(n=2), at_n("ignore"), at_n("value")) == ["/result/n"]
 
 
 def test_rules_are_read_from_a_file(tmp_path: Path) -> None:
@@ -147,6 +175,11 @@ def test_rules_are_read_from_a_file(tmp_path: Path) -> None:
         ("[[match]]\npointer = '/a'\nby = 'pattern'", "/match/0"),
         ("[[match]]\npointer = '/a'\nby = 'pattern'\npattern = '('", "/match/0/pattern"),
         ("[[match]]\npointer = '/a'\nby = 'shape'\nwhy = ''", "/match/0/why"),
+        ("[[match]]\npointer = 'a'\nby = 'shape'", "/match/0/pointer"),
+        ("[[match]]\npointer = '/a'\nby = 'shape'\npattern = 'a'", "/match/0"),
+        ("[[match]]\npointer = '/a'\nby = 'shape'\nname = 1", "/match/0/name"),
+        ("[[match]]\npointer = '/a'\nby = 'number'\ntolerance = true", "/match/0/tolerance"),
+        ("match = [1]", "/match/0"),
         ("[[ignore]]", ""),
     ],
 )

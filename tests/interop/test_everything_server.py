@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ import anyio
 import pytest
 
 from interop.hearing import Person
-from interop.processes import HERE, NPM, run_server
+from interop.processes import EVERYTHING, LOOPBACK, starting
 from interop.revisions import HANDSHAKE
 from mcpgen_runtime import RemoteError, connect
 
 pytestmark = pytest.mark.interop
 
-SERVER = NPM / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
-LOOPBACK = HERE / "npm" / "loopback.cjs"
 PATHS = {"streamableHttp": "mcp", "sse": "sse"}
 WAYS = [
     *(("stdio", revision) for revision in HANDSHAKE),
@@ -31,17 +28,12 @@ FULL_FORMS = HANDSHAKE[-1]
 @pytest.fixture(scope="module")
 def target_of() -> Iterator[Callable[[str], Any]]:
     """The target to connect to, by the server's transport; the server starts on first use."""
-    assert SERVER.is_file(), "MCP_NPM_PEERS names no folder with the server: run nox -s interop"
-    urls: dict[str, str] = {}
-    with ExitStack() as running:
+    with starting() as start:
 
         def target(way: str) -> Any:
             if way == "stdio":
-                return ["node", str(SERVER), way]
-            if way not in urls:
-                command = ("node", "--require", str(LOOPBACK), str(SERVER), way)
-                urls[way] = running.enter_context(run_server(*command))
-            return urls[way] + PATHS[way]
+                return ["node", EVERYTHING, way]
+            return start("node", "--require", LOOPBACK, EVERYTHING, way) + PATHS[way]
 
         yield target
 

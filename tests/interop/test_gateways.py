@@ -16,7 +16,7 @@ import pytest
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from interop.processes import ENVIRONMENT, HERE, NPM, OURS, run_server
+from interop.processes import ENVIRONMENT, HERE, LOOPBACK, NPM, OURS, run_server, starting
 from interop.revisions import HANDSHAKE, STATELESS
 from mcpgen_runtime import connect
 
@@ -26,7 +26,6 @@ pytestmark = [
 ]
 
 NODE_MODULES = NPM / "node_modules"
-LOOPBACK = str(HERE / "npm" / "loopback.cjs")
 OFFICIAL = (sys.executable, str(HERE / "official_server.py"))
 READY = re.compile(r"http://127\.0\.0\.1:\d+/")
 
@@ -80,15 +79,12 @@ def url_of() -> Iterator[Callable[[str], str]]:
         "official http": (*OFFICIAL, "http"),
         "official sse": (*OFFICIAL, "sse"),
     }
-    urls: dict[str, str] = {}
-    with ExitStack() as running:
+    with starting() as start:
 
         def url(name: str) -> str:
             if name == "ours sse":
                 return url("ours http").replace("/mcp", "/sse")
-            if name not in urls:
-                urls[name] = running.enter_context(run_server(*commands[name]))
-            return urls[name]
+            return start(*commands[name])
 
         yield url
 

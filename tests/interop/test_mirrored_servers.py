@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from interop.processes import NPM
+from interop.processes import EVERYTHING
 from interop.test_misshapen_tools import SERVERS
 
 pytestmark = pytest.mark.interop
 
-PACKAGES = "node_modules/@modelcontextprotocol"
-EVERYTHING = ["node", str(NPM / PACKAGES / "server-everything/dist/index.js"), "stdio"]
+SERVER = ["node", EVERYTHING, "stdio"]
 FILES = ["node", str(SERVERS / "@modelcontextprotocol/server-filesystem/dist/index.js")]
 
 
@@ -41,13 +40,13 @@ def make_project(side: str, name: str, command: list[str], folder: Path) -> tupl
 @pytest.fixture(scope="module")
 def visitor(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A client of the server of npm, and what mcpgen says of it."""
-    return make_project("client", "visitor", EVERYTHING, tmp_path_factory.mktemp("visitor"))
+    return make_project("client", "visitor", SERVER, tmp_path_factory.mktemp("visitor"))
 
 
 @pytest.fixture(scope="module")
 def parrot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A server like that of npm."""
-    return make_project("server", "parrot", EVERYTHING, tmp_path_factory.mktemp("parrot"))[0]
+    return make_project("server", "parrot", SERVER, tmp_path_factory.mktemp("parrot"))[0]
 
 
 async def test_a_client_calls_a_real_server_by_typed_calls(
@@ -59,7 +58,7 @@ async def test_a_client_calls_a_real_server_by_typed_calls(
     monkeypatch.syspath_prepend(project / "src")
     mirror: Any = importlib.import_module("visitor.mirror")
     protocol: Any = importlib.import_module("visitor.protocol")
-    async with protocol.connect(EVERYTHING) as client:
+    async with protocol.connect(SERVER) as client:
         calls = mirror.Visitor(client, timeout=20)
         echoed = await calls.echo(message="hello")
         assert echoed.content[0].text == "Echo: hello"
@@ -83,7 +82,7 @@ async def test_a_server_lists_the_same_tools_as_the_real_one(
     server: Any = importlib.import_module("parrot.server").server
     protocol: Any = importlib.import_module("parrot.protocol")
     testing: Any = importlib.import_module("parrot.protocol.testing")
-    async with protocol.connect(EVERYTHING) as real, testing.connected(server) as pair:
+    async with protocol.connect(SERVER) as real, testing.connected(server) as pair:
         theirs = {tool.name: tool.input_schema for tool in await real.list_tools()}
         ours = {tool.name: tool.input_schema for tool in await pair.client.list_tools()}
         assert ours.keys() <= theirs.keys()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -14,15 +13,13 @@ import anyio
 import mcp
 import pytest
 
-import mcpgen
 from interop.hearing import Person
 from interop.processes import ENVIRONMENT, NPM, OURS
 from mcpgen_runtime import RequestContext, connect
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
-GENERATOR = str(Path(mcpgen.__file__).parent.parent)
-PATHS = {"PYTHONPATH": os.pathsep.join((GENERATOR, ENVIRONMENT["PYTHONPATH"]))}
+PATHS = {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
 REVISION = "2025-11-25"
 RELEASES = {
     "2026.1.26": NPM / "node_modules/server-everything-2026.1",
@@ -68,7 +65,7 @@ def replay(trace: Path, command: list[str], *words: str) -> tuple[int, list[dict
     target.write_text(json.dumps({"mcpServers": {"server": entry}}))
     done = subprocess.run(
         mcpgen_command("replay", str(trace), "--against", str(target), "--json", *words),
-        env={**ENVIRONMENT, **PATHS},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         check=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ import mcp
 import pytest
 from fastmcp.exceptions import ToolError
 
-import mcpgen
 from interop.processes import ENVIRONMENT, OURS, results, run_server
 from interop.python_clients import visit
 from interop.revisions import HANDSHAKE, STATELESS
@@ -25,8 +23,6 @@ pytestmark = [
     pytest.mark.on_asyncio,
 ]
 
-GENERATOR = str(Path(mcpgen.__file__).parent.parent)
-PATHS = {"PYTHONPATH": os.pathsep.join((GENERATOR, ENVIRONMENT["PYTHONPATH"]))}
 V1, V2 = "client_v1.mjs", "client_v2.mjs"
 LAST = HANDSHAKE[-1]
 SESSION = "2025-06-18"
@@ -67,7 +63,7 @@ def command_of(trace: Path, *words: str) -> tuple[str, ...]:
 def replaying(trace: Path) -> Iterator[str]:
     """The trace as a server over HTTP; yields its URL."""
     command = command_of(trace, "--http", "127.0.0.1:0")
-    with run_server(*command, environment=PATHS) as url:
+    with run_server(*command) as url:
         yield url
 
 
@@ -173,7 +169,7 @@ async def test_clients_in_python_see_what_was_recorded(
     own = started(OURS, MCP_TRACE=str(trace)) if is_piped else recording(trace)
     with own as target:
         before = await results_of_visit(target, peer, transport, recorded)
-    mock = started(command_of(trace), **PATHS) if is_piped else replaying(trace)
+    mock = started(command_of(trace)) if is_piped else replaying(trace)
     with mock as target:
         after = await results_of_visit(target, peer, transport, served)
     assert after == before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 
 from interop.hearing import Person
-from interop.processes import HERE, run_server
+from interop.processes import HERE, starting
 from interop.revisions import ELICITATION, HANDSHAKE, RESUMING, STATELESS, STRUCTURED_OUTPUT
 from mcpgen_runtime import RemoteError, connect, connect_sync
 
@@ -111,16 +110,13 @@ class Visit:
 @pytest.fixture(scope="module")
 def target_of() -> Iterator[Callable[[str], Any]]:
     """URL or command of a server by name; it is started when first asked for."""
-    urls: dict[tuple[str, ...], str] = {}
-    with ExitStack() as running:
+    with starting() as start:
 
         def target(name: str) -> Any:
             command, path = SERVERS[name].command, SERVERS[name].path
             if name.endswith("pipes"):
                 return [*command]
-            if command not in urls:
-                urls[command] = running.enter_context(run_server(*command))
-            url = f"{urls[command]}{path}"
+            url = f"{start(*command)}{path}"
             return url.replace("/mcp", "/sse") if name.endswith("sse") else url
 
         yield target

@@ -138,7 +138,9 @@ class Module:
 
     def text(self) -> tuple[str, Sequence[str]]:
         """The text of the module, and notes about items without types."""
-        lists = self.contract.surfaces[0].lists
+        # A check has the contract's file alone, whose members are sorted.
+        contract = document.read_text(document.text_of(self.contract), self.origin.contract)
+        lists = contract.surfaces[0].lists
         snapshot = Snapshot(lists, Limits(), self.origin.calls_class)
         values = mirror.build(snapshot, self.origin.package)
         rendered = templates.render("project/mirror/calls.py.jinja", mirror=values)

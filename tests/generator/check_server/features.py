@@ -41,6 +41,7 @@ from generator.check_server.rows import (
 from generator.check_server.tiny_server import TOOLS, is_known, meta_of
 
 GIVES = {**READS, "outputSchema": {"type": "object", "required": ["b"]}}
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 FAILED = says(isError=True, content=[])
 B = {"name": "b"}
 ANOTHER = {"name": "another", "inputSchema": {"type": "object"}}
@@ -136,6 +137,7 @@ RULES = [
     ),
     rule(
         "json-schema.schema-valid",
+        kept(tools({"inputSchema": {"$schema": DRAFT_7, "items": [{}]}})),
         broken(tools({"inputSchema": {"$schema": []}})),
         defect=tool(inputSchema={"type": "object", "properties": {"city": {"type": "objekt"}}}),
     ),

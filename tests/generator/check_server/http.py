@@ -169,17 +169,9 @@ RULES = [
         ),
     ),
     rule("http.request-reply-type", broken((200, b"", STREAM)), over_http=respond(plain_text)),
-    rule(
-        "http.stream-end-after-response",
-        kept((200, BODY, STREAM)),
-        over_http=respond(left_open),
-        where=("socket",),
-    ),
-    rule(
-        "http.final-response-ends-stream",
-        kept((200, BODY, STREAM)),
-        over_http=respond(left_open),
-        where=("socket",),
+    *(
+        rule(id, kept((200, BODY, STREAM)), over_http=respond(left_open))
+        for id in ("http.stream-end-after-response", "http.final-response-ends-stream")
     ),
     rule(
         "http.independent-process",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 import anyio
@@ -108,15 +108,17 @@ def http_connection(handle: Callable[[httpx2.Request], httpx2.Response]) -> Http
     return HttpConnection(client, URL, {}, 1.0)
 
 
-def ignore(text: str) -> None:
-    """Nobody looks at the progress."""
+async def endless(body: bytes) -> AsyncIterator[bytes]:
+    """A body whose end does not come."""
+    yield body
+    await anyio.sleep_forever()
 
 
 def find(
     begin: Callable[[], Connection], name: str, checks: Sequence[Check], **options: bool
 ) -> Findings:
     """The findings about a server in this process, in one revision."""
-    run = Run(MemoryServer(begin, **options), checks, ignore, ignore)
+    run = Run(MemoryServer(begin, **options), checks, str, str)  # nobody looks at the progress
     return anyio.run(run.findings, [revision(name)])
 
 
@@ -144,7 +146,8 @@ def find_in_tiny(
         fields = [(name.decode(), value.decode("latin-1")) for name, value in request.headers.raw]
         response = tiny_http.answer(Request(request.method, fields, request.content))
         headers = {"content-type": response.media_type, **response.fields}
-        return httpx2.Response(response.status, headers=headers, content=response.body)
+        content: Any = endless(response.body) if response.stays_open else response.body
+        return httpx2.Response(response.status, headers=headers, content=content)
 
     return find(begin if transport == "stdio" else lambda: http_connection(handle), name, checks)
 

@@ -378,9 +378,19 @@ RULES = [
     rule(
         "jsonrpc.server-no-requests", defect=before("tools/list", {**STRAY, "method": "roots/list"})
     ),
-    rule("jsonrpc.code-reserved-range", defect=unknown_tool(-32050)),
+    rule(
+        "jsonrpc.code-reserved-range",
+        broken({**STRAY, **refused(-32099)}),
+        kept({**STRAY, **refused(-32100)}, {**STRAY, **refused(-32019)}),
+        defect=unknown_tool(-32050),
+    ),
     rule("jsonrpc.code-32042-not-emitted", defect=unknown_tool(-32042)),
-    rule("jsonrpc.code-legacy-range-unused", defect=unknown_tool(-32001)),
+    rule(
+        "jsonrpc.code-legacy-range-unused",
+        *(broken({**STRAY, **refused(number)}) for number in (-32019, -32000)),
+        kept({**STRAY, **refused(-32020)}, {**STRAY, **refused(-31999)}),
+        defect=unknown_tool(-32001),
+    ),
     rule(
         "progress.active-token-only",
         broken(PROGRESS),

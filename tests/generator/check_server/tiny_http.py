@@ -1,16 +1,14 @@
-"""The tiny server over HTTP: a function of requests, which can be served at a socket."""
+"""The tiny server over HTTP: a function of requests."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
-import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from generator.check_server.rows import CAPABLE, OLD, PREFIX, VERSION, Defect, Message
@@ -179,44 +177,3 @@ def decoded(value: str) -> str | None:
 
 HttpDefect = Callable[[TinyHttp, Request], Response]
 """Serves a request in place of `TinyHttp.serve`."""
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Passes a request at a socket to the tiny server."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # head and body are two writes
-    tiny: TinyHttp
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-    def do_POST(self) -> None:
-        """Answer a request."""
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        response = self.tiny.answer(Request(self.command, self.headers.items(), body))
-        self.send_response(response.status)
-        self.send_header("Content-Type", response.media_type)
-        if not response.stays_open:
-            self.send_header("Content-Length", str(len(response.body)))
-        else:
-            self.send_header("Connection", "close")
-        for name, value in response.fields.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(response.body)
-        if response.stays_open:
-            self.rfile.read(1)  # until the client ends the stream
-
-    do_GET = do_DELETE = do_POST  # noqa: N815 # the names are those of the base
-
-
-@contextmanager
-def run_server(tiny: TinyHttp) -> Iterator[str]:
-    """The URL of a server, while the block runs."""
-    handler = type("TinyHandler", (Handler,), {"tiny": tiny})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/mcp"
-        server.shutdown()
