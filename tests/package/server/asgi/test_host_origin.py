@@ -233,15 +233,6 @@ async def test_a_request_that_passed_once_says_nothing_for_others() -> None:
         assert (await list_tools(http, host=LAN)).status == 403
 
 
-@pytest.mark.parametrize(("field", "value"), [("host", b"localhost"), ("origin", b"http://[::1]")])
-async def test_a_field_that_comes_twice_is_refused(field: str, value: bytes) -> None:
-    once = {b"host": b"localhost", field.encode(): value}
-    async with asgi(Web().server) as http:
-        for more, status in (([], 404), ([(field.encode(), value)], 403)):
-            http.scope["headers"] = [*once.items(), *more]
-            assert (await http.get("/nowhere")).status == status
-
-
 @pytest.mark.parametrize(
     ("option", "value", "error"),
     [
