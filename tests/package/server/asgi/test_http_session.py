@@ -158,6 +158,17 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
             assert await unread(stream) == []
 
 
+@pytest.mark.one_process
+async def test_a_session_has_so_many_streams_at_a_time() -> None:
+    async with speaking(Kept().server, OLDER, limits=Limits(per_session=2)) as http:
+        async with http.stream("GET"), http.stream("GET") as last:
+            refused = await http.get()
+            assert (refused.status, "Limits.per_session" in refused.error["message"]) == (503, True)
+        await last.finished.wait()
+        async with http.stream("GET") as stream:
+            assert stream.status == 200
+
+
 @pytest.mark.requirement("http.get-stream-messages")
 @sessions
 async def test_a_request_on_behalf_of_nothing_takes_the_opened_stream(revision: str) -> None:

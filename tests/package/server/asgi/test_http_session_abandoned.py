@@ -128,8 +128,9 @@ async def test_a_call_whose_client_came_back_goes_on_however_long(revision: str)
         last = await waiting.leave(http, revision, 1)
         await anyio.sleep(seconds / 2)
         async with http.stream("GET", fields={"last-event-id": last}) as stream:
+            await waiting.leave(http, revision, 2)
             await anyio.sleep(3 * seconds)
-            assert waiting.cancelled == []
+            assert waiting.cancelled == [2]
             waiting.go.set()
             assert text_in(await stream.message()) == "done"
 

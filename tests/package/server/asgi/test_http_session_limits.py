@@ -90,6 +90,11 @@ async def test_sessions_with_many_stored_bytes_make_room_for_new_ones(revision: 
         honest.append(await open_confirmed_session(http, revision))
         assert all([await is_open(http, revision, each) for each in honest])
         assert sum([await is_open(http, revision, each) for each in hogs]) <= 4
+    async with asgi(Web().server, limits=limits) as http:
+        large = await open_confirmed_session(http, revision, 15_000)
+        for _ in range(20):
+            await open_session(http, revision, 10_000)
+        assert await is_open(http, revision, large)
 
 
 @sessions

@@ -180,7 +180,8 @@ async def test_no_other_text_than_the_id_opens_a_session_nor_the_id_once_expired
             for place in range(0, len(own) - 1, 7)
         ]
         past = cipher_of(now=time.time() - 61).seal(session_of(revision), None)
-        for text in (*others, past, "A", own[:-1], f"{own}=", f"{own}A"):
+        unserved = cipher_of(now=time.time()).seal(session_of("2026-07-28"), None)
+        for text in (*others, past, unserved, "A", own[:-1], f"{own}=", f"{own}A"):
             reply = await http.post(request(revision, "tools/list"), **{SESSION: text})
             assert reply.status == 404, text
         for less, status in ((0, 200), (1, 404)):
