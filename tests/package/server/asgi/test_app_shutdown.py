@@ -14,13 +14,7 @@ from kit.raw_http import message_bytes, session_fields, whole
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
 from kit.web_process import rest, start_server, write_server
-from kit.wire import (
-    PER_REQUEST,
-    SESSIONS,
-    encode_message,
-    initialize,
-    request,
-)
+from kit.wire import PER_REQUEST, SESSIONS, encode_message, initialize, request
 from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, Server, SharedState
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 

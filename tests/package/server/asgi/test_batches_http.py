@@ -184,6 +184,17 @@ async def test_responses_in_a_batch_answer_the_server_s_questions(
         assert [text_in(await each.message()) for each in (one, two)] == ["asked", "asked"]
 
 
+@with_batches
+async def test_a_resource_that_is_subscribed_in_batches_takes_memory_once(revision: str) -> None:
+    server = Server("tester", subscribe=True)
+    server.resource("long://{name}")(lambda name: name)
+    subscribe = request(revision, "resources/subscribe", {"uri": "long://" + "x" * 5000})
+    async with speaking(server, revision, limits=Limits(session_bytes=12_000)) as http:
+        for _ in range(5):
+            answers = (await http.post([subscribe, ping(2)])).json
+            assert sorted(each["id"] for each in answers if "result" in each) == [1, 2]
+
+
 class Noting(Server):
     """A server that notes when it begins and ends to handle a notification."""
 

@@ -8,14 +8,7 @@ import pytest
 
 from kit.asgi_client import SESSION, asgi, speaking
 from kit.web import Web
-from kit.wire import (
-    INITIALIZED,
-    PER_REQUEST,
-    SESSIONS,
-    facts,
-    initialize,
-    request,
-)
+from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request
 from mcpgen_runtime import Server
 from requirements import INTERIM
 

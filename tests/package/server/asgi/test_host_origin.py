@@ -14,7 +14,6 @@ from kit.asgi_stream import Reply
 from kit.rules import revisions_holding
 from kit.web import Web
 from kit.wire import PER_REQUEST, SESSIONS, request
-from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes
 
@@ -63,21 +62,6 @@ async def test_a_foreign_origin_is_refused_whatever_it_asks_for(revision: str) -
             reply = await http.request(method, message, path, **fields, host="evil.example")
             assert is_refused(reply, "Host", "evil.example")
     assert web.called == []
-
-
-@pytest.mark.requirement(
-    "transport-security.validate-origin", "transport-security.origin-403", revisions=EVERY_REVISION
-)
-@pytest.mark.parametrize("origin", [None, "http://127.0.0.1:8000", "http://localhost:3000"])
-async def test_an_own_origin_or_none_is_served(origin: str | None) -> None:
-    async with asgi(Web().server) as http:
-        assert (await list_tools(http, origin=origin)).status == 200
-        session = http.another()
-        session.fields["origin"] = origin
-        await session.initialize(SESSION)
-        async with session.stream("GET") as stream:
-            assert stream.status == 200
-        assert (await session.delete()).status in (200, 204)
 
 
 LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"

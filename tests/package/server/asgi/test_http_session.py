@@ -169,20 +169,6 @@ async def test_a_session_has_so_many_streams_at_a_time() -> None:
             assert stream.status == 200
 
 
-@pytest.mark.requirement("http.get-stream-messages")
-@sessions
-async def test_a_request_on_behalf_of_nothing_takes_the_opened_stream(revision: str) -> None:
-    kept = Kept()
-    async with speaking(kept.server, revision) as http:
-        await http.ask(revision, "tools/call", CALL)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(kept.ask)
-            async with http.stream("GET") as stream:
-                question = await stream.message()
-                assert question["method"] == "ping"
-                await http.post({"jsonrpc": "2.0", "id": question["id"], "result": {}})
-
-
 async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
     kept = Kept()
     failed: list[Exception] = []

@@ -338,10 +338,8 @@ async def test_each_request_may_reach_another_process(revision: str) -> None:
             call = request(revision, "tools/call", ECHO, meta={"progressToken": "t"})
             reply = await http.post(call, **{VERSION: revision})
             assert reply.text == "hei"
-            assert [each.get("method") for each in reply.messages] == [
-                "notifications/progress",
-                None,
-            ]
+            told = [each.get("method") for each in reply.messages]
+            assert told == ["notifications/progress", None]
 
 
 @pytest.mark.requirement("http.version-header-missing-default", revisions=EVERY_REVISION)
