@@ -100,13 +100,6 @@ def test_settings_lead_nowhere_out_of_their_project(
     assert [*(tmp_path / "outside").iterdir()] == []
 
 
-def test_an_output_on_the_command_line_may_lie_anywhere(root: Path, tmp_path: Path) -> None:
-    folder = project(tmp_path, "output = 'pkg'")
-    words = ("-q", "-r", OLDEST, "--parts", "types", "-o", "../outside/pkg")
-    assert run(root, folder, *words).returncode == 0
-    assert (tmp_path / "outside" / "pkg" / manifest.NAME).is_file()
-
-
 def edit_manifest(package: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Change the record of a package, as a checkout of others may have it."""
     record = json.loads((package / manifest.NAME).read_text())
@@ -291,17 +284,12 @@ def test_files_that_only_a_manifest_names_show_nothing(
     if kind in ("schema", "facts", "extension"):
         commands.append("export")
     for path in paths if kind != "templates" else paths[:1]:
-        name_file(package, kind, path)
+        edit_manifest(package, partial(FOREIGN[kind], path))
         for command in commands:
             done = run(root, checkout, command, "pkg")
             expect_refusal(done, "which only its mcpgen.json names")
         shutil.rmtree(package)
         package = copy_package(types_folder, checkout)
-
-
-def name_file(package: Path, kind: str, path: str) -> None:
-    """Name a file in the manifest of a package."""
-    edit_manifest(package, partial(FOREIGN[kind], path))
 
 
 def test_a_patch_is_written_nowhere_that_only_a_record_names(

@@ -11,12 +11,11 @@ import pytest
 from kit.asgi_client import Http, asgi, fields_of
 from kit.asgi_stream import Reply
 from kit.issuer import IDP, KEY, RESOURCE, bearer, jwk_set
-from kit.wire import ALL, SESSIONS, STREAMABLE, request
+from kit.wire import SESSIONS, STREAMABLE, request
 from mcpgen_runtime import Context, JwtVerifier, Protected, Server
 from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
 
 revisions = pytest.mark.parametrize("revision", STREAMABLE)
-every_revision = pytest.mark.parametrize("revision", ALL)
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
-from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urljoin
 
 import anyio
 import pytest
@@ -16,11 +13,9 @@ from hypothesis import strategies as st
 
 from kit.asgi_client import SESSION, asgi
 from kit.asgi_stream import SECONDS, Reply, Stream
-from kit.http_process import HttpProcess, http_process
-from kit.raw_http import whole
 from kit.strategies import anything
-from kit.web import MARKED, Web
-from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, initialize, request
+from kit.web import Web
+from kit.wire import ALL, PER_REQUEST, SESSIONS, request
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
@@ -138,67 +133,3 @@ def test_any_body_in_a_session_is_answered_and_harms_no_other(
                 assert (await other.ask(session, "tools/list")).status == 200
 
     anyio.run(run)
-
-
-@pytest.mark.parametrize("revision", SSE_ONLY)
-@calm
-@given(bodies, headers)
-def test_any_body_posted_to_an_sse_stream_is_answered_safely(
-    caplog: pytest.LogCaptureFixture, revision: str, body: bytes, fields: dict[str, str | None]
-) -> None:
-    async def run() -> None:
-        async with (
-            asgi(Web().server, sse_path="/sse") as http,
-            http.stream("GET", path="/sse") as sse,
-        ):
-            endpoint = urljoin("/sse", (await sse.event()).data.decode())
-            with anyio.fail_after(SECONDS):
-                check(await http.post(body, endpoint, **fields), caplog)
-                check(await http.post(initialize(revision, id="mine"), endpoint), caplog)
-                while (await sse.message()).get("id") != "mine":
-                    pass
-            check(sse, caplog)
-
-    anyio.run(run)
-
-
-def marked_call(arguments: Any) -> dict[str, Any]:
-    return request(REVISION, "tools/call", {"name": "marked", "arguments": arguments})
-
-
-messages = st.one_of(
-    st.dictionaries(st.sampled_from(sorted(MARKED["properties"])), anything).map(marked_call),
-    st.builds(initialize, st.sampled_from(SESSIONS), objects),
-)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[HttpProcess]:
-    with http_process(limits={"body_seconds": 0.2, "head_seconds": 0.5}) as process:
-        yield process
-
-
-lines = st.sampled_from([b"POST /mcp HTTP/1.1", b"GET /mcp HTTP/1.0", b"POST http://x/ HTTP/1.1"])
-texts = st.binary(max_size=30) | st.sampled_from(
-    [b"Host: 127.0.0.1", b"Content-Length: 5", b"Content-Length: -1", b"Transfer-Encoding: chunked"]
-)
-
-
-@calm
-@given(lines | st.binary(max_size=30), st.lists(texts, max_size=5), st.binary(max_size=60))
-def test_any_bytes_on_a_socket_get_a_refusal_or_an_end(
-    server: HttpProcess, line: bytes, fields: list[bytes], body: bytes
-) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
-        heard = b""
-        try:
-            connection.sendall(b"\r\n".join([line, *fields, b"", body]))
-            connection.shutdown(socket.SHUT_WR)
-            while part := connection.recv(1 << 16):
-                heard += part
-        except (ConnectionResetError, BrokenPipeError):
-            pass
-    assert heard == b"" or heard.startswith((b"HTTP/1.1 4", b"HTTP/1.1 100", b"HTTP/1.0 4"))
-    with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
-        connection.sendall(whole(server.port, REVISION, "server/discover"))
-        assert connection.recv(12) == b"HTTP/1.1 200"

@@ -14,13 +14,7 @@ from kit.raw_http import message_bytes, session_fields, whole
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
 from kit.web_process import rest, start_server, write_server
-from kit.wire import (
-    PER_REQUEST,
-    SESSIONS,
-    encode_message,
-    initialize,
-    request,
-)
+from kit.wire import PER_REQUEST, SESSIONS, encode_message, initialize, request
 from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, Server, SharedState
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 
@@ -160,6 +154,7 @@ async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: 
     async with speaking(Server("tester"), revision, limits=Limits(sessions=1)) as http:
         await application(http).close_streams()
         refused = await http.another().post(initialize(revision))
+        assert (await http.ask(revision, "ping")).status == 404  # it was idle
     assert (refused.status, refused.fields["retry-after"]) == (503, "1")
     assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
 

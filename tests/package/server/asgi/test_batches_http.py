@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import JSON, SSE, asgi, speaking
 from kit.asgi_stream import text_in
 from kit.rules import revisions_holding
+from kit.waiting import WaitingServer
 from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, initialize, request
 from mcpgen_runtime import Context, Limits, Server
 
@@ -165,6 +167,55 @@ async def test_a_batch_without_requests_is_accepted_without_a_body(
     async with speaking(Meeting().server, revision) as http:
         reply = await http.post(batch)
         assert (reply.status, reply.body) == (202, b"")
+
+
+@with_batches
+async def test_responses_in_a_batch_answer_the_server_s_questions(
+    revision: str, waiting: WaitingServer
+) -> None:
+    async with (
+        speaking(waiting.server, revision) as http,
+        waiting.calling(http, revision, 1, "ask") as one,
+        waiting.calling(http, revision, 2, "ask") as two,
+    ):
+        asked = [(await each.message(), await each.message())[1] for each in (one, two)]
+        answers = [{"jsonrpc": "2.0", "id": each["id"], "result": {}} for each in asked]
+        assert (await http.post(answers)).status == 202
+        assert [text_in(await each.message()) for each in (one, two)] == ["asked", "asked"]
+
+
+@with_batches
+async def test_a_resource_that_is_subscribed_in_batches_takes_memory_once(revision: str) -> None:
+    server = Server("tester", subscribe=True)
+    server.resource("long://{name}")(lambda name: name)
+    subscribe = request(revision, "resources/subscribe", {"uri": "long://" + "x" * 5000})
+    async with speaking(server, revision, limits=Limits(session_bytes=12_000)) as http:
+        for _ in range(5):
+            answers = (await http.post([subscribe, ping(2)])).json
+            assert sorted(each["id"] for each in answers if "result" in each) == [1, 2]
+
+
+class Noting(Server):
+    """A server that notes when it begins and ends to handle a notification."""
+
+    notes = ""
+
+    async def notified(self, ctx: Any) -> None:
+        self.notes += "("
+        await anyio.lowlevel.checkpoint()
+        self.notes += ")"
+
+
+@with_batches
+@pytest.mark.parametrize("requests", [[], [ping(1), ping(2)]], ids=["alone", "with requests"])
+async def test_notifications_of_a_batch_are_handled_one_by_one(
+    revision: str, requests: list[Any]
+) -> None:
+    noting = Noting("tester")
+    changed = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+    async with speaking(noting, revision) as http:
+        assert (await http.post([*[changed] * 9, *requests])).status in (200, 202)
+        assert noting.notes == "()" * 10  # with that of the handshake
 
 
 @pytest.mark.requirement("jsonrpc.batch-no-initialize")

@@ -176,7 +176,7 @@ def asking_server() -> Server:
 ASKS = {"name": "asks", "arguments": {}}
 
 
-@pytest.mark.requirement("http.stream-server-messages")
+@pytest.mark.requirement("http.stream-server-messages", "http.get-stream-messages")
 @sessions
 @pytest.mark.parametrize("answers", ["auto", "json"])
 async def test_a_client_request_comes_on_a_stream_and_is_answered_by_a_post(

@@ -14,7 +14,6 @@ from kit.asgi_stream import Reply
 from kit.rules import revisions_holding
 from kit.web import Web
 from kit.wire import PER_REQUEST, SESSIONS, request
-from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes
 
@@ -63,21 +62,6 @@ async def test_a_foreign_origin_is_refused_whatever_it_asks_for(revision: str) -
             reply = await http.request(method, message, path, **fields, host="evil.example")
             assert is_refused(reply, "Host", "evil.example")
     assert web.called == []
-
-
-@pytest.mark.requirement(
-    "transport-security.validate-origin", "transport-security.origin-403", revisions=EVERY_REVISION
-)
-@pytest.mark.parametrize("origin", [None, "http://127.0.0.1:8000", "http://localhost:3000"])
-async def test_an_own_origin_or_none_is_served(origin: str | None) -> None:
-    async with asgi(Web().server) as http:
-        assert (await list_tools(http, origin=origin)).status == 200
-        session = http.another()
-        session.fields["origin"] = origin
-        await session.initialize(SESSION)
-        async with session.stream("GET") as stream:
-            assert stream.status == 200
-        assert (await session.delete()).status in (200, 204)
 
 
 LOOPBACK, LAN, SIX = "127.0.0.1", "192.168.1.5", "::1"
@@ -231,15 +215,6 @@ async def test_a_request_that_passed_once_says_nothing_for_others() -> None:
         assert (await list_tools(http, host=LAN)).status == 200
         http.scope["server"] = (LOOPBACK, 8000)
         assert (await list_tools(http, host=LAN)).status == 403
-
-
-@pytest.mark.parametrize(("field", "value"), [("host", b"localhost"), ("origin", b"http://[::1]")])
-async def test_a_field_that_comes_twice_is_refused(field: str, value: bytes) -> None:
-    once = {b"host": b"localhost", field.encode(): value}
-    async with asgi(Web().server) as http:
-        for more, status in (([], 404), ([(field.encode(), value)], 403)):
-            http.scope["headers"] = [*once.items(), *more]
-            assert (await http.get("/nowhere")).status == status
 
 
 @pytest.mark.parametrize(

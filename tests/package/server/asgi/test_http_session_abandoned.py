@@ -128,8 +128,9 @@ async def test_a_call_whose_client_came_back_goes_on_however_long(revision: str)
         last = await waiting.leave(http, revision, 1)
         await anyio.sleep(seconds / 2)
         async with http.stream("GET", fields={"last-event-id": last}) as stream:
+            await waiting.leave(http, revision, 2)
             await anyio.sleep(3 * seconds)
-            assert waiting.cancelled == []
+            assert waiting.cancelled == [2]
             waiting.go.set()
             assert text_in(await stream.message()) == "done"
 
@@ -167,11 +168,13 @@ class Noting(Server):
 @sessions
 async def test_a_session_may_do_so_much_for_notifications_at_a_time(revision: str) -> None:
     noting = Noting()
+    several = [ROOTS_CHANGED] * 2 if revision == WITH_BATCHES else ROOTS_CHANGED
     async with speaking(noting, revision, limits=Limits(in_flight=2, per_session=3)) as http:
         for turn in (1, 2):
             for _ in range(3):  # more than are in flight at a time
                 assert (await notify(http)).status == 202
             assert is_over(await notify(http), "per_session")
+            assert is_over(await http.post(several), "per_session")
             assert is_over(await http.ask(revision, "tools/list"), "per_session")
             assert (await http.post(cancelled_notification(5))).status == 202
             other = http.another()

@@ -90,6 +90,11 @@ async def test_sessions_with_many_stored_bytes_make_room_for_new_ones(revision: 
         honest.append(await open_confirmed_session(http, revision))
         assert all([await is_open(http, revision, each) for each in honest])
         assert sum([await is_open(http, revision, each) for each in hogs]) <= 4
+    async with asgi(Web().server, limits=limits) as http:
+        large = await open_confirmed_session(http, revision, 15_000)
+        for _ in range(20):
+            await open_session(http, revision, 10_000)
+        assert await is_open(http, revision, large)
 
 
 @sessions
@@ -138,6 +143,24 @@ async def test_of_the_sessions_of_an_address_the_longest_unused_ends(revision: s
         ids = [other, *many, new]
         opened = [await is_open(http, revision, each) for each in ids]
         assert opened == [True, True, False, True, True]
+
+
+@sessions
+async def test_of_unconfirmed_sessions_the_longest_unused_ends_if_one_is_idle(
+    revision: str,
+) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=3)) as http:
+        ids = [await open_confirmed_session(http, revision)]
+        ids += [await open_session(http, revision) for _ in "ab"]
+        assert await is_open(http, revision, ids[1])  # a ping confirms nothing
+        ids.append(await open_session(http, revision))
+        async with (
+            http.stream("GET", fields={SESSION: ids[1]}),
+            http.stream("GET", fields={SESSION: ids[3]}),
+        ):
+            ids.append(await open_session(http, revision))
+            opened = [await is_open(http, revision, each) for each in ids]
+            assert opened == [False, True, False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import sys
-from contextlib import AsyncExitStack
 
 import anyio
 import pytest
-from trio.testing import MockClock
 
 from kit.asgi_client import SESSION, Http, asgi
+from kit.simulation import on_virtual_clock
 from kit.web import Web
 from kit.wire import INITIALIZED, initialize, request
 from mcpgen_runtime import Limits, MemoryEventStore
@@ -42,11 +41,7 @@ def blocks() -> int:
     return sys.getallocatedblocks()
 
 
-@pytest.mark.parametrize(
-    "anyio_backend",
-    # A clock that jumps when everybody waits: half an hour passes at once.
-    [pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="trio")],
-)
+@on_virtual_clock
 async def test_abandoned_sessions_give_their_memory_back() -> None:
     store = MemoryEventStore()
     async with asgi(Web().server, events=store, limits=Limits(sessions=MANY)) as http:
@@ -65,20 +60,6 @@ async def test_abandoned_sessions_give_their_memory_back() -> None:
         assert held - before > 50 * MANY  # they did take something
         assert after - before < 0.05 * (held - before)
         assert after < 1.2 * before
-
-
-@pytest.mark.requirement("http.independent-process", revisions=(REVISION,))
-async def test_five_hundred_streams_are_open_at_once() -> None:
-    server = Web().server
-    async with asgi(server) as http, AsyncExitStack() as stack:
-        streams = []
-        for _ in range(500):
-            client = http.another()
-            await client.initialize(REVISION)
-            streams.append(await stack.enter_async_context(client.stream("GET")))
-        server.remove_tool("logs")
-        for stream in streams:
-            assert (await stream.message())["method"] == "notifications/tools/list_changed"
 
 
 async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:

@@ -8,6 +8,7 @@ import logging
 import random
 import string
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import anyio
 import pytest
 
 from kit.asgi_client import SESSION, Http, asgi
+from kit.limits import SetLimit
 from kit.wire import INITIALIZED, SESSIONS, initialize, request
 from mcpgen_runtime import (
     REVISIONS,
@@ -152,6 +154,7 @@ async def test_any_process_serves_the_requests_of_a_session(revision: str) -> No
         assert is_visible_ascii(identifier)
         sealed = base64.urlsafe_b64decode(identifier + "=" * (-len(identifier) % 4))
         assert not any(text in sealed for text in (revision.encode(), b"tester", b"elicitation"))
+        assert (await http.post(initialize(revision, ABLE))).fields[SESSION] != identifier
         for process in each:
             process.fields = http.fields
             seen = await about(process, revision)
@@ -165,7 +168,9 @@ async def test_any_process_serves_the_requests_of_a_session(revision: str) -> No
 
 @pytest.mark.requirement("http.session-gone-404")
 @newest
-async def test_no_other_text_than_the_id_opens_a_session(revision: str) -> None:
+async def test_no_other_text_than_the_id_opens_a_session_nor_the_id_once_expired(
+    revision: str, set_limit: SetLimit
+) -> None:
     async with serve_sealed(server_of()) as (http, _):
         own = await open_session(http, revision)
         last = string.ascii_letters + string.digits + "-_"
@@ -174,9 +179,14 @@ async def test_no_other_text_than_the_id_opens_a_session(revision: str) -> None:
             f"{own[:place]}{'B' if own[place] == 'A' else 'A'}{own[place + 1 :]}"
             for place in range(0, len(own) - 1, 7)
         ]
-        for text in (*others, "A", own[:-1], f"{own}=", f"{own}A", "A" * (ID_CHARACTERS + 1)):
+        past = cipher_of(now=time.time() - 61).seal(session_of(revision), None)
+        unserved = cipher_of(now=time.time()).seal(session_of("2026-07-28"), None)
+        for text in (*others, past, unserved, "A", own[:-1], f"{own}=", f"{own}A"):
             reply = await http.post(request(revision, "tools/list"), **{SESSION: text})
             assert reply.status == 404, text
+        for less, status in ((0, 200), (1, 404)):
+            set_limit("pkg.server.asgi.sealed_sessions.ID_CHARACTERS", len(own) - less)
+            assert (await http.post(request(revision, "tools/list"))).status == status
 
 
 @newest

@@ -24,7 +24,7 @@ from kit.wire import (
     initialize,
     request,
 )
-from mcpgen_runtime import Limits, MemoryEventStore, Server
+from mcpgen_runtime import Context, Limits, MemoryEventStore, Server
 from mcpgen_runtime.framing.http_headers import is_visible_ascii
 from requirements import EVERY_REVISION
 
@@ -249,9 +249,14 @@ async def test_a_session_that_nobody_uses_ends(
     async with speaking(server_of(), revision, limits=Limits(idle=60), events=store) as http:
         async with http.stream("GET"):
             await anyio.sleep(100)
-        for seconds, status in ((59, 200), (59, 200), (61, 404)):
-            await anyio.sleep(seconds)
-            assert (await http.ask(revision, "ping")).status == status
+        other = http.another()
+        await other.initialize(revision)
+        for _ in range(2):
+            await anyio.sleep(59)
+            assert (await http.ask(revision, "ping")).status == 200
+        assert (await other.ask(revision, "ping")).status == 404
+        await anyio.sleep(61)
+        assert (await http.ask(revision, "ping")).status == 404
         assert len(store) == 0
         assert str(http.fields[SESSION]) not in caplog.text
 
@@ -282,3 +287,95 @@ async def test_invalid_json_is_reported_before_a_missing_session() -> None:
     async with asgi(server_of()) as http:
         reply = await http.post(b"{")
         assert (reply.status, reply.code, "id" in reply.json) == (400, -32700, False)
+
+
+# `stateless=True`: revisions with sessions, served without them, by any process.
+VERSION = "mcp-protocol-version"
+ECHO = {"name": "echo", "arguments": {"text": "hei"}}
+ASKING: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
+outer = pytest.mark.parametrize("revision", [SESSIONS[0], SESSIONS[-1]])
+
+
+def asking_server() -> Server:
+    server = Server("tester", subscribe=True)
+
+    @server.tool()
+    async def echo(text: str, ctx: Context) -> str:
+        await ctx.progress(1)
+        return text
+
+    @server.tool()
+    def about(ctx: Context) -> str:
+        return f"{ctx.revision} {ctx.session_id}"
+
+    @server.tool()
+    async def roots(ctx: Context) -> str:
+        return str(await ctx.list_roots())
+
+    @server.tool()
+    async def ping(ctx: Context) -> str:
+        return str(await ctx.request("ping"))
+
+    @server.resource("note://today")
+    def note() -> str:
+        return "sun"
+
+    return server
+
+
+@sessions
+async def test_each_request_may_reach_another_process(revision: str) -> None:
+    async with (
+        asgi(asking_server(), stateless=True) as one,
+        asgi(asking_server(), stateless=True) as two,
+    ):
+        answer = await one.post(initialize(revision, ASKING))
+        assert answer.result["protocolVersion"] == revision
+        assert answer.result["capabilities"] == {"tools": {}, "resources": {}}
+        assert SESSION not in answer.fields
+        assert (await two.post(INITIALIZED, **{VERSION: revision})).status == 202
+        for http in (one, two):
+            call = request(revision, "tools/call", ECHO, meta={"progressToken": "t"})
+            reply = await http.post(call, **{VERSION: revision})
+            assert reply.text == "hei"
+            told = [each.get("method") for each in reply.messages]
+            assert told == ["notifications/progress", None]
+
+
+@pytest.mark.requirement("http.version-header-missing-default", revisions=EVERY_REVISION)
+@pytest.mark.parametrize(
+    ("named", "used"), [(None, "2025-03-26"), *((revision, revision) for revision in SESSIONS)]
+)
+async def test_the_revision_is_in_the_header_and_a_session_id_of_before_ignored(
+    named: str | None, used: str
+) -> None:
+    async with asgi(asking_server(), stateless=True) as http:
+        call = request(used, "tools/call", {"name": "about", "arguments": {}})
+        reply = await http.post(call, **{VERSION: named, SESSION: "gone"})
+        assert reply.text == f"{used} None"
+
+
+@pytest.mark.requirement("http.get-reply", "http.session-delete-405", revisions=SESSIONS[-1:])
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_there_is_no_stream_to_open_and_no_session_to_end(method: str) -> None:
+    async with asgi(asking_server(), stateless=True) as http:
+        reply = await http.request(method, **{VERSION: SESSIONS[-1]})
+        assert (reply.status, reply.fields["allow"]) == (405, "POST")
+
+
+@outer
+@pytest.mark.parametrize(
+    ("method", "params", "error"),
+    [
+        ("resources/subscribe", {"uri": "note://today"}, "a session, and this server keeps none"),
+        ("logging/setLevel", {"level": "info"}, "a session, and this server keeps none"),
+        ("tools/call", {"name": "roots", "arguments": {}}, "keeps none (stateless=True)"),
+        ("tools/call", {"name": "ping", "arguments": {}}, "keeps none (stateless=True)"),
+    ],
+)
+async def test_what_needs_a_session_is_refused_with_that_reason(
+    revision: str, method: str, params: Any, error: str
+) -> None:
+    async with asgi(asking_server(), stateless=True) as http:
+        reply = await http.post(request(revision, method, params), **{VERSION: revision})
+        assert (reply.status, error in reply.error["message"]) == (200, True)

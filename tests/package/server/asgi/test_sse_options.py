@@ -6,60 +6,15 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
-from starlette.applications import Starlette
-from starlette.routing import Mount
 
 from kit.asgi_client import asgi
 from kit.rules import revisions_holding
-from kit.uvicorn_host import serve_on_uvicorn
 from kit.web import Web
 from kit.wire import initialize
-from mcpgen_runtime import connect
 
 pytestmark = pytest.mark.processes
 
-PREFIX = "/team/tools"
 OLD = revisions_holding("sse.two-endpoints")
-
-
-def mount_app(app: Any) -> Any:
-    """The application mounted below the prefix, which it learns by `root_path`."""
-    return Starlette(routes=[Mount(PREFIX, app)])
-
-
-def strip_prefix(app: Any) -> Any:
-    """The application as behind a proxy that takes the prefix away and says nothing of it."""
-
-    async def proxied(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            assert scope["path"].startswith(f"{PREFIX}/"), scope["path"]
-            scope = {**scope, "path": scope["path"].removeprefix(PREFIX)}
-        await app(scope, receive, send)
-
-    return proxied
-
-
-@pytest.mark.requirement("sse.endpoint-event")
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize(
-    ("behind", "endpoint"),
-    [
-        (mount_app, None),
-        (mount_app, "relative"),
-        (strip_prefix, f"{PREFIX}/messages"),
-        (strip_prefix, "relative"),
-    ],
-)
-@pytest.mark.parametrize("revision", OLD)
-async def test_a_client_below_a_prefix_makes_a_call(
-    revision: str, behind: Any, endpoint: str | None, anyio_backend: str
-) -> None:
-    app = Web(drain=0).server.asgi(sse_path="/sse", messages_endpoint=endpoint)
-    async with serve_on_uvicorn(behind(app)) as url:
-        async with connect(f"{url}{PREFIX}/sse", revision=revision) as client:
-            result = await client.call_tool("echo", {"text": "sun"})
-            assert result.content[0].text == "sun"
-        await app.close_streams()
 
 
 @pytest.mark.parametrize(

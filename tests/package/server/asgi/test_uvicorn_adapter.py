@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import socket
 import sys
@@ -19,8 +20,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from kit.raw_http import head, raw
+from kit.raw_http import head, raw, whole
 from kit.simulation import on_virtual_clock
+from kit.wire import PER_REQUEST
 from mcpgen_runtime import Limits, RouteRequest, Server, ServerHttpSettings
 from mcpgen_runtime.errors import ListenFailedError
 from mcpgen_runtime.server.asgi.uvicorn_adapter import (
@@ -32,6 +34,7 @@ from mcpgen_runtime.server.asgi.uvicorn_adapter import (
     run,
 )
 
+REVISION = PER_REQUEST[-1]
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
@@ -59,6 +62,21 @@ async def test_a_proxy_is_believed_only_if_the_environment_names_it(
             address = (await connection.answer())[2]
         tasks.cancel_scope.cancel()
     assert address == (b"203.0.113.9" if trusted == "127.0.0.1" else b"127.0.0.1")
+
+
+@on_asyncio
+@pytest.mark.requirement("headers.names-case-insensitive", revisions=(REVISION,))
+@pytest.mark.parametrize("spelled", [bytes.lower, bytes.upper, bytes.title, bytes.swapcase])
+async def test_names_of_fields_are_read_without_case(spelled: Callable[[bytes], bytes]) -> None:
+    async with anyio.create_task_group() as tasks:
+        url = await tasks.start(partial(Server("s").run_async, http="127.0.0.1:0"))
+        port = urlsplit(url).port or 0
+        fields, _, body = whole(port, REVISION, "server/discover").partition(b"\r\n\r\n")
+        fields = re.sub(rb"(?m)^[\w-]+(?=: )", lambda name: spelled(name[0]), fields)
+        async with raw(port) as connection:
+            await connection.send(fields + b"\r\n\r\n" + body)
+            assert await connection.status() == 200
+        tasks.cancel_scope.cancel()
 
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"

@@ -144,9 +144,10 @@ async def test_an_unusual_proof_is_accepted(proof: str) -> None:
 @requirement("auth-ext.dpop-server-validates", revisions=EVERY_REVISION)
 async def test_a_proof_is_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asgi(Guarded().server, auth=protected_settings(dpop=DpopValidation())) as http:
-        http.fields |= {"authorization": f"DPoP {TOKEN}", "dpop": proof_of(KEY, TOKEN)}
+        proof = proof_of(KEY, TOKEN, iat=NOW + 300)
+        http.fields |= {"authorization": f"DPoP {TOKEN}", "dpop": proof}
         assert [(await http.post(HELLO)).status for _ in range(2)] == [200, 401]
-        later = time.time() + 299
+        later = time.time() + 599
         monkeypatch.setattr(time, "time", lambda: later)
         assert (await http.post(HELLO)).status == 401
         same_id = proof_of(OTHER, other := token_of("bob", cnf={"jkt": OTHER.thumbprint()}))

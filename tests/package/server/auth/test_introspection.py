@@ -12,6 +12,7 @@ import pytest
 from kit.asgi_client import asgi
 from kit.guarded import Guarded, challenge_in, protected_settings
 from kit.issuer import KEY, RESOURCE, LoopbackIssuer, bearer, jwk_set, serving_issuer, token_of
+from kit.limits import SetLimit
 from kit.wire import SESSIONS, initialize
 from mcpgen_runtime import AnyOf, Introspection, JwtVerifier
 from requirements import EVERY_REVISION, requirement
@@ -107,7 +108,7 @@ async def test_a_kept_answer_ends_with_its_token_and_with_its_time(
     now = float(int(time.time()))
     issuer.active |= {"short": answer(exp=int(now) + 30), "long": answer()}
     async with asgi(Guarded().server, auth=settings(issuer)) as http:
-        for after, status in ((0, 200), (40, 401)):
+        for after, status in ((0, 200), (30, 401)):
             monkeypatch.setattr(time, "time", lambda after=after: now + after)
             assert (await http.post(HELLO, Authorization=bearer("short"))).status == status
         assert (await http.post(HELLO, Authorization=bearer("long"))).status == 200
@@ -115,6 +116,14 @@ async def test_a_kept_answer_ends_with_its_token_and_with_its_time(
         assert (await http.post(HELLO, Authorization=bearer("long"))).status == 200
         monkeypatch.setattr(time, "time", lambda: now + 100)
         assert (await http.post(HELLO, Authorization=bearer("long"))).status == 401
+
+
+async def test_of_too_many_tokens_the_least_used_is_asked_for_again(
+    issuer: LoopbackIssuer, set_limit: SetLimit
+) -> None:
+    set_limit("pkg.server.auth.verifiers.STORED_TOKENS", 2)
+    assert await statuses(issuer, *"abacab") == [401] * 6
+    assert [form["token"] for _, form in issuer.forms] == [["a"], ["b"], ["c"], ["b"]]
 
 
 async def test_an_inactive_token_is_asked_for_again_after_5_seconds(

@@ -17,7 +17,6 @@ from kit.guarded import (
     WRITE,
     Guarded,
     challenge_in,
-    every_revision,
     protected_settings,
     revisions,
     sessions,
@@ -36,7 +35,6 @@ from kit.wire import (
     request,
 )
 from mcpgen_runtime import CacheHint, Context, JwtVerifier, Principal, Server
-from mcpgen_runtime.testing import connected
 from requirements import EVERY_REVISION, requirement
 
 
@@ -139,25 +137,6 @@ async def test_a_request_state_of_another_principal_is_unknown(revision: str) ->
         assert itself.json["error"] == unknown.json["error"]
         own = await call("alice", "registered-anew", inputResponses=answers, requestState=state)
         assert text_in(own) == "alice accept"
-
-
-@every_revision
-async def test_a_principal_can_be_given_in_tests(revision: str) -> None:
-    guarded = Guarded()
-    alice = Principal("alice", scopes={"files:write"})
-    async with connected(guarded.server, revision=revision, principal=alice) as pair:
-        result = await pair.client.call_tool("write", {"path": "a"})
-        assert result.content[0].text == "alice wrote a"
-        with pytest.raises(Exception, match="needs the scopes files:share files:write"):
-            await pair.client.call_tool("share", {"path": "a"})
-    async with connected(guarded.server, revision=revision) as pair:
-        with pytest.raises(Exception, match="needs the scopes files:write"):
-            await pair.client.call_tool("write", {"path": "a"})
-    local = Principal.local(token="secret-1")
-    async with connected(guarded.server, revision=revision, principal=local) as pair:
-        result = await pair.client.call_tool("share", {"path": "a"})
-        assert result.content[0].text == "a"
-    assert guarded.calls == ["alice write", "share"]
 
 
 def server_with_scopes(**settings: Any) -> Server:

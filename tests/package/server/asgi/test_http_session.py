@@ -1,25 +1,26 @@
-"""The stream that a GET opens: what belongs to no request goes there, once."""
+"""Sessions over HTTP: the stream that a GET opens, and how calls end before their time."""
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
-from kit.asgi_client import speaking
-from kit.asgi_stream import Stream
-from kit.wire import HANDSHAKE, SESSIONS, UPDATED, request
-from mcpgen_runtime import (
-    Context,
-    Server,
-)
+from kit.asgi_client import BOTH, JSON, SSE, speaking
+from kit.asgi_stream import SECONDS, Stream
+from kit.simulation import on_virtual_clocks
+from kit.waiting import WaitingServer
+from kit.wire import HANDSHAKE, SESSIONS, UPDATED, cancelled_notification, request
+from mcpgen_runtime import Context, Limits, Server
+from mcpgen_runtime.server.asgi.settings import Answers
 from requirements import INTERIM
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
+OLDER = "2025-06-18"
 LIST_CHANGED = "notifications/tools/list_changed"
 
 
@@ -157,18 +158,15 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
             assert await unread(stream) == []
 
 
-@pytest.mark.requirement("http.get-stream-messages")
-@sessions
-async def test_a_request_on_behalf_of_nothing_takes_the_opened_stream(revision: str) -> None:
-    kept = Kept()
-    async with speaking(kept.server, revision) as http:
-        await http.ask(revision, "tools/call", CALL)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(kept.ask)
-            async with http.stream("GET") as stream:
-                question = await stream.message()
-                assert question["method"] == "ping"
-                await http.post({"jsonrpc": "2.0", "id": question["id"], "result": {}})
+@pytest.mark.one_process
+async def test_a_session_has_so_many_streams_at_a_time() -> None:
+    async with speaking(Kept().server, OLDER, limits=Limits(per_session=2)) as http:
+        async with http.stream("GET"), http.stream("GET") as last:
+            refused = await http.get()
+            assert (refused.status, "Limits.per_session" in refused.error["message"]) == (503, True)
+        await last.finished.wait()
+        async with http.stream("GET") as stream:
+            assert stream.status == 200
 
 
 async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
@@ -189,3 +187,110 @@ async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
             await http.delete()
         await ask()
     assert [type(error).__name__ for error in failed] == ["ConnectionClosedError"] * 2
+
+
+@pytest.mark.requirement("cancellation.stops-processing", "cancellation.no-response")
+@pytest.mark.requirement("http.request-reply-type")
+@sessions
+@pytest.mark.parametrize(
+    ("tool", "answers", "accept"),
+    [
+        ("speak_and_wait", "auto", BOTH),
+        ("wait", "auto", BOTH),
+        ("wait", "json", BOTH),
+        ("wait", "auto", JSON),
+    ],
+)
+async def test_a_cancelled_call_gets_no_answer_in_an_accepted_form(
+    revision: str, tool: str, answers: Answers, accept: str, waiting: WaitingServer
+) -> None:
+    async with speaking(waiting.server, revision, answers=answers) as http:
+        http.fields["accept"] = accept
+        async with waiting.calling(http, revision, 1, tool) as stream:
+            await waiting.until(begun=1)
+            assert (await http.post(cancelled_notification(1))).status == 202
+            await stream.end()
+            await waiting.until(cancelled=1)
+        expected = (202, None) if accept == JSON else (200, SSE)
+        assert (stream.status, stream.fields.get("content-type")) == expected
+        assert b"result" not in stream.raw
+
+
+@sessions
+@pytest.mark.parametrize("id", [2, "1", None, "init"])
+async def test_cancelling_what_is_no_open_request_changes_nothing(
+    revision: str, id: Any, waiting: WaitingServer
+) -> None:
+    async with (
+        speaking(waiting.server, revision) as http,
+        waiting.calling(http, revision) as stream,
+    ):
+        await stream.message()
+        assert (await http.post(cancelled_notification(id))).status == 202
+        stranger = http.another()
+        await stranger.initialize(revision)
+        assert (await stranger.post(cancelled_notification(1))).status == 202
+        waiting.go.set()
+        assert "result" in await stream.message()
+
+
+@pytest.mark.requirement("http.disconnect-not-cancel", "cancellation.http-close-is-not-signal")
+@pytest.mark.requirement("http.stream-any-disconnect")
+@sessions
+@pytest.mark.parametrize("tool", ["wait", "speak_and_wait"])
+async def test_a_client_that_leaves_does_not_cancel(
+    revision: str, tool: str, waiting: WaitingServer
+) -> None:
+    async with (
+        speaking(waiting.server, revision, keep_alive=0.01) as http,
+        waiting.calling(http, revision, 1, tool) as stream,
+    ):
+        await waiting.until(begun=1)
+        stream.disconnect()
+        assert (await http.ask(revision, "ping", id=2)).result == {}
+        waiting.go.set()
+        await waiting.until(returned=1)
+        with anyio.fail_after(SECONDS):
+            await stream.finished.wait()
+
+
+@pytest.mark.requirement("http.stream-session-expiry", "http.session-gone-404")
+@sessions
+@pytest.mark.parametrize("tool", ["wait", "speak_and_wait", "ask"])
+async def test_the_end_of_a_session_cancels_its_calls_and_streams(
+    revision: str, tool: str, waiting: WaitingServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with speaking(waiting.server, revision) as http:
+        async with waiting.calling(http, revision, 1, tool) as stream:
+            await waiting.until(begun=1)
+            assert (await http.delete()).status == 200
+            await waiting.until(cancelled=1)
+            await stream.end()
+        if tool == "wait":  # a client may take 404 as leave to send it again
+            assert (stream.status, b"session ended" in stream.raw) == (503, True)
+        else:
+            assert [each for each in await stream.messages() if "method" not in each] == []
+        assert [(await http.ask(revision, "ping")).status, (await http.get()).status] == [404, 404]
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.requirement("http.session-terminate", revisions=("2025-06-18",))
+@pytest.mark.one_process  # the clock jumps, while an engine takes real time
+@on_virtual_clocks
+@pytest.mark.parametrize("leaves", [True, False])
+async def test_a_long_call_keeps_its_session_as_long_as_its_client_waits(
+    leaves: bool, waiting: WaitingServer
+) -> None:
+    async with (
+        speaking(waiting.server, OLDER, keep_alive=2.0, limits=Limits(idle=5)) as http,
+        waiting.calling(http, OLDER, 1, "ask") as stream,
+    ):
+        await stream.message()
+        question = await stream.message()
+        if leaves:
+            stream.disconnect()
+        await anyio.sleep(20)
+        assert waiting.cancelled == [1] * leaves
+        answer = {"jsonrpc": "2.0", "id": question["id"], "result": {}}
+        assert (await http.post(answer)).status == (404 if leaves else 202)
+        await stream.finished.wait()
