@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
 SERVER = """
     import os
-    from dataclasses import dataclass
 
     from mcpgen_runtime import Context, Server
 
@@ -33,20 +32,9 @@ SERVER = """
     async def forecast(city: str, days: int = 3) -> str:
         return f"{city}: sun for {days} days"
 
-    @dataclass
-    class Seat:
-        row: int
-        window: bool
-        meal: str = "fish"
-
     @server.tool()
     async def book(ctx: Context) -> str:
-        answer = await ctx.elicit("Which \\x1b[2J seat?", Seat)
-        return f"{answer.action} {getattr(answer, 'content', None)}"
-
-    @server.tool()
-    async def poem(ctx: Context) -> str:
-        return (await ctx.sample("A poem", max_tokens=9)).text
+        return (await ctx.elicit("Which seat?", int)).action
 
     @server.tool()
     def hostile() -> str:
@@ -71,16 +59,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
-def use(
-    folder: Path, *words: str, stdin: int = subprocess.DEVNULL, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def use(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command of the package in a folder."""
     return subprocess.run(
         [sys.executable, "-m", "mcpgen_runtime", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)} | environment,
         capture_output=True,
-        stdin=stdin,
+        stdin=subprocess.DEVNULL,
         check=False,
         text=True,
         timeout=60,
@@ -126,30 +112,6 @@ def test_only_named_variables_reach_a_command(folder: Path) -> None:
     assert use(folder, *words, "--env", "FORECAST_KEY", FORECAST_KEY="k").stdout == "k\n"
 
 
-def at_terminal(folder: Path, typed: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command whose standard input is a terminal, on which a text is typed."""
-    typing, terminal = os.openpty()
-    try:
-        os.write(typing, typed.encode())
-        return use(folder, *words, stdin=terminal)
-    finally:
-        os.close(typing)
-        os.close(terminal)
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs terminals of POSIX")
-@pytest.mark.parametrize("revision", ["2025-06-18", max(REVISIONS)])
-def test_requests_of_a_server_are_shown_at_the_terminal(folder: Path, revision: str) -> None:
-    words = ("call", "weather:server", "book", "--revision", revision)
-    done = at_terminal(folder, "y\nten\n12\nno\n\n", *words)
-    assert done.stdout == "accept Seat(row=12, window=False, meal='fish')\n"
-    assert "Which \\x1b[2J seat?" in done.stderr
-    assert "expected" in done.stderr  # of the row
-    assert at_terminal(folder, "d\n", *words).stdout == "decline None\n"
-    poem = ("call", "weather:server", "poem", "--revision", revision)
-    assert at_terminal(folder, "Roses\nare red\n\n", *poem).stdout == "Roses\nare red\n"
-
-
 def config(folder: Path) -> str:
     """A file with the configuration of two servers, one of which has inputs."""
     module = [sys.executable, "-m", "mcpgen_runtime", "serve", "weather:server"]
@@ -172,36 +134,6 @@ def test_a_server_of_a_configuration_is_a_target(folder: Path) -> None:
     done = use(folder, "list", f"{file}:secret")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "servers.secret: env.FORECAST_KEY: ${input:key} has no value" in done.stderr
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs terminals of POSIX")
-def test_inputs_of_a_configuration_are_asked_at_the_terminal(folder: Path) -> None:
-    typing, terminal = os.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "mcpgen_runtime", "call", f"{config(folder)}:secret", "variable"],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
-        stdin=terminal,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        os.close(terminal)
-        asked = b""
-        for question, answer in (
-            (b"(north, south) [south]: ", b"east\nnorth\n"),
-            (b"sts: ", b"k9\n"),
-        ):
-            while not asked.endswith(question):
-                letter = process.stderr.read(1)
-                assert letter, asked
-                asked += letter
-            os.write(typing, answer)
-        assert process.stdout.read() == b"north-k9\n"
-        assert b"k9" not in asked + process.stderr.read()
-    os.close(typing)
 
 
 STDIO = {"command": "npx", "args": ["-y", "server-git"]}

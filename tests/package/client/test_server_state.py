@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kit.limits import SetLimit
 from kit.live import TEXT
 from kit.wire import ALL
 from mcpgen_runtime import REVISIONS, ClientLimits, RemoteProtocolError
@@ -152,6 +153,19 @@ async def test_a_result_that_breaks_a_promise_is_named_in_short() -> None:
         await outputs.check(LONG, result)
     assert is_shown_safely(str(info.value))
     assert TEXT["content"]
+
+
+async def test_a_validator_is_kept_while_its_schema_is_listed(set_limit: SetLimit) -> None:
+    outputs = state().output_schemas
+    result = SimpleNamespace(structured_content={}, is_error=None)
+    outputs.store([tool("a", output_schema={"anyOf": [{}]})])
+    await outputs.check("a", result)
+    set_limit("pkg.json_schema.validation.SCHEMA_PARTS", 1)  # no other schema can be read now
+    outputs.store([tool("a", output_schema={"anyOf": [{}]})])
+    await outputs.check("a", result)
+    outputs.store([tool("a", output_schema={"anyOf": [{}, {}]})])
+    with pytest.raises(RemoteProtocolError, match="more than 1 parts"):
+        await outputs.check("a", result)
 
 
 def test_so_many_elicitations_may_be_pending() -> None:
