@@ -12,7 +12,6 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,10 +26,6 @@ SERVER = """
     from mcpgen_runtime import Context, Server
 
     server = Server("weather", "1.0")
-
-    @server.tool()
-    async def forecast(city: str, days: int = 3) -> str:
-        return f"{city}: sun for {days} days"
 
     @server.tool()
     async def book(ctx: Context) -> str:
@@ -136,67 +131,7 @@ def test_a_server_of_a_configuration_is_a_target(folder: Path) -> None:
     assert "servers.secret: env.FORECAST_KEY: ${input:key} has no value" in done.stderr
 
 
-STDIO = {"command": "npx", "args": ["-y", "server-git"]}
-URL = "https://example.com/mcp"
-REMOTE = {"command": "npx", "args": ["-y", "mcp-remote", URL, "--header", "X-Key: k"]}
-IN_VSCODE = {"command": "uvx", "args": ["server.py"], "env": {"TOKEN": "${env:TOKEN}"}}
-CONFIGS: dict[str, tuple[tuple[str, ...], str, str, dict[str, Any]]] = {
-    "claude": (
-        ("claude", "npx -y server-git", "--env", "TOKEN", "--env", "MODE=a"),
-        "mcpServers",
-        "server-git",
-        {**STDIO, "env": {"TOKEN": "secret", "MODE": "a"}},
-    ),
-    "claude, a URL": (
-        ("claude", URL, "--header", "X-Key: k"),
-        "mcpServers",
-        "example.com",
-        REMOTE,
-    ),
-    "claude-code": (
-        ("claude-code", URL, "--name", "mine"),
-        "mcpServers",
-        "mine",
-        {"type": "http", "url": URL},
-    ),
-    "cursor": (
-        ("cursor", URL, "--header", "X-Key: k"),
-        "mcpServers",
-        "example.com",
-        {"url": URL, "headers": {"X-Key": "k"}},
-    ),
-    "vscode": (
-        ("vscode", "uvx server.py", "--env", "TOKEN"),
-        "servers",
-        "server",
-        {"type": "stdio", **IN_VSCODE},
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CONFIGS)
-def test_other_programs_get_the_entry_that_they_want(folder: Path, case: str) -> None:
-    (client, *words), member, name, entry = CONFIGS[case]
-    done = use(folder, "config", *words, "--client", client, TOKEN="secret")
-    assert (json.loads(done.stdout), done.stderr) == ({member: {name: entry}}, "")
-
-
-def test_the_entry_of_a_module_starts_it_from_anywhere(folder: Path, tmp_path: Path) -> None:
-    printed: Any = json.loads(output(folder, "config", "weather:server", "--client", "cursor"))
-    server = printed["mcpServers"]["weather"]
-    argv = [f"'{word}'" for word in (server["command"], *server["args"])]
-    named = ("--env", f"PYTHONPATH={server['env']['PYTHONPATH']}")
-    words = ("call", " ".join(argv), "forecast", "--arg", "city=Oslo", *named)
-    assert output(tmp_path, *words) == "Oslo: sun for 3 days\n"
-
-
 WRONG = {
-    "an unknown program": (("config", "weather:server", "--client", "emacs"), "emacs"),
-    "headers in an entry for a command": (
-        ("config", "weather:server", "--client", "cursor", "--header", "A: b"),
-        "--header",
-    ),
-    "a configuration": (("config", "mcp.json:plain", "--client", "cursor"), "got a configuration"),
     "arguments nested too deeply": (
         ("call", "weather:server", "book", "--args", "[" * 100_000),
         "nested too deeply",
@@ -211,7 +146,6 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_command_line_ends_with_2_and_one_line(folder: Path, case: str) -> None:
-    config(folder)
     words, expected = WRONG[case]
     done = use_here(folder, *words)
     assert done.returncode == 2

@@ -16,7 +16,6 @@ from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     ClientHandlers,
-    ConnectionClosedError,
     ListeningAgain,
     OutgoingMessage,
     ResourceUpdated,
@@ -85,18 +84,6 @@ async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(starts: Pa
         os.kill(pid, signal.SIGKILL)
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its end of the pipe is closed
         assert await number(client) == 2
-
-
-@both
-async def test_without_restart_the_session_ends_with_the_process(
-    starts: Path, revision: str
-) -> None:
-    async with connect_restarting(starts, revision, restart=False) as client:
-        with pytest.raises(ConnectionClosedError):
-            await client.call_tool("crash")
-        with pytest.raises(ConnectionClosedError):
-            await client.list_tools()
-    assert starts.read_text().split() == ["start"]
 
 
 @both
