@@ -24,6 +24,7 @@ from mcpgen_runtime import (
     ConnectionClosedError,
     Context,
     InvalidParamsError,
+    NotificationFilter,
     RemoteError,
     Server,
     ToolResultError,
@@ -202,6 +203,21 @@ async def test_notifications_of_every_server_reach_the_handlers() -> None:
         await client.set_level("error")
         await client.roots_list_changed()
         assert text_of(await client.call_tool("notes_ask")) == "file:///for/notes"
+
+
+@both_lifecycles
+async def test_changes_are_asked_for_where_they_belong_and_come_in_one_iteration(
+    revision: str,
+) -> None:
+    uris = ("git://head", "note://one", "shared://x")
+    async with connect(two(), revision=revision) as client:
+        async with client.listen(tools=True, uris=reversed(uris)) as changes:
+            assert changes.agreed == NotificationFilter(tools=True, uris=(uris[0], *uris[:0:-1]))
+            await client.call_tool("notes_grow")
+            with anyio.fail_after(10):
+                assert await anext(changes) == ToolsChanged()
+        assert [change async for change in changes] == []
+        assert "notes_more" in [tool.name for tool in await client.list_tools()]
 
 
 @newest

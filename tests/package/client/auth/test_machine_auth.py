@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kit.http_script import Script
 from kit.http_server import Asked, Reply
 from kit.rules import revisions_holding
 from mcpgen_runtime import (
@@ -66,8 +67,7 @@ class BoundServer(Protected):
             header = 'DPoP error="use_dpop_nonce"'
             await reply.whole(401, WWW_Authenticate=header, DPoP_Nonce=self.nonce)
             return
-        self.open = lambda asked: True
-        await super().__call__(asked, reply)
+        await Script.__call__(self, asked, reply)
 
 
 @requirement("auth-ext.dpop-scheme", "auth-ext.dpop-rs-nonce", "auth-ext.dpop-fresh-proof")
@@ -77,13 +77,17 @@ async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(revision:
     async with run_issuer() as issuer:
         issuer.token_type = "DPoP"
         script = BoundServer(issuer, revision)
+        script.open = lambda asked: asked.what != "tools/call"
         first, second = (agreeing_user(issuer, dpop=True, store=store) for _ in range(2))
-        async with serve_script(script), client_of(script, first) as client:
-            await client.list_tools()
+        async with (
+            serve_script(script),
+            client_of(script, first) as client,
+            client_of(script, second) as other,
+        ):
+            await client.call_tool("echo")
             script.nonce = "rs-2"
             await client.call_tool("echo")
-            async with client_of(script, second) as other:
-                await other.list_tools()
+            await other.call_tool("echo")
         assert len(issuer.visits) == 1
     assert len({str(key) for key in script.keys}) == 1
     assert "Bearer" not in str(script.authorizations)
