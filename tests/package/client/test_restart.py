@@ -135,8 +135,9 @@ async def test_only_processes_are_restarted() -> None:
     with pytest.raises(TypeError, match="for a command"):
         async with connect("http://127.0.0.1:1/mcp", restart=True):
             pass
-    with pytest.raises(ValueError, match="positive limit"):
-        Restart(limit=0)
+    for make in (lambda: Restart(limit=0), lambda: Restart(seconds=0)):
+        with pytest.raises(ValueError, match="positive limit"):
+            make()
 
 
 async def test_each_output_on_standard_error_is_reported() -> None:
