@@ -123,7 +123,7 @@ def test_values_are_equal_where_the_library_says_so(keyword: str) -> None:
         assert (error is None) == (verdict(schema, other) is None), (one, other)
 
 
-LEAVES = {
+LEAVES: dict[str, st.SearchStrategy[Any]] = {
     "type": st.sampled_from(["integer", "number", "string", "object", "array", "null", "boolean"]),
     "enum": st.lists(st.sampled_from(VALUES), min_size=1, max_size=3),
     "const": st.sampled_from(VALUES),
@@ -143,7 +143,7 @@ NAMED = ("properties", "patternProperties", "dependentSchemas")
 def schemas_with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     several = st.lists(inner, min_size=1, max_size=2)
     named = st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
-    keywords = {
+    keywords: dict[str, st.SearchStrategy[Any]] = {
         **dict.fromkeys((*ONE, "not", "if", "then", "else"), inner),
         **dict.fromkeys(("prefixItems", "allOf", "anyOf", "oneOf"), several),
         **dict.fromkeys(NAMED, named),
