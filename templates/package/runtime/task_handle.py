@@ -127,7 +127,7 @@ class TaskHandle(Generic[ResultT]):
     """A task of the peer, or the result of a call that a server answered without a task.
 
     Iteration yields changes of the status, and progress if the peer sends progress, until the task
-    ends.
+    ends. Progress that it yields is not passed to `on_progress`.
 
     Args:
         requests: Sends the requests that concern the task.
@@ -225,6 +225,7 @@ class TaskHandle(Generic[ResultT]):
             RemoteProtocolError: The peer requests input too often, or input without a handler.
         """
         try:
+            await self._report_progress()  # the task may have ended already
             while self.status not in TERMINAL:
                 await self._advance(timeout)
                 await self._report_progress()

@@ -163,23 +163,6 @@ async def test_a_message_of_opening_that_cannot_be_sent_fails_it(
     assert (error.value is failure) is (raised is not ConnectionClosedError)
 
 
-@pytest.mark.parametrize(
-    ("info", "shown"),
-    [
-        ({"name": "a\x1b", "version": "2"}, r"a\x1b 2"),
-        ({"name": "a", "version": ""}, "a"),
-        ({"name": "", "version": ""}, "unnamed server"),
-    ],
-)
-async def test_a_client_is_shown_with_its_server(info: dict[str, str], shown: str) -> None:
-    class Named(FakeServer):
-        async def answer(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-            await super().answer(request, {**result, "serverInfo": info})
-
-    async with connect(Named(HANDSHAKE[-1]), revision=HANDSHAKE[-1]) as client:
-        assert repr(client) == f"<Client of {shown}, {HANDSHAKE[-1]} over Named>"
-
-
 async def test_an_await_of_what_is_entered_says_so() -> None:
     server = Server("awaited")
     opening: Any

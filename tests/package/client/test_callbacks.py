@@ -163,6 +163,24 @@ async def test_functions_get_logs_and_progress_until_they_are_removed(
     assert "failing" in failures[0]
 
 
+async def test_a_function_removed_while_it_runs_gets_no_more() -> None:
+    running, may_end, logged = anyio.Event(), anyio.Event(), list[Any]()
+
+    async def log(message: LogMessage) -> None:
+        logged.append(message.data)
+        running.set()
+        await may_end.wait()
+
+    async with live(Kitchen().server, HANDSHAKE[-1]) as (client, _):
+        with client.on_log(log):
+            await client.call_tool("serve", {"dish": "tea"})
+            await running.wait()
+            await anyio.wait_all_tasks_blocked()
+        may_end.set()
+        await anyio.wait_all_tasks_blocked()
+    assert logged == ["tea 1"]
+
+
 async def test_requests_ask_for_logs_while_a_function_wants_them() -> None:
     revision = PER_REQUEST[-1]
     key = facts(revision).meta.log_level

@@ -12,7 +12,6 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,30 +22,14 @@ pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
 SERVER = """
     import os
-    from dataclasses import dataclass
 
     from mcpgen_runtime import Context, Server
 
     server = Server("weather", "1.0")
 
     @server.tool()
-    async def forecast(city: str, days: int = 3) -> str:
-        return f"{city}: sun for {days} days"
-
-    @dataclass
-    class Seat:
-        row: int
-        window: bool
-        meal: str = "fish"
-
-    @server.tool()
     async def book(ctx: Context) -> str:
-        answer = await ctx.elicit("Which \\x1b[2J seat?", Seat)
-        return f"{answer.action} {getattr(answer, 'content', None)}"
-
-    @server.tool()
-    async def poem(ctx: Context) -> str:
-        return (await ctx.sample("A poem", max_tokens=9)).text
+        return (await ctx.elicit("Which seat?", int)).action
 
     @server.tool()
     def hostile() -> str:
@@ -71,16 +54,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield place
 
 
-def use(
-    folder: Path, *words: str, stdin: int = subprocess.DEVNULL, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def use(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command of the package in a folder."""
     return subprocess.run(
         [sys.executable, "-m", "mcpgen_runtime", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)} | environment,
         capture_output=True,
-        stdin=stdin,
+        stdin=subprocess.DEVNULL,
         check=False,
         text=True,
         timeout=60,
@@ -126,30 +107,6 @@ def test_only_named_variables_reach_a_command(folder: Path) -> None:
     assert use(folder, *words, "--env", "FORECAST_KEY", FORECAST_KEY="k").stdout == "k\n"
 
 
-def at_terminal(folder: Path, typed: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command whose standard input is a terminal, on which a text is typed."""
-    typing, terminal = os.openpty()
-    try:
-        os.write(typing, typed.encode())
-        return use(folder, *words, stdin=terminal)
-    finally:
-        os.close(typing)
-        os.close(terminal)
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs terminals of POSIX")
-@pytest.mark.parametrize("revision", ["2025-06-18", max(REVISIONS)])
-def test_requests_of_a_server_are_shown_at_the_terminal(folder: Path, revision: str) -> None:
-    words = ("call", "weather:server", "book", "--revision", revision)
-    done = at_terminal(folder, "y\nten\n12\nno\n\n", *words)
-    assert done.stdout == "accept Seat(row=12, window=False, meal='fish')\n"
-    assert "Which \\x1b[2J seat?" in done.stderr
-    assert "expected" in done.stderr  # of the row
-    assert at_terminal(folder, "d\n", *words).stdout == "decline None\n"
-    poem = ("call", "weather:server", "poem", "--revision", revision)
-    assert at_terminal(folder, "Roses\nare red\n\n", *poem).stdout == "Roses\nare red\n"
-
-
 def config(folder: Path) -> str:
     """A file with the configuration of two servers, one of which has inputs."""
     module = [sys.executable, "-m", "mcpgen_runtime", "serve", "weather:server"]
@@ -174,97 +131,7 @@ def test_a_server_of_a_configuration_is_a_target(folder: Path) -> None:
     assert "servers.secret: env.FORECAST_KEY: ${input:key} has no value" in done.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs terminals of POSIX")
-def test_inputs_of_a_configuration_are_asked_at_the_terminal(folder: Path) -> None:
-    typing, terminal = os.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "mcpgen_runtime", "call", f"{config(folder)}:secret", "variable"],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
-        stdin=terminal,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        os.close(terminal)
-        asked = b""
-        for question, answer in (
-            (b"(north, south) [south]: ", b"east\nnorth\n"),
-            (b"sts: ", b"k9\n"),
-        ):
-            while not asked.endswith(question):
-                letter = process.stderr.read(1)
-                assert letter, asked
-                asked += letter
-            os.write(typing, answer)
-        assert process.stdout.read() == b"north-k9\n"
-        assert b"k9" not in asked + process.stderr.read()
-    os.close(typing)
-
-
-STDIO = {"command": "npx", "args": ["-y", "server-git"]}
-URL = "https://example.com/mcp"
-REMOTE = {"command": "npx", "args": ["-y", "mcp-remote", URL, "--header", "X-Key: k"]}
-IN_VSCODE = {"command": "uvx", "args": ["server.py"], "env": {"TOKEN": "${env:TOKEN}"}}
-CONFIGS: dict[str, tuple[tuple[str, ...], str, str, dict[str, Any]]] = {
-    "claude": (
-        ("claude", "npx -y server-git", "--env", "TOKEN", "--env", "MODE=a"),
-        "mcpServers",
-        "server-git",
-        {**STDIO, "env": {"TOKEN": "secret", "MODE": "a"}},
-    ),
-    "claude, a URL": (
-        ("claude", URL, "--header", "X-Key: k"),
-        "mcpServers",
-        "example.com",
-        REMOTE,
-    ),
-    "claude-code": (
-        ("claude-code", URL, "--name", "mine"),
-        "mcpServers",
-        "mine",
-        {"type": "http", "url": URL},
-    ),
-    "cursor": (
-        ("cursor", URL, "--header", "X-Key: k"),
-        "mcpServers",
-        "example.com",
-        {"url": URL, "headers": {"X-Key": "k"}},
-    ),
-    "vscode": (
-        ("vscode", "uvx server.py", "--env", "TOKEN"),
-        "servers",
-        "server",
-        {"type": "stdio", **IN_VSCODE},
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CONFIGS)
-def test_other_programs_get_the_entry_that_they_want(folder: Path, case: str) -> None:
-    (client, *words), member, name, entry = CONFIGS[case]
-    done = use(folder, "config", *words, "--client", client, TOKEN="secret")
-    assert (json.loads(done.stdout), done.stderr) == ({member: {name: entry}}, "")
-
-
-def test_the_entry_of_a_module_starts_it_from_anywhere(folder: Path, tmp_path: Path) -> None:
-    printed: Any = json.loads(output(folder, "config", "weather:server", "--client", "cursor"))
-    server = printed["mcpServers"]["weather"]
-    argv = [f"'{word}'" for word in (server["command"], *server["args"])]
-    named = ("--env", f"PYTHONPATH={server['env']['PYTHONPATH']}")
-    words = ("call", " ".join(argv), "forecast", "--arg", "city=Oslo", *named)
-    assert output(tmp_path, *words) == "Oslo: sun for 3 days\n"
-
-
 WRONG = {
-    "an unknown program": (("config", "weather:server", "--client", "emacs"), "emacs"),
-    "headers in an entry for a command": (
-        ("config", "weather:server", "--client", "cursor", "--header", "A: b"),
-        "--header",
-    ),
-    "a configuration": (("config", "mcp.json:plain", "--client", "cursor"), "got a configuration"),
     "arguments nested too deeply": (
         ("call", "weather:server", "book", "--args", "[" * 100_000),
         "nested too deeply",
@@ -279,7 +146,6 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_command_line_ends_with_2_and_one_line(folder: Path, case: str) -> None:
-    config(folder)
     words, expected = WRONG[case]
     done = use_here(folder, *words)
     assert done.returncode == 2

@@ -16,7 +16,10 @@ from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import ALL
 from mcpgen_runtime import (
+    REVISIONS,
     Caching,
+    ClientHandlers,
+    Context,
     EncodingError,
     RequestContext,
     Server,
@@ -84,7 +87,8 @@ def unknown_to(kind: StructType, wire: Mapping[str, Any]) -> dict[str, Any]:
 @every
 async def test_a_client_that_asks_reads_members_unknown_to_revisions(revision: str) -> None:
     kind = own(revision).Tool
-    page = {"tools": TOOLS, "total": 3}
+    bad = {"name": "bad", "inputSchema": {"properties": {}}}
+    page = {"tools": [bad, SHELL, bad, CLICK, PLAIN], "total": 3}
     async with connect_scripted(revision, page, page, CALLED, extra=True) as (client, _):
         shell, click, plain = tools = await client.list_tools()
         assert (await client.list_tools_page()).extra == {"total": 3}
@@ -209,6 +213,26 @@ def test_a_member_that_json_cannot_express_is_refused() -> None:
         encode(deep)
     with pytest.raises(TypeError, match="object is unsupported"):
         to_builtins([tool, object()])
+
+
+@pytest.mark.parametrize("revision", [name for name in ALL if REVISIONS[name].server_requests])
+async def test_the_answer_of_a_client_s_handler_is_sent_with_them(revision: str) -> None:
+    content = {"type": "text", "text": "hi", "style": "bold"}
+    given = {"role": "assistant", "model": "m", "content": content, "usage": {"tokens": 3}}
+
+    class Sampler(ClientHandlers):
+        async def create_message(self, params: Any, ctx: Any) -> Any:
+            kind = own(revision).CreateMessageResult
+            return decoder(kind, extra=True)(json.dumps(given).encode())
+
+    async def ask(ctx: Context) -> str:
+        return (await ctx.sample("?", max_tokens=9)).text
+
+    server = Server("asks")
+    server.add_tool(ask, name="ask")
+    async with connected(server, revision=revision, handlers=Sampler()) as pair:
+        await pair.client.call_tool("ask")
+        assert given in [message.get("result") for message in pair.sent]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from kit.live import text_of
+from kit.stdio_process import PATHS, SERVER
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     AbsentMethodError,
@@ -23,6 +24,7 @@ from mcpgen_runtime import (
     ConnectionClosedError,
     Context,
     InvalidParamsError,
+    NotificationFilter,
     RemoteError,
     Server,
     ToolResultError,
@@ -81,7 +83,8 @@ def notes() -> Server:
         return "2 notes"
 
     @server.tool()
-    def grow() -> str:
+    async def grow(ctx: Context) -> str:
+        await ctx.progress(1)
         server.add_tool(lambda: "more", name="more")
         return "grown"
 
@@ -202,6 +205,21 @@ async def test_notifications_of_every_server_reach_the_handlers() -> None:
         assert text_of(await client.call_tool("notes_ask")) == "file:///for/notes"
 
 
+@both_lifecycles
+async def test_changes_are_asked_for_where_they_belong_and_come_in_one_iteration(
+    revision: str,
+) -> None:
+    uris = ("git://head", "note://one", "shared://x")
+    async with connect(two(), revision=revision) as client:
+        async with client.listen(tools=True, uris=reversed(uris)) as changes:
+            assert changes.agreed == NotificationFilter(tools=True, uris=(uris[0], *uris[:0:-1]))
+            await client.call_tool("notes_grow")
+            with anyio.fail_after(10):
+                assert await anext(changes) == ToolsChanged()
+        assert [change async for change in changes] == []
+        assert "notes_more" in [tool.name for tool in await client.list_tools()]
+
+
 @newest
 @pytest.mark.parametrize("api", APIS)
 async def test_models_get_the_tools_of_every_server(revision: str, api: Any) -> None:
@@ -213,6 +231,19 @@ async def test_models_get_the_tools_of_every_server(revision: str, api: Any) -> 
         assert "clean: ." in json.dumps(result)
         failed = await client.call_from(model_call(api, "nonsense", {}))
         assert "expected a name that begins with one of my weather_, notes_" in json.dumps(failed)
+
+
+async def test_a_server_that_dies_takes_only_its_own_tools_with_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    command = {"command": SERVER[0], "args": SERVER[1:], "env": PATHS}
+    async with connect({"mcpServers": {"git": git(), "mortal": command}}) as client:
+        for tool, arguments in (("die", {"code": 3}), ("echo", {"text": "hi"})):
+            with pytest.raises(ConnectionClosedError):
+                await client.call_tool(f"mortal_{tool}", arguments)
+        assert [tool.name for tool in await client.list_tools()] == ["git_status", "git_count"]
+        assert list(client.failures) == ["mortal"]
+        assert caplog.text.count("server 'mortal'") == 1
 
 
 async def test_a_closed_group_has_waited_for_the_end_of_its_servers() -> None:
@@ -346,9 +377,14 @@ def test_the_blocking_client_opens_several_servers_too() -> None:
         assert text_of(client.servers["notes"].call_tool("status")) == "2 notes"
         call = model_call("openai", "git_status", {})
         assert client.call_from(call) == model_result("openai", "clean: .")
-        with client.listen(tools=True) as changes:
+        names = list[str]()
+        with (
+            client.listen(tools=True) as changes,
+            client.on_progress(lambda *_: names.extend(each.name for each in client.list_tools())),
+        ):
             client.call_tool("notes_grow")
             assert next(changes) == ToolsChanged()
+        assert "git_status" in names
         client.servers["notes"].close()
         with pytest.raises(ConnectionClosedError, match="server 'notes'"):
             client.call_tool("notes_status")

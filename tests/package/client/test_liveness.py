@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from kit.live import FakeServer
+from kit.scripted import connect_scripted
 from kit.simulation import on_virtual_clock
 from kit.wire import ALL, CANCELLED, HANDSHAKE, LISTEN, PER_REQUEST
 from mcpgen_runtime import (
@@ -24,6 +25,7 @@ pytestmark = on_virtual_clock
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 sessions = pytest.mark.parametrize("revision", HANDSHAKE)
+SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 
 
 @pytest.fixture
@@ -182,10 +184,54 @@ async def test_a_stream_that_lasted_gives_all_attempts_back(
                 await anext(changes)
 
 
+@modern
+@pytest.mark.parametrize(("timeout", "lasts"), [(5.0, 15.0), (None, 30.0)])
+async def test_each_attempt_to_reopen_has_the_timeout(
+    revision: str, timeout: float | None, lasts: float
+) -> None:
+    server = Losing(revision)
+    how = {"timeout": timeout, "retry_seconds": AT_ONCE, "idle_seconds": 30.0}
+    async with listening(server, **how) as (changes, _):
+        start = anyio.current_time()
+        await server.lose(CUT)
+        with pytest.raises(type(CUT)):
+            await anext(changes)
+        assert anyio.current_time() - start == lasts
+
+
+@sessions
+async def test_one_unanswered_end_of_a_subscription_is_awaited(revision: str) -> None:
+    async with connect_scripted(revision, {}, {}) as (client, server):
+        async with client.listen(uris=["memo://a", "memo://b"]):
+            start = anyio.current_time()
+        assert anyio.current_time() - start == 1.0
+        assert [said["method"] for said in server.heard][2:] == [UNSUBSCRIBE, CANCELLED]
+
+
+@sessions
+async def test_closing_ends_a_subscription_that_is_half_made(revision: str) -> None:
+    server = silent_server(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        changes = client.listen(uris=["memo://a", "memo://b"])
+
+        async def close() -> None:
+            first = await server.next()
+            await changes.close()  # whose end nobody answers
+            await server.answer(first, {})
+            while (asked := await server.next())["method"] != SUBSCRIBE:
+                pass
+            await server.answer(asked, {})
+
+        tasks.start_soon(close)
+        async with changes:
+            assert [change async for change in changes] == []
+    assert methods(server) == [SUBSCRIBE, UNSUBSCRIBE, CANCELLED] * 2
+
+
 @every
 async def test_a_subscription_that_nobody_accepts_is_given_up(revision: str) -> None:
     server = FakeServer(revision)
-    name = LISTEN if revision in PER_REQUEST else "resources/subscribe"
+    name = LISTEN if revision in PER_REQUEST else SUBSCRIBE
     async with connect(server, revision=revision) as client:
         start = anyio.current_time()
         with pytest.raises(RequestTimeoutError, match=rf"{name}.* 5"):

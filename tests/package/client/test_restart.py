@@ -16,7 +16,6 @@ from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE, PER_REQUEST
 from mcpgen_runtime import (
     ClientHandlers,
-    ConnectionClosedError,
     ListeningAgain,
     OutgoingMessage,
     ResourceUpdated,
@@ -88,18 +87,6 @@ async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(starts: Pa
 
 
 @both
-async def test_without_restart_the_session_ends_with_the_process(
-    starts: Path, revision: str
-) -> None:
-    async with connect_restarting(starts, revision, restart=False) as client:
-        with pytest.raises(ConnectionClosedError):
-            await client.call_tool("crash")
-        with pytest.raises(ConnectionClosedError):
-            await client.list_tools()
-    assert starts.read_text().split() == ["start"]
-
-
-@both
 async def test_subscriptions_and_the_log_level_are_restored(starts: Path, revision: str) -> None:
     logged = list[str]()
     timeouts = Timeouts(restore=10)
@@ -148,8 +135,9 @@ async def test_only_processes_are_restarted() -> None:
     with pytest.raises(TypeError, match="for a command"):
         async with connect("http://127.0.0.1:1/mcp", restart=True):
             pass
-    with pytest.raises(ValueError, match="positive limit"):
-        Restart(limit=0)
+    for make in (lambda: Restart(limit=0), lambda: Restart(seconds=0)):
+        with pytest.raises(ValueError, match="positive limit"):
+            make()
 
 
 async def test_each_output_on_standard_error_is_reported() -> None:

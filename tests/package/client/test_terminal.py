@@ -91,6 +91,10 @@ async def test_a_field_is_asked_for_until_it_is_valid(
 
 
 async def test_a_required_field_is_not_empty_and_another_may_be(writes: Ask) -> None:
+    writes("y\na\n2\n")
+    schema = {"properties": {"f": TEXT, "g": {"type": "integer"}}}
+    form = {"message": "m", "requestedSchema": schema}
+    assert (await answer("elicitation/create", form))["content"] == {"f": "a", "g": 2}
     writes("y\n\n")
     assert await elicit_field({"type": "string"}) == {"action": "accept", "content": {}}
     writes("y\n\na\n")
@@ -164,6 +168,12 @@ def test_an_input_of_a_configuration_is_asked_for(
     writes(lines)
     assert ask_input(question) == value
     assert capsys.readouterr().err == text
+
+
+def test_a_password_is_asked_for_without_showing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getpass", lambda prompt: f"typed at {prompt}")
+    secret = ConfigInput("key", description="Key", password=True, default="hidden")
+    assert ask_input(secret) == "typed at Key: "
 
 
 @pytest.mark.parametrize(

@@ -168,25 +168,6 @@ async def test_an_unanswered_opening_closes_the_transport_in_time(revision: str)
     assert silent.heard == []
 
 
-@pytest.mark.requirement("stdio.probe-legacy-fallback", revisions=PER_REQUEST)
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_silence_to_the_probe_means_a_server_with_a_handshake(revision: str) -> None:
-    class Deaf(FakeServer):
-        async def _agree(self, message: Any) -> None:
-            if message["method"] != "server/discover":
-                await super()._agree(message)
-
-    server = Deaf(revision)
-    with anyio.fail_after(LATER):
-        async with connect(server, timeouts=Timeouts(probe=SOON)) as client:
-            assert client.revision == revision
-    assert [said["method"] for said in server.opening] == [
-        "server/discover",
-        "initialize",
-        "notifications/initialized",
-    ]
-
-
 @pytest.mark.parametrize("revision", PER_REQUEST)
 @pytest.mark.parametrize("before", ["the handshake", "its end"])
 async def test_a_late_probe_answer_counts_until_the_handshake_is_over(

@@ -128,6 +128,24 @@ async def test_a_task_that_requires_input_gets_it_from_the_handlers() -> None:
         assert len(record.sent_as("tasks/result")) == 1
 
 
+@pytest.mark.requirement("tasks.poll-beside-result", revisions=(REVISION,))
+async def test_a_client_that_stops_waiting_for_a_result_polls_on() -> None:
+    class Slow(ClientHandlers):
+        async def elicit(self, params: Any, ctx: Any) -> Any:
+            await go.wait()
+            return ACCEPTED
+
+    go = anyio.Event()
+    async with live(Work().server, REVISION, handlers=Slow()) as (client, record):
+        handle = await client.call_tool("asks", task=True)
+        with anyio.move_on_after(0.3):
+            await handle.result()
+        assert (await handle.refresh()).status == "input_required"
+        assert len(record.sent_as("notifications/cancelled")) == 1
+        go.set()
+        assert (await client.task(handle.task_id).result()).data == "Ada and Ada"
+
+
 @pytest.mark.requirement(
     "tasks.progress-token-lifetime", "tasks.result-exact", revisions=(REVISION,)
 )
@@ -148,16 +166,18 @@ async def test_progress_comes_after_the_call_is_answered() -> None:
 
 
 async def test_the_iteration_gives_status_and_progress() -> None:
-    work = Work()
+    work, updates, reports = Work(), list[TaskUpdate](), list[Any]()
     async with live(work.server, REVISION) as (client, _):
-        handle = await client.call_tool("tells", task=True)
-        updates: list[TaskUpdate] = []
+        handle = await client.call_tool(
+            "tells", task=True, on_progress=lambda *report: reports.append(report)
+        )
         async for update in handle:
             updates.append(update)
             work.go.set()
         assert updates[0] == TaskUpdate("working")
         assert TaskUpdate("working", "half", 1, 2) in updates
         assert updates[-1] == TaskUpdate("completed", "nearly")
+        assert (await handle.wait(), reports) == ("completed", [])
 
 
 @pytest.mark.requirement(
@@ -339,7 +359,18 @@ async def test_a_task_is_polled_in_its_interval_though_notifications_may_come() 
         assert (await handle.result()).content[0].text == "done"
         assert methods(server) == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
     async with connect_scripted(*answers[:1], RESULT) as (client, server):
-        handle = await client.call_tool("t", task=True)
+        reports = list[Any]()
+        handle = await client.call_tool(
+            "t", task=True, on_progress=lambda *report: reports.append(report)
+        )
+        token = server.heard[-1]["params"]["_meta"]["progressToken"]
+        await server.notify(
+            "notifications/progress",
+            {"progressToken": token, "progress": 1, "_meta": {RELATED: {"taskId": "t"}}},
+        )
         await server.notify("notifications/tasks/status", task("completed"))
+        while handle.status == "working":
+            await anyio.lowlevel.checkpoint()
         assert (await handle.result()).content[0].text == "done"
         assert methods(server) == ["tools/call", "tasks/result"]
+        assert reports == [(1, None, None)]

@@ -57,16 +57,6 @@ def test_the_messages_are_a_trace_that_the_command_reads(
     assert [row["kind"] for row in rows[-2:]] == ["request", "result"]
 
 
-def test_a_server_that_is_not_there_is_shown_and_tried_again(tmp_path: Path) -> None:
-    with inspect_server(tmp_path) as page:
-        failed = page.event("state", state="failed")
-        assert "demo" in failed["error"]
-        assert "no session" in page.act("request", method="list_tools", call=1)["text"]
-        write_server(tmp_path)
-        page.act("connect")
-        page.event("state", state="open")
-
-
 APP_SERVER = """
 from mcpgen_runtime import Csp, Server
 

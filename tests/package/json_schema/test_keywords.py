@@ -8,8 +8,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpgen_runtime.json_schema.validation import validator
+from package.json_schema.test_costs import DIALECTS
 
 LONG = "a" * 5000
 VALUES: list[Any] = [
@@ -118,3 +121,57 @@ def test_values_are_equal_where_the_library_says_so(keyword: str) -> None:
         schema = {keyword: one if keyword == "const" else [one]}
         error = validator(schema, "tests")(other)
         assert (error is None) == (verdict(schema, other) is None), (one, other)
+
+
+LEAVES: dict[str, st.SearchStrategy[Any]] = {
+    "type": st.sampled_from(["integer", "number", "string", "object", "array", "null", "boolean"]),
+    "enum": st.lists(st.sampled_from(VALUES), min_size=1, max_size=3),
+    "const": st.sampled_from(VALUES),
+    "multipleOf": st.sampled_from([1, 2, 0.5]),
+    "minimum": st.integers(-2, 2),
+    "maximum": st.integers(-2, 2),
+    "uniqueItems": st.booleans(),
+    "pattern": st.sampled_from(["a", "^a", "b$", "^[ab]+$", "-"]),
+    "required": st.lists(st.sampled_from("ab"), min_size=1, max_size=1),
+    "minItems": st.integers(0, 2),
+    "unevaluatedItems": st.just(False),  # the library forbids each item, whatever a schema says
+}
+ONE = ("items", "contains", "additionalProperties", "propertyNames", "unevaluatedProperties")
+NAMED = ("properties", "patternProperties", "dependentSchemas")
+
+
+def schemas_with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    several = st.lists(inner, min_size=1, max_size=2)
+    named = st.dictionaries(st.sampled_from("ab"), inner, max_size=2)
+    keywords: dict[str, st.SearchStrategy[Any]] = {
+        **dict.fromkeys((*ONE, "not", "if", "then", "else"), inner),
+        **dict.fromkeys(("prefixItems", "allOf", "anyOf", "oneOf"), several),
+        **dict.fromkeys(NAMED, named),
+    }
+    return st.fixed_dictionaries({}, optional=LEAVES | keywords)
+
+
+@given(
+    dialect=st.sampled_from(DIALECTS),
+    schema=schemas_with(
+        st.recursive(
+            st.booleans() | st.fixed_dictionaries({}, optional=LEAVES), schemas_with, max_leaves=5
+        )
+    ),
+    value=st.recursive(
+        st.sampled_from([value for value in VALUES if value not in (LONG + "a", LONG + "b")]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["a", "b", "ab"]), inner, max_size=3)
+        ),
+        max_leaves=6,
+    ),
+)
+def test_values_are_judged_as_the_library_does(dialect: str, schema: Any, value: Any) -> None:
+    whole = {"$schema": dialect, **schema}
+    library: Any = jsonschema.validators.validator_for(whole)
+    try:
+        library.check_schema(whole)
+    except jsonschema.SchemaError:
+        return
+    assert (validator(whole, "tests")(value) is None) is library(whole).is_valid(value)

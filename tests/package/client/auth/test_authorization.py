@@ -234,12 +234,14 @@ async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: st
             await client.list_tools()
             await client.call_tool("echo")
             await client.read_resource("x://y")
-        third = (
-            "write audit" if revision in revisions_holding("auth-scope.step-up-union") else "audit"
-        )
-        assert [visit.get("scope") for visit in script.issuer.visits] == [None, "write", third]
+            script.issuer.valid.clear()
+            script.issuer.refresh_tokens.clear()
+            await client.list_tools()
+        union = revision in revisions_holding("auth-scope.step-up-union")
+        last = ("write audit", "write audit") if union else ("audit", None)
+        assert [visit.get("scope") for visit in script.issuer.visits] == [None, "write", *last]
         kinds = [form["grant_type"] for form in script.issuer.forms]
-        assert kinds == ["authorization_code"] * 3
+        assert kinds == [*["authorization_code"] * 3, "refresh_token", "authorization_code"]
         assert [asked.what for asked in server.asked].count("tools/call") == 2
 
 
@@ -356,6 +358,20 @@ async def test_another_authorization_server_gets_nothing_of_the_first(revision: 
         listing = [asked for asked in server.asked if asked.what == "tools/list"]
         tokens = [asked.fields["authorization"] for asked in listing]
         assert tokens == ["Bearer access-1", "Bearer b-access-1"]
+
+
+@with_metadata
+async def test_given_credentials_stay_at_their_first_issuer(revision: str) -> None:
+    async with run_protected_server(revision) as (script, _), run_issuer() as other:
+        script.issuer.registered["me"] = {"redirect_uris": [REDIRECT_URI]}
+        redirect = Redirect(REDIRECT_URI, script.issuer.visit)
+        auth = OAuth(client_id="me", redirect=redirect, store=MemoryStore())
+        async with client_of(script, auth):
+            script.issuer = other
+        with pytest.raises(AuthorizationError, match="expected the authorization server"):
+            async with client_of(script, auth):
+                pass
+        assert (other.visits, other.forms) == ([], [])
 
 
 @requirement("auth-security.no-credential-logging")

@@ -52,26 +52,6 @@ async def fetch(
         await fetcher.close()
 
 
-@requirement(
-    "auth-security.ssrf-private-ranges",
-    "auth-security.ssrf-dns-rebinding",
-    revisions=EVERY_REVISION,
-)
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_a_name_that_resolves_to_a_refused_address_is_refused(host: str) -> None:
-    checked: list[str] = []
-
-    def permits(address: str) -> bool:
-        checked.append(address)
-        return False
-
-    async with HttpServer(reply_nothing) as server:
-        with pytest.raises(ConnectFailedError):
-            await fetch(Fetch("GET", server.url.replace("127.0.0.1", host)), permits)
-        assert server.asked == []
-    assert "127.0.0.1" in checked
-
-
 @requirement("auth-security.ssrf-dns-rebinding", revisions=EVERY_REVISION)
 async def test_a_name_that_changes_its_address_leads_to_no_refused_one(
     monkeypatch: pytest.MonkeyPatch,

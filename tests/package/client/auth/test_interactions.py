@@ -38,6 +38,7 @@ from mcpgen_runtime.client.auth.interactions import PROMPT_SECONDS, PROMPTS, Pro
 from package.client.auth.protected import (
     agreeing_user,
     client_of,
+    run_issuer,
     run_protected_server,
 )
 from package.client.auth.test_device_flow import DeviceIssuer
@@ -350,6 +351,11 @@ async def test_codes_for_other_devices_count_too() -> None:
             async with client_of(script, auth):
                 pass
         assert len(shown) == 1
+        async with run_issuer(DeviceIssuer()) as script.issuer:  # nor is a client registered there
+            with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):
+                async with client_of(script, auth):
+                    pass
+        assert script.issuer.registered == {}
 
 
 @with_sessions

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kit.http_script import Script
 from kit.http_server import Asked, Reply
 from kit.rules import revisions_holding
 from mcpgen_runtime import (
@@ -43,6 +44,7 @@ class BoundServer(Protected):
     def __init__(self, issuer: Issuer, revision: str = NEWEST) -> None:
         super().__init__(issuer, revision)
         self.proofs: list[dict[str, Any]] = []
+        self.keys: list[Any] = []
         self.nonce = "rs-1"
         self.is_endless = False
 
@@ -53,16 +55,19 @@ class BoundServer(Protected):
             return
         scheme, _, token = asked.fields["authorization"].partition(" ")
         assert (scheme, token in self.issuer.valid) == ("DPoP", True)
-        part = proof.split(".")[1]
-        self.proofs.append(json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))))
+        header, claims = (
+            json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+            for part in proof.split(".")[:2]
+        )
+        self.keys.append(header["jwk"])
+        self.proofs.append(claims)
         if self.is_endless:
             self.nonce = f"n-{len(self.proofs)}"
         if self.proofs[-1].get("nonce") != self.nonce:
             header = 'DPoP error="use_dpop_nonce"'
             await reply.whole(401, WWW_Authenticate=header, DPoP_Nonce=self.nonce)
             return
-        self.open = lambda asked: True
-        await super().__call__(asked, reply)
+        await Script.__call__(self, asked, reply)
 
 
 @requirement("auth-ext.dpop-scheme", "auth-ext.dpop-rs-nonce", "auth-ext.dpop-fresh-proof")
@@ -72,14 +77,19 @@ async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(revision:
     async with run_issuer() as issuer:
         issuer.token_type = "DPoP"
         script = BoundServer(issuer, revision)
-        async with serve_script(script):
-            async with client_of(script, agreeing_user(issuer, dpop=True, store=store)) as client:
-                await client.list_tools()
-                script.nonce = "rs-2"
-                await client.call_tool("echo")
-            async with client_of(script, agreeing_user(issuer, dpop=True, store=store)) as client:
-                await client.list_tools()
+        script.open = lambda asked: asked.what != "tools/call"
+        first, second = (agreeing_user(issuer, dpop=True, store=store) for _ in range(2))
+        async with (
+            serve_script(script),
+            client_of(script, first) as client,
+            client_of(script, second) as other,
+        ):
+            await client.call_tool("echo")
+            script.nonce = "rs-2"
+            await client.call_tool("echo")
+            await other.call_tool("echo")
         assert len(issuer.visits) == 1
+    assert len({str(key) for key in script.keys}) == 1
     assert "Bearer" not in str(script.authorizations)
     assert {claims["htu"] for claims in script.proofs} == {script.url}
     assert len({claims["jti"] for claims in script.proofs}) == len(script.proofs)

@@ -204,19 +204,6 @@ class RefusingServer(Protected):
                 self.issuer.gate.set()
 
 
-async def test_a_token_of_another_client_is_used_before_the_user() -> None:
-    store = MemoryStore()
-    async with run_protected_server() as (script, _):
-        script.open = lambda asked: asked.what != "tools/call"
-        async with (
-            client_of(script, agreeing_user(script.issuer, store=store)) as first,
-            client_of(script, agreeing_user(script.issuer, store=store)) as second,
-        ):
-            await first.call_tool("echo")
-            await second.call_tool("echo")
-        assert len(script.issuer.visits) == 1
-
-
 async def test_scopes_of_another_client_are_used_before_the_user() -> None:
     store = MemoryStore()
     async with run_protected_server() as (script, _):
