@@ -205,44 +205,6 @@ async def client_at(path: str, app: Any, **options: Any) -> AsyncIterator[Any]:
         yield client
 
 
-RUN_HERE = {
-    *("books.py", "city.py", "notes.py", "mounted.py", "protected.py", "tokens.py"),
-    "health.py",
-}
-RUN_AS_PROGRAMS = {
-    *(
-        "calls.py",
-        "client.py",
-        "remote.py",
-        "guest.py",
-        "inputs.py",
-        "keep_members.py",
-        "server.py",
-    ),
-    *("read_books.py", "read_lines.py", "read_messages.py", "strict.py", "test_weather.py"),
-    *("booking.py", "orders.py", "paint.py", "pets.py", "two_ports.py"),  # as they are printed
-}
-READ_ELSEWHERE = {
-    # by mcpgen, in generator/test_document_commands.py, or as what its commands start and compare
-    *("own.toml", "paint.json", "paint.ts", "painter.py", "reporter.py", "greeter.py", "bazaar.py"),
-    *("buyer.py", "greeting.py", "visit.py", "edit_tool.py", "record.py", "test_forecasts.py"),
-    *("pages/{revision}.md.jinja", "typed/_members.jinja", "typed/types.py.jinja"),
-    *("typed/__init__.py", "typed/render.toml"),
-    # in generator/test_contract_testing.py, test_settings.py, test_rendering.py and test_spec.py
-    *("test_contract.py", "test_shop.py", "shop.py", "settings.toml", "packages.toml"),
-    *("hooks.toml", "rendering.toml", "list_methods.py"),
-    # in package/test_coming_from.py
-    *(f"library_{name}.py" for name in ("tools", "resources", "prompts", "context", "middleware")),
-    "library_composition.py",
-    "signin.py",  # by package/client/auth/test_authorization.py, with a protected server
-    "check.yml",  # by a service; conventions/test_documents.py parses it
-}
-
-
-def test_every_named_file_is_run() -> None:
-    assert examples().keys() == RUN_HERE | RUN_AS_PROGRAMS | READ_ELSEWHERE
-
-
 NEED_MORE = {
     *("guest.py", "inputs.py", "record.py", "remote.py"),  # an argument
     "tokens.py",  # variables of the environment

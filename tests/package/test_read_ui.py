@@ -139,16 +139,6 @@ async def test_resources_that_are_no_documents_are_refused(revision: str, expect
 
 
 @having
-async def test_the_older_name_of_the_uri_is_known(revision: str) -> None:
-    tools = [
-        listed_tool("a", **{"ui/resourceUri": VIEW}),
-        listed_tool("b", ui={"resourceUri": "https://b"}),
-    ]
-    async with connect_scripted(revision, {"tools": tools}) as (client, _):
-        assert [ui_of(tool).resource_uri for tool in await client.list_tools()] == [VIEW, None]
-
-
-@having
 @pytest.mark.parametrize("api", ["openai", "openai-chat", "anthropic", "gemini"])
 async def test_models_get_no_tool_that_is_for_apps_alone(revision: str, api: Any) -> None:
     async with connect(weather(), revision=revision, **SHOWS) as client:
@@ -195,6 +185,7 @@ def test_a_policy_allows_the_declared_origins_alone(csp: Csp, directives: list[s
         ({}, ToolUi(None, frozenset({"model", "app"}))),
         ({"ui": {"resourceUri": 1}, "ui/resourceUri": VIEW}, ToolUi()),
         ({"ui/resourceUri": VIEW}, ToolUi(VIEW)),
+        ({"ui": {"resourceUri": "https://b"}}, ToolUi()),
         ({"ui": {"visibility": "app"}}, ToolUi()),
         ({"ui": {"visibility": ["app", "all"]}}, ToolUi(None, frozenset({"app"}))),
     ],

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kit.wire import ALL, HANDSHAKE, speaking_to
+from kit.wire import HANDSHAKE, every, speaking_to
 from mcpgen_runtime import (
     CacheHint,
     Client,
@@ -28,8 +28,6 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.testing import connected
-
-every = pytest.mark.parametrize("revision", ALL)
 
 SKILLS = "io.modelcontextprotocol/skills"
 LIST, GET, READ_DIRECTORY = "skills/list", "skills/get", "resources/directory/read"
@@ -231,6 +229,10 @@ HOSTILE: Mapping[str, tuple[Mapping[str, bytes | str | Path | None], str]] = {
     "frontmatter that grows": (
         {"SKILL.md": f"---\nname: refunds\n{ALIASES}\n---\n"},
         "expected at most 65536 characters with a copy for each alias",
+    ),
+    "a value that JSON lacks": (
+        {"SKILL.md": f"{TEXT.format('refunds')[:-9]}x: [.inf]\n---\n"},
+        "skill acme/refunds: SKILL.md: x[0]: ",
     ),
     "frontmatter with code": (
         {"SKILL.md": f"---\nname: refunds\ndescription: {CODE}\n---\n"},

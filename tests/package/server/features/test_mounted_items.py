@@ -12,7 +12,7 @@ import pytest
 
 from kit.asgi_client import asgi
 from kit.live import text_of
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, legacy
 from mcpgen_runtime import (
     ClientHandlers,
     Contents,
@@ -26,6 +26,7 @@ from mcpgen_runtime import (
     ResourceLink,
     ResourceNotFoundError,
     Server,
+    limit_results,
     replace,
 )
 from mcpgen_runtime.r2026_07_28.server import ServerHandlers
@@ -148,6 +149,39 @@ async def test_a_mount_is_live_both_ways_and_clients_are_notified() -> None:
                 await anyio.lowlevel.checkpoint()
     with pytest.raises(ValueError, match="belongs to a mounted server"):
         server.remove_tool("git_log")
+
+
+@legacy
+@pytest.mark.parametrize("has_middleware", [False, True])
+async def test_a_mounted_tool_shows_and_hides_items_of_its_session(
+    revision: str, has_middleware: bool
+) -> None:
+    server, middle, child = Server("main"), Server("middle"), git()
+    server.mount(middle, prefix="a")
+    middle.mount(child, prefix="b")
+    if has_middleware:
+        child.middleware(limit_results(100))
+    child.disable("status", "repo://head")
+
+    @child.tool()
+    async def switch(ctx: Context) -> None:
+        await ctx.enable_components("status", "repo://head")
+        await ctx.disable_components("switch")
+
+    async with connected(server, revision=revision) as pair, connected(server) as other:
+        client: Any = pair.client
+        with pytest.raises(RemoteError, match="unknown tool: 'a_b_status'"):
+            await client.call_tool("a_b_status")
+        assert (await names(client), await client.list_resources()) == (["a_b_switch"], [])
+        await client.call_tool("a_b_switch")
+        assert TOOLS_CHANGED in [message.get("method") for message in pair.received]
+        assert await names(client) == ["a_b_status"]
+        assert text_of(await client.call_tool("a_b_status")) == "clean"
+        assert (await client.read_resource("repo://a/b/head")).contents[0].text == "abc"
+        with pytest.raises(RemoteError, match="unknown tool: 'a_b_switch'"):
+            await client.call_tool("a_b_switch")
+        assert await names(other.client) == ["a_b_switch"]
+        assert not any(message.get("method") == TOOLS_CHANGED for message in other.received)
 
 
 async def test_mounts_nest_and_a_server_may_be_mounted_twice() -> None:

@@ -10,13 +10,12 @@ import msgspec
 import pytest
 from pydantic import SecretStr
 
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import Context, Principal, RemoteError, Server, connect
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", ALL[-1:])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kit.cached import Clock
 from kit.requestor import Work, requestor
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -23,8 +23,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 def shop() -> Server:

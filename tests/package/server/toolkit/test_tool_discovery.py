@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from kit.asgi_client import asgi
 from kit.guarded import challenge_in, protected_settings
 from kit.issuer import bearer, token_of
-from kit.wire import ALL, PER_REQUEST, SESSIONS
+from kit.wire import PER_REQUEST, SESSIONS, every
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -28,7 +28,6 @@ from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", PER_REQUEST[-1:])
 
 

@@ -158,11 +158,9 @@ class Person(ClientHandlers):
 )
 @pytest.mark.requirement(
     "tasks.create-request",
-    "tasks.request-ttl",
     "tasks.poll-until-terminal",
     "tasks.respect-poll-interval",
     "tasks.result-request",
-    "tasks.no-related-task-in-requests",
     revisions=(REVISION,),
 )
 async def test_a_tool_gets_the_answer_that_the_client_works_on(
@@ -273,12 +271,7 @@ async def test_a_tool_follows_the_task_of_a_client() -> None:
 
 
 @pytest.mark.requirement(
-    "tasks.related-task-everywhere",
-    "tasks.related-task-nested",
-    "tasks.input-request-related-task",
-    "tasks.input-required-when-needed",
-    "tasks.no-related-task-in-requests",
-    revisions=(REVISION,),
+    "tasks.related-task-everywhere", "tasks.no-related-task-in-requests", revisions=(REVISION,)
 )
 async def test_a_task_within_a_task_names_the_outer_one_to_ask() -> None:
     person, work = Person(), Asking()
