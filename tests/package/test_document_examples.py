@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+import multiprocessing
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 import types
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,11 @@ from mcpgen.model import choice
 from mcpgen.render import tree
 from mcpgen_runtime import HttpStatusError, RemoteError, connect, testing
 from mcpgen_runtime.testing import connected
-from package.forks import SESSION, Forks, forks
 from package_single import BOOKED, FORECAST, serve_module
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])
 
 
 def example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -78,13 +81,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def fork(folder: Path) -> Iterator[Forks]:
-    """A process that has done what most examples do."""
-    with forks(folder, SESSION) as warm:
-        yield warm
-
-
 def activated_environment() -> dict[str, str]:
     """The environment in which `python` is the one of the tests, as `activate` makes it."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -104,6 +100,26 @@ def python_output(folder: Path, *words: str) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def run_script(folder: str, name: str, environment: Mapping[str, str]) -> None:
+    """Run a file of a folder in this process, whose output goes into files there."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, file in ((1, ".stdout"), (2, ".stderr")):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    sys.path.insert(0, folder)
+    sys.argv[:] = [name]
+    runpy.run_path(name, run_name="__main__")
+
+
+def run_in_fork(folder: Path, name: str) -> None:
+    """Run a file of a folder, which must succeed, in a fork of a process that has imported most."""
+    process = FORKS.Process(target=run_script, args=(f"{folder}", name, activated_environment()))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0, (folder / ".stderr").read_text("utf-8")
 
 
 def test_the_readme_client_starts_the_server_and_calls_its_tool(folder: Path) -> None:
@@ -216,10 +232,8 @@ NEED_MORE = {
 @pytest.mark.parametrize(
     "name", sorted({name for name in examples() if name.endswith(".py")} - NEED_MORE)
 )
-def test_a_file_of_the_documents_runs_as_it_is_printed(
-    fork: Forks, folder: Path, name: str
-) -> None:
-    fork.printed(name, folder, activated_environment())
+def test_a_file_of_the_documents_runs_as_it_is_printed(folder: Path, name: str) -> None:
+    run_in_fork(folder, name)
 
 
 NEED_A_SIGN_IN = {"docs/authorization.md"}
@@ -228,9 +242,9 @@ authorization server. The set may only shrink."""
 
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
-def test_a_block_of_python_runs_as_it_is_printed(block: Block, fork: Forks, folder: Path) -> None:
+def test_a_block_of_python_runs_as_it_is_printed(block: Block, folder: Path) -> None:
     (folder / "block.py").write_text(block.text, "utf-8")
-    fork.printed("block.py", folder, activated_environment())
+    run_in_fork(folder, "block.py")
 
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
