@@ -159,8 +159,7 @@ async def test_the_context_has_what_a_tool_wants(library: Any, revision: str) ->
                 "content": {"value": "Ann"} if one else {"name": "Ann", "age": 30},
             }
 
-    async with connected(library.server, handlers=Reader(), revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(library.server, handlers=Reader(), revision=revision) as client:
         for name, arguments, expected in CONTEXT:
             assert structured_value(await client.call_tool(name, arguments)) == expected, name
         for name, arguments, text in CONTEXT_TEXTS:
@@ -196,8 +195,7 @@ async def test_a_key_opens_a_tool_over_http(library: Any) -> None:
 
 @of("composition")
 async def test_servers_are_made_of_others(library: Any) -> None:
-    async with connected(library.server) as pair:
-        client: Any = pair.client
+    async with connect(library.server) as client:
         assert [tool.name for tool in await client.list_tools()] == [
             *("due", "oslo_hours", "bergen_hours", "later_due", "extend", "later_extend"),
             "desk_lend",

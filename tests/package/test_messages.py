@@ -77,13 +77,9 @@ def test_an_error_response_has_code_message_and_data(revision: str, identifier: 
 
 
 @every
-def test_params_of_a_method_that_the_revision_lacks_stay_json(revision: str) -> None:
+def test_other_params_stay_json_and_null_counts_as_absent(revision: str) -> None:
     message = read(revision, line(id=1, method="acme/paint", params={"colour": "red"}))
     assert message == Request(1, "acme/paint", {"colour": "red"})
-
-
-@every
-def test_null_for_what_is_absent_does_not_change_the_kind(revision: str) -> None:
     assert read(revision, line(id=1, result={}, error=None)) == Response(1, {})
     assert read(revision, line(method="acme/paint", params=None)) == Notification("acme/paint")
 

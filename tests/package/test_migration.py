@@ -49,6 +49,7 @@ def path_of(path: str) -> str:
     ("use", "alternative"),
     [
         (lambda: NO_TYPES.tool(structured_output=False), "use structured=False for False"),
+        (lambda: NO_TYPES.tool(task=True), "use runner=Tasks.*--extension tasks, .*capabilities="),
         (lambda: NO_TYPES.add_tool(double, enabled=False), r"server\.disable"),
         (lambda: NO_TYPES.prompt(auth=None), "scopes="),
         (lambda: NO_TYPES.tool(whatever=1), "server.tool: unexpected keyword argument 'whatever'$"),
@@ -153,12 +154,6 @@ def test_any_other_module_is_not_there() -> None:
         AttributeError, match=r"^module 'mcpgen_runtime' has no attribute 'nothing'$"
     ):
         getattr(mcpgen_runtime, absent)
-
-
-def test_the_keyword_task_names_the_extension_of_tasks() -> None:
-    server: Any = Server("tasks")
-    with pytest.raises(TypeError, match=r"use runner=Tasks.*--extension tasks, .*capabilities="):
-        server.tool(task=True)
 
 
 async def test_hidden_text_of_exceptions_is_warned_of_once(

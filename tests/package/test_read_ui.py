@@ -85,17 +85,13 @@ def test_a_blocking_client_reads_it_too() -> None:
         assert client.read_ui(tool).html == HTML
 
 
-def listed_tool(name: str, **meta: Any) -> dict[str, Any]:
-    """A tool as a server of another make lists it."""
-    return {"name": name, "inputSchema": {"type": "object"}, "_meta": meta}
-
-
 def contents(**members: Any) -> dict[str, Any]:
     """The result of reading the document."""
     return {"contents": [{"uri": VIEW, "mimeType": MIME_TYPE, **members}]}
 
 
-TOOLS = {"tools": [listed_tool("forecast", ui={"resourceUri": VIEW})]}
+TOOL = {"name": "forecast", "inputSchema": {"type": "object"}}
+TOOLS = {"tools": [{**TOOL, "_meta": {"ui": {"resourceUri": VIEW}}}]}
 RESOURCES = {"resources": [{"uri": VIEW, "name": "view", "_meta": META}]}
 ENCODED = base64.b64encode(HTML.encode()).decode()
 GIVEN: dict[str, tuple[tuple[dict[str, Any], ...], UiResource]] = {

@@ -254,11 +254,6 @@ async def test_a_hostile_directory_gives_nothing(case: str, folder: Path) -> Non
             await client.list_skills()
 
 
-def test_a_folder_without_skills_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"expected a directory with a SKILL\.md below it"):
-        Server("shop").skills(tmp_path)
-
-
 def server_with_entry(entry: Mapping[str, Any], text: str) -> Server:
     """A server that says of a skill what it wants."""
     server = Server("other", capabilities={"extensions": {SKILLS: {}}})
@@ -379,6 +374,8 @@ async def test_skills_are_served_all_or_not_at_all(folder: Path) -> None:
     with pytest.raises(ValueError, match="registered already"):
         server.skills(folder)
     own = Server("own")
+    with pytest.raises(ValueError, match=r"expected a directory with a SKILL\.md below it"):
+        own.skills(folder / "acme/refunds/forms")
     own.method(LIST)(lambda: None)
     with pytest.raises(ValueError, match="method 'skills/list' is registered already"):
         own.skills(folder)

@@ -26,6 +26,7 @@ from mcpgen_runtime import (
     ResourceLink,
     ResourceNotFoundError,
     Server,
+    connect,
     limit_results,
     replace,
 )
@@ -80,8 +81,7 @@ async def names(client: Any) -> list[str]:
 async def test_everything_of_a_mounted_server_has_the_prefix_and_works(revision: str) -> None:
     server = main()
     server.mount(git(), prefix="git")
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         assert await names(client) == ["ping", "git_status"]
         assert text_of(await client.call_tool("git_status")) == "clean"
         assert text_of(await client.call_tool("ping")) == "pong"
@@ -111,8 +111,7 @@ async def test_completions_come_along(revision: str) -> None:
 
     child.completion(prompt="review", argument="branch")(lambda text: [f"{text}ain"])
     child.completion(template="repo://{branch}/tip", argument="branch")(lambda text: ["dev"])
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
 
         async def complete(ref: dict[str, str], name: str = "branch") -> list[str]:
             params = {"ref": ref, "argument": {"name": name, "value": "m"}}
@@ -213,8 +212,7 @@ async def test_uris_in_results_are_those_that_a_client_can_read() -> None:
         return EmbeddedResource(Contents(uri="repo://head", text="abc"))
 
     server.mount(child, prefix="git")
-    async with connected(server, revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=NEWEST) as client:
         link, elsewhere, embedded = (await client.call_tool("git_links")).content
         assert link.uri == "repo://git/main/tip"
         assert elsewhere.uri == "https://example.com/"
@@ -279,8 +277,7 @@ async def test_names_methods_and_dependencies_of_a_mounted_server_are_the_outer_
         child.add_tool(lambda: "x", name="status")
     with pytest.raises(ValueError, match="acme/find"):
         server.method("acme/find")(lambda: None)
-    async with connected(server, revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=NEWEST) as client:
         assert (await client.request("acme/find", {"row": 1}))["row"] == 2
         with server.override(open_db, lambda: "empty"):
             assert text_of(await client.call_tool("x_read")) == "empty"
@@ -378,8 +375,7 @@ async def test_middleware_of_a_mounted_server_sees_its_own_names(revision: str) 
             return replace(result, tools=shown)
         return result
 
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         assert await names(client) == ["ping", "a_b_status"]
         seen.clear()
         await client.call_tool("a_b_status")
@@ -410,8 +406,7 @@ async def test_lifespans_are_entered_once_and_each_server_has_state(revision: st
     outer, inner = stateful("outer"), stateful("inner")
     outer.mount(inner, prefix="one")
     outer.mount(inner, prefix="two")
-    async with connected(outer, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(outer, revision=revision) as client:
         assert text_of(await client.call_tool("one_inner")) == "state of inner"
         assert text_of(await client.call_tool("outer")) == "state of outer"
     assert passed == ["enter outer", "enter inner", "leave inner", "leave outer"]
@@ -427,8 +422,7 @@ async def test_lifespans_are_entered_once_and_each_server_has_state(revision: st
 async def test_updates_of_a_mounted_resource_have_its_outer_uri(revision: str) -> None:
     server, child = main(), git(subscribe=True)
     server.mount(child, prefix="git")
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         async with client.listen(uris=["repo://git/head"]) as changes:
             child.resource_updated("repo://head")
             with anyio.fail_after(10):

@@ -191,12 +191,7 @@ async def test_a_plain_function_runs_in_the_event_loop_if_asked_to(revision: str
     def elsewhere() -> str:
         return threading.current_thread().name
 
-    @server.tool(threads=False)
-    async def coroutine() -> str:
-        return threading.current_thread().name
-
     name = threading.current_thread().name
     async with connect(server, revision=revision) as client:
         assert await client.call_tool("here", returns=str) == f"{name} {revision}"
-        assert await client.call_tool("coroutine", returns=str) == name
         assert await client.call_tool("elsewhere", returns=str) != name

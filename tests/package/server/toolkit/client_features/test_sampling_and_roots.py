@@ -303,43 +303,46 @@ def without(member: str) -> dict[str, Any]:
     return {name: value for name, value in USE.items() if name != member}
 
 
+balanced = requirement("sampling.tool-use-balanced")
+matching = requirement("sampling.tool-result-id-matches")
+alone = requirement("sampling.tool-results-alone")
+roles = requirement("sampling.tool-roles")
+result_shape = requirement("sampling.tool-result-shape")
+use_shape = requirement("sampling.tool-use-shape")
 TEXT_RESULT = {**result(), "content": "text"}
 BARE_RESULT = {"type": "tool_result", "toolUseId": "u1"}
 TWO_USES = wire_message(USE, {**USE, "id": "u2"})
 
 
-def unbalanced(rule: str, reason: str, *messages: Any) -> Any:
+def unbalanced(rule: pytest.MarkDecorator, reason: str, *messages: Any) -> Any:
     """A row: the messages after the first one, where a block alone is said by its usual role."""
     usual = {"tool_use": "assistant"}
     whole = [
         wire_message(each, role=usual.get(each["type"], "user")) if "type" in each else each
         for each in messages
     ]
-    return pytest.param(whole, reason, marks=requirement(f"sampling.tool-{rule}"))
+    return pytest.param(whole, reason, marks=rule)
 
 
 UNBALANCED = [
-    unbalanced("use-balanced", "leaves 'u1' without a result", USE),
-    unbalanced("use-balanced", "expected a result for 'u1' first", USE, HI["content"]),
-    unbalanced("use-balanced", "expected a result for 'u2' first", TWO_USES, result()),
-    unbalanced("use-balanced", "got more", USE, wire_message(result(), result(), role="user")),
-    unbalanced("result-id-matches", "expected a result for 'u1' first", USE, result("other")),
-    unbalanced("result-id-matches", "no use of a tool just before", result()),
+    unbalanced(balanced, "leaves 'u1' without a result", USE),
+    unbalanced(balanced, "expected a result for 'u1' first", USE, HI["content"]),
+    unbalanced(balanced, "expected a result for 'u2' first", TWO_USES, result()),
+    unbalanced(balanced, "got more", USE, wire_message(result(), result(), role="user")),
+    unbalanced(matching, "expected a result for 'u1' first", USE, result("other")),
+    unbalanced(matching, "no use of a tool just before", result()),
     unbalanced(
-        "results-alone",
-        "results of tools alone",
-        USE,
-        wire_message(result(), HI["content"], role="user"),
+        alone, "results of tools alone", USE, wire_message(result(), HI["content"], role="user")
     ),
-    unbalanced("roles", "tool_use from the assistant", wire_message(USE, role="user"), result()),
-    unbalanced("roles", "tool_result from the user", USE, wire_message(result())),
+    unbalanced(roles, "tool_use from the assistant", wire_message(USE, role="user"), result()),
+    unbalanced(roles, "tool_result from the user", USE, wire_message(result())),
     unbalanced(
-        "result-shape", r"Expected `array`, got `str` .*\[2\]\.content\.content", USE, TEXT_RESULT
+        result_shape, r"Expected `array`, got `str` .*\[2\]\.content\.content", USE, TEXT_RESULT
     ),
-    unbalanced("result-shape", "missing required field `content`", USE, BARE_RESULT),
-    unbalanced("use-shape", "Expected `object`, got `str`", {**USE, "input": "text"}, result()),
+    unbalanced(result_shape, "missing required field `content`", USE, BARE_RESULT),
+    unbalanced(use_shape, "Expected `object`, got `str`", {**USE, "input": "text"}, result()),
     *(
-        unbalanced("use-shape", f"missing required field `{member}`", without(member), result())
+        unbalanced(use_shape, f"missing required field `{member}`", without(member), result())
         for member in ("id", "name", "input")
     ),
 ]
