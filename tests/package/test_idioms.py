@@ -33,6 +33,7 @@ from mcpgen_runtime import (
     to_builtins,
 )
 from mcpgen_runtime.testing import connected
+from package.server.openapi.one_server import one
 
 HANDSHAKE = ALL[-2]
 
@@ -178,18 +179,11 @@ def test_handlers_of_the_blocking_client_may_be_a_class(asking_server: Server) -
     assert seat.content[0].text == "12a"
 
 
-SPEC: dict[str, Any] = {
-    "openapi": "3.1.0",
-    "info": {"title": "Pets", "version": "1"},
-    "paths": {"/pets": {"get": {"operationId": "pets", "responses": {"200": {"description": ""}}}}},
-}
-
-
 async def test_an_openapi_document_has_the_keywords_of_fastmcp() -> None:
     untyped: Any = Server
     async with httpx2.AsyncClient(base_url="https://api.example.com") as http:
-        server = untyped.from_openapi(openapi_spec=SPEC, client=http, name="Pets")
-        assert [tool.name for tool in await server.list_tools()] == ["pets"]
+        server = untyped.from_openapi(openapi_spec=one("/pets", {}), client=http, name="Pets")
+        assert [tool.name for tool in await server.list_tools()] == ["call"]
         with pytest.raises(TypeError, match="expected an OpenAPI document as spec, got none"):
             untyped.from_openapi(client=http)
 
