@@ -187,7 +187,7 @@ async def test_a_missing_resource_is_an_error_with_its_uri(revision: str, uri: s
         assert error["code"] == -32602
 
 
-@pytest.mark.requirement("resources.sanitize-file-paths")
+@pytest.mark.requirement("resources.sanitize-file-paths", "resources.validate-uris")
 @every
 @pytest.mark.parametrize(
     "uri", ["not a uri", "file:///../etc/passwd", "file:///a/%2e%2e/%2e%2e/etc/passwd"]
@@ -231,7 +231,6 @@ async def test_a_value_that_leaves_its_place_reaches_no_function(
     assert "stays in its place" in error["message"]
 
 
-@pytest.mark.requirement("resources.validate-uris")
 @every
 @pytest.mark.parametrize("value", HARMLESS)
 async def test_a_value_that_only_looks_odd_reaches_the_function(revision: str, value: str) -> None:

@@ -360,7 +360,12 @@ async def test_a_cancelled_task_is_stopped_and_stays_cancelled(transport: str, t
 
 
 @everywhere
-@pytest.mark.requirement("tasks.error-informative", "tasks.error-internal", revisions=(REVISION,))
+@pytest.mark.requirement(
+    "tasks.error-informative",
+    "tasks.error-internal",
+    "tasks.error-unknown-id",
+    revisions=(REVISION,),
+)
 async def test_an_unknown_task_or_a_broken_store_is_an_error(transport: str) -> None:
     class Broken(MemoryTaskStore):
         async def load(self, task_id: str, before: Any = None) -> TaskRecord | None:
@@ -378,9 +383,7 @@ async def test_an_unknown_task_or_a_broken_store_is_an_error(transport: str) -> 
                 assert "fire" not in error["message"]
 
 
-@pytest.mark.requirement(
-    "tasks.ttl-expiry-delete", "tasks.cleanup", "tasks.error-unknown-id", revisions=(REVISION,)
-)
+@pytest.mark.requirement("tasks.ttl-expiry-delete", "tasks.cleanup", revisions=(REVISION,))
 async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
     store = MemoryTaskStore()
     work = Work(store=store, ttl=0.05)

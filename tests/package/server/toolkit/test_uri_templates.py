@@ -44,6 +44,7 @@ MATCHES = [
 ]
 
 
+@pytest.mark.requirement("resources.templates-rfc6570", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(("template", "uri", "values"), MATCHES)
 def test_a_uri_gives_back_the_values_it_was_made_of(
     template: str, uri: str, values: dict[str, str] | None

@@ -87,7 +87,11 @@ async def test_the_question_is_a_request_in_a_session_or_part_of_a_result(revisi
         )
 
 
-@pytest.mark.requirement("elicitation.mode-values", "elicitation.required-error-only-url")
+@pytest.mark.requirement(
+    "elicitation.mode-values",
+    "elicitation.required-error-only-url",
+    "elicitation.empty-capability-is-form",
+)
 @with_modes
 @pytest.mark.parametrize(
     ("declared", "forms", "pages"),
@@ -294,7 +298,7 @@ async def test_a_page_is_asked_for_in_the_shape_of_the_revision(revision: str) -
     assert params == expected
 
 
-@pytest.mark.requirement("elicitation.no-undeclared-mode", "elicitation.empty-capability-is-form")
+@pytest.mark.requirement("elicitation.no-undeclared-mode")
 @pytest.mark.parametrize("revision", ALL)
 @pytest.mark.parametrize("declared", [{}, {"form": {}, "url": {}}])
 @pytest.mark.parametrize("tool", ["go", "require"])
@@ -396,7 +400,11 @@ async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) 
         assert await server.elicitation_complete("id1")
 
 
-@pytest.mark.requirement("elicitation.required-error-data", "elicitation.required-error-url-mode")
+@pytest.mark.requirement(
+    "elicitation.required-error-data",
+    "elicitation.required-error-url-mode",
+    "elicitation.required-error",
+)
 @with_ids
 async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: str) -> None:
     server = page_server()
@@ -414,7 +422,6 @@ async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: 
         assert (await client.call("require", {"pages": 0}))["result"]["content"] == []
 
 
-@pytest.mark.requirement("elicitation.required-error", "elicitation.no-required-error-2026")
 @with_urls
 @pytest.mark.parametrize("mode", ["form", "url"])
 async def test_other_methods_are_refused_for_pages_as_well(revision: str, mode: str) -> None:
@@ -427,7 +434,7 @@ async def test_other_methods_are_refused_for_pages_as_well(revision: str, mode: 
             assert error["code"] == (code if mode == "url" else refusal_code(revision))
 
 
-@pytest.mark.requirement("elicitation.url-outcome-by-retry")
+@pytest.mark.requirement("elicitation.url-outcome-by-retry", "elicitation.no-required-error-2026")
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_the_error_for_required_pages_becomes_input_requests(revision: str) -> None:
     server = Server("pages")

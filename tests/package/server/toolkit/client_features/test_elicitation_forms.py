@@ -81,7 +81,16 @@ ANYWHERE = [
 ]
 
 
-@pytest.mark.requirement("elicitation.enum-untitled-single")
+@pytest.mark.requirement(
+    "elicitation.enum-untitled-single",
+    "elicitation.schema-flat",
+    "elicitation.string-schema",
+    "elicitation.string-schema-2025-06",
+    "elicitation.string-formats",
+    "elicitation.number-schema",
+    "elicitation.number-schema-2025-06",
+    "elicitation.boolean-schema",
+)
 @with_forms
 @pytest.mark.parametrize(("kind", "wire"), ANYWHERE)
 async def test_a_plain_type_is_a_field_of_a_form(revision: str, kind: Any, wire: Any) -> None:
@@ -190,13 +199,6 @@ async def test_titles_of_a_choice_are_written_as_the_revision_has_them(revision:
     assert form["properties"]["x"] == (old if revision in OLD else new)
 
 
-@pytest.mark.requirement(
-    "elicitation.string-schema-2025-06",
-    "elicitation.number-schema-2025-06",
-    "elicitation.string-schema",
-    "elicitation.number-schema",
-    "elicitation.boolean-schema",
-)
 @with_forms
 async def test_defaults_are_shown_where_the_revision_has_them(revision: str) -> None:
     @dataclass
@@ -263,7 +265,6 @@ async def test_typed_dicts_structs_and_models_are_forms_as_well(revision: str) -
         assert answer.content == content
 
 
-@pytest.mark.requirement("elicitation.schema-flat", "elicitation.string-formats")
 @pytest.mark.parametrize("revision", ALL)
 async def test_types_that_are_no_forms_are_type_errors(revision: str) -> None:
     class Pair(NamedTuple):

@@ -244,7 +244,10 @@ async def test_an_answer_that_is_none_is_refused(revision: str, wrong: Any) -> N
 
 
 @pytest.mark.requirement(
-    "mrtr.input-requests-optional", "resources.read-input-required", "prompts.get-input-required"
+    "mrtr.input-requests-optional",
+    "resources.read-input-required",
+    "prompts.get-input-required",
+    "mrtr.at-least-one-field",
 )
 @modern
 async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
@@ -273,7 +276,7 @@ async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
         ] * 3
 
 
-@pytest.mark.requirement("mrtr.input-request-kinds", "mrtr.at-least-one-field")
+@pytest.mark.requirement("mrtr.input-request-kinds")
 @modern
 @pytest.mark.parametrize(
     ("method", "params"),
@@ -379,7 +382,10 @@ def signer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> RequestState
 
 
 @pytest.mark.requirement(
-    "mrtr.state-reject-invalid", "mrtr.state-untrusted", revisions=EVERY_REVISION
+    "mrtr.state-reject-invalid",
+    "mrtr.state-untrusted",
+    "mrtr.state-integrity",
+    revisions=EVERY_REVISION,
 )
 def test_no_character_of_a_state_can_be_changed() -> None:
     signed = signer().sign(PAYLOAD, b"request")
@@ -394,9 +400,7 @@ def test_no_character_of_a_state_can_be_changed() -> None:
             signer().verify(text, b"request")
 
 
-@pytest.mark.requirement(
-    "mrtr.state-bound-to-request", "mrtr.state-integrity", revisions=EVERY_REVISION
-)
+@pytest.mark.requirement("mrtr.state-bound-to-request", revisions=EVERY_REVISION)
 def test_a_state_is_for_one_request_of_one_server() -> None:
     signed = signer().sign(PAYLOAD, b"request")
     with pytest.raises(InvalidParamsError, match="not of another"):
