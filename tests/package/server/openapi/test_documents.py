@@ -270,7 +270,9 @@ def test_invalid_documents_are_refused(spec: Any, message: str) -> None:
     "servers",
     [[{"url": "https://{v}.test", "variables": {"v": 5}}], [], {}, [{"url": "file:///etc/passwd"}]],
 )
-def test_without_a_server_in_its_document_an_api_needs_one(servers: Any) -> None:
+def test_an_api_needs_one_base_url_and_a_positive_timeout(servers: Any) -> None:
+    with pytest.raises(ValueError, match="timeout: expected more than 0, got 0"):
+        make_server(one("/", {}), timeout=0)
     with pytest.raises(ValueError, match=r"expected http_client or base_url|base_url: "):
         Server.from_openapi(one("/", {}, servers=servers))
     with pytest.raises(ValueError, match="http_client: expected a client with a base_url"):
@@ -461,8 +463,3 @@ async def test_a_request_has_a_time_for_its_whole_response(body: Any) -> None:
         async with http, connected(server) as pair:
             result: Any = await pair.client.call_tool("call", {})
     assert result.content[0].text == "GET /: no whole response within 0.1 s"
-
-
-def test_the_time_of_a_request_is_positive() -> None:
-    with pytest.raises(ValueError, match="timeout: expected more than 0, got 0"):
-        make_server(one("/", {}), timeout=0)
