@@ -153,6 +153,8 @@ def test_words_name_a_server(
 
 REMOTE = {"type": "streamable-http"}
 PYPI = {"registryType": "pypi", "identifier": "a-b", "version": "1.2"}
+ARGUMENTS: list[Any] = [{"type": "named", "value": "y"}, {"type": "positional"}, 5]
+ARGUMENTS += [{"type": "positional", "value": "x"}]
 
 
 @pytest.mark.parametrize(
@@ -161,10 +163,8 @@ PYPI = {"registryType": "pypi", "identifier": "a-b", "version": "1.2"}
         ({"packages": [{**PYPI, "registryType": "npm"}]}, ["npx", "-y", "a-b@1.2"]),
         ({"packages": [{}, PYPI]}, ["uvx", "a-b==1.2"]),
         ({"packages": [{"registryType": "npm", "identifier": "a"}]}, ["npx", "-y", "a"]),
-        (
-            {"packages": [{**PYPI, "packageArguments": [{"type": "positional", "value": "x"}]}]},
-            ["uvx", "a-b==1.2", "x"],
-        ),
+        ({"packages": [{**PYPI, "registryType": "oci"}, {**PYPI, "version": ""}]}, ["uvx", "a-b"]),
+        ({"packages": [{**PYPI, "packageArguments": ARGUMENTS}]}, ["uvx", "a-b==1.2", "x"]),
         ({"remotes": [{"type": "sse", "url": "x"}, {**REMOTE, "url": "https://a"}]}, "https://a"),
     ],
 )

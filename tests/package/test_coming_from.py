@@ -89,12 +89,6 @@ def of(name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("library", [name], indirect=True)
 
 
-def structured_value(result: Any) -> Any:
-    """The structured value, unwrapped."""
-    value = result.structured_content
-    return value["result"] if isinstance(value, dict) and set(value) == {"result"} else value
-
-
 @of("tools")
 async def test_the_tools_do_what_they_say(
     library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -103,7 +97,7 @@ async def test_the_tools_do_what_they_say(
     (tmp_path / "cover.png").write_bytes(b"dot")
     async with connected(library.server) as pair:
         for name, arguments, expected in TOOLS:
-            assert structured_value(await pair.client.call_tool(name, arguments)) == expected, name
+            assert (await pair.client.call_tool(name, arguments)).data == expected, name
         images: Any = await pair.client.call_tool("covers")
         assert [block.type for block in images.content] == ["image", "text"]
         failed: Any = await pair.client.call_tool("average", {"days": 1, "books": 0})
@@ -159,13 +153,12 @@ async def test_the_context_has_what_a_tool_wants(library: Any, revision: str) ->
                 "content": {"value": "Ann"} if one else {"name": "Ann", "age": 30},
             }
 
-    async with connected(library.server, handlers=Reader(), revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(library.server, handlers=Reader(), revision=revision) as client:
         for name, arguments, expected in CONTEXT:
-            assert structured_value(await client.call_tool(name, arguments)) == expected, name
+            assert (await client.call_tool(name, arguments)).data == expected, name
         for name, arguments, text in CONTEXT_TEXTS:
             assert (await client.call_tool(name, arguments)).content[0].text == text, name
-        asks = structured_value(await client.call_tool("who"))
+        asks = (await client.call_tool("who")).data
         assert asks["client"]["name"] == "mcpgen_runtime"
 
 
@@ -196,8 +189,7 @@ async def test_a_key_opens_a_tool_over_http(library: Any) -> None:
 
 @of("composition")
 async def test_servers_are_made_of_others(library: Any) -> None:
-    async with connected(library.server) as pair:
-        client: Any = pair.client
+    async with connect(library.server) as client:
         assert [tool.name for tool in await client.list_tools()] == [
             *("due", "oslo_hours", "bergen_hours", "later_due", "extend", "later_extend"),
             "desk_lend",

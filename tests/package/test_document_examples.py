@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+import multiprocessing
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 import types
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,11 @@ from mcpgen.model import choice
 from mcpgen.render import tree
 from mcpgen_runtime import HttpStatusError, RemoteError, connect, testing
 from mcpgen_runtime.testing import connected
-from package.forks import SESSION, Forks, forks
 from package_single import BOOKED, FORECAST, serve_module
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])
 
 
 def example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -78,13 +81,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def fork(folder: Path) -> Iterator[Forks]:
-    """A process that has done what most examples do."""
-    with forks(folder, SESSION) as warm:
-        yield warm
-
-
 def activated_environment() -> dict[str, str]:
     """The environment in which `python` is the one of the tests, as `activate` makes it."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
@@ -106,19 +102,38 @@ def python_output(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_readme_client_starts_the_server_and_calls_its_tool(folder: Path) -> None:
-    lines = python_output(folder, "client.py").splitlines()
-    assert lines == ["forecast: Weather forecast for a city.", FORECAST]
+def run_script(folder: str, name: str, environment: Mapping[str, str]) -> None:
+    """Run a file of a folder in this process, whose output goes into files there."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, file in ((1, ".stdout"), (2, ".stderr")):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    sys.path.insert(0, folder)
+    sys.argv[:] = [name]
+    runpy.run_path(name, run_name="__main__")
 
 
-def test_the_client_of_the_first_page_calls_its_server(folder: Path) -> None:
-    lines = python_output(folder, "read_books.py").splitlines()
-    assert lines == ["published: The year in which a book was published.", "1965"]
+def run_in_fork(folder: Path, name: str) -> None:
+    """Run a file of a folder, which must succeed, in a fork of a process that has imported most."""
+    process = FORKS.Process(target=run_script, args=(f"{folder}", name, activated_environment()))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0, (folder / ".stderr").read_text("utf-8")
 
 
-def test_of_two_calls_one_is_cancelled(folder: Path) -> None:
-    lines = python_output(folder, "calls.py").splitlines()
-    assert lines == [FORECAST, "Bergen was cancelled"]
+PRINTED = {
+    "client.py": ["forecast: Weather forecast for a city.", FORECAST],
+    "read_books.py": ["published: The year in which a book was published.", "1965"],
+    "calls.py": [FORECAST, "Bergen was cancelled"],
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_client_starts_its_server_and_prints_the_results_of_its_calls(
+    folder: Path, name: str
+) -> None:
+    assert python_output(folder, name).splitlines() == PRINTED[name]
 
 
 def test_the_blocking_client_calls_the_server_over_http(folder: Path) -> None:
@@ -205,44 +220,6 @@ async def client_at(path: str, app: Any, **options: Any) -> AsyncIterator[Any]:
         yield client
 
 
-RUN_HERE = {
-    *("books.py", "city.py", "notes.py", "mounted.py", "protected.py", "tokens.py"),
-    "health.py",
-}
-RUN_AS_PROGRAMS = {
-    *(
-        "calls.py",
-        "client.py",
-        "remote.py",
-        "guest.py",
-        "inputs.py",
-        "keep_members.py",
-        "server.py",
-    ),
-    *("read_books.py", "read_lines.py", "read_messages.py", "strict.py", "test_weather.py"),
-    *("booking.py", "orders.py", "paint.py", "pets.py", "two_ports.py"),  # as they are printed
-}
-READ_ELSEWHERE = {
-    # by mcpgen, in generator/test_document_commands.py, or as what its commands start and compare
-    *("own.toml", "paint.json", "paint.ts", "painter.py", "reporter.py", "greeter.py", "bazaar.py"),
-    *("buyer.py", "greeting.py", "visit.py", "edit_tool.py", "record.py", "test_forecasts.py"),
-    *("pages/{revision}.md.jinja", "typed/_members.jinja", "typed/types.py.jinja"),
-    *("typed/__init__.py", "typed/render.toml"),
-    # in generator/test_contract_testing.py, test_settings.py, test_rendering.py and test_spec.py
-    *("test_contract.py", "test_shop.py", "shop.py", "settings.toml", "packages.toml"),
-    *("hooks.toml", "rendering.toml", "list_methods.py"),
-    # in package/test_coming_from.py
-    *(f"library_{name}.py" for name in ("tools", "resources", "prompts", "context", "middleware")),
-    "library_composition.py",
-    "signin.py",  # by package/client/auth/test_authorization.py, with a protected server
-    "check.yml",  # by a service; conventions/test_documents.py parses it
-}
-
-
-def test_every_named_file_is_run() -> None:
-    assert examples().keys() == RUN_HERE | RUN_AS_PROGRAMS | READ_ELSEWHERE
-
-
 NEED_MORE = {
     *("guest.py", "inputs.py", "record.py", "remote.py"),  # an argument
     "tokens.py",  # variables of the environment
@@ -254,32 +231,25 @@ NEED_MORE = {
 @pytest.mark.parametrize(
     "name", sorted({name for name in examples() if name.endswith(".py")} - NEED_MORE)
 )
-def test_a_file_of_the_documents_runs_as_it_is_printed(
-    fork: Forks, folder: Path, name: str
-) -> None:
-    fork.printed(name, folder, activated_environment())
+def test_a_file_of_the_documents_runs_as_it_is_printed(folder: Path, name: str) -> None:
+    run_in_fork(folder, name)
 
 
 NEED_A_SIGN_IN = {"docs/authorization.md"}
 """Documents whose blocks may define functions that they do not call: these need a user or an
-authorization server. The set may only shrink."""
+authorization server."""
 
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
-def test_a_block_of_python_runs_as_it_is_printed(block: Block, fork: Forks, folder: Path) -> None:
+def test_a_block_of_python_runs_as_it_is_printed(block: Block, folder: Path) -> None:
     (folder / "block.py").write_text(block.text, "utf-8")
-    fork.printed("block.py", folder, activated_environment())
+    run_in_fork(folder, "block.py")
 
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
 def test_a_block_calls_the_functions_that_it_defines(block: Block) -> None:
     uncalled = uncalled_functions(block.text)
     assert not uncalled or block.document in NEED_A_SIGN_IN
-
-
-def test_documents_that_need_a_sign_in_have_uncalled_functions() -> None:
-    uncalled = {block.document for block in snippets() if uncalled_functions(block.text)}
-    assert uncalled == NEED_A_SIGN_IN
 
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)

@@ -49,6 +49,7 @@ def path_of(path: str) -> str:
     ("use", "alternative"),
     [
         (lambda: NO_TYPES.tool(structured_output=False), "use structured=False for False"),
+        (lambda: NO_TYPES.tool(task=True), "use runner=Tasks.*--extension tasks, .*capabilities="),
         (lambda: NO_TYPES.add_tool(double, enabled=False), r"server\.disable"),
         (lambda: NO_TYPES.prompt(auth=None), "scopes="),
         (lambda: NO_TYPES.tool(whatever=1), "server.tool: unexpected keyword argument 'whatever'$"),
@@ -62,7 +63,6 @@ def path_of(path: str) -> str:
         (lambda: NO_TYPES.tool(annotations={"readOnly": True}), "expected title, read_only_hint"),
         (lambda: NO_TYPES.tool(annotations={"title": 1}), "Expected `str"),
         (lambda: NO_TYPES.resource("a://{path*}")(path_of), r"{\+path} is one value"),
-        (lambda: NO_TYPES.add_tool(Calculator.multiply), r"server\.add_tool\(object\.method\)"),
         (
             lambda: NO_TYPES.mount(Server("other"), namespace="git"),
             "server.mount: .*: use prefix=$",
@@ -156,12 +156,6 @@ def test_any_other_module_is_not_there() -> None:
         getattr(mcpgen_runtime, absent)
 
 
-def test_the_keyword_task_names_the_extension_of_tasks() -> None:
-    server: Any = Server("tasks")
-    with pytest.raises(TypeError, match=r"use runner=Tasks.*--extension tasks, .*capabilities="):
-        server.tool(task=True)
-
-
 async def test_hidden_text_of_exceptions_is_warned_of_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -250,23 +244,6 @@ async def test_hints_may_be_a_mapping(annotations: dict[str, Any]) -> None:
     (tool,) = await server.list_tools()
     assert tool.annotations is not None
     assert tool.annotations.read_only_hint is True
-
-
-class Calculator:
-    """Multiplies by a number."""
-
-    def __init__(self, factor: int) -> None:
-        self.factor = factor
-
-    def multiply(self, number: int) -> int:
-        return self.factor * number
-
-
-async def test_a_bound_method_is_a_tool() -> None:
-    server = Server("calculator")
-    server.add_tool(Calculator(3).multiply)
-    result = await server.call_tool("multiply", {"number": 2})
-    assert result.structured_content == {"result": 6}
 
 
 @pytest.mark.parametrize("content", ["3 books", Text(text="3 books"), ["3 books"]])

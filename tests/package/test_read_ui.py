@@ -85,17 +85,13 @@ def test_a_blocking_client_reads_it_too() -> None:
         assert client.read_ui(tool).html == HTML
 
 
-def listed_tool(name: str, **meta: Any) -> dict[str, Any]:
-    """A tool as a server of another make lists it."""
-    return {"name": name, "inputSchema": {"type": "object"}, "_meta": meta}
-
-
 def contents(**members: Any) -> dict[str, Any]:
     """The result of reading the document."""
     return {"contents": [{"uri": VIEW, "mimeType": MIME_TYPE, **members}]}
 
 
-TOOLS = {"tools": [listed_tool("forecast", ui={"resourceUri": VIEW})]}
+TOOL = {"name": "forecast", "inputSchema": {"type": "object"}}
+TOOLS = {"tools": [{**TOOL, "_meta": {"ui": {"resourceUri": VIEW}}}]}
 RESOURCES = {"resources": [{"uri": VIEW, "name": "view", "_meta": META}]}
 ENCODED = base64.b64encode(HTML.encode()).decode()
 GIVEN: dict[str, tuple[tuple[dict[str, Any], ...], UiResource]] = {
@@ -136,16 +132,6 @@ async def test_resources_that_are_no_documents_are_refused(revision: str, expect
         with pytest.raises(RemoteProtocolError, match="ui://weather/view") as caught:
             await client.read_ui(tool)
         assert expected in str(caught.value)
-
-
-@having
-async def test_the_older_name_of_the_uri_is_known(revision: str) -> None:
-    tools = [
-        listed_tool("a", **{"ui/resourceUri": VIEW}),
-        listed_tool("b", ui={"resourceUri": "https://b"}),
-    ]
-    async with connect_scripted(revision, {"tools": tools}) as (client, _):
-        assert [ui_of(tool).resource_uri for tool in await client.list_tools()] == [VIEW, None]
 
 
 @having
@@ -195,6 +181,7 @@ def test_a_policy_allows_the_declared_origins_alone(csp: Csp, directives: list[s
         ({}, ToolUi(None, frozenset({"model", "app"}))),
         ({"ui": {"resourceUri": 1}, "ui/resourceUri": VIEW}, ToolUi()),
         ({"ui/resourceUri": VIEW}, ToolUi(VIEW)),
+        ({"ui": {"resourceUri": "https://b"}}, ToolUi()),
         ({"ui": {"visibility": "app"}}, ToolUi()),
         ({"ui": {"visibility": ["app", "all"]}}, ToolUi(None, frozenset({"app"}))),
     ],

@@ -152,19 +152,13 @@ async def test_other_documents_are_refused(body: Any, error: str) -> None:
             await read_server_card(URL, http_client=http)
 
 
-async def test_a_card_has_a_greatest_length() -> None:
+async def test_a_long_card_another_media_type_and_http_are_refused() -> None:
     async with card_client(b" " * CARD_BYTES + b"{}") as http:
         with pytest.raises(FrameError, match=f"at most {CARD_BYTES} bytes"):
             await read_server_card(URL, http_client=http)
-
-
-async def test_another_media_type_is_refused() -> None:
     async with card_client(CARD, "text/html") as http:
         with pytest.raises(RemoteProtocolError, match=f"expected {CARD_TYPE}".replace("+", r"\+")):
             await read_server_card(URL, http_client=http)
-
-
-async def test_a_card_from_afar_is_read_over_https_alone() -> None:
     with pytest.raises(ValueError, match=r"expected https, got http://weather\.example/card"):
         await read_server_card("http://weather.example/card")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kit.wire import ALL, HANDSHAKE, speaking_to
+from kit.wire import HANDSHAKE, every, speaking_to
 from mcpgen_runtime import (
     CacheHint,
     Client,
@@ -28,8 +28,6 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.testing import connected
-
-every = pytest.mark.parametrize("revision", ALL)
 
 SKILLS = "io.modelcontextprotocol/skills"
 LIST, GET, READ_DIRECTORY = "skills/list", "skills/get", "resources/directory/read"
@@ -232,6 +230,10 @@ HOSTILE: Mapping[str, tuple[Mapping[str, bytes | str | Path | None], str]] = {
         {"SKILL.md": f"---\nname: refunds\n{ALIASES}\n---\n"},
         "expected at most 65536 characters with a copy for each alias",
     ),
+    "a value that JSON lacks": (
+        {"SKILL.md": f"{TEXT.format('refunds')[:-9]}x: [.inf]\n---\n"},
+        "skill acme/refunds: SKILL.md: x[0]: ",
+    ),
     "frontmatter with code": (
         {"SKILL.md": f"---\nname: refunds\ndescription: {CODE}\n---\n"},
         "SKILL.md: not YAML: could not determine a constructor",
@@ -250,11 +252,6 @@ async def test_a_hostile_directory_gives_nothing(case: str, folder: Path) -> Non
         assert not client.supports("resources")
         with pytest.raises(MissingCapabilityError, match=f"extensions.{SKILLS}"):
             await client.list_skills()
-
-
-def test_a_folder_without_skills_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"expected a directory with a SKILL\.md below it"):
-        Server("shop").skills(tmp_path)
 
 
 def server_with_entry(entry: Mapping[str, Any], text: str) -> Server:
@@ -377,6 +374,8 @@ async def test_skills_are_served_all_or_not_at_all(folder: Path) -> None:
     with pytest.raises(ValueError, match="registered already"):
         server.skills(folder)
     own = Server("own")
+    with pytest.raises(ValueError, match=r"expected a directory with a SKILL\.md below it"):
+        own.skills(folder / "acme/refunds/forms")
     own.method(LIST)(lambda: None)
     with pytest.raises(ValueError, match="method 'skills/list' is registered already"):
         own.skills(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextvars import ContextVar
 from typing import Any
 
@@ -13,7 +14,7 @@ from kit.asgi_client import asgi, fields_of
 from kit.asgi_stream import text_in
 from kit.varied_tools import REQUESTS, varied_server
 from kit.wire import ALL, STREAMABLE, request, speaking_to
-from mcpgen_runtime import Server
+from mcpgen_runtime import Context, Server
 
 pytestmark = [pytest.mark.parametrize("revision", ALL), pytest.mark.processes]
 
@@ -48,6 +49,21 @@ async def test_a_call_reaches_the_tool_that_has_the_name_now(revision: str) -> N
             server.remove_tool("tool")
             server.add_tool(lambda: "after", name="tool", threads=False)
     assert texts == ["before", "after"]
+
+
+@pytest.mark.on_asyncio
+async def test_a_context_outlives_its_call_without_harm(revision: str) -> None:
+    server, later = Server("late"), list[asyncio.Task[None]]()
+
+    @server.tool()
+    async def leaves(ctx: Context) -> str:
+        later.append(asyncio.create_task(ctx.progress(1)))
+        return "left"
+
+    async with speaking_to(server, revision) as end:
+        for _ in range(2):  # the id is not taken by what comes late
+            assert text_in(await end.ask("tools/call", {"name": "leaves"}, id=1)) == "left"
+            await later[-1]
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["at once", "waits"])

@@ -304,13 +304,3 @@ async def served_name(url: str) -> str:
     """The name of the server at a URL."""
     async with connect(url) as client:
         return str(client.server_info["name"])
-
-
-@pytest.mark.parametrize(
-    ("words", "text"), [("", "options of HTTP need --http"), ("--http 127.0.0.1:0", "--reload")]
-)
-def test_reload_needs_an_address_that_stays(folder: Path, words: str, text: str) -> None:
-    with start(folder, "-m", "mcpgen_runtime", "serve", "weather", "--reload", *words.split()) as p:
-        _, err = end(p)
-    assert p.returncode == 2
-    assert text in err.splitlines()[-1]

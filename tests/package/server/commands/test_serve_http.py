@@ -115,6 +115,8 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
         (["--http", ":0", "--workers", "0"], "--workers: expected a number of at least 1, got '0'"),
         (["--http", ":8000", "--workers", "2", "--reload"], "--reload: excludes"),
         (["--http", ":0", "--workers", "2", "--sse"], "HTTP+SSE has sessions only"),
+        (["--http", "127.0.0.1:0", "--reload"], "--reload"),
+        (["--reload"], "options of HTTP need --http"),
         (["--stateless"], "need --http"),
         (["--sse"], "need --http"),
     ],

@@ -12,7 +12,7 @@ import pytest
 
 from kit.asgi_client import asgi
 from kit.live import text_of
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, legacy
 from mcpgen_runtime import (
     ClientHandlers,
     Contents,
@@ -26,6 +26,8 @@ from mcpgen_runtime import (
     ResourceLink,
     ResourceNotFoundError,
     Server,
+    connect,
+    limit_results,
     replace,
 )
 from mcpgen_runtime.r2026_07_28.server import ServerHandlers
@@ -79,8 +81,7 @@ async def names(client: Any) -> list[str]:
 async def test_everything_of_a_mounted_server_has_the_prefix_and_works(revision: str) -> None:
     server = main()
     server.mount(git(), prefix="git")
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         assert await names(client) == ["ping", "git_status"]
         assert text_of(await client.call_tool("git_status")) == "clean"
         assert text_of(await client.call_tool("ping")) == "pong"
@@ -110,8 +111,7 @@ async def test_completions_come_along(revision: str) -> None:
 
     child.completion(prompt="review", argument="branch")(lambda text: [f"{text}ain"])
     child.completion(template="repo://{branch}/tip", argument="branch")(lambda text: ["dev"])
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
 
         async def complete(ref: dict[str, str], name: str = "branch") -> list[str]:
             params = {"ref": ref, "argument": {"name": name, "value": "m"}}
@@ -150,6 +150,39 @@ async def test_a_mount_is_live_both_ways_and_clients_are_notified() -> None:
         server.remove_tool("git_log")
 
 
+@legacy
+@pytest.mark.parametrize("has_middleware", [False, True])
+async def test_a_mounted_tool_shows_and_hides_items_of_its_session(
+    revision: str, has_middleware: bool
+) -> None:
+    server, middle, child = Server("main"), Server("middle"), git()
+    server.mount(middle, prefix="a")
+    middle.mount(child, prefix="b")
+    if has_middleware:
+        child.middleware(limit_results(100))
+    child.disable("status", "repo://head")
+
+    @child.tool()
+    async def switch(ctx: Context) -> None:
+        await ctx.enable_components("status", "repo://head")
+        await ctx.disable_components("switch")
+
+    async with connected(server, revision=revision) as pair, connected(server) as other:
+        client: Any = pair.client
+        with pytest.raises(RemoteError, match="unknown tool: 'a_b_status'"):
+            await client.call_tool("a_b_status")
+        assert (await names(client), await client.list_resources()) == (["a_b_switch"], [])
+        await client.call_tool("a_b_switch")
+        assert TOOLS_CHANGED in [message.get("method") for message in pair.received]
+        assert await names(client) == ["a_b_status"]
+        assert text_of(await client.call_tool("a_b_status")) == "clean"
+        assert (await client.read_resource("repo://a/b/head")).contents[0].text == "abc"
+        with pytest.raises(RemoteError, match="unknown tool: 'a_b_switch'"):
+            await client.call_tool("a_b_switch")
+        assert await names(other.client) == ["a_b_switch"]
+        assert not any(message.get("method") == TOOLS_CHANGED for message in other.received)
+
+
 async def test_mounts_nest_and_a_server_may_be_mounted_twice() -> None:
     server, middle, child = main(), Server("middle"), git()
     server.mount(middle, prefix="dev")
@@ -179,8 +212,7 @@ async def test_uris_in_results_are_those_that_a_client_can_read() -> None:
         return EmbeddedResource(Contents(uri="repo://head", text="abc"))
 
     server.mount(child, prefix="git")
-    async with connected(server, revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=NEWEST) as client:
         link, elsewhere, embedded = (await client.call_tool("git_links")).content
         assert link.uri == "repo://git/main/tip"
         assert elsewhere.uri == "https://example.com/"
@@ -245,8 +277,7 @@ async def test_names_methods_and_dependencies_of_a_mounted_server_are_the_outer_
         child.add_tool(lambda: "x", name="status")
     with pytest.raises(ValueError, match="acme/find"):
         server.method("acme/find")(lambda: None)
-    async with connected(server, revision=NEWEST) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=NEWEST) as client:
         assert (await client.request("acme/find", {"row": 1}))["row"] == 2
         with server.override(open_db, lambda: "empty"):
             assert text_of(await client.call_tool("x_read")) == "empty"
@@ -344,8 +375,7 @@ async def test_middleware_of_a_mounted_server_sees_its_own_names(revision: str) 
             return replace(result, tools=shown)
         return result
 
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         assert await names(client) == ["ping", "a_b_status"]
         seen.clear()
         await client.call_tool("a_b_status")
@@ -376,8 +406,7 @@ async def test_lifespans_are_entered_once_and_each_server_has_state(revision: st
     outer, inner = stateful("outer"), stateful("inner")
     outer.mount(inner, prefix="one")
     outer.mount(inner, prefix="two")
-    async with connected(outer, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(outer, revision=revision) as client:
         assert text_of(await client.call_tool("one_inner")) == "state of inner"
         assert text_of(await client.call_tool("outer")) == "state of outer"
     assert passed == ["enter outer", "enter inner", "leave inner", "leave outer"]
@@ -393,8 +422,7 @@ async def test_lifespans_are_entered_once_and_each_server_has_state(revision: st
 async def test_updates_of_a_mounted_resource_have_its_outer_uri(revision: str) -> None:
     server, child = main(), git(subscribe=True)
     server.mount(child, prefix="git")
-    async with connected(server, revision=revision) as pair:
-        client: Any = pair.client
+    async with connect(server, revision=revision) as client:
         async with client.listen(uris=["repo://git/head"]) as changes:
             child.resource_updated("repo://head")
             with anyio.fail_after(10):

@@ -10,13 +10,12 @@ import msgspec
 import pytest
 from pydantic import SecretStr
 
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import Context, Principal, RemoteError, Server, connect
 from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", ALL[-1:])
 
 
@@ -134,12 +133,12 @@ async def test_a_variant_needs_the_scopes_of_its_source(revision: str) -> None:
 
 
 @newest
-async def test_secret_arguments_are_masked_under_their_new_names(
+async def test_secret_arguments_are_masked_under_each_name_also_if_found(
     revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "trace.jsonl"
     monkeypatch.setenv("MCP_TRACE", str(file))
-    server = Server("vault")
+    server = Server("vault", discovery="search")
 
     @server.tool()
     def unlock(answer: SecretStr) -> str:
@@ -148,6 +147,9 @@ async def test_secret_arguments_are_masked_under_their_new_names(
     server.add_tool_variant("unlock", "unlock_door", rename={"answer": "word"})
     async with connect(server, revision=revision) as client:
         assert await text(client, "unlock_door", word="swordfish") == "9"
+        for name, argument in (("unlock", "answer"), ("unlock_door", "word")):
+            found = {"name": name, "arguments": {argument: "swordfish"}}
+            assert await text(client, "call_tool", **found) == "9"
     recorded = map(json.loads, file.read_text("utf-8").splitlines())
     of_server = [each for each in recorded if each["channel"] == "server"]
     assert of_server

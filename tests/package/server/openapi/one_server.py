@@ -191,14 +191,6 @@ async def connect_api(
             yield pair.client, api
 
 
-async def schema_of(spec: Any, **options: Any) -> dict[str, Any]:
-    """The input schema of the only tool."""
-    async with connect_api(spec, **options) as (client, _):
-        (tool,) = await client.list_tools()
-        schema: dict[str, Any] = tool.input_schema
-        return schema
-
-
 async def call(spec: Any, arguments: Mapping[str, Any], **options: Any) -> Api:
     """The API after a call of the only tool, which succeeded."""
     async with connect_api(spec, **options) as (client, api):

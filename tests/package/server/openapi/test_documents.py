@@ -8,6 +8,9 @@ import re
 import sys
 import warnings
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +30,11 @@ from package.server.openapi.one_server import (
     DOCUMENT,
     TEXT,
     Api,
-    answer_of,
     body_of,
     connect_api,
     make_server,
     one,
     parameter,
-    schema_of,
 )
 
 pytestmark = pytest.mark.on_asyncio
@@ -134,10 +135,10 @@ async def test_names_are_valid_bounded_and_unique() -> None:
 
 BAD_OPERATIONS: list[tuple[str, Any, str]] = [
     ("/", body_of(TEXT, "application/xml"), "the body's content type is not supported"),
-    ("/", {"parameters": [parameter("a", "matrix")]}, "in 'matrix'"),
     ("/", {"parameters": [parameter("a\r\nb", "header")]}, "is the HTTP library's"),
     ("//evil.test/a", {}, "expected a path that begins with '/'"),
-    ("/", answer_of({"$id": "https://evil.test"}), "$id, which is not supported"),
+    ("/", {"summary": "cut \ud83d"}, "tool 'call': description: "),
+    ("/", {"parameters": [parameter("a", "query", {"default": inf})]}, "properties.a.default: "),
 ]
 
 
@@ -269,7 +270,9 @@ def test_invalid_documents_are_refused(spec: Any, message: str) -> None:
     "servers",
     [[{"url": "https://{v}.test", "variables": {"v": 5}}], [], {}, [{"url": "file:///etc/passwd"}]],
 )
-def test_without_a_server_in_its_document_an_api_needs_one(servers: Any) -> None:
+def test_an_api_needs_one_base_url_and_a_positive_timeout(servers: Any) -> None:
+    with pytest.raises(ValueError, match="timeout: expected more than 0, got 0"):
+        make_server(one("/", {}), timeout=0)
     with pytest.raises(ValueError, match=r"expected http_client or base_url|base_url: "):
         Server.from_openapi(one("/", {}, servers=servers))
     with pytest.raises(ValueError, match="http_client: expected a client with a base_url"):
@@ -277,6 +280,18 @@ def test_without_a_server_in_its_document_an_api_needs_one(servers: Any) -> None
     client = httpx2.AsyncClient(base_url="https://a.test")
     with pytest.raises(ValueError, match="base_url: expected the base_url of http_client instead"):
         Server.from_openapi(one("/", {}), client, base_url="https://b.test")
+
+
+async def test_the_first_server_of_a_document_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, text=str(request.url))
+
+    transport = httpx2.MockTransport(answer)
+    monkeypatch.setattr(httpx2, "AsyncClient", partial(httpx2.AsyncClient, transport=transport))
+    first = {"url": "https://{host}.test/v", "variables": {"host": {"default": "a"}, "v": {}}}
+    server = Server.from_openapi(one("/x", {}, servers=[first, {"url": "https://b.test"}]))
+    async with connected(server) as pair:
+        assert await pair.client.call_tool("call", returns=str) == "https://a.test/v/x"
 
 
 @pytest.mark.parametrize(
@@ -297,7 +312,8 @@ async def test_a_reference_leads_to_a_place_or_nowhere(reference: str, name: str
         with pytest.warns(OpenApiWarning, match=r"\$ref: "):
             make_server(spec)
     else:
-        assert (await schema_of(spec))["properties"].keys() == {name}
+        (tool,) = await make_server(spec).list_tools()
+        assert tool.input_schema["properties"].keys() == {name}
 
 
 async def test_documents_are_read_as_text_and_from_files(tmp_path: Path) -> None:
@@ -319,7 +335,14 @@ class Item(BaseModel):
 
 
 async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None:
-    app = fastapi.FastAPI(title="Shop")
+    @asynccontextmanager
+    async def lifespan(app: fastapi.FastAPI) -> AsyncIterator[None]:
+        open_parts.append("shelf")
+        yield
+        open_parts.clear()
+
+    open_parts: list[str] = []
+    app = fastapi.FastAPI(title="Shop", lifespan=lifespan)
 
     @app.post("/items/{shelf}")
     def add(shelf: int, item: Item, token: str = fastapi.Header("")) -> Item:
@@ -341,8 +364,11 @@ async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None
     async with httpx2.AsyncClient(transport=transport, base_url="http://shop.test") as http:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            server = Server.from_openapi(app.openapi(), http)
+            server = Server.from_openapi(
+                app.openapi(), http, lifespan=lambda _: app.router.lifespan_context(app)
+            )
         async with connected(server) as pair:
+            assert open_parts == ["shelf"]
             arguments = {"shelf": 3, "name": "pen", "parts": [{"name": "cap"}]}
             client: Any = pair.client
             result = await client.call_tool("add_items__shelf__post", arguments)
@@ -361,6 +387,7 @@ async def test_an_application_of_fastapi_is_served_by_its_own_document() -> None
             for wrong in ("https://a.test/b.png", "data:image/png;base64", "data:;base64,%"):
                 assert (await client.call_tool("picture", {"picture": wrong})).is_error
             assert (await client.call_tool("lines")).content[0].text == "one\ntwo"
+    assert open_parts == []
 
 
 LAUGHS = "x-0: &a0 [lol, lol]\n" + "".join(
@@ -436,8 +463,3 @@ async def test_a_request_has_a_time_for_its_whole_response(body: Any) -> None:
         async with http, connected(server) as pair:
             result: Any = await pair.client.call_tool("call", {})
     assert result.content[0].text == "GET /: no whole response within 0.1 s"
-
-
-def test_the_time_of_a_request_is_positive() -> None:
-    with pytest.raises(ValueError, match="timeout: expected more than 0, got 0"):
-        make_server(one("/", {}), timeout=0)

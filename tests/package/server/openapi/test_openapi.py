@@ -17,7 +17,6 @@ from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import (
     DOCUMENT,
     NEWEST,
-    TEXT,
     Api,
     answer_of,
     call,
@@ -41,8 +40,14 @@ async def test_the_operations_of_an_api_are_tools(revision: str) -> None:
         assert (server.name, server.info["version"]) == ("Pets", "1.2")
         async with connected(server, revision=revision) as pair:
             client: Any = pair.client
-            names = [tool.name for tool in await client.list_tools()]
-            assert names == ["listPets", "createPet", "getPet", "deletePet"]
+            pets, create, get, delete = await client.list_tools()
+            assert (pets.name, pets.title, create.name) == ("listPets", "List pets", "createPet")
+            assert (get.name, get.description, delete.name) == ("getPet", "One pet.", "deletePet")
+            assert delete.description.startswith("Deprecated. ")
+            assert [
+                (each.read_only_hint, each.destructive_hint, each.idempotent_hint)
+                for each in (get.annotations, create.annotations, delete.annotations)
+            ] == [(True, None, None), (False, None, None), (False, True, True)]
             listed = await client.call_tool("listPets", {"tags": ["a", "b"], "limit": 2})
             assert api.target == "GET /v1/pets?tags=a&tags=b&limit=2"
             assert [pet["name"] for pet in listed.structured_content["result"]] == ["Rex", "Mia"]
@@ -58,43 +63,13 @@ async def test_the_operations_of_an_api_are_tools(revision: str) -> None:
             assert gone.content[0].text == "HTTP 204 No Content"
 
 
-async def test_a_tool_says_what_its_operation_says() -> None:
-    async with connect_api(DOCUMENT) as (client, _):
-        tools = {tool.name: tool for tool in await client.list_tools()}
-    assert (tools["listPets"].title, tools["getPet"].description) == ("List pets", "One pet.")
-    assert tools["deletePet"].description.startswith("Deprecated. ")
-    hints = [
-        (each.read_only_hint, each.destructive_hint, each.idempotent_hint)
-        for each in (tools[name].annotations for name in ("getPet", "createPet", "deletePet"))
-    ]
-    assert hints == [(True, None, None), (False, None, None), (False, True, True)]
-
-
-async def test_schemas_are_self_contained_and_fit_their_direction() -> None:
-    async with connect_api(DOCUMENT) as (client, _):
-        tools = {tool.name: tool for tool in await client.list_tools()}
-    friends = {"type": "array", "items": {"$ref": "#/$defs/Pet"}}
-    sent = {"name": {**TEXT, "minLength": 1}, "tag": {"type": ["string", "null"]}}
-    create = tools["createPet"]
-    assert create.input_schema["properties"] == {**sent, "friends": friends}
-    assert create.input_schema["required"] == ["name"]
-    assert create.input_schema["$defs"]["Pet"]["required"] == ["name"]
-    assert create.output_schema["required"] == ["id", "name"]
-    assert tools["listPets"].output_schema["properties"] == {"result": friends}
-
-
 @pytest.mark.parametrize(
     ("declared", "value", "target"),
     [
         (parameter("a", "path"), "x y", "/x%20y"),
-        (parameter("a", "path"), "%25252f", "/%2525252f"),
-        (parameter("a", "path", {}, explode=True), {"b": 1, "c": True}, "/b=1,c=true"),
-        (parameter("a", "path", {}, style="label", explode=True), [1, 2], "/.1.2"),
         (parameter("a", "path", {}, style="matrix"), [1, 2], "/;a=1,2"),
         (parameter("a", "query", {}), ["1", "2"], "/?a=1&a=2"),
-        (parameter("a", "query", {}, explode=False), ["1", "2"], "/?a=1%2C2"),
         (parameter("a", "query", {}, style="pipeDelimited", explode=False), [1, 2], "/?a=1%7C2"),
-        (parameter("a", "query", {}, style="deepObject"), {"b": {"c": 1}}, "/?a%5Bb%5D%5Bc%5D=1"),
         (parameter("a", "query", {}), "&b=1#", "/?a=%26b%3D1%23"),
     ],
 )
@@ -148,10 +123,14 @@ async def test_http_client_credentials_are_no_arguments_and_stay_there() -> None
         parameter("a", "query", {"type": "object"}),
     ]
     api = Api(RedirectResponse("https://evil.test/"))
-    own: dict[str, Any] = {"headers": {"X-Key": "hunter2"}, "params": {"key": "hunter3"}}
+    own: dict[str, Any] = {
+        "headers": {"X-Key": "hunter2", "Accept": "a/b"},
+        "params": {"key": "hunter3"},
+    }
     own["cookies"] = {"session": "hunter4"}
     async with api.client(**own) as http:
-        spec = one("/", {"parameters": parameters}, servers=[{"url": "https://evil.test"}])
+        operation = {"parameters": parameters, **answer_of({"type": "object"})}
+        spec = one("/", operation, servers=[{"url": "https://evil.test"}])
         server = Server.from_openapi(spec, http)
         async with connected(server) as pair:
             client: Any = pair.client
@@ -162,6 +141,7 @@ async def test_http_client_credentials_are_no_arguments_and_stay_there() -> None
             assert api.requests[-1].headers["x-key"] == "hunter2"
             assert api.requests[-1].headers["cookie"] == "session=hunter4"
             assert api.requests[-1].headers["host"] == "pets.test"
+            assert api.requests[-1].headers["accept"] == "a/b"
             assert "HTTP 307" in result.content[0].text
             taken = await client.call_tool("call", {"a": {"key": "mine"}})
             assert "'key' is the server's own" in taken.content[0].text

@@ -319,6 +319,18 @@ def test_operations_are_read_or_refused_so(snapshot: SnapshotAssertion) -> None:
     assert rows == snapshot
 
 
+@pytest.mark.parametrize("levels", [16, 17])
+def test_members_are_arguments_down_to_16_levels_of_all_of(levels: int) -> None:
+    schema: dict[str, Any] = {"properties": {"a": TEXT}}
+    for _ in range(levels - 1):
+        schema = {"allOf": [schema]}
+    operation = body(JSON, schema)
+    reader = OperationReader(
+        Document(one("/", operation)), HTTPRoute(method="POST", path="/"), {}, operation, OWN
+    )
+    assert (reader.read().input_schema["properties"].keys() == {"a"}) is (levels == 16)
+
+
 class Http:
     """An HTTP client whose server gives one response in two parts; keeps the request."""
 

@@ -224,6 +224,7 @@ async def test_functions_take_context_and_params_and_return_plain_values(value: 
         assert server.current_context is ctx
         return {"messages": [], "description": params.name}
 
+    server.prompt("own")(lambda: "own")
     answer: Any = {"a": [1]} if value == "text" else CallToolResult(content=[])
     server.request_handler("tools/call")(lambda name, arguments: answer)
     server.request_handler("resources/read")(lambda uri: value)
@@ -231,6 +232,7 @@ async def test_functions_take_context_and_params_and_return_plain_values(value: 
         prompt: Any = await client.request("prompts/get", {"name": "x"})
         called: Any = await client.request("tools/call", {"name": "x"})
         read: Any = await client.request("resources/read", {"uri": "data://a"})
+        assert [each.name for each in await client.list_prompts()] == ["own"]
     assert prompt.description == "x"
     shown = ['{\n  "a": [\n    1\n  ]\n}'] if value == "text" else []
     assert [block.text for block in called.content] == shown

@@ -10,7 +10,7 @@ import anyio.from_thread
 import pytest
 
 from kit.respondent import connect_respondent, text_in
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
+from kit.wire import ALL, every, facts, legacy, modern, speaking_to
 from mcpgen_runtime import (
     Accepted,
     ClientHandlers,
@@ -20,10 +20,8 @@ from mcpgen_runtime import (
     connect,
 )
 
-every = pytest.mark.parametrize("revision", ALL)
 
-
-@pytest.mark.requirement("logging.message-shape", "logging.levels")
+@pytest.mark.requirement("logging.message-shape")
 @every
 async def test_a_context_knows_its_client_and_sends_progress_and_logs(revision: str) -> None:
     server = Server("told")
@@ -93,7 +91,7 @@ async def test_what_is_no_level_or_not_declared_is_not_sent(revision: str) -> No
 
 
 @pytest.mark.requirement("logging.per-request-level", "logging.set-level-removed")
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> None:
     assert (await call_logging_tool(revision, "emergency"))[1] == []
     key = facts(revision).meta.log_level
@@ -103,7 +101,7 @@ async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> 
         assert (await end.ask("logging/setLevel", {"level": "info"}))["error"]["code"] == -32601
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_the_client_is_asked_by_typed_coroutines_and_by_name(revision: str) -> None:
     server = Server("asks")
 
@@ -193,12 +191,7 @@ async def test_a_plain_function_runs_in_the_event_loop_if_asked_to(revision: str
     def elsewhere() -> str:
         return threading.current_thread().name
 
-    @server.tool(threads=False)
-    async def coroutine() -> str:
-        return threading.current_thread().name
-
     name = threading.current_thread().name
     async with connect(server, revision=revision) as client:
         assert await client.call_tool("here", returns=str) == f"{name} {revision}"
-        assert await client.call_tool("coroutine", returns=str) == name
         assert await client.call_tool("elsewhere", returns=str) != name

@@ -11,10 +11,17 @@ import pytest
 from pydantic import BaseModel
 
 from kit.respondent import refusal_code
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
-from mcpgen_runtime import REVISIONS, Context, RemoteError, RequestContext, Server, connect, convert
-
-every = pytest.mark.parametrize("revision", ALL)
+from kit.wire import ALL, every, legacy, modern, speaking_to
+from mcpgen_runtime import (
+    REVISIONS,
+    Context,
+    RemoteError,
+    RequestContext,
+    Server,
+    connect,
+    connect_sync,
+    convert,
+)
 
 
 @dataclass
@@ -69,6 +76,10 @@ async def test_a_custom_method_takes_params_and_context(revision: str, form: str
             assert members(result) == {"params": params or {}, "revision": revision}
         raw = msgspec.json.decode(await client.request_raw("acme/thing", {"a": 1}))
         assert members(raw) == {"params": {"a": 1}, "revision": revision}
+    with connect_sync(server_with_method(handlers()[form]), revision=revision) as blocking:
+        assert members(blocking.request("acme/thing"))["revision"] == revision
+        with pytest.raises(RemoteError):
+            blocking.request("acme/other")
 
 
 @every
@@ -212,7 +223,7 @@ async def test_handlers_answer_for_their_own_revision_alone() -> None:
         Server("two", handlers=[low_handlers(ALL[0]), low_handlers(ALL[0])])
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_notifications_reach_their_handler(revision: str) -> None:
     heard: list[str] = []
     server = Server("hears", handlers=[low_handlers(revision, heard)])
@@ -242,7 +253,7 @@ def asking_server(revision: str, as_type: bool) -> Server:
 
 
 @pytest.mark.requirement("mrtr.capability-gate")
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 @pytest.mark.parametrize("as_type", [True, False])
 async def test_a_handler_asks_for_declared_input_and_keeps_its_state(
     revision: str, as_type: bool

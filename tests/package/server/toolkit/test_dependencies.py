@@ -202,7 +202,7 @@ async def test_providers_see_how_a_function_ends() -> None:
     for tool, text, expected in (
         ("fails", "no table", ["tenant", "open", "rollback for no table", "close"]),
         ("is_forgiven", "no table", ["suppressed"]),  # the error is the answer all the same
-        ("times_out", "timed out", ["tenant", "open", "close"]),
+        ("times_out", "tool 'times_out' timed out after 0.05 seconds", ["tenant", "open", "close"]),
         ("refuses", "refused by Closing", ["enter", "leave for refused by Closing"]),
     ):
         events.clear()

@@ -11,7 +11,6 @@ import pytest
 
 from kit.wire import ALL
 from mcpgen_runtime import Audio, File, FileInput, Image, Server, connect, to_builtins
-from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
 
@@ -161,9 +160,7 @@ def server() -> Server:
 
 
 async def test_the_schema_says_which_files_are_accepted() -> None:
-    async with connected(server()) as pair:
-        client: Any = pair.client
-        tool, _ = await client.list_tools()
+    tool, _ = await server().list_tools()
     properties = tool.input_schema["properties"]
     limits = {"accept": ["image/png", "Image/J*", "image/jpeg"], "maxSize": 4}
     assert properties["picture"] == {"type": "string", "format": "uri", "x-mcp-file": limits}
@@ -184,9 +181,7 @@ async def test_the_schema_says_which_files_are_accepted() -> None:
 async def test_a_function_gets_the_bytes_of_a_file(
     arguments: Mapping[str, str], expected: list[str]
 ) -> None:
-    async with connected(server()) as pair:
-        client: Any = pair.client
-        result = await client.call_tool("sizes", arguments)
+    result = await server().call_tool("sizes", arguments)
     assert result.structured_content == {"result": expected}
 
 
@@ -202,9 +197,7 @@ async def test_a_function_gets_the_bytes_of_a_file(
     ],
 )
 async def test_another_file_is_refused_with_its_argument(picture: object, text: str) -> None:
-    async with connected(server()) as pair:
-        client: Any = pair.client
-        result = await client.call_tool("sizes", {"picture": picture})
+    result: Any = await server().call_tool("sizes", {"picture": picture})
     assert result.is_error
     assert text in result.content[0].text
     assert "picture" in result.content[0].text
@@ -224,8 +217,7 @@ def test_limits_that_mean_nothing_are_refused(options: Any, error: type[Exceptio
 
 
 async def test_a_file_is_bytes_and_may_be_a_result() -> None:
-    async with connected(server()) as pair:
-        result: Any = await pair.client.call_tool("same", {"file": "data:a/b,ab"})
+    result = await server().call_tool("same", {"file": "data:a/b,ab"})
     assert result.structured_content == {"result": "data:a/b;base64,YWI="}
     assert isinstance(FileInput(b""), bytes)
     assert not isinstance(b"", FileInput)

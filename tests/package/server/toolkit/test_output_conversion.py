@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from kit.wire import ALL, facts, speaking_to
+from kit.wire import ALL, every, facts, speaking_to
 from mcpgen_runtime import (
     REVISIONS,
     Annotations,
@@ -38,7 +38,6 @@ from mcpgen_runtime.server.toolkit.output_conversion import (
 NEWEST = ALL[-1]
 MODELS: Any = importlib.import_module(f"mcpgen_runtime.r{NEWEST.replace('-', '_')}.models")
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
-every = pytest.mark.parametrize("revision", ALL)
 IMAGE = Image(b"png", "image/png")
 
 
@@ -129,10 +128,7 @@ POINT = {
 )
 @pytest.mark.requirement(
     "content.structured-text-fallback",
-    "content.structured-object",
     "content.structured-conforms-if-schema",
-    "tools.output-conforms",
-    "tools.output-schema-root-object",
     "tools.call-result-content-required",
 )
 async def test_the_return_annotation_says_what_is_structured(
@@ -222,13 +218,7 @@ async def test_annotations_of_a_block_are_held_against_the_revision(
     assert "system" in caplog.text
 
 
-@pytest.mark.requirement(
-    "content.text-shape",
-    "content.image-shape",
-    "content.embedded-shape",
-    "content.base64",
-    "content.annotations-audience",
-)
+@pytest.mark.requirement("content.text-shape", "content.image-shape", "content.embedded-shape")
 @every
 async def test_blocks_leave_in_order_with_their_bytes_in_base64(revision: str) -> None:
     blocks = [

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from kit.wire import ALL, PER_REQUEST, facts, speaking_to
+from kit.wire import ALL, PER_REQUEST, every, facts, speaking_to
 from mcpgen_runtime import (
     Audio,
     Completion,
@@ -23,7 +23,6 @@ from mcpgen_runtime import (
     Text,
 )
 
-every = pytest.mark.parametrize("revision", ALL)
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
 
 
@@ -103,9 +102,7 @@ async def test_arguments_say_their_form_where_it_is_no_text() -> None:
     ]
 
 
-@pytest.mark.requirement(
-    "prompts.get-result-shape", "prompts.message-role", "prompts.message-single-content"
-)
+@pytest.mark.requirement("prompts.get-result-shape")
 @every
 async def test_a_prompt_gives_messages_each_with_one_block(revision: str) -> None:
     answer = await get(review_server(), revision, "review", {"code": "x", "level": "2"})

@@ -41,15 +41,11 @@ MORE: dict[str, Any] = {"experimental": {"mine": {}}, "tools": {"listChanged": F
     "resources.declare-capability-initialize",
     "prompts.declare-capability-initialize",
     "completion.declare-capability-initialize",
-    "logging.declare-capability-initialize",
     "tools.declare-capability-discover",
     "resources.declare-capability-discover",
     "prompts.declare-capability-discover",
     "completion.declare-capability-discover",
     "logging.declare-capability-discover",
-    "tools.list-changed-flag-honest",
-    "resources.list-changed-flag",
-    "prompts.list-changed-flag",
 )
 @every
 @pytest.mark.parametrize(
@@ -187,7 +183,6 @@ CHANGES: dict[str, Callable[[Server], None]] = {
 }
 
 
-@pytest.mark.requirement("tools.list-changed-flag-honest")
 @legacy
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_session_hears_of_changes(revision: str, change: str) -> None:
@@ -237,7 +232,6 @@ async def test_a_stream_hears_of_the_changes_it_asked_for_and_no_other(
 
 @pytest.mark.requirement(
     "prompts.list-answered",
-    "tools.list-answered",
     "resources.list-answered",
     "tools.list-changed-flag-honest",
     "resources.list-changed-flag",
@@ -296,7 +290,6 @@ async def test_lists_do_not_change_by_requests_on_any_connection(revision: str) 
 
 
 NEWEST = ALL[-1]
-TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
 def double(number: int) -> int:
@@ -332,24 +325,6 @@ def shop() -> Server:
 
 async def tools_of(pair: Any) -> list[str]:
     return [tool.name for tool in await pair.client.list_tools()]
-
-
-async def test_tools_are_added_and_removed_while_a_client_is_connected() -> None:
-    server = shop()
-    async with connected(server, revision=HANDSHAKE[-1]) as pair:
-        client: Any = pair.client
-        assert await tools_of(pair) == ["delete", "order"]
-        server.add_tool(double, title="Double", tags={"math"})
-        server.add_tool(lambda: "x", name="constant")
-        assert await tools_of(pair) == ["delete", "order", "double", "constant"]
-        assert (await client.call_tool("double", {"number": 21})).content[0].text == "42"
-        server.remove_tool("constant")
-        assert await tools_of(pair) == ["delete", "order", "double"]
-        with anyio.fail_after(10):
-            while [m.get("method") for m in pair.received].count(TOOLS_CHANGED) < 1:
-                await anyio.lowlevel.checkpoint()
-    with pytest.raises(ValueError, match="tool 'double' is registered already"):
-        server.add_tool(double)
 
 
 @dataclass

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from kit.wire import ALL_LISTS, CANCELLED, CHANGED, LISTEN, PER_REQUEST, ServerEnd, tag
+from kit.wire import ALL_LISTS, CANCELLED, CHANGED, LISTEN, ServerEnd, modern, tag
 from mcpgen_runtime.protocol.events import CloseStreams, SendNotification
 
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 CHANGE = SendNotification(CHANGED["toolsListChanged"], {})
 
 

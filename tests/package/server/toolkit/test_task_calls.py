@@ -5,17 +5,22 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import anyio
 import pytest
 
 from kit.cached import Clock
 from kit.requestor import ACCEPTED, RELATED, REVISION, Work, requestor
+from kit.simulation import simulate
 from kit.wire import encode_message
 from mcpgen_runtime import (
+    Context,
     MemoryTaskStore,
     MiddlewareRequest,
+    RequestTimeoutError,
     Server,
     TaskRecord,
     Tasks,
+    TransportError,
     decoder,
     limit_rate,
 )
@@ -29,7 +34,6 @@ ABOUT = ("tasks/get", "tasks/result", "tasks/cancel")
 @pytest.mark.requirement(
     "tasks.declare-capability",
     "tasks.undeclared-process-normally",
-    "tasks.cancel-gated",
     "tasks.list-gated",
     revisions=(REVISION,),
 )
@@ -85,7 +89,6 @@ async def test_each_tool_says_whether_it_may_be_a_task(transport: str) -> None:
 
 @everywhere
 @pytest.mark.requirement(
-    "tasks.create-request",
     "tasks.create-result-shape",
     "tasks.task-shape",
     "tasks.status-values",
@@ -95,12 +98,9 @@ async def test_each_tool_says_whether_it_may_be_a_task(transport: str) -> None:
     "tasks.begin-working",
     "tasks.created-at",
     "tasks.last-updated-at",
-    "tasks.ttl-actual",
     "tasks.poll-interval-optional",
     "tasks.accepted-returns-create-result",
     "tasks.create-result-soon",
-    "tasks.transitions-from-working",
-    "tasks.result-request",
     "tasks.result-has-related-task",
     "tasks.no-related-task-in-results",
     "tasks.get-no-sse",
@@ -200,7 +200,6 @@ async def test_the_result_is_waited_for_by_any_number_of_requests(transport: str
 @pytest.mark.requirement(
     "tasks.failed-on-error",
     "tasks.result-exact",
-    "tasks.result-terminal",
     "tasks.failed-status-message",
     revisions=(REVISION,),
 )
@@ -257,6 +256,23 @@ async def test_a_question_that_the_client_refuses_fails_in_the_tool() -> None:
         await client.reaches(task_id, "failed")
 
 
+async def test_a_task_works_on_when_nobody_answers_its_question() -> None:
+    work = Work()
+
+    @work.server.tool(runner=work.tasks)
+    async def wonder(ctx: Context) -> str:
+        try:
+            return str(await ctx.elicit("Who?", str, timeout=0.01))
+        except RequestTimeoutError as error:
+            return str(error)
+
+    async with requestor("memory", work.server) as client:
+        task_id = (await client.start("wonder"))["taskId"]
+        await client.reaches(task_id, "completed")
+        result = await client.result("tasks/result", {"taskId": task_id})
+    assert result["content"][0]["text"] == "elicitation/create: no answer within 0.01 s"
+
+
 @everywhere
 async def test_a_question_is_asked_again_by_the_next_request(transport: str) -> None:
     async with requestor(transport, Work().server) as client:
@@ -276,8 +292,6 @@ async def test_a_question_is_asked_again_by_the_next_request(transport: str) -> 
 
 @everywhere
 @pytest.mark.requirement(
-    "tasks.related-task-everywhere",
-    "tasks.progress-token-lifetime",
     "tasks.progress-stops",
     "tasks.status-notification",
     "tasks.status-notification-no-related-task",
@@ -316,7 +330,6 @@ async def test_messages_of_a_task_name_it_and_have_its_token(transport: str) -> 
     "tasks.cancel-stops",
     "tasks.cancel-transitions-first",
     "tasks.cancel-may-delete",
-    "tasks.cancel-not-by-notification",
     "tasks.terminal-is-final",
     "tasks.transitions-from-working",
     "cancellation.tasks-use-own-method",
@@ -348,9 +361,9 @@ async def test_a_cancelled_task_is_stopped_and_stays_cancelled(transport: str, t
 
 @everywhere
 @pytest.mark.requirement(
-    "tasks.error-unknown-id",
     "tasks.error-informative",
     "tasks.error-internal",
+    "tasks.error-unknown-id",
     revisions=(REVISION,),
 )
 async def test_an_unknown_task_or_a_broken_store_is_an_error(transport: str) -> None:
@@ -370,9 +383,7 @@ async def test_an_unknown_task_or_a_broken_store_is_an_error(transport: str) -> 
                 assert "fire" not in error["message"]
 
 
-@pytest.mark.requirement(
-    "tasks.ttl-expiry-delete", "tasks.cleanup", "tasks.error-unknown-id", revisions=(REVISION,)
-)
+@pytest.mark.requirement("tasks.ttl-expiry-delete", "tasks.cleanup", revisions=(REVISION,))
 async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
     store = MemoryTaskStore()
     work = Work(store=store, ttl=0.05)
@@ -394,10 +405,8 @@ async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
     "tasks.list-own-only",
     "tasks.list-complete",
     "tasks.list-result-shape",
-    "tasks.declare-capability",
     "tasks.server-capability-shape",
     "tasks.no-list-without-identity",
-    "tasks.list-gated",
     revisions=(REVISION,),
 )
 async def test_a_task_of_another_principal_is_like_an_unknown_one(transport: str) -> None:
@@ -479,6 +488,62 @@ async def test_a_task_runs_four_times_at_most(earlier: int, status: str) -> None
     clock.now += LEASE_SECONDS + 1
     async with requestor("memory", other.server) as client:
         await client.reaches(task_id, status)
+
+
+async def test_a_lost_task_that_another_process_claims_first_is_left_to_it() -> None:
+    class Overtaken(MemoryTaskStore):
+        async def claim(self, task_id: str, worker: str) -> None:
+            return None
+
+    clock = Clock()
+    store = Overtaken(clock=clock)
+    async with requestor("memory", repeating(store).server) as client:
+        about = {"taskId": (await client.start("repeats"))["taskId"]}
+    clock.now += LEASE_SECONDS + 1
+    async with requestor("memory", repeating(store).server) as client:
+        assert (await client.result("tasks/get", about))["status"] == "working"
+
+
+async def test_the_end_of_a_task_waits_for_a_store_that_can_not_be_reached() -> None:
+    failures = [1, 2]
+
+    class Unreachable(MemoryTaskStore):
+        async def change(self, record: TaskRecord) -> bool:
+            if failures:
+                raise TransportError(f"not now, {failures.pop()}")
+            return await super().change(record)
+
+    work = Work(store=Unreachable())
+    work.go.set()
+    async with requestor("memory", work.server) as client:
+        about = {"taskId": (await client.start("waits"))["taskId"]}
+        assert (await client.result("tasks/result", about))["content"][0]["text"] == "done"
+
+
+def test_the_lease_of_a_running_task_is_renewed_each_second() -> None:
+    renewed: list[float] = []
+
+    class Noting(MemoryTaskStore):
+        async def renew(self, record: TaskRecord) -> int | None:
+            renewed.append(anyio.current_time())
+            return await super().renew(record)
+
+    async def main() -> None:
+        work = Work(store=store)
+        async with requestor("memory", work.server) as client:
+            task_id = (await client.start("waits"))["taskId"]
+            await anyio.sleep(20)
+            count = len(renewed)
+            assert 15 <= count <= 20  # it is looked at five times a second
+            record = await store.load(task_id)
+            assert record is not None
+            await store.change(record.next_version(status="cancelled"))  # by another process
+            await anyio.sleep(5)  # no task is left, so none is renewed
+            assert work.ended.is_set()
+            assert len(renewed) - count <= 1
+
+    store = Noting()
+    simulate("asyncio", 0, main)
 
 
 async def test_a_task_that_ends_before_its_cancellation_has_ended() -> None:

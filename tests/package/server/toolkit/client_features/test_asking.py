@@ -255,6 +255,24 @@ async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
             assert listed["result"]["resultType"] == "complete"
 
 
+@with_forms
+async def test_a_handler_may_give_up_its_question(revision: str) -> None:
+    server = Server("impatient")
+
+    @server.tool()
+    async def ask(ctx: Context) -> str:
+        with anyio.move_on_after(0):
+            await ctx.elicit("Who?", City)
+        return "gave up"
+
+    async with speaking_to(server, revision, EVERYTHING) as end:
+        answer = await end.ask("tools/call", {"name": "ask"}, capabilities=EVERYTHING)
+    if revision in HANDSHAKE:
+        assert text_in(answer) == "gave up"
+    else:
+        assert answer["result"]["resultType"] == "input_required"
+
+
 SECONDS = 0.01
 
 ASKS: list[tuple[str, str, Callable[[Context], Any]]] = [

@@ -158,11 +158,9 @@ class Person(ClientHandlers):
 )
 @pytest.mark.requirement(
     "tasks.create-request",
-    "tasks.request-ttl",
     "tasks.poll-until-terminal",
     "tasks.respect-poll-interval",
     "tasks.result-request",
-    "tasks.no-related-task-in-requests",
     revisions=(REVISION,),
 )
 async def test_a_tool_gets_the_answer_that_the_client_works_on(
@@ -235,6 +233,10 @@ async def test_the_result_of_a_task_that_requires_input_is_waited_for() -> None:
         polls = ["tasks/result", "tasks/get", "tasks/result"]
         assert [each["method"] for each in requests] == [ELICIT, *polls]
         assert text(client) == "Ada"
+        client.inbox.clear()
+        error = {"error": {"code": 1234, "message": "can't"}}
+        await call(client, "waits", {"task": task("input_required")}, error, task("failed"))
+        assert text(client) == "failed"
 
 
 @pytest.mark.requirement(
@@ -273,12 +275,7 @@ async def test_a_tool_follows_the_task_of_a_client() -> None:
 
 
 @pytest.mark.requirement(
-    "tasks.related-task-everywhere",
-    "tasks.related-task-nested",
-    "tasks.input-request-related-task",
-    "tasks.input-required-when-needed",
-    "tasks.no-related-task-in-requests",
-    revisions=(REVISION,),
+    "tasks.related-task-everywhere", "tasks.no-related-task-in-requests", revisions=(REVISION,)
 )
 async def test_a_task_within_a_task_names_the_outer_one_to_ask() -> None:
     person, work = Person(), Asking()
@@ -309,13 +306,6 @@ async def test_progress_before_the_answer_with_the_task_is_not_lost() -> None:
         await client.answer(question, {"task": task("completed")})
         await client.response(identifier)
         assert [each.progress for each in work.updates] == [1, None]
-
-
-async def test_a_failed_task_that_required_input_ends_by_its_status() -> None:
-    error = {"error": {"code": 1234, "message": "can't"}}
-    async with requestor("memory", Asking().server, capabilities=ABLE) as client:
-        await call(client, "waits", {"task": task("input_required")}, error, task("failed"))
-        assert text(client) == "failed"
 
 
 async def test_a_task_of_the_client_outlives_the_call_that_asked_for_it() -> None:

@@ -88,11 +88,9 @@ async def test_the_question_is_a_request_in_a_session_or_part_of_a_result(revisi
 
 
 @pytest.mark.requirement(
-    "elicitation.empty-capability-is-form",
-    "elicitation.no-undeclared-mode",
     "elicitation.mode-values",
     "elicitation.required-error-only-url",
-    "elicitation.no-required-error-2026",
+    "elicitation.empty-capability-is-form",
 )
 @with_modes
 @pytest.mark.parametrize(
@@ -224,12 +222,6 @@ CHOICES: dict[str, Any] = {
 }
 
 
-@pytest.mark.requirement(
-    "elicitation.enum-untitled-single",
-    "elicitation.enum-titled-single",
-    "elicitation.enum-untitled-multi",
-    "elicitation.enum-titled-multi",
-)
 @with_modes
 @pytest.mark.parametrize(
     ("content", "reason"),
@@ -275,6 +267,12 @@ def page_server(**settings: Any) -> Server:
         if wanted:
             raise URLElicitationRequiredError(*wanted)
 
+    async def complete(value: str) -> list[str]:
+        raise URLElicitationRequiredError(URLElicitation("Go", URL))
+
+    server.add_prompt(lambda city: city, "travel")
+    server.completion(prompt="travel", argument="city")(complete)
+    server.method("x/own")(lambda: require())
     return server
 
 
@@ -300,7 +298,7 @@ async def test_a_page_is_asked_for_in_the_shape_of_the_revision(revision: str) -
     assert params == expected
 
 
-@pytest.mark.requirement("elicitation.no-undeclared-mode", "elicitation.empty-capability-is-form")
+@pytest.mark.requirement("elicitation.no-undeclared-mode")
 @pytest.mark.parametrize("revision", ALL)
 @pytest.mark.parametrize("declared", [{}, {"form": {}, "url": {}}])
 @pytest.mark.parametrize("tool", ["go", "require"])
@@ -403,9 +401,9 @@ async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) 
 
 
 @pytest.mark.requirement(
-    "elicitation.required-error",
     "elicitation.required-error-data",
     "elicitation.required-error-url-mode",
+    "elicitation.required-error",
 )
 @with_ids
 async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: str) -> None:
@@ -424,7 +422,19 @@ async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: 
         assert (await client.call("require", {"pages": 0}))["result"]["content"] == []
 
 
-@pytest.mark.requirement("elicitation.no-required-error-2026", "elicitation.url-outcome-by-retry")
+@with_urls
+@pytest.mark.parametrize("mode", ["form", "url"])
+async def test_other_methods_are_refused_for_pages_as_well(revision: str, mode: str) -> None:
+    ref = {"type": "ref/prompt", "name": "travel"}
+    completion = {"ref": ref, "argument": {"name": "city", "value": ""}}
+    code = -32603 if revision in PER_REQUEST else -32042
+    async with connect_respondent(page_server(), revision, {}, {"elicitation": {mode: {}}}) as one:
+        for method, params in (("completion/complete", completion), ("x/own", {})):
+            error = (await one.ask(method, params))["error"]
+            assert error["code"] == (code if mode == "url" else refusal_code(revision))
+
+
+@pytest.mark.requirement("elicitation.url-outcome-by-retry", "elicitation.no-required-error-2026")
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_the_error_for_required_pages_becomes_input_requests(revision: str) -> None:
     server = Server("pages")

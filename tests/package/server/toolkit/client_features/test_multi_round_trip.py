@@ -64,9 +64,7 @@ def answers(**named: str) -> dict[str, Any]:
     return {key: accept_result(name=name) for key, name in named.items()}
 
 
-@pytest.mark.requirement(
-    "mrtr.result-type-input-required", "mrtr.rounds-independent", "mrtr.repeatable"
-)
+@pytest.mark.requirement("mrtr.result-type-input-required", "mrtr.rounds-independent")
 @modern
 async def test_any_worker_takes_a_request_up_where_another_left_it(revision: str) -> None:
     async with speaking_to(greeter(KEY), revision) as one:
@@ -246,10 +244,10 @@ async def test_an_answer_that_is_none_is_refused(revision: str, wrong: Any) -> N
 
 
 @pytest.mark.requirement(
-    "mrtr.at-least-one-field",
     "mrtr.input-requests-optional",
     "resources.read-input-required",
     "prompts.get-input-required",
+    "mrtr.at-least-one-field",
 )
 @modern
 async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
@@ -278,12 +276,7 @@ async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
         ] * 3
 
 
-@pytest.mark.requirement(
-    "mrtr.input-request-kinds",
-    "mrtr.at-least-one-field",
-    "elicitation.mode-values",
-    "elicitation.message-required",
-)
+@pytest.mark.requirement("mrtr.input-request-kinds")
 @modern
 @pytest.mark.parametrize(
     ("method", "params"),
@@ -324,7 +317,7 @@ def test_an_input_request_is_a_method_and_its_params(requests: Any) -> None:
         InputRequired(requests)
 
 
-@pytest.mark.requirement("mrtr.capability-gate", "tools.call-input-required-needs-capability")
+@pytest.mark.requirement("tools.call-input-required-needs-capability")
 @modern
 @pytest.mark.parametrize(
     ("method", "params", "capabilities", "required"),
@@ -389,9 +382,9 @@ def signer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> RequestState
 
 
 @pytest.mark.requirement(
-    "mrtr.state-integrity",
     "mrtr.state-reject-invalid",
     "mrtr.state-untrusted",
+    "mrtr.state-integrity",
     revisions=EVERY_REVISION,
 )
 def test_no_character_of_a_state_can_be_changed() -> None:
@@ -407,9 +400,7 @@ def test_no_character_of_a_state_can_be_changed() -> None:
             signer().verify(text, b"request")
 
 
-@pytest.mark.requirement(
-    "mrtr.state-bound-to-request", "mrtr.state-integrity", revisions=EVERY_REVISION
-)
+@pytest.mark.requirement("mrtr.state-bound-to-request", revisions=EVERY_REVISION)
 def test_a_state_is_for_one_request_of_one_server() -> None:
     signed = signer().sign(PAYLOAD, b"request")
     with pytest.raises(InvalidParamsError, match="not of another"):
