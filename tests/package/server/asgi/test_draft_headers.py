@@ -110,8 +110,8 @@ async def test_a_method_that_is_not_served_gets_those_that_are(method: str) -> N
 @pytest.mark.requirement("headers.interim-name-charset", revisions=INTERIM)
 @pytest.mark.parametrize("name", ["Region:Primary", "Region\x00"])
 def test_a_tool_whose_mark_is_no_token_is_refused(name: str) -> None:
-    def tool(a: str) -> str:
-        return a
+    def tool(**arguments: Any) -> str:
+        return ""
 
     properties = {"a": {"type": "string", "x-mcp-header": name}}
     with pytest.raises(ValueError, match="a: x-mcp-header: expected an HTTP token"):
