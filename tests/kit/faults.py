@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
 
-from kit.http_process import SECONDS, HttpProcess
+from kit.http_process import SECONDS
 from kit.wire import PER_REQUEST, SESSIONS
-from mcpgen_runtime import McpError, connect
+from mcpgen_runtime import McpError
 
 EACH = (*SESSIONS, *PER_REQUEST)
 """The revisions with Streamable HTTP."""
@@ -72,19 +71,6 @@ def check_quiet(caplog: pytest.LogCaptureFixture) -> None:
         if record.levelno >= logging.ERROR or record.exc_info
     ]
     assert loud == []
-
-
-@asynccontextmanager
-async def client_of(server: HttpProcess, revision: str, **how: Any) -> AsyncIterator[Any]:
-    """An open client of a server, which knows the server's tools; all of it in time."""
-    with anyio.fail_after(3 * SECONDS):
-        async with connect(how.pop("url", server.url), revision=revision, **how) as client:
-            await client.list_tools()
-            yield client
-
-
-def ignore(*report: object) -> None:
-    """Ask for progress, so that the answer is a stream."""
 
 
 async def call_text(client: Any, tool: str, **arguments: Any) -> str:

@@ -265,25 +265,6 @@ def test_the_encoder_refuses_what_would_be_decoded_differently(text: str) -> Non
             build()
 
 
-lines = st.binary(max_size=30).map(lambda raw: raw.replace(b"\r", b"").replace(b"\n", b""))
-words = st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categories=["Cs"]))
-
-
-@given(st.lists(st.tuples(st.lists(lines, min_size=1).map(b"\n".join), words, words)), st.data())
-def test_encoded_events_decode_to_the_same_events(
-    events: list[tuple[bytes, str, str]], data: st.DataObject
-) -> None:
-    stream = b"".join(encode_event(raw, type=type, id=id) for raw, type, id in events)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
-    decoder = EventDecoder()
-    decoded_events = []
-    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        decoded_events += decoder.feed(stream[start:end])
-    assert decoded_events == [
-        ServerSentEvent(raw, type or "message", id) for raw, type, id in events
-    ]
-
-
 @given(st.lists(st.binary(max_size=50)))
 def test_any_bytes_decode_the_same_in_any_pieces_without_errors(pieces: list[bytes]) -> None:
     inside = [piece + b"\ndata: x\n\r" for piece in pieces]

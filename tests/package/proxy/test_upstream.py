@@ -300,6 +300,12 @@ class Raw(RawServer):
                 await self.send({"method": "com.example/news", "params": {"name": "rain"}})
                 question = {"method": "com.example/who", "params": {"name": "?"}}
                 await self.send({"id": "who", **question})
+            case {"method": "com.example/ask"}:
+                question = {"method": "com.example/who", "params": {"name": "?"}}
+                await self.send({"id": "unasked", **question})
+            case {"id": "unasked"}:
+                self.heard.append(message)
+                self.has_heard.set()
             case {"id": "who"}:
                 who = message.get("result", "unknown")
                 await self.send({"id": self.asked, "result": {"who": who}})
@@ -322,12 +328,20 @@ async def test_custom_messages_of_the_server_reach_the_client(near: str) -> None
         assert (await client.receive())["result"] == {"who": {"name": "Ann"}}
 
 
-async def test_a_log_message_about_no_call_reaches_the_only_client() -> None:
-    async with speaking_to(Server.proxy(Raw(), revision=SESSION), SESSION) as client:
+async def test_messages_about_no_call_reach_the_only_client() -> None:
+    behind = Raw()
+    async with speaking_to(Server.proxy(behind, revision=SESSION), SESSION) as client:
         said = {"level": "error", "data": "rain"}
         await client.send({"jsonrpc": "2.0", "method": "com.example/log", "params": said})
         message = await client.receive()
         assert (message["method"], message["params"]) == ("notifications/message", said)
+        await client.send({"jsonrpc": "2.0", "method": "com.example/ask"})
+        question = await client.receive()
+        answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"name": "Ann"}}
+        await client.send(answer)
+        with anyio.fail_after(10):
+            await behind.has_heard.wait()
+        assert behind.heard[-1]["result"] == {"name": "Ann"}
 
 
 async def test_messages_without_a_form_for_the_client_are_logged(

@@ -94,7 +94,7 @@ async def test_a_server_gets_few_of_our_variables_and_all_it_is_given(
 
 @pytest.mark.requirement("stdio.shutdown-by-server", revisions=EVERY_REVISION)
 async def test_a_server_that_ends_later_is_the_end_of_the_channel() -> None:
-    ends = "print('{}', flush=True); print('bye', file=sys.stderr); sys.exit(4)"
+    ends = "print('{}', flush=True); os.write(2, b'\\n' * 20_000 + b'bye'); os._exit(4)"
     async with server(python(ends)) as channel:
         assert await channel.receive() == b"{}"
         for _ in range(2):
@@ -147,6 +147,17 @@ async def test_much_standard_error_blocks_no_server_whoever_listens() -> None:
             assert await channel.receive() == b"1"
         assert len(channel.stderr_tail) == TAIL_LINES
         assert channel.stderr_tail[-1].startswith("line 19999 ")
+
+
+async def test_closing_waits_for_what_the_server_says_last() -> None:
+    def wait_for_exit(text: str) -> None:
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PID, channel.pid, os.WEXITED | os.WNOWAIT)
+
+    says = "sys.stdin.read(); os.write(2, b'\\n' * 20_000 + b'bye'); os._exit(0)"
+    async with server(python(says), on_stderr=wait_for_exit) as channel:
+        pass
+    assert channel.stderr_tail[-1] == "bye"
 
 
 async def test_a_long_line_of_standard_error_is_passed_on_in_parts() -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from kit.live import text_of
 from kit.processes import PACKAGE_ROOT
 from kit.stdio_process import PATHS, SERVER, process, script
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request
@@ -292,19 +291,6 @@ async def test_a_server_that_fails_to_start_shows_exit_code_and_output(
     assert failed.value.exit_code == exit_code
     assert text in str(failed.value)
     assert f"exit code {exit_code}" in str(failed.value)
-
-
-@pytest.mark.parametrize("failure", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])
-async def test_an_error_of_the_body_passes_and_the_server_ends(
-    failure: BaseException,
-) -> None:
-    with pytest.raises(type(failure)) as caught:
-        async with connect(SERVER, env=PATHS) as client:
-            pid = int(text_of(await client.call_tool("pids")).split()[0])
-            raise failure
-    assert caught.value is failure
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
 
 
 @pytest.mark.requirement(

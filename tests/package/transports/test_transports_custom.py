@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -26,7 +26,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.errors import EndOfChannel
-from package.transports.test_line_channel import socket_pair
 
 every = pytest.mark.parametrize("revision", ALL)
 
@@ -66,30 +65,15 @@ def queue_pair() -> tuple[Queues, Queues]:
 
 
 @asynccontextmanager
-async def over_queues() -> AsyncIterator[tuple[Channel, Channel]]:
-    """Ends over queues."""
-    yield queue_pair()
-
-
-@asynccontextmanager
-async def over_socket() -> AsyncIterator[tuple[Channel, Channel]]:
-    """Ends over a socket, framed as on stdio."""
-    yield socket_pair()
-
-
-Binding = Callable[[], AbstractAsyncContextManager[tuple[Channel, Channel]]]
-bindings = pytest.mark.parametrize("binding", [over_queues, over_socket])
-
-
-@asynccontextmanager
-async def connect_binding(
-    binding: Binding, server: Any, revision: str, **how: Any
-) -> AsyncIterator[tuple[Any, Channel]]:
-    """A client connected with a server over a binding, and the server's end."""
-    async with binding() as (near, far), anyio.create_task_group() as tasks:
+async def connect_queues(
+    server: Server, revision: str, **how: Any
+) -> AsyncIterator[tuple[Any, Queues, Queues]]:
+    """A client connected with a server over queues, and both ends."""
+    near, far = queue_pair()
+    async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, far)
         async with connect(near, revision=revision, **how) as client:
-            yield client, far
+            yield client, near, far
 
 
 def full_server(started: anyio.Event, stopped: anyio.Event) -> Server:
@@ -123,11 +107,9 @@ def full_server(started: anyio.Event, stopped: anyio.Event) -> Server:
     "custom-transport.allowed",
     "custom-transport.same-semantics",
     "custom-transport.cancellation-defined",
-    "custom-transport.reuse-stdio-framing",
 )
 @every
-@bindings
-async def test_the_same_session_runs_over_every_binding(binding: Binding, revision: str) -> None:
+async def test_the_same_session_runs_over_a_binding(revision: str) -> None:
     logs: list[Any] = []
     progress: list[float] = []
 
@@ -137,7 +119,7 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
 
     started, stopped = anyio.Event(), anyio.Event()
     server = full_server(started, stopped)
-    async with connect_binding(binding, server, revision, handlers=Handlers()) as (client, _):
+    async with connect_queues(server, revision, handlers=Handlers()) as (client, _, _):
         client.ask_for_logs("error")
         result = await client.call_tool(
             "count", {"to": 3}, on_progress=lambda value, *_: progress.append(value)
@@ -163,15 +145,12 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
 @every
 async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: str) -> None:
     server = full_server(anyio.Event(), anyio.Event())
-    near, far = queue_pair()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.serve, far)
-        async with connect(near, revision=revision) as client, client.listen(tools=True):
-            client.ask_for_logs("error")
-            before = len(far.sent)
-            await client.call_tool("count", {"to": 1}, on_progress=lambda *news: None)
-            server.remove_tool("wait")
-            await anyio.wait_all_tasks_blocked()
+    async with connect_queues(server, revision) as (client, near, far), client.listen(tools=True):
+        client.ask_for_logs("error")
+        before = len(far.sent)
+        await client.call_tool("count", {"to": 1}, on_progress=lambda *news: None)
+        server.remove_tool("wait")
+        await anyio.wait_all_tasks_blocked()
     told = far.sent[before:]
     call = told[0][1]
     assert call is not None

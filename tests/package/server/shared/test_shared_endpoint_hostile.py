@@ -13,7 +13,14 @@ from kit.engine import Engine
 from kit.guarded import Guarded, protected_settings
 from kit.issuer import proof_of
 from kit.wire import SESSIONS, cancelled_notification
-from mcpgen_runtime import DpopValidation, MemoryBus, MemorySessionStore, SharedState, Tasks
+from mcpgen_runtime import (
+    DpopValidation,
+    MemoryBus,
+    MemorySessionStore,
+    SharedState,
+    SharedStateFullError,
+    Tasks,
+)
 from package.server.shared.shared_servers import (
     Waiting,
     eventually,
@@ -46,12 +53,15 @@ class Recorded(MemoryBus):
     def __init__(self) -> None:
         super().__init__()
         self.sent: list[bytes] = []
+        self.is_full = False
 
     async def publish(self, change: bytes) -> None:
         await super().publish(change)
         self.sent.append(change)
 
     async def send(self, worker: str, letter: bytes, client: str = "") -> bool:
+        if self.is_full:
+            raise SharedStateFullError("too many letters")
         self.sent.append(letter)
         return await super().send(worker, letter, client)
 
@@ -85,13 +95,19 @@ async def test_a_batch_of_responses_goes_to_each_worker_in_parts(bus: Recorded) 
     async with run_session(SharedState(bus, MemorySessionStore()), BATCHES) as workers:
         bus.sent.clear()
         batch: list[Any] = [
-            {"jsonrpc": "2.0", "id": f"worker{at}.1.1", "result": {}} for at in range(98)
+            {"jsonrpc": "2.0", "id": f"worker{at}.1.1", "result": {}} for at in range(97)
         ]
         batch.append({"jsonrpc": "2.0", "id": "worker0.1.2", "result": {"p": LONG}})
         batch.append({"jsonrpc": "2.0", "id": "worker1.1.2", "error": "none"})
+        params = {"progressToken": "worker1.1.3", "progress": 1}
+        batch.append({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
         assert (await workers.any.post(batch)).status in (202, 400)
         assert len(bus.sent) == 100
+        assert b"progressToken" in bus.sent[-1]
         assert sum(map(len, bus.sent)) < len(LONG) + 20_000
+        bus.is_full = True
+        reply = await workers.any.post(batch[:1])
+        assert (reply.status, b"too many letters" in reply.body) == (503, True)
 
 
 async def test_responses_to_unknown_workers_leave_nothing(engine: Engine) -> None:

@@ -16,6 +16,7 @@ from kit.asgi_client import SESSION
 from kit.asgi_stream import Reply, Stream
 from kit.engine import Engine, run_engine
 from kit.rules import revisions_holding
+from kit.steps import LAST, leave
 from kit.wire import (
     CHANGED,
     INITIALIZED,
@@ -175,6 +176,53 @@ async def test_an_update_reaches_the_stream_at_another_worker(
         workers.servers[1].server.resource_updated(URI)
         workers.servers[1].server.tool("later")(lambda: "later")
         assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
+
+
+@newest
+async def test_messages_about_no_request_wait_for_a_stream_and_follow_it(revision: str) -> None:
+    async with run_session(SharedState(MemoryBus(), MemorySessionStore()), revision) as workers:
+        one, two, three = workers.each
+        for _ in range(2):
+            assert text_of(await two.post(call(revision, "ask_unrelated"))) == "sent"
+        level = request(revision, "logging/setLevel", {"level": "error"})
+        assert (await one.post(level)).status == 200  # of which all workers hear
+        await anyio.wait_all_tasks_blocked()
+        async with one.stream("GET") as stream:
+            assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
+            last = await leave(stream)
+        async with three.stream("GET", fields={LAST: last}) as again:
+            await two.post(call(revision, "ask_unrelated"))
+            assert (await again.message())["method"] == CHANGED["toolsListChanged"]
+
+
+class Late(MemoryBus):
+    """A bus on which workers count as alive when the test lets them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_beat = anyio.Event()
+        self.may_beat.set()
+
+    async def beat(self, worker: str) -> None:
+        await self.may_beat.wait()
+        await super().beat(worker)
+
+
+@newest
+async def test_a_worker_serves_sessions_once_others_can_reach_it(revision: str) -> None:
+    bus = Late()
+    state = SharedState(bus, MemorySessionStore())
+    async with run_session(state, revision) as before:
+        bus.may_beat = anyio.Event()
+        async with run_workers(state) as after:
+            http = after.each[0]
+            http.fields |= before.any.fields
+            async with http.stream("POST", call(revision, "about"), begun=False) as stream:
+                await anyio.wait_all_tasks_blocked()
+                assert stream.status == 0
+                bus.may_beat.set()
+                await stream.end()
+                assert stream.status == 200
 
 
 @newest

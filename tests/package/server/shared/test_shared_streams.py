@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -12,7 +13,8 @@ from kit.asgi_client import Http
 from kit.engine import Engine
 from kit.steps import LAST, Steps, call, leave, read_texts
 from kit.wire import CHANGED, SESSIONS, cancelled_notification
-from mcpgen_runtime import MemoryEventStore
+from mcpgen_runtime import MemoryBus, MemoryEventStore, MemorySessionStore, SharedState
+from mcpgen_runtime.server.shared.shared_streams import FollowedStream
 from package.server.shared.shared_servers import Workers, eventually, run_session
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -21,6 +23,7 @@ sessions = pytest.mark.parametrize("revision", SESSIONS)
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 MAKE = Steps
 TOOLS = CHANGED["toolsListChanged"]
+LOST = "may have been acted on"
 
 
 async def call_and_leave(http: Http, steps: Steps, revision: str) -> str:
@@ -45,9 +48,22 @@ async def test_a_call_s_stream_is_resumed_at_another_worker(
         await steps.say(1)
         steps.end()
         assert await read_texts(again) == [5, "over"]
+    await eventually(lambda: not any(isinstance(each, FollowedStream) for each in gc.get_objects()))
     for http in workers.each:  # until the client has it
         async with http.stream("GET", fields={LAST: last}) as again:
             assert await read_texts(again) == [2, 3, 4, 5, "over"]
+
+
+@newest
+async def test_a_stream_whose_writer_is_gone_ends_with_an_error(revision: str) -> None:
+    class Deaf(MemoryBus):
+        async def send(self, worker: str, letter: bytes, client: str = "") -> bool:
+            return False
+
+    async with run_session(SharedState(Deaf(), MemorySessionStore()), revision, Steps) as workers:
+        last = await call_and_leave(workers.each[0], workers.servers[0], revision)
+        async with workers.each[1].stream("GET", fields={LAST: last}) as again:
+            assert LOST in (await again.messages())[-1]["error"]["message"]
 
 
 @pytest.mark.requirement("http.no-broadcast")

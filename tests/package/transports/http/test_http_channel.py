@@ -213,7 +213,7 @@ async def end_stream(asked: Asked, reply: Reply) -> None:
     await reply.end()
 
 
-@pytest.mark.requirement("http.no-sessions", "http.no-resumability")
+@pytest.mark.requirement("http.no-sessions", "http.no-resumability", "http-compat.handle-removals")
 @modern
 async def test_a_session_id_is_ignored_and_nothing_is_opened_or_ended(revision: str) -> None:
     async def listing(asked: Asked, reply: Reply) -> None:

@@ -120,14 +120,6 @@ async def test_an_authentication_of_httpx2_is_asked_each_time(revision: str) -> 
     assert {asked.fields["x-signed"] for asked in server.asked} == {"yes"}
 
 
-async def test_a_client_of_ones_own_makes_the_requests_and_stays_open(revision: str) -> None:
-    async with httpx2.AsyncClient(headers={"X-Client": "mine"}, timeout=0.5) as own:
-        async with connect_scripted(Script(revision), http_client=own) as (client, server):
-            await client.list_tools()
-        assert not own.is_closed
-    assert {asked.fields["x-client"] for asked in server.asked} == {"mine"}
-
-
 async def test_an_application_of_this_process_can_be_the_server(revision: str) -> None:
     server = Server("app")
     server.tool("called")(lambda: "called")

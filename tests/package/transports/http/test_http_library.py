@@ -208,6 +208,8 @@ async def test_a_proxy_of_the_environment_is_named_as_a_suspect(
     [
         ("https_proxy", "ftp://127.0.0.1:1", "Unknown scheme"),
         ("https_proxy", "http://127.0.0.1:port", "port"),
+        ("https_proxy", "http://127.0.0.1:65536", "(?i)port"),
+        ("https_proxy", "127.0.0.1:65536", "(?i)port|Unknown scheme"),
         ("SSL_CERT_FILE", "/there/is/none", "No such file"),
     ],
 )
@@ -219,7 +221,7 @@ async def test_a_bad_environment_variable_is_an_error_where_it_matters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(name, value)
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1,other:65536")
     with pytest.raises(ConnectFailedError, match=reason) as caught:
         await fail_to_open("https://server.invalid/a?b")
     assert str(caught.value).startswith("no connection to https://server.invalid/a: ")
@@ -263,6 +265,22 @@ async def test_the_system_watches_connections_that_are_silent(
         assert (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30) in options
         assert (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10) in options
         assert (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3) in options
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_an_option_that_the_system_refuses_is_the_reason_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(raw: socket.socket, *option: Any) -> None:
+        raise OSError(errno.EPERM, "x")
+
+    requests = HttpRequests(open_library=open_library)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        monkeypatch.setattr(socket.socket, "setsockopt", refuse)
+        with pytest.raises(ConnectFailedError, match=os.strerror(errno.EPERM)):
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+            await requests.open("POST", url, POSTED, b"{}")
+    await requests.close()
 
 
 async def test_a_channel_that_is_cancelled_leaves_nothing_open(opener: OpenLibrary | None) -> None:
@@ -378,8 +396,11 @@ async def test_codings_without_a_bound_are_not_accepted(accepted: str, codings: 
 
 async def test_a_client_of_ones_own_follows_no_redirect_and_asks_for_bounded_codings() -> None:
     asked: list[httpx2.Request] = []
+    failures = [httpx2.LocalProtocolError("hunter2"), KeyError("own")]
 
     def redirect(request: httpx2.Request) -> httpx2.Response:
+        if asked:
+            raise failures.pop(0)
         asked.append(request)
         return httpx2.Response(302, headers={"Location": "/b"}, content=b"body")
 
@@ -395,6 +416,10 @@ async def test_a_client_of_ones_own_follows_no_redirect_and_asks_for_bounded_cod
         assert await response.read(100, 1, 1) == b"body"
         with pytest.raises(LocalProtocolError, match=r"^headers: "):
             await library.send("POST", URL, {"X": "a\u4e16"}, b"{}")
+        with pytest.raises(LocalProtocolError, match="a header field can't be sent"):
+            await library.send("POST", URL, {}, b"{}")
+        with pytest.raises(KeyError, match="own"):
+            await library.send("POST", URL, {}, b"{}")
     (request,) = asked
     names = ("x-own", "accept-encoding", "authorization")
     assert [request.headers[name] for name in names] == ["1", "gzip", "Basic dXNlcjpwQHNz"]

@@ -326,20 +326,3 @@ async def test_a_client_of_a_modern_revision_reports_an_older_server(revision: s
     for script in (Script(NEWEST), SseScript(SSE_ONLY[-1])):
         with pytest.raises(McpError, match=r"HTTP 40\d"):
             await fail_to_open(script, revision=revision)
-
-
-@pytest.mark.requirement("http-compat.handle-removals")
-@pytest.mark.parametrize("revision", PER_REQUEST)
-@pytest.mark.parametrize("named", [True, False], ids=["revision named", "revision found out"])
-async def test_a_server_without_sessions_and_get_streams_is_no_error(
-    revision: str, named: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    script = Script(revision)
-    script.on["GET"] = script.on["DELETE"] = says(b"", 405)
-    async with connect_scripted(script, revision=revision if named else None) as (client, server):
-        assert client.revision == revision
-        assert [tool.name for tool in await client.list_tools()] == ["echo"]
-        await client.call_tool("echo", {})
-    assert {asked.verb for asked in server.asked} == {"POST"}
-    assert all("mcp-session-id" not in asked.fields for asked in server.asked)
-    assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
