@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kit.rules import module_of
+from kit.wire import every
 from mcpgen_runtime import (
-    REVISIONS,
     DecodeError,
     ErrorResponse,
     MessageError,
@@ -19,7 +19,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.messages import BATCH_MESSAGES, ID_CHARACTERS
 
-every = pytest.mark.parametrize("revision", REVISIONS)
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},

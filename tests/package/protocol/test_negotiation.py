@@ -15,8 +15,10 @@ from kit.wire import (
     PER_REQUEST,
     describe_as,
     encode_message,
+    every,
     facts,
     meta_of,
+    modern,
     opening_result,
     sent_messages,
     sole,
@@ -222,7 +224,7 @@ def test_a_client_of_both_kinds_probes_with_nothing_but_meta(revision: str) -> N
 
 
 @pytest.mark.parametrize("revisions", [REVISIONS, MODERN], ids=["all", "modern"])
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 def test_a_discovery_result_settles_it_without_a_handshake(
     revisions: Revisions, revision: str
 ) -> None:
@@ -335,7 +337,7 @@ def test_a_client_answers_pings_while_it_opens() -> None:
 
 @pytest.mark.requirement("lifecycle.implementation-title", "lifecycle.implementation-full")
 @pytest.mark.requirement("lifecycle.implementation-basic")
-@pytest.mark.parametrize("revision", ALL)
+@every
 def test_the_client_introduces_itself_as_the_revision_has_it(revision: str) -> None:
     full = {"name": "c", "version": "1", "title": "C", "description": "d", "websiteUrl": "a://b"}
     full_info: dict[str, Any] = {**full, "icons": [{"src": "a://b.png"}]}

@@ -44,6 +44,7 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.runtime.peer import HELD_BYTES
 
 revision = revision_fixture(ALL)
@@ -188,6 +189,27 @@ async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: s
             await channel.hang_up()
     assert len(outcome) == 2
     assert channel.heard[-1]["id"] == "last"
+
+
+async def test_a_flood_of_messages_lets_other_tasks_run() -> None:
+    class Flood(FakeServer):
+        """A channel whose peer has always said more."""
+
+        count = 0
+
+        async def receive(self) -> bytes:
+            self.count += 1
+            if self.closed or self.count == 10_000:
+                raise EndOfChannel("over")
+            return b'{"jsonrpc": "2.0", "method": "notifications/unknown"}'
+
+    flood = Flood(None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(App(names_back).serve, flood)
+        while not flood.count:
+            await anyio.lowlevel.checkpoint()
+        assert flood.count < 10_000
+        await flood.close()
 
 
 class Broken(FakeServer):
