@@ -143,6 +143,9 @@ READ: list[tuple[Any, Any, Any]] = [
     (Color, "blue", Color.BLUE),
     (list[Path], ["a"], [Path("a")]),
     (Decimal, "1.5", Decimal("1.5")),
+    (int | str, "5", "5"),
+    (Small | str, '{"a": 1}', '{"a": 1}'),
+    (Any, "[1]", "[1]"),
     (dict[int, str], {"1": "a"}, {1: "a"}),
     (dict[str, Aliased | None], {"a": None, "b": {"n": 1}}, {"a": None, "b": Aliased(n=1)}),
     (Small | Large, {"a": 1}, Small(1)),
@@ -307,6 +310,8 @@ class Mixed(msgspec.Struct):
 
 UNSERVABLE: list[tuple[Any, str]] = [
     (Annotated[int, Field(alias="n")], "expected no alias"),
+    (Annotated[int, Field(validation_alias="n")], "expected no alias"),
+    (Annotated[int, Field(default_factory=lambda data: 1)], "default_factory without parameters"),
     (Mixed, "can't be checked"),
 ]
 
