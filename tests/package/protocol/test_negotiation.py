@@ -18,7 +18,6 @@ from kit.wire import (
     every,
     facts,
     meta_of,
-    modern,
     opening_result,
     sent_messages,
     sole,
@@ -51,7 +50,6 @@ from mcpgen_runtime.protocol.probe import Probe
 from requirements import EVERY_REVISION
 
 NEWEST, OLDEST = HANDSHAKE[-1], HANDSHAKE[0]
-INFO = {"name": "server", "version": "1"}
 
 
 class Newcomer:
@@ -221,21 +219,6 @@ def test_a_client_of_both_kinds_probes_with_nothing_but_meta(revision: str) -> N
     info = {"name": "client", "version": "1"}
     key = "io.modelcontextprotocol/clientInfo"
     assert probe["params"] == {"_meta": {**meta_of(revision, {"roots": {}}), key: info}}
-
-
-@pytest.mark.parametrize("revisions", [REVISIONS, MODERN], ids=["all", "modern"])
-@modern
-def test_a_discovery_result_settles_it_without_a_handshake(
-    revisions: Revisions, revision: str
-) -> None:
-    client = Newcomer(revisions)
-    key = "io.modelcontextprotocol/serverInfo"
-    client.hear(result=discover_result(revision, "2099-01-01", instructions="x", _meta={key: INFO}))
-    assert client.agreed() == revision
-    assert client.methods == ["server/discover"]
-    session = client.connection.session
-    assert session is not None
-    assert (session.peer_info, session.instructions) == (INFO, "x")
 
 
 @pytest.mark.requirement("versioning.fallback-any-code", revisions=PER_REQUEST)
