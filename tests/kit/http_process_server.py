@@ -5,18 +5,13 @@ HOW has members of `Limits` under `limits`, perhaps `h11`, and options of `Serve
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import logging
 import os
-import resource
-import signal
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -28,18 +23,6 @@ server = Server("process", version="1", subscribe=True, drain=drain)
 gates: dict[str, anyio.Event] = defaultdict(anyio.Event)
 marked: list[str] = []
 SAFE = ToolAnnotations(read_only_hint=True)
-
-
-class MallInfo(ctypes.Structure):
-    """The result of mallinfo(3): `uordblks` is allocated on the heap, `hblkhd` by mmap."""
-
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in (
-            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
-            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
-        )
-    ]
 
 
 def say(*words: object) -> None:
@@ -105,15 +88,6 @@ async def look(key: str) -> str:
 
 
 @server.tool()
-async def signalled(key: str) -> str:
-    with anyio.open_signal_receiver(signal.SIGUSR1) as signals:
-        say("working", key)
-        async for _ in signals:
-            break
-    return key
-
-
-@server.tool()
 async def ask(ctx: Context, key: str) -> str:
     form = {"type": "object", "properties": {"a": {"type": "string"}}}
     with telling(key):
@@ -145,22 +119,6 @@ async def grow(name: str) -> str:
 async def touch(uri: str) -> str:
     server.resource_updated(uri)
     return uri
-
-
-@server.tool(annotations=SAFE)
-async def peak() -> str:
-    return str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-
-
-@server.tool(annotations=SAFE)
-async def memory() -> str:
-    gc.collect()
-    libc = ctypes.CDLL(None)
-    libc.malloc_trim(0)
-    libc.mallinfo2.restype = MallInfo
-    info = libc.mallinfo2()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return f"{info.uordblks + info.hblkhd} {pages * resource.getpagesize()}"
 
 
 @server.custom_route("/fields", methods=["POST"])

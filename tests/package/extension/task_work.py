@@ -124,11 +124,6 @@ async def got(client: Any, task_id: str, status: str) -> Any:
             await anyio.lowlevel.checkpoint()
 
 
-def text_of(result: Any) -> str:
-    text: str = result.content[0].text
-    return text
-
-
 async def refusal(client: Any, method: str, params: dict[str, Any]) -> Any:
     """The error by which a request is refused."""
     with pytest.raises(importlib.import_module(PACKAGE).RemoteError) as refused:

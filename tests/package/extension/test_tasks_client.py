@@ -12,6 +12,7 @@ import httpx2
 import msgspec
 import pytest
 
+from kit.live import text_of
 from package.extension.task_work import (
     DECLARED,
     PACKAGE,
@@ -20,7 +21,6 @@ from package.extension.task_work import (
     Work,
     person,
     requirement,
-    text_of,
 )
 
 TIMES = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from kit.asgi_client import asgi
-from kit.wire import encode_message, request
+from kit.live import text_of
+from kit.wire import LISTEN, RawEnd, request
 from package.extension.task_work import (
     CORE,
     DECLARED,
@@ -27,7 +28,6 @@ from package.extension.task_work import (
     person,
     refusal,
     requirement,
-    text_of,
 )
 
 
@@ -272,7 +272,8 @@ async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> N
         for method in ("tasks/get", "tasks/cancel"):
             assert (await refusal(client, method, {"taskId": task_id})).code == -32602
     async with watching(work.server) as watcher:
-        await watcher.send(1, "subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+        wanted = {"notifications": {"taskIds": [task_id]}}
+        await watcher.send(request(SPOKEN[0], LISTEN, wanted, capabilities=DECLARED))
         assert (await watcher.receive())["params"]["notifications"] == {}
 
 
@@ -302,35 +303,22 @@ async def test_a_store_that_fails_is_an_internal_error(pkg: Any) -> None:
             assert "fire" not in failed.message
 
 
-class Watcher:
-    """A client on the wire, of a server that runs in memory."""
-
-    def __init__(self, near: Any) -> None:
-        self.near = near
-
-    async def send(
-        self, number: int, method: str, params: dict[str, Any], capabilities: Any = DECLARED
-    ) -> None:
-        message = request(SPOKEN[0], method, params, id=number, capabilities=capabilities)
-        channel = importlib.import_module(f"{PACKAGE}.channel")
-        await self.near.send(channel.OutgoingMessage(encode_message(message)))
-
-    async def receive(self) -> dict[str, Any]:
-        with anyio.fail_after(10):
-            received = await self.near.receive()
-        message: dict[str, Any] = msgspec.json.decode(received)
-        return message
-
-
 @asynccontextmanager
-async def watching(server: Any) -> AsyncIterator[Watcher]:
-    """A client on the wire, of a server."""
+async def watching(server: Any) -> AsyncIterator[RawEnd]:
+    """A client on the wire, of a server that runs in memory."""
     memory = importlib.import_module(f"{PACKAGE}.transports.memory")
     near, far = memory.memory_pair()
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve, far)
-        yield Watcher(near)
+        yield RawEnd(near, SPOKEN[0])
         await near.close()
+
+
+async def call_raw(
+    end: RawEnd, method: str, params: dict[str, Any], capabilities: Any = DECLARED
+) -> Any:
+    """The response to a request."""
+    return await end.ask(method, params, capabilities=capabilities)
 
 
 @requirement("tasks-ext.ack-task-ids", "tasks-ext.notify", "tasks-ext.notify-full-task")
@@ -338,24 +326,22 @@ async def watching(server: Any) -> AsyncIterator[Watcher]:
 async def test_a_subscription_gets_each_state_of_its_tasks(pkg: Any) -> None:
     work = Work(pkg)
     async with watching(work.server) as watcher:
-        await watcher.send(1, "tools/call", {"name": "waits", "arguments": {}})
-        task_id = (await watcher.receive())["result"]["taskId"]
+        called = await call_raw(watcher, "tools/call", {"name": "waits", "arguments": {}})
+        task_id = called["result"]["taskId"]
         wanted = {"notifications": {"taskIds": [task_id, "unknown"], "toolsListChanged": True}}
-        await watcher.send(2, "subscriptions/listen", wanted)
+        await watcher.send(request(SPOKEN[0], LISTEN, wanted, id="s", capabilities=DECLARED))
         accepted = (await watcher.receive())["params"]["notifications"]
         assert accepted == {"taskIds": [task_id], "toolsListChanged": True}
         work.go.set()
         changed = await watcher.receive()
         assert changed["method"] == "notifications/tasks"
-        await watcher.send(3, "tasks/get", {"taskId": task_id})
-        task = (await watcher.receive())["result"]
+        task = (await call_raw(watcher, "tasks/get", {"taskId": task_id}))["result"]
         assert task["status"] == "completed"
         assert {**changed["params"], "_meta": 0} == {
             **{key: value for key, value in task.items() if key != "resultType"},
             "_meta": 0,
         }
-        await watcher.send(4, "subscriptions/listen", wanted, {})
-        refused = (await watcher.receive())["error"]
+        refused = (await call_raw(watcher, LISTEN, wanted, {}))["error"]
         assert (refused["code"], refused["data"]) == (-32021, {"requiredCapabilities": DECLARED})
 
 
@@ -372,12 +358,12 @@ async def test_the_tasks_of_an_earlier_revision_are_not_served(pkg: Any) -> None
     ]
     call = {"name": "waits", "arguments": {}, "task": {"ttl": 60_000}}
     async with watching(work.server) as watcher:
-        for number, method in enumerate(("tasks/list", "tasks/result")):
-            await watcher.send(number, method, {"taskId": "t"})
-            assert (await watcher.receive())["error"]["code"] == -32601
-        for number, (capabilities, kind) in enumerate(declarations, 10):
-            await watcher.send(number, "tools/call", call, capabilities)
-            assert (await watcher.receive())["result"]["resultType"] == kind
+        for method in ("tasks/list", "tasks/result"):
+            refused = await call_raw(watcher, method, {"taskId": "t"})
+            assert refused["error"]["code"] == -32601
+        for capabilities, kind in declarations:
+            called = await call_raw(watcher, "tools/call", call, capabilities)
+            assert called["result"]["resultType"] == kind
 
 
 @requirement("tasks-ext.off-by-default")

@@ -19,6 +19,7 @@ from kit.wire import (
     HANDSHAKE,
     ClientEnd,
     cancelled_notification,
+    legacy,
     modern,
     request,
     speaking_to,
@@ -246,7 +247,7 @@ async def test_the_reason_is_logged_and_the_id_may_be_used_again(
 
 
 @pytest.mark.requirement("cancellation.either-side")
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_a_server_that_is_cancelled_cancels_its_own_request(revision: str) -> None:
     server = Server("asks")
 

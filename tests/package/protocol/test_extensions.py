@@ -12,7 +12,7 @@ import pytest
 from kit.live import FakeServer, live, text_of
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
-from kit.wire import HANDSHAKE, facts, speaking_to
+from kit.wire import facts, legacy, speaking_to
 from mcpgen_runtime import (
     REVISIONS,
     Context,
@@ -205,7 +205,7 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
 
 
 @pytest.mark.requirement("extensions.legacy-channel")
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_in_a_session_extensions_need_both_sides(revision: str) -> None:
     client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
     async with speaking_to(extended_server(), revision, client) as end:

@@ -20,7 +20,9 @@ from kit.wire import (
     HANDSHAKE,
     ClientEnd,
     ServerEnd,
+    every,
     facts,
+    legacy,
     meta_of,
     request,
     sole,
@@ -220,7 +222,7 @@ async def test_error_texts_of_an_application_are_not_truncated(revision: str) ->
 LIMIT = "i" * ID_CHARACTERS
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 def test_an_id_has_a_greatest_length_and_is_not_repeated_beyond(revision: str) -> None:
     server = ServerEnd(revision)
     for identifier in (LIMIT, 2**128, -(2**128)):
@@ -235,7 +237,7 @@ def test_an_id_has_a_greatest_length_and_is_not_repeated_beyond(revision: str) -
     assert tuple(server.connection.state.inbound) == ()
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 def test_a_progress_token_that_is_endless_counts_as_none(revision: str) -> None:
     server = ServerEnd(revision)
     for token, wanted in ((LIMIT, True), (LIMIT + "i", False), (10**400, False)):

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from kit.live import App, live, names_back
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, speaking_to
+from kit.wire import ALL, HANDSHAKE, ServerEnd, modern, speaking_to
 from mcpgen_runtime import (
     Context,
     EncodingError,
@@ -133,7 +133,7 @@ def test_progress_that_is_no_number_is_refused(progress: Any) -> None:
         server.send(ReportProgress(1, progress))
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_a_result_that_is_fresh_beyond_all_numbers_is_taken(revision: str) -> None:
     async def answer(ctx: Any) -> Any:
         return {"tools": [], "ttlMs": 10**400, "cacheScope": "public"}

@@ -23,7 +23,7 @@ from kit.ends import (
 )
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
-from kit.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request, sent_request
+from kit.wire import INITIALIZED, ClientEnd, ServerEnd, every, initialize, request, sent_request
 from mcpgen_runtime import (
     REVISIONS,
     LocalProtocolError,
@@ -471,7 +471,7 @@ def test_a_client_of_another_revision_takes_no_answer_in_a_batch(revision: str) 
     assert len(client.connection.state.outbound) == 0
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@every
 def test_an_array_of_a_million_parts_takes_no_memory(revision: str) -> None:
     body = b"[" + b"1," * 1_000_000 + b"1]"
     server = ServerEnd(revision)

@@ -9,14 +9,7 @@ import pytest
 from kit.ends import ASKED, Pair, answering_ends, ask, end_of
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
-from kit.wire import (
-    HANDSHAKE,
-    ClientEnd,
-    ServerEnd,
-    describe_as,
-    initialize,
-    request,
-)
+from kit.wire import HANDSHAKE, ClientEnd, ServerEnd, describe_as, every, initialize, request
 from mcpgen_runtime import (
     REVISIONS,
     ProtocolError,
@@ -183,7 +176,7 @@ def test_a_missing_resource_has_the_code_of_the_revision() -> None:
         assert shown["data"] == {"uri": "memo://none"}
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@every
 def test_a_server_that_cannot_describe_itself_is_internal_error(revision: str) -> None:
     server = ServerEnd(None)
     server.connection = ServerConnection(REVISIONS, describe_as({"tools": 5}, "server"))

@@ -10,7 +10,6 @@ from kit.ends import Pair, answering_ends, both, end_of
 from kit.rules import revisions_holding, with_another
 from kit.samples import EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
 from kit.wire import (
-    ALL,
     HANDSHAKE,
     INITIALIZED,
     PER_REQUEST,
@@ -19,6 +18,7 @@ from kit.wire import (
     ServerEnd,
     cancelled_notification,
     describe_as,
+    every,
     facts,
     initialize,
     meta_of,
@@ -215,7 +215,7 @@ def test_subscriptions_and_log_level_outlive_a_second_initialize(revision: str) 
     assert server.send(SendLog(None, "warning", 1)) == []
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 def test_a_frame_that_is_unreadable_is_answered_by_servers_alone(revision: str) -> None:
     (event,) = ServerEnd(revision).connection.receive(FrameError("too long"))
     assert isinstance(event, Send)

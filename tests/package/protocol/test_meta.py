@@ -11,11 +11,7 @@ import pytest
 from kit.ends import ASKED, answering_ends, ask, asking_ends, begin_request, both, end_of
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
-from kit.wire import (
-    ClientEnd,
-    ServerEnd,
-    facts,
-)
+from kit.wire import ClientEnd, ServerEnd, every, facts
 from mcpgen_runtime import REVISIONS, LocalProtocolError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import ReportProgress, RequestReceived, ResponseReceived
@@ -116,7 +112,7 @@ def test_meta_of_a_request_reaches_the_handler_as_it_is(revision: str, role: Rol
 
 
 @pytest.mark.requirement("meta.member-reserved")
-@pytest.mark.parametrize("revision", REVISIONS)
+@every
 def test_tool_arguments_are_not_searched_for_meta(revision: str) -> None:
     server = ServerEnd(revision)
     arguments = {"_meta": {"progressToken": "p"}, "progressToken": "q"}

@@ -15,6 +15,7 @@ from kit.wire import (
     PER_REQUEST,
     describe_as,
     encode_message,
+    every,
     facts,
     meta_of,
     opening_result,
@@ -49,7 +50,6 @@ from mcpgen_runtime.protocol.probe import Probe
 from requirements import EVERY_REVISION
 
 NEWEST, OLDEST = HANDSHAKE[-1], HANDSHAKE[0]
-INFO = {"name": "server", "version": "1"}
 
 
 class Newcomer:
@@ -221,21 +221,6 @@ def test_a_client_of_both_kinds_probes_with_nothing_but_meta(revision: str) -> N
     assert probe["params"] == {"_meta": {**meta_of(revision, {"roots": {}}), key: info}}
 
 
-@pytest.mark.parametrize("revisions", [REVISIONS, MODERN], ids=["all", "modern"])
-@pytest.mark.parametrize("revision", PER_REQUEST)
-def test_a_discovery_result_settles_it_without_a_handshake(
-    revisions: Revisions, revision: str
-) -> None:
-    client = Newcomer(revisions)
-    key = "io.modelcontextprotocol/serverInfo"
-    client.hear(result=discover_result(revision, "2099-01-01", instructions="x", _meta={key: INFO}))
-    assert client.agreed() == revision
-    assert client.methods == ["server/discover"]
-    session = client.connection.session
-    assert session is not None
-    assert (session.peer_info, session.instructions) == (INFO, "x")
-
-
 @pytest.mark.requirement("versioning.fallback-any-code", revisions=PER_REQUEST)
 @pytest.mark.requirement("seed-compat.code-32003", revisions=PER_REQUEST)
 @pytest.mark.requirement("versioning.no-modern-in-initialize")
@@ -335,7 +320,7 @@ def test_a_client_answers_pings_while_it_opens() -> None:
 
 @pytest.mark.requirement("lifecycle.implementation-title", "lifecycle.implementation-full")
 @pytest.mark.requirement("lifecycle.implementation-basic")
-@pytest.mark.parametrize("revision", ALL)
+@every
 def test_the_client_introduces_itself_as_the_revision_has_it(revision: str) -> None:
     full = {"name": "c", "version": "1", "title": "C", "description": "d", "websiteUrl": "a://b"}
     full_info: dict[str, Any] = {**full, "icons": [{"src": "a://b.png"}]}

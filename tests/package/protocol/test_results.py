@@ -11,7 +11,7 @@ import pytest
 
 from kit.rules import revision_fixture
 from kit.scripted import connect_scripted
-from kit.wire import ALL, PER_REQUEST
+from kit.wire import ALL, modern
 from mcpgen_runtime import REVISIONS, RemoteProtocolError, ValidationError
 from mcpgen_runtime.protocol.results import NAMED_ITEMS, drop_malformed_members, result_decoder
 
@@ -119,7 +119,7 @@ async def test_a_page_names_its_first_bad_items_and_counts_the_others(
 HINTS = {"ttlMs": 0, "cacheScope": "public"}
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 def test_a_result_that_is_malformed_elsewhere_is_refused(revision: str) -> None:
     decode = result_decoder(REVISIONS[revision].client_requests["resources/read"])
     result = {"contents": [{"uri": "memo://a", "text": "a"}], "resultType": "complete", **HINTS}

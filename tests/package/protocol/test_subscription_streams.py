@@ -10,9 +10,7 @@ import pytest
 from msgspec import Raw
 
 from kit.wire import (
-    ALL,
     CHANGED,
-    HANDSHAKE,
     LISTEN,
     PER_REQUEST,
     UPDATED,
@@ -20,6 +18,9 @@ from kit.wire import (
     ServerEnd,
     cancelled_notification,
     encode_message,
+    every,
+    legacy,
+    modern,
     request,
     sent_request,
     sole,
@@ -50,7 +51,7 @@ def listen(server: ServerEnd, id: Any, **wanted: Any) -> None:
     assert answer["method"].endswith("/acknowledged")
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 def test_a_change_goes_to_each_stream_that_selects_it(revision: str) -> None:
     server = ServerEnd(revision)
     listen(server, 1, toolsListChanged=True)
@@ -96,7 +97,7 @@ def test_a_filter_may_have_subjects_of_extensions() -> None:
             accepted(both, both, {"taskIds": wrong})
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
     connection = ClientEnd(revision).connection
     id, _ = sent_request(connection.send(SendRequest("tools/list")))
@@ -106,7 +107,7 @@ def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
     assert sole(connection.send(CancelRequest(id, stream_closed=True))) is None
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 def test_a_subscription_begins_and_ends_with_its_response(revision: str) -> None:
     server, states = ServerEnd(revision).connection, list[bool]()
     for id, method in enumerate(("resources/subscribe", "resources/unsubscribe")):
@@ -117,7 +118,7 @@ def test_a_subscription_begins_and_ends_with_its_response(revision: str) -> None
     assert states == [False, True, True, False]
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 def test_a_server_takes_notifications_that_name_a_subscription(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("tools/list", id=1)

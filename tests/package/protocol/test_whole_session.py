@@ -13,7 +13,7 @@ import pytest
 from kit.ends import Pair
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS, URI
-from kit.wire import ALL_LISTS, CANCELLED, LISTEN, PER_REQUEST, facts, sole
+from kit.wire import ALL_LISTS, CANCELLED, LISTEN, every, facts, modern, sole
 from mcpgen_runtime import (
     REVISIONS,
     MethodNotFoundError,
@@ -148,7 +148,7 @@ def test_every_message_is_valid_by_the_official_schema(spec: Path, revision: str
 
 @pytest.mark.requirement("jsonrpc.schema-is-authority", "jsonrpc.notification-no-response")
 @pytest.mark.requirement("versioning.deprecated-still-works")
-@pytest.mark.parametrize("revision", REVISIONS)
+@every
 def test_everything_that_the_revision_has_is_said_and_heard(revision: str) -> None:
     pair, known = whole_session(revision), REVISIONS[revision]
     for role in ROLES:
@@ -193,7 +193,7 @@ def test_each_message_is_one_of_four_kinds_which_transports_can_read(revision: s
 
 
 @pytest.mark.requirement("cancellation.server-only-for-listen")
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 def test_a_server_cancels_nothing_but_subscriptions(revision: str) -> None:
     pair = whole_session(revision)
     for send in pair.server.send(CloseStreams()):

@@ -75,23 +75,6 @@ async def test_a_member_that_the_revision_lacks_is_not_sent(revision: str, membe
     assert len(sent) == (3 if has else 2)
 
 
-async def test_merged_objects_are_converted_for_the_session(revision: str) -> None:
-    annotations = models.Annotations(audience=["user"], last_modified="2025-01-12T15:00:58Z")
-    block = models.TextContent(text="a", annotations=annotations)
-    for made in (
-        models.CallToolResult(content=[block]),
-        module_of(revision).CallToolResult(content=[block]),
-        {"content": [block]},
-    ):
-        (sent,) = (await answer(revision, made))["result"]["content"]
-        kept = sent.pop("annotations")
-        assert sent == {"type": "text", "text": "a"}
-        assert kept["audience"] == ["user"]
-        annotated = getattr(module_of(revision), "Annotations", None)
-        known = annotated is not None and "last_modified" in python_names(annotated).values()
-        assert ("lastModified" in kept) == known
-
-
 LATER = [name for name in ALL if hasattr(module_of(name), "ResourceLink")]
 
 

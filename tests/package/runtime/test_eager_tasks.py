@@ -44,6 +44,12 @@ async def test_a_coroutine_keeps_its_first_task_and_context() -> None:
     assert await task == "done"
     assert seen == [(task, "inside")] * 3
 
+    async def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await begin_task(fail())
+
 
 @on_asyncio
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])

@@ -363,6 +363,11 @@ def test_a_command_line_that_fits_no_entry_is_refused(
     assert config(*words, "--client", "codex", code=2) == f"error: {error}\n"
 
 
+def test_the_host_has_to_be_named(config: Config) -> None:
+    with pytest.raises(SystemExit):
+        config("prog")
+
+
 @pytest.mark.parametrize(
     ("target", "name"),
     [

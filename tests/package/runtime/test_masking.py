@@ -155,6 +155,8 @@ def test_a_message_is_searched_and_shown_up_to_a_limit() -> None:
     assert first.endswith(f"... ({len(text)} characters)")
     assert second == f"... ({len(text)} characters)"
     assert plain == "x" * len(text)
+    longest = "token: abc ".ljust(SEARCH_LIMIT, "x")
+    assert mask_value(longest) == longest.replace("abc", MASK)
 
 
 def test_a_text_that_assigns_nothing_does_not_count() -> None:

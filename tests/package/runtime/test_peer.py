@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,12 +17,14 @@ from kit.live import TEXT, App, FakeServer, live, names_back, text_of
 from kit.respondent import text_in
 from kit.rules import revision_fixture
 from kit.samples import CALL, PARAMS
+from kit.simulation import on_virtual_clock
 from kit.wire import (
     ALL,
     HANDSHAKE,
     INITIALIZED,
     RawEnd,
     cancelled_notification,
+    encode_message,
     initialize,
     legacy,
     request,
@@ -44,7 +47,9 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.runtime.peer import HELD_BYTES
+from mcpgen_runtime.transports.memory import memory_pair
 
 revision = revision_fixture(ALL)
 
@@ -188,6 +193,27 @@ async def test_a_request_to_a_client_that_says_no_more_fails_at_once(revision: s
             await channel.hang_up()
     assert len(outcome) == 2
     assert channel.heard[-1]["id"] == "last"
+
+
+async def test_a_flood_of_messages_lets_other_tasks_run() -> None:
+    class Flood(FakeServer):
+        """A channel whose peer has always said more."""
+
+        count = 0
+
+        async def receive(self) -> bytes:
+            self.count += 1
+            if self.closed or self.count == 10_000:
+                raise EndOfChannel("over")
+            return b'{"jsonrpc": "2.0", "method": "notifications/unknown"}'
+
+    flood = Flood(None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(App(names_back).serve, flood)
+        while not flood.count:
+            await anyio.lowlevel.checkpoint()
+        assert flood.count < 10_000
+        await flood.close()
 
 
 class Broken(FakeServer):
@@ -357,6 +383,17 @@ async def test_a_request_that_is_cancelled_frees_its_place(revision: str) -> Non
         assert {(await end.receive())["id"] for _ in range(LIMIT)} == {0, 2, "next"}
 
 
+@on_virtual_clock
+async def test_the_end_of_a_connection_is_seen_while_handlers_wait() -> None:
+    async with at_the_limit(SESSION) as (end, gate):
+        for id in ("held", "next"):
+            await end.send(call(SESSION, "wait", id))
+            refused = json.loads(await end.channel.receive())
+            assert (refused["id"], refused["error"]["code"]) == (id, -32603)
+        await end.channel.close()
+        await gate.reach(done=LIMIT)
+
+
 async def test_answers_that_handlers_wait_for_are_read_at_the_limit() -> None:
     async with at_the_limit(SESSION, "ask") as (end, gate):
         await end.send(call(SESSION, "wait", "held"))  # reading stops at this one
@@ -412,6 +449,30 @@ async def test_long_requests_of_one_client_are_bounded_in_bytes() -> None:
         assert gate.most == 4
         gate.open()
         assert all(["result" in await end.receive() for _ in range(7)])
+
+
+async def test_answers_that_nobody_reads_are_bounded_in_bytes() -> None:
+    served: list[str] = []
+    server = Server("talkative", version="1", drain=0)
+
+    @server.tool
+    async def talk() -> str:
+        served.append("talk")
+        return "x" * LONG
+
+    async def ask() -> None:
+        for id in range(10):
+            await near.send(OutgoingMessage(encode_message(call(ALL[-1], "talk", id))))
+
+    near, far = memory_pair(limit=1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, far)
+        tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        assert len(served) <= 6  # one lies in the channel
+        for _ in range(10):
+            await near.receive()
+        tasks.cancel_scope.cancel()
 
 
 async def test_long_requests_of_one_server_are_bounded_in_bytes() -> None:

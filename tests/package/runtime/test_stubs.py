@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kit.rules import module_of
+from kit.wire import ALL, every
 from mcpgen_runtime import (
     REVISIONS,
     ClientHandlers,
@@ -17,7 +18,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.facts import Revision
 from mcpgen_runtime.runtime.stubs import typed_params
 
-ALL = tuple(REVISIONS)
 ASKING = tuple(name for name in ALL if "sampling/createMessage" in REVISIONS[name].server_requests)
 NEWEST = ALL[-1]
 
@@ -37,7 +37,7 @@ def test_params_that_do_not_fit_the_revision_are_not_sent(
         typed_params(REVISIONS[revision].client_requests[method], fields, revision)
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_a_handler_that_is_not_overridden_is_none(revision: str) -> None:
     known: Revision = REVISIONS[revision]
     for handlers, methods in (

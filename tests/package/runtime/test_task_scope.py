@@ -112,6 +112,18 @@ async def test_a_failing_task_is_logged_and_others_go_on(
     assert {record.exc_info is not None for record in caplog.records} == {True}
 
 
+async def test_other_tasks_run_between_many_functions(scope: TaskScope) -> None:
+    async def note() -> None:
+        noted.append(1)
+
+    noted: list[int] = []
+    for _ in range(1000):
+        scope.start_together(note)
+    while not noted:
+        await anyio.lowlevel.checkpoint()
+    assert len(noted) < 1000
+
+
 async def test_work_that_outlives_its_caller_is_finished(scope: TaskScope) -> None:
     steps: list[str] = []
     go, ended = anyio.Event(), anyio.Event()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kit.cached import Clock
 from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord
@@ -97,9 +99,17 @@ async def test_a_record_that_shrinks_frees_its_bytes() -> None:
     await store.create(record("u", message="x" * 9_000))
 
 
+async def test_records_of_up_to_4096_bytes_do_not_count_by_their_bytes() -> None:
+    store = MemoryTaskStore(size=0)
+    size = len(msgspec.json.encode(record(message="")))
+    await store.create(record(message="x" * (4096 - size)))
+    with pytest.raises(InternalError):
+        await store.create(record("u", message="x" * (4097 - size)))
+
+
 async def test_a_lease_lasts_three_seconds_from_its_renewal() -> None:
     clock = Clock()
-    store = MemoryTaskStore(clock=clock)
+    store = MemoryTaskStore(1, clock)
     made = record()
     await store.create(made)
     clock.now += 2.999
@@ -120,7 +130,16 @@ async def test_a_lease_lasts_three_seconds_from_its_renewal() -> None:
     assert await store.claim("t", "c") is None
     assert await store.claim("none", "c") is None
     clock.now += 0.001
-    assert await store.claim("t", "c") is not None
+    again = await store.claim("t", "c")
+    assert again is not None
+    ended = again.next_version(status="cancelled")
+    assert await store.change(ended)
+    clock.now += 3
+    assert (await store.page(None, None, 10)).records == ()
+    for gone in (ended, record("none")):
+        assert await store.claim(gone.task_id, "d") is None
+        assert await store.renew(gone) is None
+        assert not await store.change(gone.next_version())
 
 
 async def test_leases_run_out_in_the_order_of_their_renewal() -> None:
@@ -163,8 +182,9 @@ async def test_bytes_and_numbers_are_free_again_when_records_expire() -> None:
 
     first = sized("a", 9000)
     await store.create(first)
-    longer = first.next_version(result={"x": "x" * 9500})
-    assert await store.change(longer)
+    for version in (2, 3):  # as large again, though there is less left than it takes
+        longer = replace(first, version=version, result={"x": "x" * 10_400})
+        assert await store.change(longer)
     with pytest.raises(InternalError, match="at most 2 tasks with 20000 bytes"):
         await store.create(sized("b", 10))
     with pytest.raises(InternalError):

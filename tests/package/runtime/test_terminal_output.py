@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from kit.processes import PACKAGE_ROOT
-from mcpgen_runtime import REVISIONS
+from kit.wire import every
 from mcpgen_runtime.runtime.terminal_output import PlainOutput, TableRow, output, printable
 
 SGR = re.compile(r"\x1b\[[\d;]*m")
@@ -224,7 +224,7 @@ def terminal_output(folder: Path, *words: str) -> str:
 
 @POSIX
 @pytest.mark.costly
-@pytest.mark.parametrize("revision", REVISIONS)
+@every
 def test_lists_are_tables_without_markup_of_the_server(tmp_path: Path, revision: str) -> None:
     text = terminal_output(tmp_path, "list", "wild:server", "--revision", revision)
     assert f"[bold]wild[/] 1.0, {revision}\n" in text

@@ -7,11 +7,7 @@ import asyncio
 import anyio
 import pytest
 
-from mcpgen_runtime.runtime.time_limits import (
-    PausableLimit,
-    pausable,
-    pause_limits,
-)
+from mcpgen_runtime.runtime.time_limits import PausableLimit, TimeLimit, pausable, pause_limits
 
 pytestmark = pytest.mark.anyio
 
@@ -37,6 +33,14 @@ def set_time(now: float) -> None:
     loop.now = now
 
 
+async def test_a_limit_restarts_with_each_activity_up_to_an_end() -> None:
+    limit = TimeLimit(5, 12)
+    for now, left, seconds in ((104, 5, 9), (108, 4, 12), (113, 0, 12)):
+        set_time(now)
+        limit.begin_anew()
+        assert (limit.left(), limit.seconds) == (left, seconds)
+
+
 async def test_a_paused_limit_keeps_the_time_that_was_left() -> None:
     scope = anyio.CancelScope(deadline=110)
     limit = PausableLimit(scope)
@@ -44,6 +48,7 @@ async def test_a_paused_limit_keeps_the_time_that_was_left() -> None:
     limit.pause()
     assert scope.deadline == float("inf")
     set_time(150)
+    assert limit.left == 6
     limit.pause()
     limit.resume()
     assert scope.deadline == float("inf")

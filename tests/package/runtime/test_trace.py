@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
 import msgspec
 import pytest
 from pydantic import BaseModel, Field, SecretStr
@@ -78,28 +79,7 @@ async def test_both_directions_are_recorded_as_they_pass(trace: Path) -> None:
     )
     await channel.close()
     await channel.close()
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-async def test_clients_and_servers_record_each_their_side(trace: Path, revision: str) -> None:
-    server = Server("traced")
-    server.tool("echo")(lambda text: text)
-    async with connect(server, revision=revision) as client:
-        await client.call_tool("echo", {"text": "hello"})
-    recorded = lines(trace)
-    said = {
-        (channel, direction): [
-            line["message"]
-            for line in recorded
-            if (line["channel"], line["direction"]) == (channel, direction) and "message" in line
-        ]
-        for channel in ("client", "server")
-        for direction in ("sent", "received")
-    }
-    assert said["client", "sent"] == said["server", "received"]
-    assert said["server", "sent"] == said["client", "received"]
-    assert said["server", "received"][-1]["method"] == "tools/call"
-    assert said["server", "sent"][-1]["result"]["content"][0]["text"] == "hello"
+    assert trace.stat().st_mode & 0o077 == 0
 
 
 async def test_a_server_whose_trace_cannot_be_written_says_so(
@@ -136,10 +116,22 @@ async def test_a_failure_of_a_channel_is_recorded_too(
     await far.close()
 
 
-async def test_only_its_owner_can_read_the_trace(trace: Path) -> None:
-    channel = trace_channel(memory_pair()[0], "client")
-    await channel.close()
-    assert trace.stat().st_mode & 0o077 == 0
+async def test_the_end_that_a_side_makes_itself_is_no_error(trace: Path) -> None:
+    class Slow(Recorded):
+        async def close(self) -> None:
+            await super().close()
+            await anyio.wait_all_tasks_blocked()  # whoever receives hears of it meanwhile
+
+    async def receive() -> None:
+        with pytest.raises(EndOfChannel):
+            await channel.receive()
+
+    channel = trace_channel(Slow(memory_pair()[0]), "client")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(receive)
+        await anyio.wait_all_tasks_blocked()
+        await channel.close()
+    assert lines(trace) == []
 
 
 FULL = Path("/dev/full")

@@ -8,11 +8,10 @@ from typing import Any, Literal
 import httpx2
 import pytest
 
-from kit.wire import ALL, every, facts
+from kit.wire import ALL, every
 from mcpgen_runtime import Server, connect, to_builtins
 
 NEWEST = ALL[-1]
-either = pytest.mark.parametrize("setting", [None, False])
 
 DOCUMENT = {
     "openapi": "3.1.0",
@@ -86,19 +85,3 @@ async def test_output_schemas_forbid_nothing() -> None:
     values = (await list_schemas(of_signature(False)))["outputSchema"]["additionalProperties"]
     assert values["title"] == "Place"
     assert stated_values(values) == []
-
-
-@every
-@either
-@pytest.mark.parametrize("make", [of_signature, of_document])
-async def test_unknown_arguments_are_refused_either_way(
-    revision: str, setting: Literal[False] | None, make: Any
-) -> None:
-    async with connect(make(setting), revision=revision) as client:
-        if facts(revision).behaviour.bad_tool_arguments == "error":
-            with pytest.raises(Exception, match="two"):
-                await client.call_tool("count", {"to": 1, "two": 2})
-        else:
-            result = await client.call_tool("count", {"to": 1, "two": 2})
-            assert result.is_error
-            assert "two" in result.content[0].text

@@ -107,6 +107,8 @@ Color = enum.Enum("Color", {"RED": "red", "BLUE": "blue", "AMBER": "amber"})
 class Meeting:
     at: datetime
     ends: datetime | None = None
+    size: Literal["s", "m", "l"] = "m"
+    color: Color = Color.RED
 
 
 def tool_schema(function: Callable[..., Any]) -> dict[str, Any]:
@@ -141,6 +143,9 @@ READ: list[tuple[Any, Any, Any]] = [
     (Color, "blue", Color.BLUE),
     (list[Path], ["a"], [Path("a")]),
     (Decimal, "1.5", Decimal("1.5")),
+    (int | str, "5", "5"),
+    (Small | str, '{"a": 1}', '{"a": 1}'),
+    (Any, "[1]", "[1]"),
     (dict[int, str], {"1": "a"}, {1: "a"}),
     (dict[str, Aliased | None], {"a": None, "b": {"n": 1}}, {"a": None, "b": Aliased(n=1)}),
     (Small | Large, {"a": 1}, Small(1)),
@@ -222,6 +227,13 @@ def test_a_value_that_breaks_a_constraint_is_refused_with_place(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("count", "rest"), [(5, ""), (6, "; and 1 more")])
+def test_five_reasons_are_shown(count: int, rest: str) -> None:
+    members: Any = {f"m{number}": (int, ...) for number in range(count)}
+    with pytest.raises(ValueError, match=f"m4: field required{rest}$"):
+        bound(pydantic.create_model("Model", **members), {})
+
+
 Noted = Annotated[int | None, msgspec.Meta(description="d")]
 
 SCHEMAS: list[tuple[Any, Any]] = [
@@ -255,6 +267,7 @@ def test_enums_keep_their_order_and_times_within_a_class_have_a_format() -> None
     fields = tool_schema(of_type(Meeting))["$defs"]["Meeting"]["properties"]
     assert fields["at"]["format"] == "date-time"
     assert {"type": "string", "format": "date-time"} in fields["ends"]["anyOf"]
+    assert fields["size"]["enum"] == ["s", "m", "l"]
 
 
 OSLO = City(name="Oslo")
@@ -297,6 +310,8 @@ class Mixed(msgspec.Struct):
 
 UNSERVABLE: list[tuple[Any, str]] = [
     (Annotated[int, Field(alias="n")], "expected no alias"),
+    (Annotated[int, Field(validation_alias="n")], "expected no alias"),
+    (Annotated[int, Field(default_factory=lambda data: 1)], "default_factory without parameters"),
     (Mixed, "can't be checked"),
 ]
 
@@ -315,7 +330,7 @@ def test_models_of_one_name_have_definitions_of_their_own() -> None:
     function.__annotations__ = {"a": list[City], "b": types.GenericAlias(list, other)}
     schema = tool_schema(function)
     a, b = (schema["properties"][name]["items"]["$ref"].rpartition("/")[2] for name in "ab")
-    assert a != b
+    assert (a, b) == ("City", "City2")
     assert "zip" in schema["$defs"][b]["properties"]
     assert "people" in schema["$defs"][a]["properties"]
 
