@@ -178,8 +178,9 @@ def test_other_json_than_a_schema_is_refused_with_a_pointer(
 
 def test_chains_and_texts_have_limits_that_they_may_reach(tmp_path: Path) -> None:
     def row(count: int) -> dict[str, Any]:
-        links = {f"C{at}": {"$ref": f"#/$defs/C{at + 1}"} for at in range(1, count)}
-        return small(**links, **{f"C{count}": {"pattern": "x" * 2000, "const": "x" * 2000}})
+        links: dict[str, Any] = {f"C{at}": {"$ref": f"#/$defs/C{at + 1}"} for at in range(1, count)}
+        last: dict[str, Any] = {f"C{count}": {"pattern": "x" * 2000, "const": "x" * 2000}}
+        return small(**links, **last)
 
     assert "C64" in schema.load_file(save_document(tmp_path, row(64))).definitions
     with pytest.raises(SchemaError, match="a chain of at most 64 definitions"):
