@@ -391,6 +391,11 @@ TAGGED = {
             *({"k": 2}, ("/a", "string", "nothing")),
         ),
         ({"anyOf": [STRING, obj("a b", a=STRING)]}, {}, ("/a", "string", "nothing")),
+        ({"oneOf": [STRING, {"minLength": 1}]}, "a", ("", "string or a value", '"a"')),
+        (
+            {"anyOf": [obj("x y", x=obj("k", k={"const": 1}), y=STRING), obj("z w v", z=STRING)]},
+            *({"x": {"k": 2}}, ("/y", "string", "nothing")),
+        ),
         (obj("", a=obj("", b=STRING), c=STRING), {"a": {"b": 1}, "c": 1}, ("/c", "string", "1")),
     ],
 )
