@@ -69,6 +69,14 @@ URL = obj("message url", message=TEXT, url=TEXT)
     "union",
     [
         {"Ask": any_of("AskUrl", "AskMore"), "AskUrl": URL, "AskMore": obj("more", more=TEXT)},
+        {
+            "Ask": any_of("AskUrl", "AskMore"),
+            "AskUrl": URL,
+        {
+            **{"Ask": any_of("AskUrl", "AskMore"), "AskUrl": URL},
+            "AskMore": {**FORM, "required": ["message"]},
+        },
+        },
         {"Ask": OPEN},
     ],
 )
