@@ -356,6 +356,14 @@ def test_a_wrong_parameter_becomes_the_nearest_value(
     assert message["params"]["it"] == before
 
 
+def test_a_member_that_nothing_allows_is_removed(tmp_path: Path) -> None:
+    draft = draft_of(tmp_path, {"it": {"type": "object", "additionalProperties": False}})
+    message = {**CALL, "params": {**CALL["params"], "it": {"more": 1}}}
+    mended = repair.nearest(draft, message, "client", None)
+    assert mended is not None
+    assert mended.edits == ("remove /params/it/more",)
+
+
 TAGGED = {
     "anyOf": [
         obj(f"type {kind}", **{"type": {"const": kind}, kind: {"type": "string"}})
