@@ -356,6 +356,14 @@ def test_a_wrong_parameter_becomes_the_nearest_value(
     assert message["params"]["it"] == before
 
 
+def test_a_member_that_nothing_allows_is_removed(tmp_path: Path) -> None:
+    draft = draft_of(tmp_path, {"it": {"type": "object", "additionalProperties": False}})
+    message = {**CALL, "params": {**CALL["params"], "it": {"more": 1}}}
+    mended = repair.nearest(draft, message, "client", None)
+    assert mended is not None
+    assert mended.edits == ("remove /params/it/more",)
+
+
 TAGGED = {
     "anyOf": [
         obj(f"type {kind}", **{"type": {"const": kind}, kind: {"type": "string"}})
@@ -391,6 +399,11 @@ TAGGED = {
             *({"k": 2}, ("/a", "string", "nothing")),
         ),
         ({"anyOf": [STRING, obj("a b", a=STRING)]}, {}, ("/a", "string", "nothing")),
+        ({"oneOf": [STRING, {"minLength": 1}]}, "a", ("", "string or a value", '"a"')),
+        (
+            {"anyOf": [obj("x y", x=obj("k", k={"const": 1}), y=STRING), obj("z w v", z=STRING)]},
+            *({"x": {"k": 2}}, ("/y", "string", "nothing")),
+        ),
         (obj("", a=obj("", b=STRING), c=STRING), {"a": {"b": 1}, "c": 1}, ("/c", "string", "1")),
     ],
 )

@@ -69,6 +69,7 @@ URL = obj("message url", message=TEXT, url=TEXT)
     "union",
     [
         {"Ask": any_of("AskUrl", "AskMore"), "AskUrl": URL, "AskMore": obj("more", more=TEXT)},
+        {"Ask": any_of("AskUrl", "Few"), "AskUrl": URL, "Few": {**FORM, "required": ["message"]}},
         {"Ask": OPEN},
     ],
 )

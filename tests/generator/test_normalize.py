@@ -108,7 +108,7 @@ INLINE = ref("AX")
             *({**LIST, "items": ANY_MAP}, {"/items/maxProperties": LOST}),
         ),
         ({"allOf": [ref("Word")], "minLength": 1}, ref("Word"), {"/minLength": LOST}),
-        ({**TEXT, "allOf": [ref("Word")]}, ref("Word"), {}),
+        ({**TEXT, "allOf": [ref("Word"), {"description": "x"}]}, ref("Word"), {}),
         (
             {"allOf": [{**obj(a=TEXT), "minProperties": 1}, obj(a=COUNT, b=TEXT)]},
             *(INLINE, {"/allOf/0/minProperties": LOST, "/allOf/0/properties/a": REPLACED}),
@@ -117,6 +117,10 @@ INLINE = ref("AX")
         (
             {"allOf": [obj(a=MAYBE), obj(a={"type": ["string", "array"]})]},
             *(INLINE, {"/allOf/0/properties/a": REPLACED}),
+        ),
+        (
+            {"allOf": [obj(a=TEXT), obj(a={"minLength": 1})]},
+            *(INLINE, {"/allOf/0/properties/a": REPLACED, "/allOf/1/properties/a/minLength": LOST}),
         ),
         ({"allOf": [obj(a=TEXT), obj(a=MAYBE)]}, INLINE, {"/allOf/0/properties/a": REPLACED}),
         (
@@ -187,7 +191,10 @@ def test_an_inline_variant_is_named_after_its_const_or_a_member() -> None:
 def test_a_union_of_itself_is_any_value_and_a_message_alone_is_that_message() -> None:
     ping = obj("method", method=const("ping"))
     tree = {"anyOf": [TEXT, {"type": "array", "items": ref("Tree")}]}
-    normal = normal_of(Tree=tree, A=obj(x=ref("Tree")), PingRequest=ping, ClientRequest=ping)
+    lists = {"type": "array", "items": ref("Json")}
+    json = {"anyOf": [*(TEXT, COUNT, {"type": "boolean"}), lists]}
+    messages = {"ClientRequest": ping, "PingRequest": ping}
+    normal = normal_of(Tree=tree, Json=json, A=obj(x=ref("Tree")), **messages)
     assert normal.definitions["A"].properties["x"] == {}
     assert normal.definitions["ClientRequest"].node == ref("PingRequest")
     [note] = normal.notes
@@ -225,8 +232,9 @@ def test_bounds_of_a_number_are_checked_beside_its_type(span: Any, expected: Any
 
 @pytest.mark.parametrize(("value", "tells"), [("asking", True), (0, False), (False, False)])
 def test_a_default_of_its_own_tells_a_definition_if_it_is_a_text(value: Any, tells: bool) -> None:
-    facts = facts_of(defaults={"Asking": {"kind": value}})
-    normal = normal_of(facts=facts, Asking=obj("kind", kind={}))
+    facts = facts_of(defaults={"Asking": {"kind": value, "more": "x"}})
+    normal = normal_of(facts=facts, Asking=obj("kind", kind={}, more=TEXT))
+    assert normal.definitions["Asking"].properties["more"]["default"] == "x"
     member = normal.definitions["Asking"].properties["kind"]
     assert member["default"] == value
     assert (OWN_DEFAULT in member) is tells
@@ -257,7 +265,7 @@ def test_a_member_without_valid_values_is_left_out_and_noted(impossible: Any) ->
 def test_members_beside_a_reference_are_those_of_one_object() -> None:
     both = {**ref("A"), "properties": {"b": TEXT}, "required": ["b", "a"]}
     more = {"allOf": [ref("Alias"), obj("c", c=TEXT)]}
-    normal = normal_of(A=obj("a", a=TEXT), B=both, Alias=ref("B"), C=more)
+    normal = normal_of(A=obj("a", a=TEXT), B=both, Alias={"allOf": [ref("B")]}, C=more)
     assert normal.definitions["B"].node == obj("a b", a=TEXT, b=TEXT)
     assert normal.definitions["C"].node == obj("a b c", a=TEXT, b=TEXT, c=TEXT)
 

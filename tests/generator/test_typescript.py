@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ TYPES = {
     "Name": STRING,
     "string[]": array(STRING),
     "readonly string[]": array(STRING),
+    f"string{'[]' * 29}": reduce(lambda inner, _: array(inner), range(29), STRING),
     "Array<Pet>": array(PET),
     "ReadonlyArray<Cat>": array(CAT),
     "Readonly<Cat>": CAT,
