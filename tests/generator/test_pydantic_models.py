@@ -139,7 +139,6 @@ OF_TOOL = b'{"type": "tool_result", "toolUseId": "a", "content": [%b]}'
         ("Tool", b'{"name": "a", "inputSchema": {"type": "array"}}'),
         ("CallToolResult", b'{"content": [%b], "structuredContent": {"a": null, "b": 1.0}}' % TEXT),
         ("CallToolResult", b'{"content": [{"type": "text", "text": 5}]}'),
-        ("CallToolResult", b'{"content": [], "isError": "true"}'),
         ("Annotations", b'{"audience": ["user"], "priority": 1}'),
         ("Annotations", b'{"priority": 2}'),
         ("ProgressNotificationParams", b'{"progressToken": 1, "progress": 1.0}'),
