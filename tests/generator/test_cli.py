@@ -113,13 +113,11 @@ REFUSED = {
     "-o pkg": "expected --revision R (a date, latest or all) or --schema FILE, got none",
     "--revision latest list": "options for generating go without list",
     f"--revision latest --facts a/{OLDEST}.json -o pkg": "expected one --schema FILE with --facts",
-    "--revision latest -o .": "holds the current directory",
     "--revision latest -o pkg --watch --json": "--json",
     "--schema nowhere -o pkg": "nowhere",
     f"--revision all --schema a/{OLDEST}.json -o pkg": f"revision {OLDEST} comes twice",
     f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json -o pkg": "comes twice: by --schema twice",
     f"-r {OLDEST} --transport http -o pkg -q": "--transport: expected one that a chosen revision",
-    f"-r {OLDEST} -o a -q": "a: expected an empty directory or a",
     "update pkg": "pkg: expected a package of mcpgen's, got no mcpgen.json",
     "list --modules a": "expected a package of mcpgen, got no mcpgen.json in it",
 }

@@ -140,7 +140,6 @@ OF_TOOL = b'{"type": "tool_result", "toolUseId": "a", "content": [%b]}'
         ("CallToolResult", b'{"content": [%b], "structuredContent": {"a": null, "b": 1.0}}' % TEXT),
         ("CallToolResult", b'{"content": [{"type": "text", "text": 5}]}'),
         ("Annotations", b'{"audience": ["user"], "priority": 1}'),
-        ("Annotations", b'{"priority": 2}'),
         ("ProgressNotificationParams", b'{"progressToken": 1, "progress": 1.0}'),
         ("EmbeddedResource", b'{"type": "resource", "resource": {"uri": "a:b", "text": "a"}}'),
         ("LoggingMessageNotificationParams", b'{"level": "info", "data": null}'),
