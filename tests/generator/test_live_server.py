@@ -345,14 +345,3 @@ def test_lists_of_a_mirror_differ_in_these_words(
 ) -> None:
     snapshot = mirror.Snapshot(parse(own, "x"), mirror.Limits((), {}), "X")
     assert [*live_server.list_differences(snapshot, served)] == lines
-
-
-@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more"), (9, " and 4 more")])
-def test_five_entries_of_a_difference_are_named(count: int, more: str) -> None:
-    names = [f"t{number}" for number in range(count)]
-    served = [{"name": name, "inputSchema": {}} for name in names]
-    snapshot = mirror.Snapshot(
-        parse([{**each, "title": "T"} for each in served], "x"), mirror.Limits((), {}), "X"
-    )
-    [line] = live_server.list_differences(snapshot, {"tools": served})
-    assert line == f"{', '.join(f'tool {name}' for name in names[:5])}{more}: listed without /title"

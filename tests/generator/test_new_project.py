@@ -190,7 +190,6 @@ WRONG = {
     "": "expected mcpgen new server NAME, got no name",
     "Weather": "expected a name of lower-case letters",
     "json": "try json-protocol",
-    "anyio": "expected a name that no other module has",
     "x -r 2000-01-01": "2000-01-01",
     "x --transport tcp": "--transport: expected",
     "x --from f.json --from-server y": "expected --from or --from-server, got both",

@@ -133,9 +133,3 @@ def test_the_entry_that_was_not_used_for_longest_is_removed(place: Path, more: i
     assert kept == (["a", "d"] if more else ["a", "b", "d"])
     assert large.exists()
     assert place.stat().st_mode & 0o777 == 0o700
-
-
-def test_an_entry_that_cannot_be_placed_leaves_no_file(place: Path) -> None:
-    (place / "some-a.entry" / "folder").mkdir(parents=True)
-    cache.write("some", "a", b"content")
-    assert [path.name for path in place.iterdir()] == ["some-a.entry"]

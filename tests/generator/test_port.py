@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -121,10 +122,13 @@ def test_a_program_becomes_one_of_the_package_once(row: dict[str, str], tmp_path
 @pytest.mark.parametrize("before", LEFT)
 def test_code_that_is_not_understood_stays_and_is_listed(before: str, tmp_path: Path) -> None:
     line, code, remedy = LEFT[before]
-    _, [*others, left] = ported(tmp_path, before.encode())
+    after, [*others, left] = ported(tmp_path, before.encode())
     assert (left.line, left.code) == (line, code)
     assert remedy in left.remedy
     assert [each.code for each in others if not each.code.startswith("from mcp")] == []
+    kept = {each.code.rpartition(" ")[2] for each in (*others, left) if " import " in each.code}
+    imports = " ".join(re.findall(r"^from .* import (.*)", after.decode(), re.MULTILINE))
+    assert kept <= {*re.split(r",? ", imports)}
 
 
 @pytest.mark.parametrize("source", FOREIGN)

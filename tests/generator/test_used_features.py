@@ -233,7 +233,7 @@ def test_options_that_contradict_are_an_error(words: str, expected: str, project
 
 @pytest.mark.parametrize(
     ("name", "features"),
-    [("calls.py", "callbacks returns"), ("inputs.py", "groups returns subscriptions sync")],
+    [("calls.py", "callbacks returns"), ("inputs.py", "groups sync")],
 )
 def test_a_client_of_the_documents_and_its_server_use_few_features(
     name: str, features: str
