@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpgen_runtime.json_schema.validation import validator
@@ -151,6 +151,8 @@ def schemas_with(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries({}, optional=LEAVES | keywords)
 
 
+@pytest.mark.slow
+@settings(max_examples=500)
 @given(
     dialect=st.sampled_from(DIALECTS),
     schema=schemas_with(
