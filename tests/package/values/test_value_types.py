@@ -230,7 +230,7 @@ def test_a_value_that_breaks_a_constraint_is_refused_with_place(
 @pytest.mark.parametrize(("count", "rest"), [(5, ""), (6, "; and 1 more")])
 def test_five_reasons_are_shown(count: int, rest: str) -> None:
     members: Any = {f"m{number}": (int, ...) for number in range(count)}
-    with pytest.raises(ValueError, match=f"m4: field required{rest}$"):
+    with pytest.raises(ValueError, match=f"m4: field required{rest}, got"):
         bound(pydantic.create_model("Model", **members), {})
 
 
