@@ -160,13 +160,11 @@ async def test_announcements_wait_once_for_a_stream_to_be_opened(
 
 @pytest.mark.one_process
 async def test_a_session_has_so_many_streams_at_a_time() -> None:
-    async with speaking(Kept().server, OLDER, limits=Limits(per_session=2)) as http:
-        async with http.stream("GET"), http.stream("GET") as last:
-            refused = await http.get()
-            assert (refused.status, "Limits.per_session" in refused.error["message"]) == (503, True)
-        await last.finished.wait()
-        async with http.stream("GET") as stream:
-            assert stream.status == 200
+    async with (
+        speaking(Kept().server, OLDER, limits=Limits(per_session=1)) as http,
+        http.stream("GET"),
+    ):
+        assert "Limits.per_session" in (await http.get()).error["message"]
 
 
 async def test_who_waits_for_a_client_whose_session_ends_is_told() -> None:
@@ -294,3 +292,14 @@ async def test_a_long_call_keeps_its_session_as_long_as_its_client_waits(
         answer = {"jsonrpc": "2.0", "id": question["id"], "result": {}}
         assert (await http.post(answer)).status == (404 if leaves else 202)
         await stream.finished.wait()
+
+
+@on_virtual_clocks
+async def test_a_session_is_unused_from_the_end_of_its_last_call_on(waiting: WaitingServer) -> None:
+    async with speaking(waiting.server, OLDER, limits=Limits(idle=5)) as http:
+        async with waiting.calling(http, OLDER, 1, "wait") as stream:
+            await anyio.sleep(4)
+            waiting.go.set()
+            await stream.end()
+        await anyio.sleep(4)
+        assert (await http.ask(OLDER, "ping", id=2)).status == 200

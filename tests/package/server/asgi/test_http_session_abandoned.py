@@ -168,13 +168,11 @@ class Noting(Server):
 @sessions
 async def test_a_session_may_do_so_much_for_notifications_at_a_time(revision: str) -> None:
     noting = Noting()
-    several = [ROOTS_CHANGED] * 2 if revision == WITH_BATCHES else ROOTS_CHANGED
     async with speaking(noting, revision, limits=Limits(in_flight=2, per_session=3)) as http:
         for turn in (1, 2):
             for _ in range(3):  # more than are in flight at a time
                 assert (await notify(http)).status == 202
             assert is_over(await notify(http), "per_session")
-            assert is_over(await http.post(several), "per_session")
             assert is_over(await http.ask(revision, "tools/list"), "per_session")
             assert (await http.post(cancelled_notification(5))).status == 202
             other = http.another()
@@ -237,9 +235,12 @@ async def test_each_end_of_a_post_gives_its_places_back() -> None:
 
 async def test_work_for_notifications_ends_with_an_abandoned_batch() -> None:
     noting = Noting()
-    limits = Limits(abandoned_seconds=0.02)
+    limits = Limits(abandoned_seconds=0.02, per_session=1)
     async with speaking(noting, WITH_BATCHES, limits=limits, keep_alive=OFTEN) as http:
+        assert (await notify(http)).status == 202
+        assert is_over(await http.post([ROOTS_CHANGED] * 2), "per_session")
+        await noting.until(ended=1)
         forever = request(WITH_BATCHES, "tools/call", {"name": "sleep_forever"})
         async with http.stream("POST", [forever, ROOTS_CHANGED]) as stream:
             await stream.until(b":")  # a comment
-        await noting.until(ended=1)
+        await noting.until(ended=2)

@@ -374,7 +374,7 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
                 if name == stolen:
                     bodies = [reply.body for reply in replies]
                 assert [reply.body for reply in replies] == bodies
-        renewed = bearer(token_of("alice", "mcp:read more", client_id="registered-anew"))
+        renewed = "bearer  " + token_of("alice", "mcp:read more", client_id="registered-anew")
         http.fields |= {SESSION: stolen, "authorization": renewed}
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
     assert guarded.calls == ["alice whoami"]

@@ -160,9 +160,6 @@ def test_without_issuers_settings_of_theirs_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=error):
         Protected(**settings)
-
-
-def test_several_verifiers_are_one_at_least() -> None:
     with pytest.raises(ValueError, match="AnyOf: expected at least one verifier"):
         AnyOf()
 
