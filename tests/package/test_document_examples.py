@@ -13,6 +13,7 @@ import sys
 import types
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         types_only = choice.selection(("types",), (), decoding=decoding)
         files = tree.render_package([spec_of("2025-06-18")], name, types_only)
         write_package(files, folder, name)
+    forkserver.ensure_running()
     return folder
 
 
