@@ -406,6 +406,23 @@ def size_of(files: Mapping[str, str]) -> str:
     return f"{len(files)} files, {round(lines, -2):,} lines"
 
 
+@pytest.mark.parametrize(
+    ("row", "parts", "transports"),
+    [
+        ("`server`, stdio", "server", "stdio"),
+        ("`server`, HTTP", "server", "http"),
+        ("`client`", "client", "all"),
+        ("client and server", "all", "all"),
+    ],
+)
+def test_the_documented_sizes_are_those_of_packages(row: str, parts: str, transports: str) -> None:
+    rows = documents.tables_of(ROOT / "docs/parts.md")
+    [cells] = [each[1:] for each in rows if each[0] == row and "files" in each[1]]
+    for cell, words in zip(cells, (NONE, (), ("all",)), strict=True):
+        files = render_selection(parts, transports, (MIDDLE,), features=words)
+        assert cell == size_of(files)
+
+
 @pytest.mark.parametrize("parts", ["types", "server", "client", "all"])
 def test_the_sizes_in_the_readme_are_those_of_packages(parts: str) -> None:
     name = "`all`, the default" if parts == "all" else f"`{parts}`"

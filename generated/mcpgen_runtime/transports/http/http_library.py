@@ -274,7 +274,7 @@ class Httpx2Library:
             max_connections=None, max_keepalive_connections=100, keepalive_expiry=KEEP_ALIVE
         )
         try:
-            _check_proxies()
+            _check_proxy(urlsplit(url).scheme)
             verify: Any = True
             if urlsplit(url).scheme == "http" and self._auth is library.USE_CLIENT_DEFAULT:
                 verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # not used: no TLS
@@ -407,15 +407,15 @@ def _has_proxy(scheme: str) -> bool:
     return not getproxies().keys().isdisjoint((scheme, "all"))
 
 
-def _check_proxies() -> None:
+def _check_proxy(scheme: str) -> None:
     """Refuse a port that httpx2 takes, and fails with only while it connects.
 
     Raises:
-        ValueError: The port of a proxy of the environment is no number from 0 to 65535.
+        ValueError: The port of the environment's proxy is no number from 0 to 65535.
     """
-    for scheme, address in getproxies().items():
-        if scheme != "no":
-            urlsplit(address if "://" in address else f"//{address}").port  # noqa: B018 - raises
+    proxies = getproxies()
+    address = proxies.get(scheme) or proxies.get("all", "")
+    _ = urlsplit(address if "://" in address else f"//{address}").port
 
 
 def _bounded_codings(codings: str) -> str:
