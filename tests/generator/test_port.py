@@ -50,6 +50,7 @@ LEFT = {
         *(3, "tool(structured_output=)", "use structured=False for False"),
     ),
     FASTMCP.replace("'a'", "*a"): (2, "a server's arguments", "name each one"),
+    FASTMCP.replace("'a'", "'a', 'b', c"): (2, "a server's arguments", "name each one"),
     FASTMCP.replace(")", ", mask_error_details=True)"): (
         2,
         "mask_error_details=",

@@ -51,8 +51,11 @@ def _without_comment(comma: cst.Comma) -> cst.Comma:
 
 
 def with_arguments(call: cst.Call, arguments: Iterable[cst.Arg]) -> cst.Call:
-    """A call with other arguments, with the whitespace of the first ones kept."""
-    made = list(arguments)
+    """A call with other arguments, with the whitespace of the first ones kept.
+
+    Those by position come first, as Python wants it, although some became keywords.
+    """
+    made = sorted(arguments, key=lambda each: each.keyword is not None or each.star == "**")
     if not made:
         return call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
     old = call.args

@@ -591,7 +591,8 @@ class _Rewriter(cst.CSTTransformer):
         """`log_requests` for middleware that logs; an argument without a place here is listed."""
         self.needed.add(Target("", "log_requests"))
         for each, keyword in other_log_arguments(original):
-            self._leave(each, f"{own}({keyword}=)", "log_requests logs no params and no results")
+            what = f"{own}({keyword}=)" if keyword else f"{own}'s arguments"
+            self._leave(each, what, "log_requests logs no params and no results")
         call = updated.with_changes(func=cst.Name("log_requests"))
         return with_arguments(call, log_arguments(updated))
 
