@@ -192,7 +192,7 @@ def test_an_object_with_another_member_changed_keeps_them(revision: str) -> None
         assert made == shell
         assert made.extra == shell.extra
         assert type(made) is type(shell)
-    assert f"extra={shell.extra!r})" in repr(shell)
+    assert "searchHint" in repr(shell)
     assert "extra" not in repr(replace(shell, extra={}))
 
 

@@ -294,6 +294,7 @@ async def test_a_long_call_keeps_its_session_as_long_as_its_client_waits(
         await stream.finished.wait()
 
 
+@pytest.mark.one_process  # likewise
 @on_virtual_clocks
 async def test_a_session_is_unused_from_the_end_of_its_last_call_on(waiting: WaitingServer) -> None:
     async with speaking(waiting.server, OLDER, limits=Limits(idle=5)) as http:
