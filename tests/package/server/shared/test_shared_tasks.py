@@ -23,6 +23,7 @@ from mcpgen_runtime import (
     SharedState,
     StaticTokens,
 )
+from mcpgen_runtime.server.toolkit import task_calls
 from package.server.shared.shared_servers import Workers, ended_task, eventually, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -148,6 +149,19 @@ def in_memory() -> SharedState:
     """A state whose leases run out on the clock of the event loop."""
     tasks = MemoryTaskStore(clock=anyio.current_time)
     return SharedState(MemoryBus(), MemorySessionStore(), tasks=tasks)
+
+
+@on_virtual_clock
+async def test_a_task_is_cancelled_by_another_worker_before_anybody_asks_the_store() -> None:
+    async with connect_random_workers(in_memory()) as (client, workers):
+        for http in workers.each:
+            task_id = (await client.start("waits"))["taskId"]
+            began = anyio.current_time()
+            await http.ask(REVISION, "tasks/cancel", {"taskId": task_id})
+            await eventually(lambda: any(work.ended.is_set() for work in workers.servers))
+            assert anyio.current_time() - began < task_calls.POLL_SECONDS
+            for work in workers.servers:
+                work.ended = anyio.Event()
 
 
 class Repeated(Work):
