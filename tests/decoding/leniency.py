@@ -1,4 +1,4 @@
-"""What a schema allows and what decodes: the rows of docs/types.md, each a change of a schema."""
+"""Changes of a schema, and whether a message then decodes: the rows of docs/types.md."""
 
 from __future__ import annotations
 

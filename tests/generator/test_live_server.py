@@ -146,9 +146,9 @@ def test_words_name_a_server(
     expected = dict(options)
     if "cwd" in options:
         expected["cwd"] = f"{tmp_path}{options['cwd']}"
-    found = target(words, tmp_path)
-    assert (found.shown, found.address, found.options) == (words, address, expected)
-    assert "secret" not in repr(found)
+    server = target(words, tmp_path)
+    assert (server.shown, server.address, server.options) == (words, address, expected)
+    assert "secret" not in repr(server)
 
 
 REMOTE = {"type": "streamable-http"}

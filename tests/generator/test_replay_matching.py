@@ -95,10 +95,10 @@ def test_an_id_stands_for_the_same_id_in_later_requests() -> None:
         "order": SECOND,
         "note": f"of {SECOND}",
     }
-    asked = [result(inputRequests={name: {}}) for name in "ab"]
-    assert matcher.fits(asked[0], asked[1], CALL)
+    questions = [result(inputRequests={name: {}}) for name in "ab"]
+    assert matcher.fits(questions[0], questions[1], CALL)
     assert bindings.names == {}
-    assert matcher.differences(asked[0], asked[1], CALL) == []
+    assert matcher.differences(questions[0], questions[1], CALL) == []
     assert bindings.apply({"inputResponses": {"a": 1}}) == {"inputResponses": {"b": 1}}
 
 

@@ -142,9 +142,9 @@ def test_files_of_the_program_alone_are_read(tmp_path: Path) -> None:
         (file.parent / marks.get(file.parent.name, "notes.txt")).write_text("MCP_TRACE")
     (tmp_path / "src" / "in" / "Makefile").write_text("a:\n\tpython -m pkg serve a:b")
     uses = find_uses([tmp_path, tmp_path / "src" / "notes.txt"], tmp_path / "src" / "pkg", "pkg")
-    found = sorted((Path(use.path).name, use.line, use.feature) for use in uses)
+    places = sorted((Path(use.path).name, use.line, use.feature) for use in uses)
     expected = [("Makefile", 2, "serve"), ("a.py", 1, "dependencies"), ("b.py", 1, "dependencies")]
-    assert found == [*expected, ("notes.txt", 1, "trace")]
+    assert places == [*expected, ("notes.txt", 1, "trace")]
     with pytest.raises(UsageError, match="which is not there"):
         find_uses([tmp_path / "none"], tmp_path, "pkg")
 

@@ -1,4 +1,4 @@
-"""What servers on the official SDK and on FastMCP have in common: tools, resources, a prompt."""
+"""Tools, resources and a prompt for servers on the official SDK and on FastMCP."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from interop import announcing
 from interop.city import add_city
 
 RETRY_MILLISECONDS = 100
-GUEST = "guest"
 
 server = FastMCP("fastmcp", instructions="Ask for a city.")
 add_city(server, Context)

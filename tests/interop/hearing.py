@@ -55,8 +55,8 @@ class Person(ClientHandlers):
     async def create_message(self, params: Any, ctx: RequestContext) -> Any:
         content = params.messages[-1].content
         [block] = content if isinstance(content, list) else [content]
-        said = {"type": "text", "text": f"<{block.text}>"}
-        return {"role": "assistant", "content": said, "model": "parrot"}
+        reply = {"type": "text", "text": f"<{block.text}>"}
+        return {"role": "assistant", "content": reply, "model": "parrot"}
 
     async def list_roots(self, params: Any, ctx: RequestContext) -> Any:
         return {"roots": [{"uri": uri} for uri in self.roots]}

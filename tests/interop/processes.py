@@ -83,7 +83,7 @@ def run_server(
 
 @contextmanager
 def starting() -> Iterator[Callable[..., str]]:
-    """What runs servers until the block ends, each when its command is first given."""
+    """A function that starts the server of a command once; all end with the block."""
     with ExitStack() as running:
         yield cache(lambda *command: running.enter_context(run_server(*command)))
 

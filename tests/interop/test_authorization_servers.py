@@ -142,10 +142,10 @@ async def test_a_registered_client_authenticates_by_its_method(services: Service
 
 @only_nanoidp
 async def test_a_used_refresh_token_has_the_user_asked_again(services: Services) -> None:
-    store, asked = MemoryStore(), list[str]()
+    store, visits = MemoryStore(), list[str]()
 
     async def visit(url: str) -> str:
-        asked.append(url)
+        visits.append(url)
         return await browse(url, ALICE)
 
     key = grant_key(canonical_resource(services.url))
@@ -158,7 +158,7 @@ async def test_a_used_refresh_token_has_the_user_asked_again(services: Services)
         async with connect(services.url, auth=auth) as client:
             assert await text_of(client, "whoami") == "alice"
         await store.save(key, used)
-    assert len(asked) == 2
+    assert len(visits) == 2
 
 
 @only_nanoidp

@@ -134,14 +134,14 @@ class Pair:
 
     def answer(self, role: Role, result: Any, id: RequestId | None = None) -> None:
         """Have an end answer what it was asked last, or the request with that id."""
-        asked = self.told(role, RequestReceived)[-1].id if id is None else id
+        request = self.told(role, RequestReceived)[-1].id if id is None else id
         end = self.ends[role]
         failed = isinstance(result, ProtocolError)
         self.deliver(
             role,
-            sole(end.send(SendError(asked, result)))
+            sole(end.send(SendError(request, result)))
             if failed
-            else sole(end.send(SendResponse(asked, result))),
+            else sole(end.send(SendResponse(request, result))),
         )
 
     def notify(self, sender: Role, method: str, params: Mapping[str, Any] | None = None) -> None:

@@ -71,9 +71,3 @@ def check_quiet(caplog: pytest.LogCaptureFixture) -> None:
         if record.levelno >= logging.ERROR or record.exc_info
     ]
     assert loud == []
-
-
-async def call_text(client: Any, tool: str, **arguments: Any) -> str:
-    """The text of a tool's answer."""
-    text: str = (await client.call_tool(tool, arguments)).content[0].text
-    return text

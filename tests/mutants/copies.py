@@ -41,7 +41,7 @@ SLOW = ("-m", "slow and not trio", "--timeout=60")
 OWN: Mapping[str, str] = {}
 ON_WORKERS = ("-m", "workers and not trio and not one_process", "--timeout=60")
 WORKERS = {"MCP_WORKERS": "3", "MCP_SCHEDULES": "100"}
-"""What `nox -s shared` sets, with fewer schedules, for the tests in `SHARED`."""
+"""Variables of `nox -s shared`, with fewer schedules, for the tests in `SHARED`."""
 
 SHARED = "tests/package/server/shared"
 SLOW_TOO = ("-m", "not trio", "--timeout=60")
@@ -131,7 +131,10 @@ class Copy:
 
     def _run_slow(self, slow: str) -> tuple[int, str, Mapping[str, str]]:
         """The exit code of slow tests, then of those on workers; 0 if they took too long."""
-        for words, env in [(SLOW, OWN), (ON_WORKERS, WORKERS)][: 1 + (slow == SHARED)]:
+        runs = [(SLOW, OWN)]
+        if slow == SHARED:
+            runs.append((ON_WORKERS, WORKERS))
+        for words, env in runs:
             code, output = self._run(*words, slow, env=env)
             if code:
                 return code, output, env

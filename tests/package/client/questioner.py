@@ -45,7 +45,7 @@ class Outcome:
 
     @property
     def verdict(self) -> Any:
-        """What it answered; else whether it refused the question, or kept an answer back."""
+        """Its answer; else whether it refused the question, or kept an answer back."""
         if self.answer is not None:
             return self.answer
         if self.code == -32602 or isinstance(self.raised, RemoteProtocolError):

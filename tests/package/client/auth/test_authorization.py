@@ -94,8 +94,8 @@ async def test_a_client_gets_a_token_and_sends_it_with_every_request(revision: s
     assert visit.pop("code_challenge") == challenge_of(form.pop("code_verifier"))
     both = {"client_id": identifier, "redirect_uri": REDIRECT_URI}
     both |= {} if script.own_issuer else {"resource": script.url}
-    asked = {"response_type": "code", "code_challenge_method": "S256", "scope": "a b"}
-    assert visit == {**both, **asked}
+    flow = {"response_type": "code", "code_challenge_method": "S256", "scope": "a b"}
+    assert visit == {**both, **flow}
     assert form == {**both, "grant_type": "authorization_code", "code": "code-1"}
     assert script.issuer.credentials == [None]
 
