@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.live import TEXT, App, FakeServer, live, names_back, text_of
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, facts, legacy
 from mcpgen_runtime import (
     REVISIONS,
     AbsentMethodError,
@@ -26,8 +26,6 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.testing import connected
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 @pytest.mark.requirement(
@@ -83,7 +81,7 @@ class Refusing(FakeServer):
     "stdio.probe-legacy-fallback", "stdio.probe-not-one-code", revisions=PER_REQUEST
 )
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, 1234, 0])
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_an_error_of_older_servers_leads_to_the_handshake(revision: str, code: int) -> None:
     server = Refusing(revision, {"code": code, "message": "what?"})
     async with connect(server) as client:
@@ -322,7 +320,7 @@ async def test_a_missing_message_names_what_to_use_instead(
         assert str(error).endswith(f"; it is in {others}")
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 @pytest.mark.parametrize(
     ("name", "instead"),
     [

@@ -10,7 +10,7 @@ import pytest
 
 from kit.live import TEXT, FakeServer
 from kit.rules import revisions_holding
-from kit.wire import ALL, PER_REQUEST
+from kit.wire import ALL, PER_REQUEST, every
 from mcpgen_runtime import ClientHandlers, RemoteError, RequestContext, connect, safe_url
 from package.client.questioner import Answers, ask_client
 
@@ -58,7 +58,7 @@ class User(Answers):
     "elicitation.declare-capability-per-request",
     "elicitation.at-least-one-mode",
 )
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_a_client_declares_what_its_handlers_answer(revision: str) -> None:
     has = revision in revisions_holding("elicitation.result-action")
     user = await ask_client(revision, "roots/list", None, User())

@@ -10,7 +10,7 @@ import pytest
 
 from kit.live import TEXT, FakeServer, text_of
 from kit.scripted import ScriptedServer
-from kit.wire import CHANGED, HANDSHAKE, PER_REQUEST
+from kit.wire import CHANGED, PER_REQUEST, both_lifecycles, legacy
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectFailedError,
@@ -25,7 +25,6 @@ from package.client.test_client_listen import Losing
 
 pytestmark = pytest.mark.on_asyncio
 
-both_lifecycles = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 HINTS: Mapping[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
 REFUSAL = {"code": -32000, "message": "not today"}
 
@@ -64,7 +63,7 @@ def group(**servers: FakeServer) -> Any:
     return connect({"mcpServers": dict(servers)}, revision=revision)
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 @pytest.mark.parametrize("declared", [True, False])
 async def test_changed_roots_are_told_to_each_server(revision: str, declared: bool) -> None:
     class Roots(ClientHandlers):
@@ -167,7 +166,7 @@ async def test_if_every_server_refuses_a_list_the_first_error_counts(revision: s
         assert list(client.failures) == ["b"]
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_a_request_that_no_server_declares_is_refused(revision: str) -> None:
     a, b = FakeServer(revision, {}), FakeServer(revision, {"tools": {}})
     async with group(a=a, b=b) as client:

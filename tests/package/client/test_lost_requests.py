@@ -11,12 +11,11 @@ import pytest
 
 from kit.live import FakeServer
 from kit.simulation import on_virtual_clock
-from kit.wire import HANDSHAKE, PER_REQUEST
+from kit.wire import both_lifecycles
 from mcpgen_runtime import OutgoingMessage, RemoteError, ResponseLostError, connect
 from mcpgen_runtime.errors import RequestLost
 
 pytestmark = on_virtual_clock
-both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 TOOLS = [
     {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations}
     for name, annotations in (
@@ -68,7 +67,7 @@ SENT: list[tuple[str, Callable[[Any], Awaitable[Any]], bool]] = [
 ]
 
 
-@both
+@both_lifecycles
 @pytest.mark.parametrize("refused", [None, "unbegun", "begun"])
 @pytest.mark.parametrize(("ask", "safe"), [row[1:] for row in SENT], ids=[row[0] for row in SENT])
 async def test_a_lost_or_refused_request_is_repeated_only_where_that_is_safe(

@@ -11,7 +11,7 @@ from kit.live import FakeServer, live
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.scripted import connect_scripted
-from kit.wire import ALL, HANDSHAKE, facts, speaking_to
+from kit.wire import ALL, every, facts, legacy, speaking_to
 from mcpgen_runtime import (
     InvalidParamsError,
     MethodNotFoundError,
@@ -23,7 +23,6 @@ from mcpgen_runtime import (
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 READ = RESULTS["resources/read"] or {}
 
 
@@ -75,7 +74,7 @@ async def test_the_requests_to_subscribe_are_gone_where_one_listens(
         assert (await end.ask(name, {"uri": "memo://one"}))["error"]["code"] == -32601
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_elsewhere_one_subscribes_by_request(revision: str) -> None:
     async with connect_scripted(revision, {}, {}) as (client, server):
         await client.subscribe("memo://one")

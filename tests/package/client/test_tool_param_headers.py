@@ -12,7 +12,7 @@ import pytest
 from kit.live import TEXT, text_of
 from kit.rules import revisions_holding
 from kit.scripted import ScriptedServer, connect_scripted
-from kit.wire import ALL, facts
+from kit.wire import every, facts
 from mcpgen_runtime import REVISIONS, Client, InvalidParamsError, RemoteError
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
@@ -216,7 +216,7 @@ async def test_a_tool_with_a_wrong_mark_is_left_out_and_only_that_one(
 
 
 @pytest.mark.requirement("headers.other-transports-ignore", "tools.x-mcp-header-ignored-elsewhere")
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_param_headers_mean_nothing_without_http(revision: str) -> None:
     bad = schema(a=header(""))
     async with connect_scripted(revision, tool_list(bad=bad)) as (client, _):

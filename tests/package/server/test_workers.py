@@ -19,7 +19,7 @@ from kit.asgi_client import BOTH, fields_of
 from kit.raw_http import SECONDS
 from kit.web_process import REVISION, SERVE, Started, rest, run, start_server
 from kit.web_process import WEB as ONE
-from kit.wire import SESSIONS, STREAMABLE, initialize, request
+from kit.wire import SESSIONS, initialize, newest_session, request, streamable
 from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
@@ -207,7 +207,7 @@ def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None
     assert are_gone(*before)
 
 
-@pytest.mark.parametrize("revision", STREAMABLE)
+@streamable
 def test_either_process_serves_each_request_of_a_revision(
     shared_workers: Started, revision: str
 ) -> None:
@@ -246,7 +246,7 @@ def test_a_question_of_one_process_is_answered_to_another(folder: Path, tool: st
         assert server.end()[0] == 0
 
 
-@pytest.mark.parametrize("revision", SESSIONS[-1:])
+@newest_session
 def test_a_session_outlives_the_process_that_opened_it(folder: Path, revision: str) -> None:
     with run_workers(folder) as (server, _):
         one, two = two_workers(server)

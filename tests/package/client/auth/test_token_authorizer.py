@@ -11,7 +11,7 @@ import pytest
 from kit.cached import Clock
 from kit.http_script import Script
 from kit.http_server import Asked, Handler, HttpServer, Reply
-from kit.wire import STREAMABLE
+from kit.wire import streamable
 from mcpgen_runtime import (
     REVISIONS,
     ClientCredentials,
@@ -112,9 +112,6 @@ async def test_a_response_that_another_token_can_not_change_is_final(
     assert not await authorizer.wants_retry(response, OLD, (method, url, None), attempts)
 
 
-revisions = pytest.mark.parametrize("revision", STREAMABLE)
-
-
 def refuses(status: int, challenge: str, body: bytes = b"") -> Handler:
     """A server that refuses each request."""
 
@@ -133,7 +130,7 @@ async def refusal(handler: Handler, revision: str, **how: Any) -> str:
     return str(refused.value)
 
 
-@revisions
+@streamable
 async def test_a_refusal_without_credentials_names_the_ways_to_some(revision: str) -> None:
     text = await refusal(refuses(401, "Bearer"), revision)
     assert "HTTP 401" in text
@@ -142,7 +139,7 @@ async def test_a_refusal_without_credentials_names_the_ways_to_some(revision: st
 
 
 @pytest.mark.parametrize("how", [{"auth": "s3cret"}, {"headers": {"authorization": "s3cret"}}])
-@revisions
+@streamable
 async def test_a_refusal_of_credentials_says_so(how: dict[str, Any], revision: str) -> None:
     challenge = 'Bearer error="invalid_token", error_description="it ended yesterday"'
     text = await refusal(refuses(401, challenge), revision, **how)
@@ -152,7 +149,7 @@ async def test_a_refusal_of_credentials_says_so(how: dict[str, Any], revision: s
     assert "OAuth(" not in text
 
 
-@revisions
+@streamable
 async def test_the_reason_is_escaped_bounded_and_given_once(revision: str) -> None:
     loud = 'Bearer error_description="\x1b[2Jred{}"'.format("x" * 5000)
     text = await refusal(refuses(401, loud), revision)

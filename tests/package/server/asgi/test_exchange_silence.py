@@ -11,13 +11,12 @@ from kit.asgi_client import BOTH, JSON, SSE, asgi, speaking
 from kit.asgi_stream import text_in
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
-from kit.wire import SESSIONS, STREAMABLE, facts, request
+from kit.wire import SESSIONS, facts, request, streamable
 from mcpgen_runtime.framing.sse import encode_comment
 from mcpgen_runtime.server.asgi.settings import Answers
 
 pytestmark = pytest.mark.processes
 
-streamable = pytest.mark.parametrize("revision", STREAMABLE)
 POLLING = [revision for revision in SESSIONS if facts(revision).http.polling]
 WITH_BATCHES = "2025-03-26"
 OFTEN = 0.02

@@ -12,14 +12,12 @@ import pytest
 from kit.asgi_client import BOTH, JSON, SESSION, SSE, asgi, fields_of, speaking
 from kit.asgi_stream import text_in
 from kit.web import Web
-from kit.wire import CHANGED, PER_REQUEST, SESSIONS, STREAMABLE, request
+from kit.wire import CHANGED, PER_REQUEST, SESSIONS, modern, request, sessions, streamable
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Answers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
-streamable = pytest.mark.parametrize("revision", STREAMABLE)
 META = {"progressToken": "p"}
 
 
@@ -213,7 +211,7 @@ async def test_an_id_in_use_is_refused_and_its_first_use_answered(revision: str)
 
 
 @pytest.mark.requirement("http.stream-no-server-requests")
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_without_sessions_a_question_to_the_client_is_in_the_result(revision: str) -> None:
     able: dict[str, Any] = {"roots": {}}
     async with asgi(asking_server()) as http:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kit.wire import ALL
+from kit.wire import every
 from mcpgen_runtime import Server, ToolError, connect
 
 LOGGER = "mcpgen_runtime.server.features.slow_calls"
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 @pytest.mark.parametrize(
     ("options", "logged"),
     [

@@ -20,11 +20,10 @@ from kit.asgi_client import BOTH
 from kit.engine import Engine
 from kit.raw_http import SECONDS
 from kit.web_process import SERVE, Started, start_server
-from kit.wire import INITIALIZED, SESSIONS, initialize, request
+from kit.wire import INITIALIZED, initialize, newest_session, request
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly, pytest.mark.workers]
 
-newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 
 WEB = """
     import os, sys
@@ -103,7 +102,7 @@ class Client:
         return request(self._revision, "tools/call", params, id=next(self._ids))
 
 
-@newest
+@newest_session
 def test_all_processes_serve_one_session(server: Started, revision: str) -> None:
     client = Client(server.port, revision)
     served: set[str] = set()
@@ -117,7 +116,7 @@ def test_all_processes_serve_one_session(server: Started, revision: str) -> None
     assert (code, err) == (0, "")  # they lack nothing, and none complains at the end
 
 
-@newest
+@newest_session
 def test_a_task_of_a_killed_process_runs_again_at_another(server: Started, revision: str) -> None:
     client = Client(server.port, revision)
     message = client.message("job")
@@ -133,7 +132,7 @@ def test_a_task_of_a_killed_process_runs_again_at_another(server: Started, revis
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@newest
+@newest_session
 def test_a_stream_of_a_dead_process_gets_its_error_elsewhere(
     server: Started, revision: str, number: signal.Signals
 ) -> None:

@@ -14,11 +14,11 @@ import httpx2
 import pytest
 
 from kit import http_script
-from kit.faults import ONE_OF_EACH, Outcome
+from kit.faults import Outcome
 from kit.http_script import Forgetful, Script, result
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revision_fixture
-from kit.wire import SESSIONS, STREAMABLE
+from kit.wire import SESSIONS, STREAMABLE, both_lifecycles, newest_session, sessions
 from mcpgen_runtime import (
     ConnectFailedError,
     HttpTimeouts,
@@ -133,7 +133,7 @@ async def test_half_an_answer_and_then_silence_ends_with_the_timeout_or_by_closi
         await server.until_left(2)
 
 
-@pytest.mark.parametrize("revision", SESSIONS[-1:])
+@newest_session
 async def test_a_body_that_comes_slowly_is_not_lost(revision: str) -> None:
     async def slow(asked: Asked, reply: Reply) -> None:
         body = json.dumps(result(asked)).encode()
@@ -159,7 +159,7 @@ async def dripping(asked: Asked, reply: Reply) -> None:
             return
 
 
-@pytest.mark.parametrize("revision", ONE_OF_EACH)
+@both_lifecycles
 @pytest.mark.parametrize(
     ("body", "timeouts", "reason"),
     [
@@ -178,7 +178,7 @@ async def test_a_body_that_stands_still_or_drips_is_lost(
         await server.until_left()
 
 
-@pytest.mark.parametrize("revision", SESSIONS)
+@sessions
 async def test_an_accepted_notification_keeps_its_connection(
     revision: str, library: dict[str, Any]
 ) -> None:

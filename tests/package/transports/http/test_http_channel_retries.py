@@ -13,11 +13,19 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 
-from kit.faults import ONE_OF_EACH
 from kit.http_script import Script, error, result, says
 from kit.http_server import Asked, Handler, Reply
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
-from kit.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
+from kit.wire import (
+    ACKNOWLEDGED,
+    PER_REQUEST,
+    SESSIONS,
+    both_lifecycles,
+    encode_message,
+    facts,
+    modern,
+    sessions,
+)
 from mcpgen_runtime import (
     ClientLimits,
     HttpStatusError,
@@ -48,8 +56,6 @@ TOOLS = [
 ]
 DOUBT = "the server may or may not have worked on"
 Call: TypeAlias = Callable[[Any], Awaitable[Any]]
-
-each = pytest.mark.parametrize("revision", ONE_OF_EACH)
 
 
 def refuse(status: int, **fields: str) -> Handler:
@@ -196,7 +202,7 @@ REFUSED: dict[str, tuple[str, list[Handler], list[float], str | None]] = {
 @pytest.mark.parametrize(
     ("name", "answers", "pauses", "outcome"), REFUSED.values(), ids=REFUSED.keys()
 )
-@each
+@both_lifecycles
 def test_a_request_is_sent_again_after_refusals_where_that_is_safe(
     revision: str,
     name: str,
@@ -227,7 +233,7 @@ def test_a_request_is_sent_again_after_refusals_where_that_is_safe(
     ],
     ids=["an outage", "a full server"],
 )
-@each
+@both_lifecycles
 def test_refusals_that_last_are_an_error_after_some_attempts(
     revision: str,
     refusal: Handler,
@@ -254,7 +260,7 @@ def test_a_date_is_a_pause_too() -> None:
 
 
 @pytest.mark.parametrize(("name", "again"), [("reads", True), ("adds", False)])
-@each
+@both_lifecycles
 def test_an_unlisted_tool_is_listed_before_it_is_called_again(
     revision: str, name: str, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,7 +271,7 @@ def test_an_unlisted_tool_is_listed_before_it_is_called_again(
     assert len(script.times["tools/list"]) == 1
 
 
-@pytest.mark.parametrize("revision", SESSIONS)
+@sessions
 @pytest.mark.parametrize("refusal", [not_begun("0"), *map(refuse, OUTAGES)])
 def test_a_session_is_confirmed_after_a_refusal(
     revision: str, refusal: Handler, monkeypatch: pytest.MonkeyPatch
@@ -301,7 +307,7 @@ AT_FIRST: dict[str, tuple[list[Handler], list[float], float]] = {
 
 @pytest.mark.parametrize(("refusals", "pauses", "opening"), AT_FIRST.values(), ids=AT_FIRST.keys())
 @pytest.mark.parametrize("both", [False, True])
-@each
+@both_lifecycles
 def test_a_connection_is_opened_after_refusals(
     revision: str,
     both: bool,
@@ -380,7 +386,7 @@ def test_calls_without_room_wait_for_those_before(
     assert script.refused <= 500 + 2 * seconds
 
 
-@each
+@both_lifecycles
 def test_a_limit_bounds_what_is_open(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script = Limited(revision, places=1000, seconds=1)
     limits = ClientLimits(open_requests=20)
@@ -388,7 +394,7 @@ def test_a_limit_bounds_what_is_open(revision: str, monkeypatch: pytest.MonkeyPa
     assert (script.most, script.refused) == (20, 0)
 
 
-@each
+@both_lifecycles
 def test_a_call_that_waits_can_time_out_or_be_cancelled(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -423,7 +429,7 @@ def subscription(failure: Exception | None = None) -> Handler:
     return handler
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 def test_listening_goes_on_after_outages(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script = Times(revision)
     script.once["subscriptions/listen"] = [
@@ -472,7 +478,7 @@ def test_the_result_of_a_task_survives_outages(
     assert script.pauses("tasks/result") == [2.0, 0.5]
 
 
-@each
+@both_lifecycles
 def test_calls_that_wait_for_a_place_end_with_the_connection(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

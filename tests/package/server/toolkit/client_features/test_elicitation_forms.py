@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from kit.respondent import accept_result, connect_respondent, text_in
 from kit.rules import revisions_holding
-from kit.wire import ALL
+from kit.wire import every
 from mcpgen_runtime import Context, LocalProtocolError, RemoteProtocolError, Server, titles
 from mcpgen_runtime.server.toolkit.client_features.elicitation import form_of
 
@@ -265,7 +265,7 @@ async def test_typed_dicts_structs_and_models_are_forms_as_well(revision: str) -
         assert answer.content == content
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_types_that_are_no_forms_are_type_errors(revision: str) -> None:
     class Pair(NamedTuple):
         x: int
