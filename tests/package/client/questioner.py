@@ -21,7 +21,8 @@ class Answers(ClientHandlers):
         self.answer = answer
         self.asked: list[Any] = []
 
-    async def _answer(self, params: Any, ctx: Any) -> Any:
+    async def reply(self, params: Any, ctx: Any) -> Any:
+        """Keep a question, and answer it."""
         self.asked.append(params)
         if isinstance(self.answer, Exception):
             raise self.answer

@@ -72,11 +72,11 @@ class Refusing(FakeServer):
         super().__init__(revision)
         self.error = error
 
-    async def _agree(self, message: Mapping[str, Any]) -> None:
+    async def agree_to_open(self, message: Mapping[str, Any]) -> None:
         if message["method"] == "server/discover":
             await self.say({"jsonrpc": "2.0", "id": message["id"], "error": self.error})
         else:
-            await super()._agree(message)
+            await super().agree_to_open(message)
 
 
 @pytest.mark.requirement(

@@ -47,7 +47,7 @@ class User(Answers):
         super().__init__(answer)
         self.completed: list[str] = []
 
-    elicit = Answers._answer
+    elicit = Answers.reply
 
     async def elicitation_complete(self, params: Any, ctx: RequestContext) -> None:
         self.completed.append(params.elicitation_id)

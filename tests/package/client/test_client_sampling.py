@@ -25,7 +25,7 @@ class Model(Answers):
     def __init__(self, answer: Any = SAMPLED) -> None:
         super().__init__(answer)
 
-    create_message = Answers._answer
+    create_message = Answers.reply
 
 
 @pytest.mark.requirement(

@@ -15,7 +15,6 @@ from kit.wire import ALL, CANCELLED, HANDSHAKE, LISTEN, PER_REQUEST
 from mcpgen_runtime import (
     ConnectionClosedError,
     ListeningAgain,
-    McpError,
     RequestTimeoutError,
     connect,
 )

@@ -176,14 +176,14 @@ async def test_a_late_probe_answer_counts_until_the_handshake_is_over(
     """A server may be slow to start, and then answer both."""
 
     class Slow(FakeServer):
-        async def _agree(self, message: Any) -> None:
+        async def agree_to_open(self, message: Any) -> None:
             if message["method"] != "initialize":
                 return
             probed = (self.opening[0], {"supportedVersions": [revision], "capabilities": {}})
             if before == "the handshake":
                 await self.answer(*probed)
             self.revision = HANDSHAKE[-1]
-            await super()._agree(message)
+            await super().agree_to_open(message)
             if before == "its end":
                 await self.answer(*probed)
 

@@ -81,9 +81,9 @@ async def cached_results(amount: int, cache: Caching) -> bool:
 @limit("Timeouts.opening", 20)
 async def seconds_of_an_opening(amount: int, timeouts: Timeouts) -> bool:
     class Slow(FakeServer):
-        async def _agree(self, message: Any) -> None:
+        async def agree_to_open(self, message: Any) -> None:
             await anyio.sleep(amount - 0.5)
-            await super()._agree(message)
+            await super().agree_to_open(message)
 
     try:
         async with connect(Slow(NEWEST), revision=NEWEST, timeouts=timeouts):

@@ -204,10 +204,10 @@ class DeviceIssuer(Issuer):
             return
         await super().__call__(asked, reply)
 
-    def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
+    def granted_scopes(self, form: dict[str, str]) -> frozenset[str] | None:
         if form["grant_type"] == DEVICE_GRANT:
             return self.devices.pop(form["device_code"], None)
-        return super()._scopes(form)
+        return super().granted_scopes(form)
 
 
 @pytest.mark.anyio

@@ -160,7 +160,7 @@ class _Issuer(Issuer):
         fails = self._random.random() < self.fails
         self.refused = (503, {}) if fails else None
         before = set(self.valid)
-        await self._token(dict(parse_qsl(asked.body.decode())), reply)
+        await self.issue_token(dict(parse_qsl(asked.body.decode())), reply)
         for token in set(self.valid) - before:
             self.ends[token] = anyio.current_time() + LIFETIME
 
