@@ -10,7 +10,6 @@ import pytest
 
 from kit.wire import ALL, HANDSHAKE, speaking_to
 from mcpgen_runtime import REVISIONS, Server
-from mcpgen_runtime.facts import Method
 from package.proxy.bridge_traffic import CLIENT, Far, Script, ask_tool, empty_result
 
 ELICIT, SAMPLE, ROOTS = "elicitation/create", "sampling/createMessage", "roots/list"
@@ -44,7 +43,7 @@ def messages(*contents: Any) -> dict[str, Any]:
     return {"messages": each, "maxTokens": 9, "x-own": {}}
 
 
-def row_of(method: str, revision: str) -> Method | None:
+def row_of(method: str, revision: str) -> Any:
     spoken = REVISIONS[revision]
     return spoken.server_requests.get(method) or spoken.input_requests.get(method)
 

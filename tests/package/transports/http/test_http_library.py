@@ -27,7 +27,6 @@ from mcpgen_runtime import (
     ResponseLostError,
     connect,
 )
-from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.transports.http.aiohttp_library import open_library
 from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests, OpenLibrary
 from mcpgen_runtime.transports.http.http_library import (
@@ -51,13 +50,9 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["httpx2", "aiohttp"])
-def opener(
-    request: pytest.FixtureRequest, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
-) -> OpenLibrary | None:
-    """Opens the library that all clients use."""
+def opener(request: pytest.FixtureRequest, anyio_backend: str) -> OpenLibrary | None:
+    """Opens a library. Clients of `connect` have aiohttp on asyncio, and httpx2 on trio."""
     if request.param == "httpx2":
-        # A package chooses its library when it is generated.
-        monkeypatch.setattr(ChosenApplication, "http_library", None)
         return None
     if anyio_backend == "trio":
         pytest.skip("aiohttp lacks trio")
@@ -164,9 +159,7 @@ async def test_parts_before_wrong_framing_are_read(
     assert parts == [b"first", b"second"]
 
 
-async def test_the_proxy_of_the_environment_is_used(
-    opener: OpenLibrary | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     async with HttpServer(Script(NEWEST)) as proxy, HttpServer(Script(NEWEST)) as server:
         monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/mcp"))
         monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -214,11 +207,7 @@ async def test_a_proxy_of_the_environment_is_named_as_a_suspect(
     ],
 )
 async def test_a_bad_environment_variable_is_an_error_where_it_matters(
-    name: str,
-    value: str,
-    reason: str,
-    opener: OpenLibrary | None,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)
     monkeypatch.setenv("no_proxy", "127.0.0.1,other:65536")
@@ -248,7 +237,7 @@ async def test_credentials_of_a_url_are_sent_in_a_field(
 
 
 async def test_the_system_watches_connections_that_are_silent(
-    opener: OpenLibrary | None, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options: set[tuple[object, ...]] = set()
 
@@ -283,7 +272,7 @@ async def test_an_option_that_the_system_refuses_is_the_reason_told(
     await requests.close()
 
 
-async def test_a_channel_that_is_cancelled_leaves_nothing_open(opener: OpenLibrary | None) -> None:
+async def test_a_channel_that_is_cancelled_leaves_nothing_open() -> None:
     script = Script(NEWEST)
     script.on["tools/call"] = stay_silent
     with warnings.catch_warnings():
