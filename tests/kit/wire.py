@@ -35,7 +35,9 @@ PER_REQUEST = tuple(REVISIONS.of(Lifecycle.PER_REQUEST))
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
-"""Tests that run in each revision, in each with a handshake, in each without."""
+both_lifecycles = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+"""Tests that run in each revision, in each with a handshake, in each without, in the newest of both
+kinds."""
 
 EVERY_SERVER_CAPABILITY: Mapping[str, Any] = {
     "tools": {"listChanged": True},

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.live import TEXT, App, FakeServer, live, names_back, text_of
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, facts
 from mcpgen_runtime import (
     REVISIONS,
     AbsentMethodError,
@@ -26,8 +26,6 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.testing import connected
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 @pytest.mark.requirement(

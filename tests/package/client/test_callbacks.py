@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.live import live, text_of
-from kit.wire import ALL, CANCELLED, HANDSHAKE, PER_REQUEST, facts
+from kit.wire import CANCELLED, HANDSHAKE, PER_REQUEST, both_lifecycles, every, facts
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
@@ -23,11 +23,7 @@ from mcpgen_runtime import (
     connect_sync,
 )
 
-pytestmark = pytest.mark.anyio
-
 CALL = "tools/call"
-every = pytest.mark.parametrize("revision", ALL)
-both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 
 
 class Kitchen:
@@ -76,7 +72,7 @@ async def test_a_call_that_was_started_is_cancelled_on_the_server(revision: str)
         assert [each["requestId"] for each in record.sent_as(CANCELLED)] == [request["id"]]
 
 
-@both
+@both_lifecycles
 async def test_started_calls_run_at_once_and_give_results_and_errors(revision: str) -> None:
     kitchen = Kitchen()
     async with connect(kitchen.server, revision=revision) as client:
@@ -92,7 +88,7 @@ async def test_started_calls_run_at_once_and_give_results_and_errors(revision: s
             await never
 
 
-@both
+@both_lifecycles
 def test_a_thread_cancels_the_call_of_another(revision: str) -> None:
     kitchen, cooking = Kitchen(), threading.Event()
     with connect_sync(kitchen.server, revision=revision) as client:
@@ -202,7 +198,7 @@ async def test_requests_ask_for_logs_while_a_function_wants_them() -> None:
     assert levels == ["error", None, "notice", "notice", "error"]
 
 
-@both
+@both_lifecycles
 def test_plain_functions_of_a_blocking_client_may_use_the_client(revision: str) -> None:
     logged, done = list[str](), threading.Event()
 

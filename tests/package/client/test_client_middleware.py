@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kit.live import live, text_of
-from kit.wire import HANDSHAKE, PER_REQUEST
+from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
 from mcpgen_runtime import (
     ClientNext,
     ClientRequest,
@@ -18,10 +18,6 @@ from mcpgen_runtime import (
     log_requests,
     replace,
 )
-
-pytestmark = pytest.mark.anyio
-
-both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 
 
 def shop() -> Server:
@@ -38,7 +34,7 @@ def shop() -> Server:
     return server
 
 
-@both
+@both_lifecycles
 async def test_requests_pass_the_middleware_in_order_and_changed(revision: str) -> None:
     passed: list[Any] = []
     async with live(shop(), revision, capabilities={"roots": {"listChanged": True}}) as (
@@ -107,7 +103,7 @@ async def test_a_middleware_may_answer_a_request_that_is_then_not_sent() -> None
     assert calls == ["tools/call"]
 
 
-@both
+@both_lifecycles
 def test_server_middleware_logs_requests_of_a_blocking_client(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:

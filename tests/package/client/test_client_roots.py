@@ -10,7 +10,7 @@ import pytest
 from kit.live import FakeServer, live, text_of
 from kit.respondent import ROOTS, connect_respondent, refusal_code, text_in
 from kit.rules import revisions_holding
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import HANDSHAKE, PER_REQUEST, every, legacy, modern
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -22,10 +22,6 @@ from mcpgen_runtime import (
     connect,
 )
 from package.client.questioner import ask_client
-
-every = pytest.mark.parametrize("revision", ALL)
-in_sessions = pytest.mark.parametrize("revision", HANDSHAKE)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 ASK = "roots/list"
 CHANGED = "notifications/roots/list_changed"
@@ -123,7 +119,7 @@ FLAG: dict[str, Any] = {"roots": {"listChanged": True}}
 
 
 @pytest.mark.requirement("roots.list-changed-flag", "roots.notify-on-change")
-@in_sessions
+@legacy
 @pytest.mark.parametrize("declared", [True, False])
 async def test_changes_are_told_by_those_who_said_so(revision: str, declared: bool) -> None:
     server = FakeServer(revision)
@@ -152,7 +148,7 @@ async def test_a_revision_without_root_changes_has_no_method_for_them(revision: 
 
 
 @pytest.mark.requirement("roots.server-handles-changes", "roots.server-relists")
-@in_sessions
+@legacy
 async def test_a_server_asks_anew_after_a_change(revision: str) -> None:
     provider = Provider("file:///a")
     own: dict[str, Any] = {"handlers": provider, "capabilities": FLAG}

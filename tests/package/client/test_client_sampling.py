@@ -8,11 +8,10 @@ import pytest
 
 from kit.respondent import ASK, HI, SAMPLED, TOOL, USE
 from kit.rules import revisions_holding
-from kit.wire import ALL, PER_REQUEST
+from kit.wire import ALL, PER_REQUEST, every
 from mcpgen_runtime import ClientHandlers, ProtocolError
 from package.client.questioner import Answers, ask_client
 
-every = pytest.mark.parametrize("revision", ALL)
 with_tools = pytest.mark.parametrize("revision", revisions_holding("sampling.tools-capability"))
 
 PLAIN: dict[str, Any] = {"messages": [HI], "maxTokens": 5}

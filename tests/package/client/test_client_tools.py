@@ -16,7 +16,7 @@ from kit.live import TEXT, live, text_of
 from kit.rules import revisions_holding
 from kit.samples import PARAMS
 from kit.scripted import connect_scripted
-from kit.wire import ALL, facts, speaking_to
+from kit.wire import ALL, every, facts, speaking_to
 from mcpgen_runtime import (
     REVISIONS,
     UNSET,
@@ -30,8 +30,6 @@ from mcpgen_runtime import (
 )
 
 pytestmark = pytest.mark.on_asyncio
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 class Name(StrEnum):

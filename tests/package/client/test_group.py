@@ -13,7 +13,7 @@ import pytest
 
 from kit.live import text_of
 from kit.stdio_process import PATHS, SERVER
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles, every
 from mcpgen_runtime import (
     AbsentMethodError,
     Client,
@@ -38,9 +38,7 @@ from package.client.test_model_tools import APIS, model_call, model_result, sche
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", PER_REQUEST[-1:])
-both_lifecycles = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 
 
 def git() -> Server:

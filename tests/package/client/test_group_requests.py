@@ -10,7 +10,7 @@ import pytest
 
 from kit.live import TEXT, FakeServer, text_of
 from kit.scripted import ScriptedServer
-from kit.wire import CHANGED, HANDSHAKE, PER_REQUEST
+from kit.wire import CHANGED, HANDSHAKE, PER_REQUEST, both_lifecycles
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectFailedError,
@@ -25,7 +25,6 @@ from package.client.test_client_listen import Losing
 
 pytestmark = pytest.mark.on_asyncio
 
-both_lifecycles = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 HINTS: Mapping[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
 REFUSAL = {"code": -32000, "message": "not today"}
 

@@ -11,7 +11,7 @@ import pytest
 from kit.live import FakeServer
 from kit.scripted import connect_scripted
 from kit.simulation import on_virtual_clock
-from kit.wire import ALL, CANCELLED, HANDSHAKE, LISTEN, PER_REQUEST
+from kit.wire import ALL, CANCELLED, LISTEN, PER_REQUEST, every, legacy, modern
 from mcpgen_runtime import (
     ConnectionClosedError,
     ListeningAgain,
@@ -21,9 +21,6 @@ from mcpgen_runtime import (
 from package.client.test_client_listen import AT_ONCE, CUT, NOBODY, Losing, listening
 
 pytestmark = on_virtual_clock
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
-sessions = pytest.mark.parametrize("revision", HANDSHAKE)
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 
 
@@ -44,7 +41,7 @@ def methods(server: FakeServer) -> list[str]:
     return [said["method"] for said in server.heard]
 
 
-@sessions
+@legacy
 @pytest.mark.parametrize(
     ("timeout", "pauses", "lasts"),
     [(None, AT_ONCE, 90), (100, AT_ONCE, 150), (100, (2.0, 4.0), 129), (None, (), 60)],
@@ -196,7 +193,7 @@ async def test_each_attempt_to_reopen_has_the_timeout(
         assert anyio.current_time() - start == lasts
 
 
-@sessions
+@legacy
 async def test_one_unanswered_end_of_a_subscription_is_awaited(revision: str) -> None:
     async with connect_scripted(revision, {}, {}) as (client, server):
         async with client.listen(uris=["memo://a", "memo://b"]):

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from kit.scripted import connect_scripted
-from kit.wire import ALL, PER_REQUEST
+from kit.wire import PER_REQUEST, every
 from mcpgen_runtime import (
     Audio,
     DeclaredTools,
@@ -29,7 +29,6 @@ from mcpgen_runtime.client.host import ModelApi
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 newest = pytest.mark.parametrize("revision", PER_REQUEST[-1:])
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()

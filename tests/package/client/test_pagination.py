@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kit.scripted import connect_scripted
-from kit.wire import ALL
+from kit.wire import every
 from mcpgen_runtime import (
     InvalidParamsError,
     RemoteProtocolError,
@@ -17,7 +17,6 @@ from mcpgen_runtime import (
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 
 ITEMS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "tools/list": ("tools", {"inputSchema": {"type": "object"}}),

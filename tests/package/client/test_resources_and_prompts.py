@@ -11,7 +11,7 @@ from kit.live import FakeServer, live
 from kit.rules import revisions_holding
 from kit.samples import RESULTS
 from kit.scripted import connect_scripted
-from kit.wire import ALL, HANDSHAKE, facts, speaking_to
+from kit.wire import ALL, HANDSHAKE, every, facts, speaking_to
 from mcpgen_runtime import (
     InvalidParamsError,
     MethodNotFoundError,
@@ -23,7 +23,6 @@ from mcpgen_runtime import (
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 READ = RESULTS["resources/read"] or {}
 
 

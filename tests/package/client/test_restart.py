@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.stdio_process import PATHS
-from kit.wire import HANDSHAKE, PER_REQUEST
+from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
 from mcpgen_runtime import (
     ClientHandlers,
     ListeningAgain,
@@ -27,11 +27,10 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.transports.process import open_process
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 SCRIPT = str(Path(__file__).parents[1] / "crashing_server.py")
 AT_ONCE = Restart(limit=2, pauses=())
-both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ async def number(client: Any) -> int:
     return result
 
 
-@both
+@both_lifecycles
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
 async def test_a_process_that_ends_is_restarted_and_the_session_lasts(
     starts: Path, revision: str, caplog: pytest.LogCaptureFixture
@@ -86,7 +85,7 @@ async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(starts: Pa
         assert await number(client) == 2
 
 
-@both
+@both_lifecycles
 async def test_subscriptions_and_the_log_level_are_restored(starts: Path, revision: str) -> None:
     logged = list[str]()
     timeouts = Timeouts(restore=10)

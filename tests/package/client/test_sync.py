@@ -21,7 +21,7 @@ from anyio import to_thread
 from kit.live import text_of
 from kit.rules import module_of
 from kit.stdio_process import PATHS, SERVER
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every
 from mcpgen_runtime import (
     Client,
     ClientHandlers,
@@ -44,7 +44,6 @@ from package.client.blocking_stubs import members_of
 
 pytestmark = pytest.mark.processes
 
-every = pytest.mark.parametrize("revision", ALL)
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 

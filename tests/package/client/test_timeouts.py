@@ -11,13 +11,12 @@ import trio.testing
 from kit.ends import asking_ends, end_of
 from kit.live import TEXT, FakeServer, text_of
 from kit.simulation import ASYNCIO
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, encode_message, sent_request
+from kit.wire import HANDSHAKE, PER_REQUEST, encode_message, every, sent_request
 from mcpgen_runtime import RequestTimeoutError, RevisionError, Timeouts, connect
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import CancelRequest, SendRequest
 
-every = pytest.mark.parametrize("revision", ALL)
 ASKING = asking_ends("progress.opt-in")  # holds in every revision
 PROGRESS = "notifications/progress"
 SOON = 0.05

@@ -11,13 +11,12 @@ import pytest
 from pydantic import BaseModel, Field
 
 from kit.scripted import connect_scripted
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import Image, Server, ToolError, ToolFailedError, ToolResultError, connect
 
 NEWEST, OLDEST = ALL[-1], ALL[0]
 
 
-every = pytest.mark.parametrize("revision", ALL)
 two = pytest.mark.parametrize("revision", [OLDEST, NEWEST])
 
 

@@ -17,7 +17,7 @@ import pytest
 from kit.live import text_of
 from kit.requestor import REVISION, Work
 from kit.stdio_process import PATHS
-from kit.wire import ALL, HANDSHAKE
+from kit.wire import ALL, HANDSHAKE, every
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -404,7 +404,6 @@ async def test_a_task_behind_a_proxy_asks_its_client(near: str) -> None:
 
 
 BROKEN = [sys.executable, "-c", "raise SystemExit('no database')"]
-every = pytest.mark.parametrize("revision", ALL)
 
 
 def clock() -> Server:

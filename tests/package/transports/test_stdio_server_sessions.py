@@ -13,13 +13,11 @@ import pytest
 from kit.live import text_of
 from kit.rules import module_of, revisions_holding
 from kit.stdio_process import PATHS, SCRIPT, SERVER, process, script
-from kit.wire import ALL, HANDSHAKE, INITIALIZED, PER_REQUEST, facts, request
+from kit.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, every, facts, modern, request
 from mcpgen_runtime import ClientHandlers, RequestContext, RequestTimeoutError, connect
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 some = pytest.mark.parametrize("revision", [HANDSHAKE[0], HANDSHAKE[-1], *PER_REQUEST])
 
 

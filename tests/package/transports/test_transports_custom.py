@@ -11,7 +11,7 @@ import anyio.abc
 import pytest
 
 from kit.live import text_of
-from kit.wire import ALL, facts
+from kit.wire import every, facts
 from mcpgen_runtime import (
     Channel,
     ClientHandlers,
@@ -25,8 +25,6 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.errors import EndOfChannel
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 class Queues(Channel):

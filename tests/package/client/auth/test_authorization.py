@@ -44,8 +44,6 @@ from package.client.auth.protected import (
 )
 from requirements import requirement
 
-pytestmark = pytest.mark.anyio
-
 OVER_HTTP = revisions_holding("auth-flow.401-at-any-request")
 """The revisions with authorization."""
 every_revision = pytest.mark.parametrize("revision", OVER_HTTP)

@@ -34,8 +34,6 @@ from mcpgen_runtime.auth.steps import (
 from mcpgen_runtime.client.auth.flow_driver import AuthFetcher, FlowDriver
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
 
 async def reply_nothing(asked: Asked, reply: Reply) -> None:
     await reply.whole(200, b"{}")

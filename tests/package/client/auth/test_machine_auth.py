@@ -31,8 +31,6 @@ from package.client.auth.protected import (
 )
 from requirements import requirement
 
-pytestmark = pytest.mark.anyio
-
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:"
 
 with_extensions = pytest.mark.parametrize("revision", revisions_holding("auth-ext.dpop-scheme"))

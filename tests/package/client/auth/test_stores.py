@@ -29,8 +29,6 @@ from package.client.auth.protected import (
     serve_script,
 )
 
-pytestmark = pytest.mark.anyio
-
 
 class Remembering(keyring.backend.KeyringBackend):
     """A keyring in memory."""

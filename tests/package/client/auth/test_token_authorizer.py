@@ -23,8 +23,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
 from mcpgen_runtime.client.auth.token_authorizer import TokenAuthorizer
 
-pytestmark = pytest.mark.anyio
-
 SERVER = "http://127.0.0.1:1/mcp"
 """Where nobody listens."""
 

@@ -13,7 +13,7 @@ import pytest
 from msgspec import Raw
 
 from kit.stdio_process import PATHS, SERVER
-from kit.wire import HANDSHAKE, PER_REQUEST
+from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
 from mcpgen_runtime import (
     LockDifference,
     LockFileError,
@@ -38,10 +38,6 @@ from package.client.lock.locking import (
     seen,
 )
 
-pytestmark = pytest.mark.anyio
-
-both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
-
 
 async def test_the_work_of_a_server_is_out_of_reach(recorded: Path) -> None:
     server = ListingServer()
@@ -54,7 +50,7 @@ async def test_the_work_of_a_server_is_out_of_reach(recorded: Path) -> None:
         assert client.lock_differences == ()
 
 
-@both
+@both_lifecycles
 async def test_a_server_as_recorded_is_shown_and_called(path: Path, revision: str) -> None:
     await record(path, revision=revision)
     async with locked(path, ListingServer(page=1), revision) as client:
@@ -65,7 +61,7 @@ async def test_a_server_as_recorded_is_shown_and_called(path: Path, revision: st
         assert client.lock_differences == ()
 
 
-@both
+@both_lifecycles
 async def test_a_call_without_a_list_lists_the_tools_first(path: Path, revision: str) -> None:
     await record(path, revision=revision)
     server = ListingServer(RUG_PULL, page=1)
@@ -79,7 +75,7 @@ async def test_a_call_without_a_list_lists_the_tools_first(path: Path, revision:
     assert server.methods.count("tools/call") == 2
 
 
-@both
+@both_lifecycles
 async def test_raw_requests_are_compared_as_well(path: Path, revision: str) -> None:
     await record(path, revision=revision)
     server = ListingServer(RUG_PULL)
@@ -282,7 +278,7 @@ async def test_options_that_make_no_sense_are_errors(options: Any, error: str) -
             pass
 
 
-@both
+@both_lifecycles
 async def test_an_unknown_server_or_an_older_revision_is_refused(
     recorded: Path, revision: str
 ) -> None:

@@ -16,8 +16,6 @@ from mcpgen_runtime import LockFileError
 from mcpgen_runtime.client.lock import lock_file
 from package.client.lock.locking import RUG_PULL, SHOP, ListingServer, at, locked, record
 
-pytestmark = pytest.mark.anyio
-
 
 async def test_invisible_characters_are_visible_in_the_file(path: Path) -> None:
     await record(path, at(SHOP, "tools/0/description", "hidden \u202e\U000e0041"))

@@ -23,6 +23,7 @@ from kit.wire import (
     STREAMABLE,
     UPDATED,
     facts,
+    modern,
     opening_result,
     stream_message,
 )
@@ -45,7 +46,6 @@ from mcpgen_runtime import (
 pytestmark = pytest.mark.processes
 
 revision = revision_fixture(STREAMABLE)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 @pytest.mark.requirement(

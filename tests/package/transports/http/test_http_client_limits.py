@@ -37,7 +37,7 @@ from mcpgen_runtime.transports.http.http_client import (
 )
 from mcpgen_runtime.transports.http.streamable_http import EventStream
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 LIMIT = 100_000
 HARM = "\x1b[2J\x9b\x85" + "x" * 5000
