@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kit.simulation import ASYNCIO
-from mcpgen_runtime import ConnectionClosedError, LocalProtocolError, OutgoingMessage
+from mcpgen_runtime import Channel, ConnectionClosedError, LocalProtocolError, OutgoingMessage
 from mcpgen_runtime.channel import TooLong
 from mcpgen_runtime.errors import INVALID_REQUEST, EndOfChannel
 from mcpgen_runtime.transports.line_channel import (
@@ -32,6 +32,7 @@ from mcpgen_runtime.transports.line_channel import (
     open_sink,
     open_source,
 )
+from mcpgen_runtime.transports.memory import memory_pair
 from requirements import EVERY_REVISION
 
 Ends = tuple[Callable[[int], Source], Callable[[int], Sink]]
@@ -39,7 +40,7 @@ KINDS: dict[str, Ends] = {
     "polled": (open_source, open_sink),
     "threaded": (ThreadedSource, ThreadedSink),
 }
-Both = tuple[LineChannel, LineChannel]
+Both = tuple[Channel, Channel]
 BIG = b'"%s"' % (b"x" * 500_000)
 
 
@@ -106,7 +107,7 @@ def ends(request: pytest.FixtureRequest) -> Ends:
     return KINDS[request.param]
 
 
-def pair(ends: Ends) -> Both:
+def pair(ends: Ends) -> tuple[LineChannel, LineChannel]:
     source, sink = ends
     (read_a, write_b), (read_b, write_a) = os.pipe(), os.pipe()
     return LineChannel(source(read_a), sink(write_a)), LineChannel(source(read_b), sink(write_b))
@@ -121,12 +122,14 @@ def socket_pair() -> Both:
     )
 
 
-@pytest.fixture(params=[*KINDS, "socket"])
-async def channels(
-    request: pytest.FixtureRequest,
-) -> AsyncIterator[Both]:
+@pytest.fixture(params=[*KINDS, "socket", "memory"])
+async def channels(request: pytest.FixtureRequest) -> AsyncIterator[Both]:
     """Two connected channels."""
-    a, b = socket_pair() if request.param == "socket" else pair(KINDS[request.param])
+    others: dict[str, Callable[[], Both]] = {
+        "socket": socket_pair,
+        "memory": partial(memory_pair, limit=3),
+    }
+    a, b = others.get(request.param, lambda: pair(KINDS[request.param]))()
     yield a, b
     await a.close()
     await b.close()
@@ -135,9 +138,7 @@ async def channels(
 @pytest.mark.requirement(
     "custom-transport.reuse-stdio-framing", "custom-transport.allowed", revisions=EVERY_REVISION
 )
-async def test_messages_pass_both_ways_until_one_end_closes(
-    channels: Both,
-) -> None:
+async def test_messages_pass_both_ways_until_one_end_closes(channels: Both) -> None:
     a, b = channels
     await a.send(OutgoingMessage(b"1"))
     await a.send(OutgoingMessage(b"2", related_request_id="x"))
@@ -158,9 +159,7 @@ async def test_messages_pass_both_ways_until_one_end_closes(
             await b.send(OutgoingMessage(b"1"))
 
 
-async def test_large_messages_of_many_tasks_stay_whole(
-    channels: Both,
-) -> None:
+async def test_large_messages_of_many_tasks_stay_whole(channels: Both) -> None:
     a, b = channels
     async with anyio.create_task_group() as tasks:
         for _ in range(8):
@@ -169,8 +168,9 @@ async def test_large_messages_of_many_tasks_stay_whole(
             assert await b.receive() == BIG
 
 
-async def test_closing_wakes_the_tasks_that_wait(channels: Both) -> None:
-    a, _b = channels
+@pytest.mark.parametrize("closed", [0, 1], ids=["this end", "the other"])
+async def test_closing_wakes_the_tasks_that_wait(channels: Both, closed: int) -> None:
+    a = channels[0]
 
     async def receive() -> None:
         with pytest.raises(EndOfChannel):
@@ -185,7 +185,7 @@ async def test_closing_wakes_the_tasks_that_wait(channels: Both) -> None:
         tasks.start_soon(receive)
         tasks.start_soon(send)
         await wait_all_tasks_blocked()
-        await a.close()
+        await channels[closed].close()
 
 
 @pytest.mark.parametrize("closes", [False, True])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import anyio
-import pytest
 from anyio import wait_all_tasks_blocked
 from anyio.lowlevel import checkpoint
 
-from mcpgen_runtime import ConnectionClosedError, OutgoingMessage
+from mcpgen_runtime import OutgoingMessage
 from mcpgen_runtime.errors import EndOfChannel, FrameError
 from mcpgen_runtime.transports.memory import BUFFERED_BYTES, MessageQueue, memory_pair
 
@@ -27,44 +26,6 @@ async def test_sending_waits_while_the_other_end_has_too_much_unread() -> None:
         assert len(sent) == 2
         received = [await b.receive() for _ in range(4)]
     assert sorted(received) == sorted(sent) == [b"1", b"2", b"3", b"4"]
-
-
-async def test_closing_one_end_ends_the_other_after_what_was_sent() -> None:
-    a, b = memory_pair()
-    await a.send(OutgoingMessage(b"last"))
-    await a.close()
-    await a.close()
-    assert await b.receive() == b"last"
-    for end in (b, a):
-        with pytest.raises(EndOfChannel):
-            await end.receive()
-        with pytest.raises(ConnectionClosedError):
-            await end.send(OutgoingMessage(b"more"))
-
-
-async def test_closing_wakes_who_waits_to_receive_and_to_send() -> None:
-    a, b = memory_pair(limit=1)
-    await a.send(OutgoingMessage(b"fills"))
-    woken: list[type[Exception]] = []
-
-    async def receive() -> None:
-        try:
-            await a.receive()
-        except EndOfChannel as end:
-            woken.append(type(end))
-
-    async def send() -> None:
-        try:
-            await a.send(OutgoingMessage(b"too much"))
-        except ConnectionClosedError as closed:
-            woken.append(type(closed))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(receive)
-        tasks.start_soon(send)
-        await wait_all_tasks_blocked()
-        await b.close()
-    assert set(woken) == {EndOfChannel, ConnectionClosedError}
 
 
 async def test_a_receive_that_was_cancelled_loses_no_message() -> None:
