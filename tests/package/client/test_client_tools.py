@@ -105,7 +105,8 @@ async def test_a_result_is_a_success_unless_it_says_otherwise(
         ({}, Hints(False, True, False, True)),
         ({"title": "T", "x": 1}, Hints(False, True, False, True)),
         ({"readOnlyHint": True}, Hints(True, True, False, True)),
-        ({"destructiveHint": False, "openWorldHint": False}, Hints(False, False, False, False)),
+        ({"destructiveHint": False}, Hints(False, False, False, True)),
+        ({"openWorldHint": False}, Hints(False, True, False, False)),
         ({"idempotentHint": True, "readOnlyHint": False}, Hints(False, True, True, True)),
     ],
 )

@@ -192,13 +192,15 @@ async def test_marked_arguments_leave_as_fields(
 
 @pytest.mark.requirement("headers.param-integer-range", "tools.x-mcp-header-safe-integers")
 async def test_an_argument_that_no_header_can_carry_is_refused(revision: str) -> None:
-    wrong = [{"count": 2**53}, {"count": -(2**53)}, {"count": 1.5}, {"region": ["a"]}, {"flag": {}}]
+    wrong: list[tuple[str, Any]] = [
+        *(("count", number) for number in (2**53, -(2**53), 1.5)),
+        *(("region", ["a"]), ("flag", {})),
+    ]
     async with connect_scripted(listing(revision, MARKED)) as (client, server):
         await client.list_tools()
-        for arguments in wrong:
-            (name,) = arguments
+        for name, value in wrong:
             with pytest.raises(InvalidParamsError, match=rf"tool 'marked': {name}: expected "):
-                await client.call_tool("marked", arguments)
+                await client.call_tool("marked", {name: value})
     assert server.of("tools/call") == []
 
 
