@@ -16,11 +16,14 @@ from kit.live import FakeServer
 from mcpgen_runtime import (
     REVISIONS,
     ConnectionClosedError,
+    Csp,
     Limits,
     ProtocolError,
     Server,
+    UiResource,
     connect,
 )
+from mcpgen_runtime.inspector import app_sandbox
 from mcpgen_runtime.inspector.inspector_app import InspectorApplication
 from mcpgen_runtime.inspector.inspector_session import (
     CAPABILITIES,
@@ -455,3 +458,12 @@ async def test_a_body_of_an_action_has_a_limit() -> None:
         parts = [b" " * 2**20] * (Limits().body // 2**20 + 2)
         async with http.stream("POST", path="/actions/request", parts=parts) as stream:
             assert (stream.status, stream.fields["connection"]) == (413, "close")
+
+
+def test_the_oldest_sandboxes_are_forgotten() -> None:
+    sandbox = app_sandbox.AppSandbox()
+    paths = [sandbox.add(UiResource("ui://a", "")) for _ in range(app_sandbox.KEPT + 1)]
+    assert sandbox.fields(paths[0], "http://a") is None
+    policies = [(sandbox.fields(path, "http://a") or {}) for path in paths[1:]]
+    own = f"{Csp().policy}; frame-ancestors http://a"
+    assert {each["Content-Security-Policy"] for each in policies} == {own}
