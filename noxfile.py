@@ -68,7 +68,7 @@ BYTES = tuple(
 ON_INSTALLED = (
     *("test_testing.py", "revision", "server/toolkit", "proxy/test_proxy.py"),
     *("client/test_response_cache.py", "client/test_async_client.py"),
-    *("client/test_client_elicitation.py", "client/test_sync.py"),
+    *("client/test_client_questions.py", "client/test_sync.py"),
     *("server/asgi/test_session_endpoint.py", "server/asgi/test_stateless_endpoint.py"),
 )
 """Tests of what a package on an installed runtime has of its own, and hands to the runtime."""

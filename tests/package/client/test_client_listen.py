@@ -46,12 +46,10 @@ from mcpgen_runtime import (
     ToolsChanged,
     connect,
 )
-from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.errors import RequestLost
-from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES
 
 AT_ONCE = (0.0, 0.0, 0.0)
-LARGE = "x" * (NOTIFICATION_BYTES // 2)
+LARGE = "x" * 2_097_152  # half of the characters that are kept
 
 
 def text() -> str:
@@ -163,7 +161,7 @@ class Losing(FakeServer):
         super().__init__(revision)
         self.spoken = revision
         self.asked: list[dict[str, Any]] = []
-        self._losses: dict[RequestId, McpError] = {}
+        self._losses: dict[int | str, McpError] = {}
 
     async def receive(self) -> bytes:
         message = await super().receive()

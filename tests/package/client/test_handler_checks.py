@@ -18,7 +18,7 @@ from mcpgen_runtime import (
     connect_sync,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
+pytestmark = pytest.mark.on_asyncio
 
 ANSWER = {"action": "decline"}
 

@@ -17,7 +17,6 @@ from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
 from mcpgen_runtime import (
     ClientHandlers,
     ListeningAgain,
-    OutgoingMessage,
     ResourceUpdated,
     ResponseLostError,
     Restart,
@@ -25,9 +24,8 @@ from mcpgen_runtime import (
     Timeouts,
     connect,
 )
-from mcpgen_runtime.transports.process import open_process
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 SCRIPT = str(Path(__file__).parents[1] / "crashing_server.py")
 AT_ONCE = Restart(limit=2, pauses=())
@@ -137,29 +135,3 @@ async def test_only_processes_are_restarted() -> None:
     for make in (lambda: Restart(limit=0), lambda: Restart(seconds=0)):
         with pytest.raises(ValueError, match="positive limit"):
             make()
-
-
-async def test_each_output_on_standard_error_is_reported() -> None:
-    writes = "import sys\nfor line in sys.stdin: print(line, file=sys.stderr, flush=True)"
-    command = [sys.executable, "-c", writes]
-    lines: list[bool] = []
-    with anyio.fail_after(30):
-        channel = await open_process(command, on_stderr=None)
-        async with anyio.create_task_group() as tasks:
-            ended = anyio.Event()
-
-            def on_output() -> None:
-                lines.append(True)
-                ended.set()
-
-            tasks.start_soon(channel.follow_stderr, on_output)
-            for number in range(1, 4):
-                ended = anyio.Event()
-                await anyio.wait_all_tasks_blocked()
-                while len(lines) < number:
-                    await channel.send(OutgoingMessage(b"a line"))
-                    with anyio.move_on_after(0.2):
-                        await ended.wait()
-            tasks.cancel_scope.cancel()
-        await channel.close()
-    assert channel.stderr_tail[0] == "a line"

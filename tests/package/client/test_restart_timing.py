@@ -73,11 +73,11 @@ class Process(FakeServer):
         await anyio.lowlevel.checkpoint()
         await super().close()
 
-    async def _agree(self, message: Mapping[str, Any]) -> None:
+    async def agree_to_open(self, message: Mapping[str, Any]) -> None:
         for each in self._early if message["method"] == "initialize" else ():
             await self.say(each)
         if self._answers:
-            await super()._agree(message)
+            await super().agree_to_open(message)
 
 
 @pytest.fixture

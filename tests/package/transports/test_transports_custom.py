@@ -24,7 +24,6 @@ from mcpgen_runtime import (
     Server,
     connect,
 )
-from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.errors import EndOfChannel
 
 
@@ -34,7 +33,7 @@ class Queues(Channel):
     def __init__(self, sending: Any, receiving: Any) -> None:
         self._sending = sending
         self._receiving = receiving
-        self.sent: list[tuple[str, RequestId | None]] = []
+        self.sent: list[tuple[str, int | str | None]] = []
 
     async def receive(self) -> bytes:
         try:

@@ -167,7 +167,7 @@ REFUSED: dict[str, tuple[str, list[Handler], list[float], str | None]] = {
         for name, (_, method) in UNSAFE.items()
     },
     **{f"{name} after broken lines": (name, [break_off] * 2, [0.0, 0.5], DONE) for name in SAFE},
-    "adds fails with its line": ("adds", [break_off], [], "was killed"),
+    **{f"{name} fails with its line": (name, [break_off], [], "was killed") for name in UNSAFE},
     "broken for long": ("reads", [break_off] * 9, [0.0, 0.5, 1.0, 2.0], "was killed"),
     **{f"HTTP {status} passes": ("reads", [refuse(status)], [0.0], DONE) for status in OUTAGES},
     **{
@@ -193,8 +193,9 @@ REFUSED: dict[str, tuple[str, list[Handler], list[float], str | None]] = {
     "not begun for longer": ("adds", [not_begun("61", id=True)], [], "too much"),
     **{f"ending by {each}, safe": ("reads", [in_outage(each)], [0.0], DONE) for each in (502, 503)},
     **{f"ending by {each}": ("adds", [in_outage(each)], [], IN_DOUBT) for each in (502, 503)},
-    "given up, safe": ("reads", [given_up(True)], [0.0], DONE),
-    "given up, not safe": ("adds", [given_up(True)], [], "it ended"),
+    **{f"{name} given up": (name, [given_up(True)] * 2, [0.0, 0.5], DONE) for name in SAFE},
+    **{f"{name} given up fails": (name, [given_up(True)], [], "it ended") for name in UNSAFE},
+    **{f"{name} given up first": (name, [given_up(False)] * 2, [0.0, 0.5], DONE) for name in SENT},
     "failed, safe": ("reads", [given_up(None)], [], "it ended"),
 }
 
