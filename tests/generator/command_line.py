@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -53,6 +54,23 @@ def run_python(
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+class Installation:
+    """mcpgen as a wheel installs it into a folder, whose files a test may change."""
+
+    def __init__(self, site: Path, root: Path) -> None:
+        self.site, self.package = site, site / "mcpgen"
+        self.data = self.package / "_data"
+        shutil.copytree(root / "generator" / "mcpgen", self.package)
+        for name in ("schema", "templates"):
+            shutil.copytree(root / name, self.data / name)
+        (self.data / "generated").mkdir()
+        shutil.copy(root / "generated" / "interface.txt", self.data / "generated")
+
+    def run(self, *words: object) -> Done:
+        """Run a command of it to its end, beside its folder."""
+        return run_python("-m", "mcpgen", *words, cwd=self.site.parent, paths=(self.site,))
 
 
 def output_of(code: str, *words: object, cwd: Path, paths: tuple[Path, ...] = ()) -> str:
