@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import pty
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,27 @@ def run(*words: object, cwd: Path | None = None) -> Done:
     with place, redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         cli.main([str(word) for word in words])
     return Done(ended.value.code or 0, out.getvalue(), err.getvalue())
+
+
+def run_on_terminal(root: Path, *words: object) -> str:
+    """Run mcpgen on a terminal; everything it shows there."""
+    ours, theirs = pty.openpty()
+    variables = {"PYTHONPATH": str(root / "generator"), "TERM": "xterm", "COLUMNS": "200"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcpgen", *map(str, words)],
+        env={**os.environ, **variables},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # once the other end is closed
+        while part := os.read(ours, 65536):
+            shown += part
+    os.close(ours)
+    process.wait()
+    return shown.decode()
 
 
 def run_python(
