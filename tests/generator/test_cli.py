@@ -19,7 +19,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
-from generator.command_line import Done, Installation, run, run_on_terminal, run_python
+from generator.command_line import Done, Installation, run, run_python
 from generator.draft_packages import save_schema, with_request
 from generator.schemas import TEXT
 from mcpgen import __version__, cli, schema
