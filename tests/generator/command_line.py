@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from conventions.sources import ROOT
 from mcpgen import cli
 
 
@@ -76,6 +77,16 @@ def run_python(
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def run_pytest(folder: Path, plugin: str, *words: str) -> Done:
+    """Run the tests of a folder with one plugin alone, as an installed mcpgen brings it."""
+    options = ("-c", "/dev/null", "--rootdir", folder, "-p", "no:cacheprovider", "-p", plugin)
+    environment = {name: "" for name in os.environ if name.startswith("PYTEST")}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    paths = (ROOT / "generator", ROOT / "generated", ROOT / "tests")
+    command = ("-m", "pytest", *options, *words)
+    return run_python(*command, cwd=folder, paths=paths, environment=environment)
 
 
 class Installation:

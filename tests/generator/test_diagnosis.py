@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from generator.command_line import Installation, run
+from generator.command_line import Installation, run, run_python
 from generator.draft_packages import definitions_of, save_schema
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest, overrides
@@ -308,16 +305,8 @@ def test_a_root_module_of_others_is_an_error_of_one_line(
     (tmp_path / "site" / "mcpgen" / "__init__.py").write_text('"""Of others, or gone."""\n')
     if others:
         save_distribution(tmp_path / "site")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
-    done = subprocess.run(
-        [sys.executable, "-m", "mcpgen", "--version"],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", "mcpgen", "--version", cwd=tmp_path / "site")
     began = "mcpgen: error: mcp-client-kit 0.10.0 has an import package mcpgen too, and replaced"
     expected = began if others else "mcpgen: error: the installation is not complete: cannot import"
-    [line] = done.stderr.splitlines()
-    assert (done.returncode, done.stdout, line.startswith(expected)) == (2, "", True)
+    [line] = done.err.splitlines()
+    assert (done.code, done.out, line.startswith(expected)) == (2, "", True)

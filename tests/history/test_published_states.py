@@ -7,14 +7,13 @@ MCP_HISTORY is `all`. `nox -s history` runs this.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tarfile
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from generator.command_line import run_python
 from mcpgen.errors import InputError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, output, pipeline
@@ -169,15 +168,8 @@ def test_a_published_state_is_a_package_that_serves_a_tool_call(
 
 def run(folder: Path, *words: str) -> None:
     """Run Python in a folder; what it says is the failure."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{folder}"},
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    done = run_python(*words, cwd=folder)
+    assert done.code == 0, done.out[-3000:] + done.err[-3000:]
 
 
 @pytest.mark.skipif(archive() is None, reason="there is no archive of published states")
