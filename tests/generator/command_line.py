@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import shlex
 import shutil
 import subprocess
 import sys
@@ -87,6 +88,11 @@ def run_pytest(folder: Path, plugin: str, *words: str) -> Done:
     paths = (ROOT / "generator", ROOT / "generated", ROOT / "tests")
     command = ("-m", "pytest", *options, *words)
     return run_python(*command, cwd=folder, paths=paths, environment=environment)
+
+
+def script_command(script: Path | str) -> str:
+    """The command that starts a script, as one text."""
+    return shlex.join([sys.executable, str(script)])
 
 
 class Installation:

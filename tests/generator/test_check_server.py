@@ -16,7 +16,7 @@ from generator.check_server.areas import RULES
 from generator.check_server.protocol import pretty
 from generator.check_server.rows import NEW, OLD
 from generator.check_server.tiny_server import runs_on
-from generator.command_line import run, run_on_terminal
+from generator.command_line import run, run_on_terminal, script_command
 from generator.shop_sessions import PACKAGES, Serving
 from mcpgen import schema
 from mcpgen.check_server.rules import FILE, rules
@@ -109,7 +109,7 @@ def address(ours: Path) -> Iterator[str]:
 def test_a_generated_server_breaks_no_rule_in_any_revision(
     ours: Path, address: str, transport: str, revisions: list[str]
 ) -> None:
-    target = address if transport == "http" else shlex.join([sys.executable, str(ours)])
+    target = address if transport == "http" else script_command(ours)
     words = [word for revision in revisions for word in ("--revision", revision)]
     code, findings = run_check(target, *words, "--timeout", "30")
     assert findings["broken"] == []
@@ -167,7 +167,7 @@ def test_a_server_that_cannot_be_checked_is_one_error(
     program: str, error: str, tmp_path: Path
 ) -> None:
     (tmp_path / "server.py").write_text(program)
-    command = shlex.join([sys.executable, str(tmp_path / "server.py")])
+    command = script_command(tmp_path / "server.py")
     done = run("check-server", command, "--revision", OLD, "--timeout", "0.5")
     assert done.code == 2
     assert re.search(error, done.err), done.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from contextlib import redirect_stdout
@@ -16,6 +15,7 @@ from conventions.sources import ROOT
 from generator.command_line import run, run_python
 from generator.diff_schemas import definitions, facts_with, protocol
 from generator.schemas import TEXT, any_of, const, obj, ref
+from generator.test_console import Terminal
 from mcpgen import cli, diff, schema
 from mcpgen.diff import page, report
 
@@ -156,13 +156,6 @@ def test_long_texts_of_a_schema_are_cut(form: str) -> None:
     text = FORMS[form](diff.compare(protocol("x" * 1000), protocol("B", **long)))
     assert "x..." in text
     assert "x" * 301 not in text
-
-
-class Terminal(io.StringIO):
-    """A terminal that keeps what it shows."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_terminal_shows_the_head_bold_and_rules_in_colours(files: tuple[str, str]) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 
 import mcpgen_runtime
-from generator.command_line import Done, output_of, run
+from generator.command_line import Done, output_of, run, script_command
 from generator.contract_surfaces import (
     SHOP_SERVER,
     SMALLER_SIZES,
@@ -25,7 +23,7 @@ from mcpgen.contract.document import text_of
 
 PACKAGE = Path(mcpgen_runtime.__file__).parent
 SMALLER = SHOP_SERVER.replace(WHOLE_SIZES, SMALLER_SIZES)
-COMMAND = shlex.join([sys.executable, "shop.py"])
+COMMAND = script_command("shop.py")
 CALLS = """
 import asyncio
 from app.calls import Shop
