@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from generator.command_line import run_python
+from history.conftest import ARCHIVE
 from mcpgen.errors import InputError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, output, pipeline
@@ -21,7 +22,6 @@ from mcpgen.package import build_request, output, pipeline
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-ARCHIVE = "history.tar.xz"
 SUFFIXES = (".json", ".ts")
 TYPED = 12
 """Of so many states, the types of one are checked."""
@@ -136,17 +136,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     wanted = "not history" not in metafunc.config.getoption("markexpr")
     files = chosen_files() if wanted else []
     metafunc.parametrize(("name", "typed"), files, ids=[name for name, _ in files])
-
-
-@pytest.fixture(scope="session")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the published states, unpacked."""
-    path = archive()
-    assert path is not None
-    folder = tmp_path_factory.mktemp("history")
-    with tarfile.open(path) as file:
-        file.extractall(folder, filter="data")
-    return folder / "history"
 
 
 def test_a_published_state_is_a_package_that_serves_a_tool_call(
