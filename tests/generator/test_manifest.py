@@ -87,6 +87,7 @@ for path in map(Path, sys.argv[1:]):
 """
 
 
+@pytest.mark.processes
 def test_the_generator_fingerprint_covers_templates_and_docs(installation: Installation) -> None:
     rows = {
         "templates/package/new.py": True,

@@ -187,6 +187,7 @@ def test_chains_and_texts_have_limits_that_they_may_reach(tmp_path: Path) -> Non
         schema.load_file(save_document(tmp_path, row(65)))
 
 
+@pytest.mark.processes
 def test_a_changed_file_does_not_have_the_digest_on_record(installation: Installation) -> None:
     row = schema.entry(NAMES[0])
     document = json.loads((row.folder / "schema.json").read_text())
