@@ -24,12 +24,12 @@ from kit.engine import Engine, run_engine
 from kit.requestor import REVISION, Work, connect_requestor
 from package.server.shared.shared_servers import run_workers
 
+from . import servers
 from .calls import many_at_once
 from .http_calls import CONNECTIONS, event_loop
 from .http_memory import kibibytes
 from .load import Lane, Load
 from .measure import FLOOR, OURS, AtMost, Line, Near, RateOf, Within, format_seconds, medians_async
-from .our_server import server as announced
 from .serving import ENGINE_VARIABLE, HttpServer, run_contender
 from .work import HANDSHAKE, PER_REQUEST
 
@@ -292,7 +292,7 @@ async def heard_after(engine: Engine, shared: Sequence[HttpServer]) -> list[floa
     for listener in listeners:
         listener.heard.clear()  # what came at the start of the bus
     seconds: list[float] = []
-    async with announced.announcer(engine.url) as announcer, asyncio.timeout(60):
+    async with servers.ours().announcer(engine.url) as announcer, asyncio.timeout(60):
         for number in range(1, ANNOUNCEMENTS + 1):
             started = time.perf_counter()
             await announcer.list_changed("tools")

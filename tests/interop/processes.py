@@ -99,13 +99,6 @@ async def wait_until_listening(port: int) -> None:
             return
 
 
-@contextmanager
-def ours() -> Iterator[str]:
-    """Our own server, over HTTP; yields its URL."""
-    with run_server(*OURS, "127.0.0.1:0") as url:
-        yield url
-
-
 def results(script: str, arguments: Sequence[str]) -> dict[str, Any]:
     """Run a script of `npm/` to its end."""
     assert (NPM / "node_modules").is_dir(), "MCP_NPM_PEERS names no folder with peers"

@@ -45,6 +45,8 @@ def test_the_revisions_are_those_of_the_official_sdk(kind: str, tables: dict[str
     assert (*tables[name],) == getattr(mcp_types.version, name)
 
 
-def test_the_example_counts_its_lines() -> None:
-    lines = sum(path.read_text("utf-8").count("\n") for path in (EXAMPLE / "templates").iterdir())
-    assert f"| **{lines}** |" in (EXAMPLE / "README.md").read_text("utf-8")
+@pytest.mark.parametrize("name", ["python-sdk", "python-sdk-1"])
+def test_an_example_counts_its_lines(name: str) -> None:
+    example = EXAMPLE.with_name(name)
+    lines = sum(path.read_text("utf-8").count("\n") for path in (example / "templates").iterdir())
+    assert f"| **{lines}** |" in (example / "README.md").read_text("utf-8")
