@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 from generator.command_line import run
 from generator.diff_schemas import definitions, facts_with, protocol
 from generator.schemas import TEXT, any_of, const, obj, ref
+from kit.terminal import Terminal
 from mcpgen import cli, diff, schema
 from mcpgen.diff import page, report
 
@@ -158,13 +158,6 @@ def test_long_texts_of_a_schema_are_cut(form: str) -> None:
     text = FORMS[form](diff.compare(protocol("x" * 1000), protocol("B", **long)))
     assert "x..." in text
     assert "x" * 301 not in text
-
-
-class Terminal(io.StringIO):
-    """A terminal that keeps what it shows."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def test_a_terminal_shows_the_head_bold_and_rules_in_colours(files: tuple[str, str]) -> None:

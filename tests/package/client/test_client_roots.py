@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kit.live import FakeServer, live, text_of
-from kit.respondent import ROOTS, connect_respondent, refusal_code, text_in
+from kit.respondent import ROOTS, connect_respondent, refusal_code
 from kit.rules import revisions_holding
-from kit.wire import HANDSHAKE, PER_REQUEST, every, legacy, modern
+from kit.wire import HANDSHAKE, PER_REQUEST, every, legacy, modern, text_in
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
