@@ -272,7 +272,11 @@ def page_server(**settings: Any) -> Server:
 
     server.add_prompt(lambda city: city, "travel")
     server.completion(prompt="travel", argument="city")(complete)
-    server.method("x/own")(require)
+
+    @server.method("x/own")
+    async def own() -> None:
+        await require()
+
     return server
 
 
