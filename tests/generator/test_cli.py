@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir, suppress
+from contextlib import chdir
 from pathlib import Path
 
 import click
@@ -35,27 +34,6 @@ OLDEST, NEWEST = schema.revisions()[0].name, schema.revisions()[-1].name
 def width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fix the width of the terminal, so that output is the same for whoever runs the tests."""
     monkeypatch.setenv("COLUMNS", "100")
-
-
-def run_on_terminal(root: Path, *words: object) -> str:
-    """Run mcpgen on a terminal; everything it shows there."""
-    ours, theirs = pty.openpty()
-    variables = {"PYTHONPATH": str(root / "generator"), "TERM": "xterm", "COLUMNS": "200"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mcpgen", *map(str, words)],
-        env={**os.environ, **variables},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    with suppress(OSError):  # once the other end is closed
-        while part := os.read(ours, 65536):
-            shown += part
-    os.close(ours)
-    process.wait()
-    return shown.decode()
 
 
 @pytest.mark.parametrize(

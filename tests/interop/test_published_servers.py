@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -18,7 +17,7 @@ import mcp
 import pytest
 
 from conftest import ROOT
-from interop.processes import HERE
+from interop.processes import HERE, run_mcpgen
 from interop.stdio_programs import open_session, repository
 from mcpgen.model.choice import whole_features
 
@@ -156,7 +155,7 @@ async def test_a_port_runs_with_the_features_that_it_uses(name: str, tmp_path: P
     port = HERE / "published" / f"{name}_server.py"
     words = ("-q", "-r", "all", "--features", "used", "--sources", f"{port}")
     package = tmp_path / "mcpgen_runtime"
-    subprocess.run([sys.executable, "-m", "mcpgen", *words, "-o", f"{package}"], check=True)
+    run_mcpgen(*words, "-o", f"{package}")
     record = json.loads((package / "mcpgen.json").read_text("utf-8"))
     assert whole_features(record["options"]["features"]) == USED[name]
     lists = []
