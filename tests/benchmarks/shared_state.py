@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import re
 import signal
 import statistics
 import sys
@@ -266,7 +265,7 @@ async def cost_of_call(
 
     def spent() -> Cost:
         worker = sum(each.cpu_time() for each in servers)
-        commands = figure(engine, "stats", "total_commands_processed")
+        commands = engine.figure("stats", "total_commands_processed")
         return Cost(worker, database.cpu_time(), time.process_time(), commands)
 
     before = spent()
@@ -307,18 +306,11 @@ async def session_size(engine: Engine, server: HttpServer) -> float:
     """Bytes of the engine for one more session."""
     load = Load(server.url, HANDSHAKE)
     await load.session()
-    before = figure(engine, "memory", "used_memory")
+    before = engine.figure("memory", "used_memory")
     for _ in range(SESSIONS):
         await load.session()
     load.close()
-    return (figure(engine, "memory", "used_memory") - before) / SESSIONS
-
-
-def figure(engine: Engine, section: str, name: str) -> int:
-    """A number that the engine tells of itself: bytes it has allocated, commands it has run."""
-    match = re.search(rf"{name}:(\d+)", engine.ask("INFO", section))
-    assert match is not None
-    return int(match[1])
+    return (engine.figure("memory", "used_memory") - before) / SESSIONS
 
 
 async def cancelled_after(engine: Engine) -> list[float]:
