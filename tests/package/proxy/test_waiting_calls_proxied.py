@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -13,17 +12,10 @@ from kit.asgi_client import Http, asgi
 from kit.issuer import bearer
 from kit.limits import SetLimit
 from mcpgen_runtime import Context, Server, StaticTokens
-from package.proxy.test_proxy import NEWEST, SESSION
+from package.proxy.test_proxy import NEWEST, SESSION, Seat
 
 CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}}}
 QUESTIONS = ("Which row?", "And then?")
-
-
-@dataclass
-class Seat:
-    """A form that a tool asks the user to fill in."""
-
-    row: int
 
 
 def theatre(*questions: str, ended: Callable[[], object] = lambda: None) -> Server:
