@@ -143,12 +143,7 @@ def prose_of(document: Path) -> str:
 def anchors_of(document: Path) -> set[str]:
     """The anchors of a document's headings, by GitHub's rule."""
     headings = filter(None, map(HEADING.fullmatch, prose_of(document).splitlines()))
-    return {slug(heading[1]) for heading in headings}
-
-
-def slug(heading: str) -> str:
-    """The anchor of a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+    return {re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-") for heading in headings}
 
 
 def page_at(address: str) -> str:

@@ -203,7 +203,7 @@ def beyond_sample(items: Iterable[pytest.Item]) -> set[str]:
 
 def one_of(cases: Sequence[AnyCase], *, is_quick: bool) -> list[AnyCase]:
     """The case of a function that runs by `--cases=once`, or by `quick`, if there is one."""
-    soon = [item for item in cases if not on_trio(item) and not is_slow(item)]
+    soon = [item for item in cases if not on_trio(item) and not item.get_closest_marker("slow")]
     if is_quick:
         chosen = [
             item for item in soon if not (names := revisions_of(item)) or NEWEST_REVISION in names
@@ -216,8 +216,3 @@ def one_of(cases: Sequence[AnyCase], *, is_quick: bool) -> list[AnyCase]:
         return []
     name = cases[0].nodeid.partition("[")[0]
     return [chosen[zlib.crc32(name.encode()) % len(chosen)]]
-
-
-def is_slow(item: pytest.Item | Case) -> bool:
-    """Whether a test takes seconds."""
-    return item.get_closest_marker("slow") is not None

@@ -51,12 +51,6 @@ def server(engine: Engine, tmp_path: Path) -> Iterator[Started]:
         yield server
 
 
-def mib_of(engine: Engine) -> float:
-    """MiB that the engine has."""
-    lines = engine.ask("INFO", "memory").splitlines()
-    return int(next(each for each in lines if each.startswith("used_memory:")).split(":")[1]) / MIB
-
-
 def flood_with_cancellations(client: Client) -> None:
     params = {"requestId": "none", "reason": "x" * 3_900_000}
     for _ in range(20):
@@ -96,9 +90,10 @@ FLOODS = {
 def test_one_client_does_not_fill_the_engine(name: str, server: Started, engine: Engine) -> None:
     flood, revision = FLOODS[name]
     honest = Client(server.port, REVISION)
-    before = mib_of(engine)
+    before = engine.figure("memory", "used_memory")
     flood(Client(server.port, revision))
-    assert mib_of(engine) - before < (90 if name == "tasks" else 45)
+    taken = engine.figure("memory", "used_memory") - before
+    assert taken < (90 if name == "tasks" else 45) * MIB
     begun = time.monotonic()
     status, _, body = honest.post(honest.message("echo"))
     assert (status, json.loads(body).get("error")) == (200, None)

@@ -25,7 +25,7 @@ sys.path.insert(0, str(GENERATED))
 
 from mcpgen_runtime import Limits, Server, trace_requests
 
-from . import our_server
+from . import servers
 from .measure import FLOOR, OURS, AtMost, Line, Within, medians_async
 from .work import (
     HANDSHAKE,
@@ -272,7 +272,7 @@ def instructions(figure: float) -> str:
 
 async def call_only(work: Work, revision: str, calls: int) -> None:
     """Make calls, for valgrind."""
-    await (await Driven(our_server.server, revision, work).start()).cost(calls)
+    await (await Driven(servers.ours(), revision, work).start()).cost(calls)
 
 
 if __name__ == "__main__":

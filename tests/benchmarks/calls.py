@@ -18,9 +18,9 @@ from mcp.client._memory import InMemoryTransport
 
 from mcpgen_runtime import connect
 
-from . import official_server, our_server
+from . import servers
 from .measure import FLOOR, OURS, SDK, AtMost, Line, Target, medians_async
-from .processes import GENERATED, HERE
+from .processes import GENERATED, HERE, SERVERS
 from .work import ARGUMENTS, HANDSHAKE, PER_REQUEST, REAL, TOKEN, TRIVIAL, Work
 
 CALLS = 320
@@ -170,7 +170,7 @@ async def compare(
 
 def in_memory(rounds: int) -> Iterable[Line]:
     """Rows on a call within one process."""
-    server = official_server.server
+    server = servers.official()
     objects = " (the SDK passes objects, not messages)"
     rivals = (
         (REAL, HANDSHAKE, "", server, 1 / 4),
@@ -181,7 +181,7 @@ def in_memory(rounds: int) -> Iterable[Line]:
     )
     for work, revision, how, rival, factor in rivals:
         contenders = {
-            OURS: ours(our_server.server, revision, work),
+            OURS: ours(servers.ours(), revision, work),
             SDK: official(rival, revision, work),
         }
         times = asyncio.run(compare(contenders, one_by_one, rounds))
@@ -197,9 +197,9 @@ def over_pipes(rounds: int) -> Iterable[Line]:
     )
     for work, revision in itertools.product((REAL, TRIVIAL), (HANDSHAKE, PER_REQUEST)):
         for timed, how, to_floor in ways:
-            command = [sys.executable, str(HERE / "our_server.py")]
+            command = [sys.executable, str(SERVERS), "ours"]
             parameters = mcp.StdioServerParameters(
-                command=sys.executable, args=[str(HERE / "official_server.py")]
+                command=sys.executable, args=[str(SERVERS), "official"]
             )
             contenders = {
                 OURS: ours(command, revision, work),

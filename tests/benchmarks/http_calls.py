@@ -7,7 +7,7 @@ import itertools
 import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 
 import fastmcp
@@ -82,7 +82,10 @@ def over_http(rounds: int) -> Iterable[Line]:
             yield from alone(servers, revision, work, rounds)
             for timed, how in WAYS:
                 measured = partial(timed, calls=CALLS)
-                clients = end_to_end(servers, revision, work)
+                clients = {
+                    name: client(servers[name].url, revision, work)
+                    for name, client in CLIENTS.items()
+                }
                 times = asyncio.run(compare(clients, measured, rounds))
                 yield Line(f"{work.name} over HTTP, {how}, {revision}", times, END_TO_END)
 
@@ -114,10 +117,3 @@ def event_loop() -> asyncio.AbstractEventLoop:
     import uvloop
 
     return uvloop.new_event_loop()
-
-
-def end_to_end(
-    servers: Mapping[str, HttpServer], revision: str, work: Work
-) -> dict[str, AbstractAsyncContextManager[Caller]]:
-    """Each Python library's client with its own server."""
-    return {name: client(servers[name].url, revision, work) for name, client in CLIENTS.items()}

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import uvicorn
 
+from . import servers
 from .serving import ENGINE_VARIABLE
 
 PATH = "/mcp"
@@ -136,25 +137,19 @@ async def stream(asked: Asked, receive: Receive, send: Send) -> None:
 
 def application(contender: str) -> Any:
     """The ASGI application of a contender."""
-    if contender == "ours":
-        from . import our_server
-
-        return our_server.server.asgi(PATH)
-    if contender == "shared":
-        from . import our_server
-
-        return our_server.server.asgi(PATH, shared=os.environ[ENGINE_VARIABLE])
-    if contender == "official":
-        from . import official_server
-
-        return official_server.server.streamable_http_app(
-            streamable_http_path=PATH, json_response=True
-        )
-    if contender == "fastmcp":
-        from . import fastmcp_server
-
-        return fastmcp_server.server.http_app(path=PATH, json_response=True)
-    return echo
+    match contender:
+        case "ours":
+            return servers.ours().asgi(PATH)
+        case "shared":
+            return servers.ours().asgi(PATH, shared=os.environ[ENGINE_VARIABLE])
+        case "official":
+            return servers.official().streamable_http_app(
+                streamable_http_path=PATH, json_response=True
+            )
+        case "fastmcp":
+            return servers.fastmcp().http_app(path=PATH, json_response=True)
+        case _:
+            return echo
 
 
 def end_with_input() -> None:
@@ -167,9 +162,7 @@ def main() -> None:
     """Serve on a free port."""
     app, token = application(sys.argv[1]), ""
     if sys.argv[1] == "protected":
-        from .protected_server import protected_app
-
-        app, token = protected_app(PATH)
+        app, token = servers.protected_app(PATH)
     config = uvicorn.Config(app, log_level="error", access_log=False, ws="none")
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
         # asyncio sets this on sockets that it opens itself; connections inherit it.

@@ -15,6 +15,7 @@ from .measure import FLOOR, OURS, SDK, AtMost, Line, Within, medians
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+SERVERS = HERE / "servers.py"
 GENERATED = ROOT / "generated"
 REVISION = "2025-06-18"
 MEBIBYTE = 1 << 20
@@ -55,11 +56,11 @@ def timed_import(statement: str) -> float:
     return float(done.stdout)
 
 
-def first_answer(script: Path) -> float:
+def first_answer(contender: str) -> float:
     """Seconds from starting a stdio server to its answer to `initialize`."""
     start = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, str(script)],
+        [sys.executable, str(SERVERS), contender],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -96,8 +97,8 @@ def imports(rounds: int) -> Iterable[Line]:
         "start of a stdio server to its first answer",
         medians(
             {
-                OURS: lambda: first_answer(HERE / "our_server.py"),
-                SDK: lambda: first_answer(HERE / "official_server.py"),
+                OURS: lambda: first_answer("ours"),
+                SDK: lambda: first_answer("official"),
             },
             rounds,
         ),

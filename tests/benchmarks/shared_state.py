@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import re
 import signal
 import statistics
 import sys
@@ -24,12 +23,12 @@ from kit.engine import Engine, run_engine
 from kit.requestor import REVISION, Work, connect_requestor
 from package.server.shared.shared_servers import run_workers
 
+from . import servers
 from .calls import many_at_once
 from .http_calls import CONNECTIONS, event_loop
 from .http_memory import kibibytes
 from .load import Lane, Load
 from .measure import FLOOR, OURS, AtMost, Line, Near, RateOf, Within, format_seconds, medians_async
-from .our_server import server as announced
 from .serving import ENGINE_VARIABLE, HttpServer, run_contender
 from .work import HANDSHAKE, PER_REQUEST
 
@@ -266,7 +265,7 @@ async def cost_of_call(
 
     def spent() -> Cost:
         worker = sum(each.cpu_time() for each in servers)
-        commands = figure(engine, "stats", "total_commands_processed")
+        commands = engine.figure("stats", "total_commands_processed")
         return Cost(worker, database.cpu_time(), time.process_time(), commands)
 
     before = spent()
@@ -292,7 +291,7 @@ async def heard_after(engine: Engine, shared: Sequence[HttpServer]) -> list[floa
     for listener in listeners:
         listener.heard.clear()  # what came at the start of the bus
     seconds: list[float] = []
-    async with announced.announcer(engine.url) as announcer, asyncio.timeout(60):
+    async with servers.ours().announcer(engine.url) as announcer, asyncio.timeout(60):
         for number in range(1, ANNOUNCEMENTS + 1):
             started = time.perf_counter()
             await announcer.list_changed("tools")
@@ -307,18 +306,11 @@ async def session_size(engine: Engine, server: HttpServer) -> float:
     """Bytes of the engine for one more session."""
     load = Load(server.url, HANDSHAKE)
     await load.session()
-    before = figure(engine, "memory", "used_memory")
+    before = engine.figure("memory", "used_memory")
     for _ in range(SESSIONS):
         await load.session()
     load.close()
-    return (figure(engine, "memory", "used_memory") - before) / SESSIONS
-
-
-def figure(engine: Engine, section: str, name: str) -> int:
-    """A number that the engine tells of itself: bytes it has allocated, commands it has run."""
-    match = re.search(rf"{name}:(\d+)", engine.ask("INFO", section))
-    assert match is not None
-    return int(match[1])
+    return (engine.figure("memory", "used_memory") - before) / SESSIONS
 
 
 async def cancelled_after(engine: Engine) -> list[float]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import anyio
@@ -17,6 +15,7 @@ from playwright.sync_api import Browser, Page
 
 from kit.asgi_client import fields_of
 from kit.issuer import IDP, KEY, jwk_set
+from kit.pages import serve_pages
 from kit.wire import INITIALIZED, SESSIONS, STREAMABLE, initialize, request, streamable
 from mcpgen_runtime import JwtVerifier, Protected, Server
 
@@ -47,24 +46,11 @@ async ([url, steps]) => {
 Step = tuple[str, Mapping[str, str | None], Any]
 
 
-class Blank(BaseHTTPRequestHandler):
-    """An empty page."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None: ...
-
-
 @pytest.fixture(scope="module")
 def origin() -> Iterator[str]:
     """The origin of an empty page."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Blank) as pages:
-        threading.Thread(target=pages.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{pages.server_port}"
-        pages.shutdown()
+    with serve_pages(lambda request: ("text/html", "")) as origin:
+        yield origin
 
 
 @pytest.fixture

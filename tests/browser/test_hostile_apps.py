@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 from playwright.sync_api import Browser, Error, Page, expect
 
+from browser.test_inspector_apps import call_tool
 from package.inspector.inspected import inspect_server
 
 pytestmark = pytest.mark.browser
@@ -150,11 +151,6 @@ def page(browser: Browser, url: str) -> Iterator[Page]:
     page.goto(url)
     yield page
     page.close()
-
-
-def call_tool(page: Page, tool: str) -> None:
-    page.get_by_role("button", name=tool, exact=True).click()
-    page.locator("#detail").get_by_role("button", name="Call", exact=True).click()
 
 
 @pytest.mark.parametrize("name", SENDING)

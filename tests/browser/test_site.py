@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import SimpleHTTPRequestHandler
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from documents import ROOT
+from kit.pages import serving
 
 pytestmark = pytest.mark.browser
 
@@ -42,13 +42,8 @@ class Quiet(SimpleHTTPRequestHandler):
 def address() -> Iterator[str]:
     """The URL of the built site."""
     assert SITE.is_dir(), f"expected the site in {SITE}; `nox -s docs` builds it"
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=f"{SITE}"))
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(partial(Quiet, directory=f"{SITE}")) as origin:
+        yield f"{origin}/"
 
 
 @pytest.fixture

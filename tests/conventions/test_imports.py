@@ -100,11 +100,6 @@ CHOSEN = "chosen"
 """A page that lists bases and options: kernels read the options in it, for type checkers alone."""
 
 
-def imports_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
-    """Modules of the same package that a file imports, wherever in the file."""
-    return imports_in(ast.walk(tree_of(path)), path, tree)
-
-
 def running_imports_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
     """Modules of the same package that a file imports when it runs."""
     nodes = list(ast.walk(tree_of(path)))
@@ -181,7 +176,7 @@ def test_nothing_imports_to_the_right_of_itself(tree: Path, layers: Layers) -> N
     back = []
     for path in python_files(tree):
         here = layer_name(module_of(path, tree), place)
-        for module in imports_of(path, tree):
+        for module in imports_in(ast.walk(tree_of(path)), path, tree):
             there = layer_name(module, place)
             if place.get(there, 0) > place.get(here, 0) or (here, there) in APART:
                 back.append(f"{relative_name(path)} imports {'.'.join(module)}")
@@ -239,13 +234,9 @@ def test_modules_loaded_by_name_are_libraries_or_in_a_table() -> None:
     for path in sorted((*TEMPLATES.rglob("*.py"), *TEMPLATES.rglob("*.jinja"))):
         calls = Counter(name.strip() for name in CALL.findall(text_of(path)))
         if calls:
-            loaded[_place(path)] = calls
+            loaded[path.relative_to(TEMPLATES / "package").as_posix()] = calls
     expected = {place: Counter(f'"{name}"' for name in names) for place, names in LIBRARIES.items()}
     assert {place: calls for place, calls in loaded.items() if place not in TABLES} == expected
     assert {place: calls.total() for place, calls in loaded.items() if place in TABLES} == (
         dict.fromkeys(TABLES, 1)
     )
-
-
-def _place(path: Path) -> str:
-    return path.relative_to(TEMPLATES / "package").as_posix()

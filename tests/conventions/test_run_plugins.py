@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +10,15 @@ from typing import Any
 import pytest
 
 import outcomes
-from requirements.test_recording import FEW_PLUGINS
+from kit.pytest_process import run_pytest
 from selection import beyond_sample, older_cases, one_of
 
 pytestmark = [pytest.mark.costly, pytest.mark.lengthy]
 
-PLUGINS = "pytest_plugins = ['leftovers', 'outcomes']\n"
+PLUGINS = ["leftovers", "outcomes"]
+WORDS = ("-q", "--tb=short", "-prerunfailures", "-psyrupy", "--outcomes=counts.jsonl")
+"""Those of each run; the counts are in `counts.jsonl`."""
+
 FLAKY = """
 import pytest
 attempts = []
@@ -56,24 +56,6 @@ def test_orphan():
 """
 
 
-def run_pytest(folder: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the tests of a folder with both plugins; the counts are in `counts.jsonl`."""
-    (folder / "conftest.py").write_text(PLUGINS, "utf-8")
-    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {root / 'tests'}\n", "utf-8")
-    environment = {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST")}
-    environment |= FEW_PLUGINS
-    plugins = [f"-p{name}" for name in ("rerunfailures", "xdist", "syrupy", "no:cacheprovider")]
-    command = (sys.executable, "-m", "pytest", "-q", "--tb=short", *plugins)
-    return subprocess.run(
-        [*command, f"--outcomes={folder / 'counts.jsonl'}", *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def counts(folder: Path) -> outcomes.Outcomes:
     """The outcomes that the runs of a folder wrote."""
     return outcomes.read_outcomes(folder, "counts")
@@ -81,46 +63,44 @@ def counts(folder: Path) -> outcomes.Outcomes:
 
 @pytest.mark.parametrize("workers", [(), ("--numprocesses=2",)], ids=["one process", "workers"])
 def test_failures_of_tests_and_fixtures_are_counted(
-    root: Path, tmp_path: Path, workers: tuple[str, ...]
+    tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
     (tmp_path / "test_it.py").write_text(FLAKY + FAILING, "utf-8")
-    done = run_pytest(tmp_path, root, "--reruns=1", "-rR", *workers)
+    done = run_pytest(tmp_path, *WORDS, "--reruns=1", "-rR", *workers, plugins=PLUGINS)
     assert done.returncode == 1
     assert "RERUN test_it.py::test_repeated" in done.stdout
     assert counts(tmp_path) == outcomes.Outcomes(2, 2, 1, ["test_it.py::test_repeated"])
 
 
 @pytest.mark.parametrize("failing", ["raise ValueError", "import absent_module"])
-def test_an_error_in_collection_is_never_repeated_away(
-    root: Path, tmp_path: Path, failing: str
-) -> None:
+def test_an_error_in_collection_is_never_repeated_away(tmp_path: Path, failing: str) -> None:
     (tmp_path / "test_it.py").write_text(FLAKY, "utf-8")
     (tmp_path / "test_broken.py").write_text(failing, "utf-8")
-    done = run_pytest(tmp_path, root, "--reruns=1")
+    done = run_pytest(tmp_path, *WORDS, "--reruns=1", plugins=PLUGINS)
     assert done.returncode != 0
     assert counts(tmp_path).failed == 1
 
 
-def test_an_unused_snapshot_is_never_repeated_away(root: Path, tmp_path: Path) -> None:
+def test_an_unused_snapshot_is_never_repeated_away(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_a(snapshot): assert snapshot == 1\n", "utf-8")
-    assert run_pytest(tmp_path, root, "--snapshot-update").returncode == 0
+    assert run_pytest(tmp_path, *WORDS, "--snapshot-update", plugins=PLUGINS).returncode == 0
     (tmp_path / "test_it.py").write_text(FLAKY, "utf-8")
-    done = run_pytest(tmp_path, root, "--reruns=1")
+    done = run_pytest(tmp_path, *WORDS, "--reruns=1", plugins=PLUGINS)
     assert done.returncode == 1, done.stdout
 
 
-def test_a_test_that_leaves_resources_open_fails(root: Path, tmp_path: Path) -> None:
+def test_a_test_that_leaves_resources_open_fails(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(LEAVING, "utf-8")
-    done = run_pytest(tmp_path, root)
+    done = run_pytest(tmp_path, *WORDS, plugins=PLUGINS)
     assert done.returncode == 1
     assert counts(tmp_path) == outcomes.Outcomes(1, 4, 0)
     for name in ("child", "socket", "file", "value"):
         assert f"ERROR at teardown of test_{name} " in done.stdout
 
 
-def test_a_process_without_parent_ends_and_its_test_is_named(root: Path, tmp_path: Path) -> None:
+def test_a_process_without_parent_ends_and_its_test_is_named(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(ORPHAN, "utf-8")
-    done = run_pytest(tmp_path, root)
+    done = run_pytest(tmp_path, *WORDS, plugins=PLUGINS)
     assert done.returncode == 1
     assert "test_it.py::test_orphan (call)" in done.stderr
 

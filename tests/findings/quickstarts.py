@@ -7,11 +7,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
+
+from kit.pages import serve_pages
 
 PROGRAMS = Path(__file__).parent / "quickstart"
 SERVER, CLIENT = "weather_server.py", "weather_client.py"
@@ -22,45 +21,22 @@ What is the weather in Sacramento? Tonight: Clear
 """
 
 
-class _Weather(BaseHTTPRequestHandler):
-    """Answers as the weather service does, always the same."""
-
-    def do_GET(self) -> None:
-        """The answer for a path."""
-        host = f"http://{self.headers['Host']}"
-        answers = {
-            "alerts": {"features": [{"properties": {"headline": "Wind until six"}}]},
-            "points": {"properties": {"forecast": f"{host}/gridpoints/1"}},
-            "gridpoints": {
-                "properties": {"periods": [{"name": "Tonight", "detailedForecast": "Clear"}]}
-            },
-        }
-        body = json.dumps(answers[self.path.split("/")[1]]).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Print nothing."""
-
-
-@contextmanager
-def _service() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Weather) as service:
-        thread = Thread(target=service.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{service.server_port}"
-        finally:
-            service.shutdown()
-            thread.join()
+def _answer(request: BaseHTTPRequestHandler) -> tuple[str, str]:
+    """What the weather service answers, always the same."""
+    host = f"http://{request.headers['Host']}"
+    answers = {
+        "alerts": {"features": [{"properties": {"headline": "Wind until six"}}]},
+        "points": {"properties": {"forecast": f"{host}/gridpoints/1"}},
+        "gridpoints": {
+            "properties": {"periods": [{"name": "Tonight", "detailedForecast": "Clear"}]}
+        },
+    }
+    return "application/json", json.dumps(answers[request.path.split("/")[1]])
 
 
 def works(revision: str) -> bool:
     """Whether the client answers its questions by the server, with a package of one revision."""
-    with tempfile.TemporaryDirectory() as folder, _service() as url:
+    with tempfile.TemporaryDirectory() as folder, serve_pages(_answer) as url:
         words = ("-m", "mcpgen", "-q", "-r", revision, "-o", f"{folder}/mcpgen_runtime")
         subprocess.run([sys.executable, *words], check=True)
         for name in (SERVER, CLIENT):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -10,15 +9,8 @@ from os import terminal_size
 
 import pytest
 
+from kit.terminal import Terminal
 from mcpgen.console import Console
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        """Whether this is a terminal."""
-        return True
 
 
 @pytest.fixture(autouse=True)

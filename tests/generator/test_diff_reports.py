@@ -15,7 +15,7 @@ from conventions.sources import ROOT
 from generator.command_line import run, run_python
 from generator.diff_schemas import definitions, facts_with, protocol
 from generator.schemas import TEXT, any_of, const, obj, ref
-from generator.test_console import Terminal
+from kit.terminal import Terminal
 from mcpgen import cli, diff, schema
 from mcpgen.diff import page, report
 

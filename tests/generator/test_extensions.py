@@ -21,7 +21,6 @@ from mcpgen.schema import shipped_extensions
 
 pytestmark = pytest.mark.costly
 
-PAINT = Path(__file__).parent / "extensions" / "paint.json"
 HAVING = "2026-07-28"
 """A revision whose capabilities have extensions."""
 WITHOUT = "2025-06-18"

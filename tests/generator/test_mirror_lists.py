@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import mcpgen_runtime
 from generator.command_line import run
 from generator.test_mirror import FORECAST
+from kit.live import text_of
 from mcpgen.errors import MirrorError
 from mcpgen.package import directory
 from mcpgen.project import live_server, server_lists
@@ -253,12 +254,6 @@ async def calls(request: pytest.FixtureRequest, project: Path, mirror: Any, serv
         yield mirror.Odd(pair.client, timeout=20)
 
 
-def first_text(result: Any) -> str:
-    """The text of the first block of a result."""
-    text: str = result.content[0].text
-    return text
-
-
 async def test_arguments_and_results_have_their_types_on_both_sides(
     calls: Any, mirror: Any
 ) -> None:
@@ -284,13 +279,13 @@ async def test_the_server_validates_arguments_by_the_mirrored_schema(
 async def test_names_reserved_in_python_are_sent_by_their_wire_names(
     calls: Any,
 ) -> None:
-    assert first_text(await calls.set_alarm(class_="rain", self_=True)) == "rain True UNSET"
-    assert first_text(await calls.set_alarm(class_="rain", at_hour=None)) == "rain None None"
+    assert text_of(await calls.set_alarm(class_="rain", self_=True)) == "rain True UNSET"
+    assert text_of(await calls.set_alarm(class_="rain", at_hour=None)) == "rain None None"
 
 
 async def test_a_tool_without_types_takes_any_arguments(calls: Any) -> None:
-    assert first_text(await calls.raw({"a": [1]})) == '{"a": [1]}'
-    assert first_text(await calls.raw()) == "{}"
+    assert text_of(await calls.raw({"a": [1]})) == '{"a": [1]}'
+    assert text_of(await calls.raw()) == "{}"
 
 
 async def test_resources_and_prompts_are_calls_too(calls: Any) -> None:

@@ -19,8 +19,8 @@ from syrupy.assertion import SnapshotAssertion
 from conventions.sources import ROOT
 from generator.command_line import Done, run, run_python
 from generator.test_cli import OLDEST
-from generator.test_console import Terminal
 from generator.test_mirror import FORECAST, WEATHER
+from kit.terminal import Terminal
 from mcpgen import schema
 from mcpgen.errors import OutputError, UsageError
 from mcpgen.package import settings

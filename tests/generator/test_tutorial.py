@@ -9,9 +9,8 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ import documents
 from documents import ROOT, Block
 from generator import command_line
 from generator.test_document_commands import Command, commands_of, without_counts
+from kit.pages import serving
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
 PROJECT = ROOT / "examples" / "tutorial"
@@ -182,9 +182,5 @@ def model_server() -> Generator[tuple[str, list[Any]]]:
             self.end_headers()
             self.wfile.write(json.dumps({"choices": [{"message": answers.pop()}]}).encode())
 
-    with HTTPServer(("127.0.0.1", 0), Model) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
-        server.shutdown()
-        thread.join()
+    with serving(Model) as origin:
+        yield origin, asked

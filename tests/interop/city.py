@@ -1,7 +1,8 @@
-"""Tools, resources and a prompt for servers on the official SDK and on FastMCP."""
+"""Tools, resources and a prompt for servers on the official SDK and on FastMCP, and a host."""
 
 from __future__ import annotations
 
+import socket
 from collections import defaultdict
 from typing import Annotated, Any, get_type_hints
 
@@ -78,3 +79,14 @@ def add_city(server: Any, context: Any) -> None:
     server.resource("city://list", mime_type="text/plain")(cities)
     server.resource("city://{name}/weather", mime_type="text/plain")(weather)
     server.prompt()(greet)
+
+
+def run_application(application: Any, path: str) -> None:
+    """Serve an ASGI application on a free port until SIGTERM, and print where."""
+    import uvicorn  # of no use over pipes
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        print(f"http://127.0.0.1:{listener.getsockname()[1]}{path}", flush=True)
+        # What clients keep open does not hold it back.
+        config = uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=0)
+        uvicorn.Server(config).run(sockets=[listener])

@@ -12,8 +12,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.event_store import EventStore
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from interop import announcing
-from interop.city import add_city
+from interop.city import add_city, run_application
 
 RETRY_MILLISECONDS = 100
 
@@ -109,4 +108,4 @@ def application(kind: str) -> tuple[Any, str]:
 
 
 if __name__ == "__main__":
-    announcing.run(*application(sys.argv[1]))
+    run_application(*application(sys.argv[1]))

@@ -28,7 +28,7 @@ from pydantic import BaseModel
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from interop.city import CITIES, add_city
+from interop.city import CITIES, add_city, run_application
 
 RETRY_MILLISECONDS = 100
 
@@ -158,6 +158,4 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         server.run()
     else:
-        from interop import announcing  # of no use over pipes
-
-        announcing.run(*application(sys.argv[1]))
+        run_application(*application(sys.argv[1]))

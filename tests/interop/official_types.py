@@ -108,15 +108,12 @@ def _differences(ours: Any, theirs: Any) -> Iterator[str]:
             yield f"{what}: {getattr(ours, what)}, not {getattr(theirs, what)}"
     if attributes := _attributes(ours) ^ _attributes(theirs):
         yield f"attributes: {', '.join(sorted(attributes))}"
-    if theirs not in (pydantic.BaseModel, pydantic.RootModel) and not _parameters(theirs):
+    bases = (pydantic.BaseModel, pydantic.RootModel)
+    # A generic class has no JSON Schema of its own.
+    if theirs not in bases and not theirs.__pydantic_generic_metadata__["parameters"]:
         for mode in ("validation", "serialization"):
             if _schema(ours, mode) != _schema(theirs, mode):
                 yield f"JSON Schema of {mode}"
-
-
-def _parameters(kind: Any) -> bool:
-    """Whether a class is generic, and so has no JSON Schema of its own."""
-    return bool(kind.__pydantic_generic_metadata__["parameters"])
 
 
 def _members(kind: Any) -> Mapping[str, Any]:

@@ -222,12 +222,8 @@ def greet(city: str) -> str:
 
 
 @server.completion(prompt="greet", argument="city")
-def complete_greeting(value: str) -> list[str]:
-    return [city for city in CITIES if city.startswith(value)]
-
-
 @server.completion(template="city://{name}/weather", argument="name")
-def complete_name(value: str) -> list[str]:
+def complete(value: str) -> list[str]:
     return [city for city in CITIES if city.startswith(value)]
 
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
@@ -99,11 +99,14 @@ async def wait_until_listening(port: int) -> None:
             return
 
 
-@contextmanager
-def ours() -> Iterator[str]:
-    """Our own server, over HTTP; yields its URL."""
-    with run_server(*OURS, "127.0.0.1:0") as url:
-        yield url
+def run_mcpgen(
+    *words: str, codes: Collection[int] = (0,), **how: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run mcpgen to its end, with one of some exit codes."""
+    command = [sys.executable, "-m", "mcpgen", *words]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **how)
+    assert done.returncode in codes, done.stderr
+    return done
 
 
 def results(script: str, arguments: Sequence[str]) -> dict[str, Any]:

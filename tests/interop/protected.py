@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
@@ -75,13 +75,11 @@ def in_thread(app: Any, place: Place) -> Iterator[None]:
         thread.join()
 
 
-@contextmanager
-def run_issuer(script: str, resource: str) -> Iterator[str]:
+def run_issuer(script: str, resource: str) -> AbstractContextManager[str]:
     """An authorization server in a process; yields its issuer identifier."""
     program = "node" if script.endswith(".mjs") else sys.executable
     issuer = re.compile(r"http://127\.0\.0\.1:\d+")
-    with run_server(program, str(HERE / script), resource, says=issuer) as url:
-        yield url
+    return run_server(program, str(HERE / script), resource, says=issuer)
 
 
 nanoidp = partial(run_issuer, "nanoidp_server.py")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from interop.processes import EVERYTHING, HERE, LOOPBACK, run_server
+from interop.processes import EVERYTHING, HERE, LOOPBACK, run_mcpgen, run_server
 from interop.revisions import HANDSHAKE, STATELESS
 
 pytestmark = pytest.mark.interop
@@ -95,10 +94,7 @@ def check(name: str, transport: str) -> Checked:
             url = running.enter_context(run_server(*server))
             target = f"{url}mcp" if name == "everything" else url
         words = ["check-server", target, "--json", *(f"--revision={each}" for each in revisions)]
-        command = [sys.executable, "-m", "mcpgen", *words]
-        done = subprocess.run(
-            command, capture_output=True, encoding="utf-8", check=False, timeout=DEADLINE
-        )
+        done = run_mcpgen(*words, codes=(0, 1), timeout=DEADLINE)
     return done.returncode, json.loads(done.stdout), done.stderr
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from interop.processes import ours, results
+from interop.processes import results
 from interop.revisions import (
     BATCHES,
     ELICITATION,
@@ -55,12 +54,6 @@ SAME = {
 
 AREAS = ("north", "=?base64?IMO8IA==?=", "=?base64?PT9iYXNlNjQ/ZUE9PT89?=", "=?base64??=")
 """How the second SDK writes the areas of `district` into a header field."""
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with ours() as served:
-        yield served
 
 
 @pytest.fixture(scope="module", params=VISITS, ids=" ".join)

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interop.processes import DEADLINE, ENVIRONMENT, NODE_22, NPM, OURS, ours
+from interop.processes import DEADLINE, ENVIRONMENT, NODE_22, NPM, OURS
 
 pytestmark = pytest.mark.interop
 
 INSPECTOR = NPM / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with ours() as served:
-        yield served
 
 
 @pytest.fixture(params=["stdio", "http", "sse"])

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interop.processes import EVERYTHING
+from interop.processes import EVERYTHING, run_mcpgen
 from interop.test_misshapen_tools import SERVERS
 
 pytestmark = pytest.mark.interop
@@ -25,16 +23,7 @@ def make_project(side: str, name: str, command: list[str], folder: Path) -> tupl
     config = {"mcpServers": {"only": {"command": command[0], "args": command[1:]}}}
     (folder / "mcp.json").write_text(json.dumps(config))
     words = ["new", side, name, "--from-server", "mcp.json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "mcpgen", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder / name, done.stdout
+    return folder / name, run_mcpgen(*words, cwd=folder, timeout=100).stdout
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
+from interop.hearing import Person
 from kit.live import text_of
-from mcpgen_runtime import McpError, connect, connect_sync
+from mcpgen_runtime import ClientTasks, McpError, connect, connect_sync
 
 pytestmark = [
     pytest.mark.interop,
@@ -18,6 +20,9 @@ pytestmark = [
 
 RELEASES = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 SCRIPT = str(Path(__file__).with_name("old_python_server.py"))
+WITH_TASKS = os.environ.get("MCP_SMOLAGENTS", "")
+"""The Python of an environment with the last release of the official SDK that has tasks."""
+
 ENVIRONMENTS = Path(os.environ.get("MCP_OLD_PYTHON_PEERS", ".")).resolve()
 
 
@@ -59,7 +64,7 @@ async def test_an_old_server_is_connected_without_a_setting(
 ) -> None:
     """If the test is repeated, another visit is made."""
     outcome = first_visits.pop(release, None) or await visit(release)
-    assert outcome == ("old", ["add"], "3")
+    assert outcome == ("old", ["add", "greet"], "3")
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -75,3 +80,10 @@ async def test_an_old_server_starts_once_where_the_handshake_is_pinned(
 def test_an_old_server_is_connected_without_an_event_loop(release: str) -> None:
     with connect_sync(command(release)) as client:
         assert text_of(client.call_tool("add", {"a": 1, "b": 2})) == "3"
+
+
+async def test_a_server_on_the_official_sdk_gets_answers_by_tasks() -> None:
+    assert WITH_TASKS, "MCP_SMOLAGENTS names no Python: run nox -s interop"
+    how: Any = {"handlers": Person, "tasks": ClientTasks(poll_interval=0.1)}
+    async with connect([WITH_TASKS, SCRIPT], revision="2025-11-25", **how) as client:
+        assert text_of(await client.call_tool("greet")) == "<Greet Ada>"

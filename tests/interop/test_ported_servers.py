@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interop.processes import run_mcpgen
 from interop.stdio_programs import open_session, repository
 
 pytestmark = [
@@ -43,10 +43,7 @@ def ported(name: str, folder: Path) -> dict[str, Any]:
     program = folder / f"mcp_server_{name}"
     shutil.copytree(done.stdout.strip(), program, ignore=shutil.ignore_patterns("__pycache__"))
     words = ("port", f"{program}", "-o", f"{folder / 'my_protocol'}", "--write", "--json")
-    made = subprocess.run(
-        [sys.executable, "-m", "mcpgen", *words], capture_output=True, text=True, check=False
-    )
-    record: dict[str, Any] = json.loads(made.stdout)
+    record: dict[str, Any] = json.loads(run_mcpgen(*words, codes=(0, 1)).stdout)
     return record
 
 

@@ -9,7 +9,7 @@ import mcp
 import pytest
 from mcp.client.sse import sse_client
 
-from interop.ending_apps import PREFIX
+from interop.apps import PREFIX
 from interop.processes import run_server
 from interop.revisions import HANDSHAKE
 from mcpgen_runtime import connect
@@ -24,7 +24,7 @@ HYPERCORN = (sys.executable, "-m", "hypercorn", "--bind", "127.0.0.1:0", "--grac
 
 @pytest.fixture(scope="module", params=["mounted", "stripped_app"])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    with run_server(*HYPERCORN, f"interop.ending_apps:{request.param}") as served:
+    with run_server(*HYPERCORN, f"interop.apps:{request.param}") as served:
         yield f"{served}{PREFIX}/sse"
 
 

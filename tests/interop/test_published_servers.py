@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +15,9 @@ import mcp
 import pytest
 
 from conftest import ROOT
-from interop.processes import HERE
+from interop.processes import HERE, run_mcpgen
 from interop.stdio_programs import open_session, repository
+from kit.pages import serve_pages
 from mcpgen.model.choice import whole_features
 
 pytestmark = [
@@ -47,29 +45,10 @@ PAGES = {
 }
 
 
-class Website(BaseHTTPRequestHandler):
-    """A few pages."""
-
-    def do_GET(self) -> None:
-        kind, text = PAGES.get(self.path, ("text/plain", ""))
-        self.send_response(200 if self.path in PAGES else 404)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *arguments: Any) -> None:
-        """Nothing is logged."""
-
-
 @pytest.fixture(scope="module")
 def website() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Website) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with serve_pages(lambda request: PAGES.get(request.path)) as origin:
+        yield origin
 
 
 def text_of(result: Any) -> str:
@@ -156,7 +135,7 @@ async def test_a_port_runs_with_the_features_that_it_uses(name: str, tmp_path: P
     port = HERE / "published" / f"{name}_server.py"
     words = ("-q", "-r", "all", "--features", "used", "--sources", f"{port}")
     package = tmp_path / "mcpgen_runtime"
-    subprocess.run([sys.executable, "-m", "mcpgen", *words, "-o", f"{package}"], check=True)
+    run_mcpgen(*words, "-o", f"{package}")
     record = json.loads((package / "mcpgen.json").read_text("utf-8"))
     assert whole_features(record["options"]["features"]) == USED[name]
     lists = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -15,7 +15,7 @@ from fastmcp.exceptions import ToolError
 from mcp.types import PromptReference, ResourceTemplateReference
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from interop.processes import ENVIRONMENT, OURS, ours
+from interop.processes import ENVIRONMENT, OURS
 from interop.python_clients import Visit, visit
 from interop.revisions import (
     ELICITATION,
@@ -41,12 +41,6 @@ PIPES = [
     for name in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
 ]
 FASTMCP = [("fastmcp", *way) for way in PYTHON_WAYS]
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with ours() as served:
-        yield served
 
 
 @pytest.fixture(scope="module", params=[*HTTP, *PIPES, *FASTMCP], ids="-".join)

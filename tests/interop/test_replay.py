@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import mcp
 import pytest
 
 from interop.hearing import Person
-from interop.processes import ENVIRONMENT, NPM, OURS
+from interop.processes import ENVIRONMENT, NPM, OURS, run_mcpgen
 from mcpgen_runtime import RequestContext, connect
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
@@ -48,10 +47,6 @@ class Owner(Person):
         return await super().list_roots(params, ctx)
 
 
-def mcpgen_command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "mcpgen", *words]
-
-
 def everything(release: str) -> list[str]:
     """The command of a release of server-everything."""
     return ["node", str(RELEASES[release] / "dist/index.js"), "stdio"]
@@ -63,14 +58,8 @@ def replay(trace: Path, command: list[str], *words: str) -> tuple[int, list[dict
     program, *arguments = command
     entry = {"command": program, "args": arguments, "env": PATHS}
     target.write_text(json.dumps({"mcpServers": {"server": entry}}))
-    done = subprocess.run(
-        mcpgen_command("replay", str(trace), "--against", str(target), "--json", *words),
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout, done.stderr
+    command = ["replay", str(trace), "--against", str(target), "--json", *words]
+    done = run_mcpgen(*command, codes=(0, 1), env=ENVIRONMENT)
     return done.returncode, [one for each in json.loads(done.stdout) for one in each["outcomes"]]
 
 
@@ -116,8 +105,8 @@ def test_an_older_and_a_newer_release_differ_in_their_lists(
 def test_a_trace_of_the_official_client_is_replayed(tmp_path: Path, way: str) -> None:
     """The official SDK's client starts the tap in place of the server."""
     trace = tmp_path / "official.jsonl"
-    program, *words = mcpgen_command("record", shlex.join(OURS), "-o", str(trace))
-    server = mcp.StdioServerParameters(command=program, args=words, env=PATHS)
+    words = ["-m", "mcpgen", "record", shlex.join(OURS), "-o", str(trace)]
+    server = mcp.StdioServerParameters(command=sys.executable, args=words, env=PATHS)
 
     async def session() -> None:
         async with (

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
-import sys
 from typing import Any
 
 import mcp_types.methods
@@ -12,6 +10,7 @@ import mcp_types.version
 import pytest
 
 from documents import ROOT
+from interop.processes import run_mcpgen
 
 pytestmark = pytest.mark.interop
 
@@ -30,7 +29,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The names of the rendered modules."""
     out = tmp_path_factory.mktemp("sdk") / "out"
     words = ("render", "-q", f"{EXAMPLE / 'templates'}", "-o", f"{out}", "-r", "all")
-    subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True, cwd=out.parent)
+    run_mcpgen(*words, cwd=out.parent)
     return runpy.run_path(f"{out / 'methods.py'}") | runpy.run_path(f"{out / 'version.py'}")
 
 
@@ -45,6 +44,8 @@ def test_the_revisions_are_those_of_the_official_sdk(kind: str, tables: dict[str
     assert (*tables[name],) == getattr(mcp_types.version, name)
 
 
-def test_the_example_counts_its_lines() -> None:
-    lines = sum(path.read_text("utf-8").count("\n") for path in (EXAMPLE / "templates").iterdir())
-    assert f"| **{lines}** |" in (EXAMPLE / "README.md").read_text("utf-8")
+@pytest.mark.parametrize("name", ["python-sdk", "python-sdk-1"])
+def test_an_example_counts_its_lines(name: str) -> None:
+    example = EXAMPLE.with_name(name)
+    lines = sum(path.read_text("utf-8").count("\n") for path in (example / "templates").iterdir())
+    assert f"| **{lines}** |" in (example / "README.md").read_text("utf-8")

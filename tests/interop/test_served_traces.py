@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +44,9 @@ def package() -> None:
     assert serve_command.package_files()
 
 
-@contextmanager
-def recording(trace: Path) -> Iterator[str]:
+def recording(trace: Path) -> AbstractContextManager[str]:
     """Our server over HTTP, which writes a trace; yields its URL."""
-    with run_server(*OURS, "127.0.0.1:0", environment={"MCP_TRACE": str(trace)}) as url:
-        yield url
+    return run_server(*OURS, "127.0.0.1:0", environment={"MCP_TRACE": str(trace)})
 
 
 def command_of(trace: Path, *words: str) -> tuple[str, ...]:
@@ -59,12 +57,9 @@ def command_of(trace: Path, *words: str) -> tuple[str, ...]:
     return (sys.executable, *replay, *words)
 
 
-@contextmanager
-def replaying(trace: Path) -> Iterator[str]:
+def replaying(trace: Path) -> AbstractContextManager[str]:
     """The trace as a server over HTTP; yields its URL."""
-    command = command_of(trace, "--http", "127.0.0.1:0")
-    with run_server(*command) as url:
-        yield url
+    return run_server(*command_of(trace, "--http", "127.0.0.1:0"))
 
 
 def steps(seen: Mapping[str, Any], names: Collection[str], is_same: bool) -> dict[str, Any]:
@@ -141,11 +136,11 @@ async def results_of_visit(target: Any, peer: str, transport: str, revision: str
     return {**seen, "progress": progress, "logs": [*visiting.logs]}
 
 
-@contextmanager
-def started(command: tuple[str, ...], **environment: str) -> Iterator[Any]:
+def started(command: tuple[str, ...], **environment: str) -> AbstractContextManager[Any]:
     """The parameters by which the official SDK starts a server."""
-    yield mcp.StdioServerParameters(
-        command=command[0], args=[*command[1:]], env={**ENVIRONMENT, **environment}
+    variables = {**ENVIRONMENT, **environment}
+    return nullcontext(
+        mcp.StdioServerParameters(command=command[0], args=[*command[1:]], env=variables)
     )
 
 

@@ -43,7 +43,7 @@ def node(script: str) -> tuple[str, ...]:
 
 def hypercorn(loop: str) -> tuple[str, ...]:
     words = ("hypercorn", "--bind", "127.0.0.1:0", "--graceful-timeout", "3", "--worker-class")
-    return (sys.executable, "-m", *words, loop, "interop.our_app:app")
+    return (sys.executable, "-m", *words, loop, "interop.apps:ours")
 
 
 ALL = (*SESSIONS, STATELESS)

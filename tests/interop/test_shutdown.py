@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.on_asyncio,
 ]
 
-APP = "interop.ending_apps:lasting"
+APP = "interop.apps:lasting"
 HOSTS = {
     "uvicorn": ("uvicorn", "--timeout-graceful-shutdown", "1", "--port", "{port}", APP),
     "gunicorn": (

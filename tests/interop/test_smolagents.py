@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from interop.processes import DEADLINE, ENVIRONMENT, HERE, OURS, ours
+from interop.processes import DEADLINE, ENVIRONMENT, HERE, OURS
 
 pytestmark = pytest.mark.interop
 
@@ -17,17 +17,16 @@ PYTHON = os.environ.get("MCP_SMOLAGENTS", "")
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
-def test_tools_with_and_without_arguments_are_adapted_and_called(way: str) -> None:
+def test_tools_with_and_without_arguments_are_adapted_and_called(way: str, url: str) -> None:
     assert PYTHON, "MCP_SMOLAGENTS names no Python: run nox -s interop"
-    with ours() as url:
-        done = subprocess.run(
-            [PYTHON, str(HERE / "smolagents_client.py"), *(OURS if way == "stdio" else [url])],
-            capture_output=True,
-            text=True,
-            env=ENVIRONMENT,
-            timeout=DEADLINE,
-            check=False,
-        )
+    done = subprocess.run(
+        [PYTHON, str(HERE / "smolagents_client.py"), *(OURS if way == "stdio" else [url])],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=DEADLINE,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     inputs, called = map(json.loads, done.stdout.splitlines())
     assert (inputs["add"], inputs["change"]) == (["a", "b"], [])

@@ -11,6 +11,7 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
+from interop.python_clients import roots
 from interop.revisions import is_modern, mode_of, opened
 from mcpgen_runtime import Context, Server
 
@@ -35,10 +36,6 @@ def application() -> Any:
     return server.asgi(stateless=True)
 
 
-async def roots_of_client(context: Any) -> mcp.types.ListRootsResult:
-    return mcp.types.ListRootsResult(roots=[])
-
-
 @pytest.mark.parametrize("revision", [*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS])
 async def test_the_official_client_needs_no_session(revision: str) -> None:
     applications = cycle([application(), application()])
@@ -52,7 +49,7 @@ async def test_the_official_client_needs_no_session(revision: str) -> None:
     transport = httpx2.ASGITransport(any_process)
     async with httpx2.AsyncClient(transport=transport, event_hooks={"response": [keep]}) as http:
         way = streamable_http_client("http://127.0.0.1/mcp", http_client=http)
-        options: Any = {"list_roots_callback": roots_of_client, "cache": None}
+        options: Any = {"list_roots_callback": roots, "cache": None}
         async with opened(mcp.Client(way, mode=mode_of(revision), **options), revision) as client:
             assert len((await client.list_tools()).tools) == 2
             result = await client.call_tool("population", {"city": "Oslo"})

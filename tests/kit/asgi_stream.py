@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
+from kit.wire import text_in
 from mcpgen_runtime.channel import TooLong
 from mcpgen_runtime.framing.sse_decoder import EventDecoder, ServerSentEvent
 
@@ -16,12 +17,6 @@ App: TypeAlias = Callable[[Any, Any, Any], Any]
 
 SECONDS = 10
 """How long anything may take before its test fails."""
-
-
-def text_in(message: Any) -> str:
-    """The text of a tool's result in a message."""
-    text: str = message["result"]["content"][0]["text"]
-    return text
 
 
 class Stream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import socket
@@ -81,6 +82,12 @@ class Engine:
             connection.connect(str(self._socket))
             connection.sendall(f"{' '.join(words)}\r\n".encode())
             return connection.recv(1 << 20).decode()
+
+    def figure(self, section: str, name: str) -> int:
+        """A number that it tells of itself: bytes it has allocated, commands it has run."""
+        match = re.search(rf"{name}:(\d+)", self.ask("INFO", section))
+        assert match is not None
+        return int(match[1])
 
 
 @contextmanager

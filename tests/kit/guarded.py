@@ -86,9 +86,3 @@ def challenge_in(reply: Any, scheme: str = "Bearer") -> Challenge:
 WHOAMI = {"name": "whoami", "arguments": {}}
 WRITE = {"name": "write", "arguments": {"path": "a.txt"}}
 SHARE = {"name": "share", "arguments": {"path": "a.txt"}}
-
-
-def text_in(reply: Any) -> str:
-    """The text of the tool's result in a response."""
-    text: str = reply.result["content"][0]["text"]
-    return text

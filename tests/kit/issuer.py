@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -18,6 +18,8 @@ from joserfc import jws
 from joserfc.jwk import ECKey, JWKRegistry, Key
 from joserfc.jws import JWSRegistry
 from joserfc.registry import HeaderParameter
+
+from kit.pages import serving
 
 RESOURCE = "https://h/mcp"
 IDP = "https://idp.example"
@@ -188,14 +190,8 @@ def serving_issuer() -> Iterator[LoopbackIssuer]:
             with suppress(ConnectionError):  # of a client that waits no longer
                 super().handle_one_request()
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    issuer.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield issuer
-    finally:
-        issuer.answering.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as issuer.url:
+        try:
+            yield issuer
+        finally:
+            issuer.answering.set()

@@ -187,6 +187,11 @@ def text_of(result: Any) -> str:
     return text
 
 
+async def tool_names(client: Any) -> list[str]:
+    """The names of the tools that a client lists."""
+    return [tool.name for tool in await client.list_tools()]
+
+
 TEXT: Mapping[str, Any] = {"content": [{"type": "text", "text": "done"}]}
 """The result of a tool that returns a text."""
 

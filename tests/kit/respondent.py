@@ -108,12 +108,6 @@ async def connect_respondent(
         yield Respondent(end, answers or {}, capabilities)
 
 
-def text_in(answer: Any) -> str:
-    """The text of a tool's result on the wire."""
-    text: str = answer["result"]["content"][0]["text"]
-    return text
-
-
 def refusal_code(revision: str) -> int:
     """The code by which a revision says that a capability is missing."""
     return facts(revision).errors.missing_capability or -32600

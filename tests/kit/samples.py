@@ -17,6 +17,13 @@ _TASK = {
     "ttl": None,
 }
 
+
+def task(status: str, **more: Any) -> dict[str, Any]:
+    """A task on the wire."""
+    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+    return {"taskId": "t", "status": status, **times, "ttl": None, "pollInterval": 50, **more}
+
+
 _TASKS: Mapping[str, Any] = {"tasks": {"list": {}, "cancel": {}}}
 EVERY_SERVER_CAPABILITY: Mapping[str, Any] = {**wire.EVERY_SERVER_CAPABILITY, **_TASKS}
 EVERY_CLIENT_CAPABILITY: Mapping[str, Any] = {**wire.EVERY_CLIENT_CAPABILITY, **_TASKS}

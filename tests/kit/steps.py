@@ -6,8 +6,8 @@ from typing import Any
 
 import anyio
 
-from kit.asgi_stream import Stream, text_in
-from kit.wire import request
+from kit.asgi_stream import Stream
+from kit.wire import request, text_in
 from mcpgen_runtime import Context, Server
 
 LAST = "last-event-id"
@@ -60,7 +60,7 @@ class Steps:
         self._may.set()
 
 
-def call(revision: str, name: str = "steps", id: int = 1) -> dict[str, Any]:
+def call(revision: str, name: str = "steps", id: int | str = 1) -> dict[str, Any]:
     """A call of one of the tools."""
     return request(revision, "tools/call", {"name": name, "arguments": {}}, id=id)
 

@@ -20,9 +20,6 @@ class Point:
             raise ZeroDivisionError("not there")
 
 
-ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
-
-
 def varied_server() -> Server:
     """A server whose tools return, fail, wait and ask for their client."""
     server = Server("varied")

@@ -150,6 +150,12 @@ def stream_message(revision: str, method: str, id: Any, **params: Any) -> dict[s
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
+def text_in(message: Any) -> str:
+    """The text of a tool's result in a message."""
+    text: str = message["result"]["content"][0]["text"]
+    return text
+
+
 def encode_message(message: Any) -> bytes:
     """A message as bytes; bytes as they are."""
     return message if isinstance(message, bytes) else json.dumps(message).encode()

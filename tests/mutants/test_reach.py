@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import reach
+from kit.pytest_process import run_pytest
 from mutants.__main__ import functions_for, unrecorded_functions_for
 from mutants.mutations import Mutant
 
@@ -36,27 +35,13 @@ def test_does_nothing(): pass
 """
 
 
-def run_pytest(folder: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the tests of a folder with the plugin."""
-    (folder / "conftest.py").write_text("pytest_plugins = ['reach']\n", "utf-8")
-    sources = " ".join(f"{root / name}" for name in ("generator", "generated", "tests"))
-    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {sources}\n", "utf-8")
-    command = (sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *words)
-    environment = {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST")}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-
-
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="needs sys.monitoring")
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["one process", "workers"])
-def test_a_run_records_which_tests_reach_a_line(
-    root: Path, tmp_path: Path, workers: tuple[str, ...]
-) -> None:
+def test_a_run_records_which_tests_reach_a_line(tmp_path: Path, workers: tuple[str, ...]) -> None:
     for name in ("test_one.py", "test_two.py"):
         (tmp_path / name).write_text(TESTED, "utf-8")
     options = ("--record-reach=map", "--dist=loadfile", *workers)
-    done = run_pytest(tmp_path, root, *options)
+    done = run_pytest(tmp_path, "-v", *options, plugins=["reach"])
     assert done.returncode == 0, done.stdout
     recorded = reach.read(tmp_path / "map")
     reaching = {
@@ -69,12 +54,12 @@ def test_a_run_records_which_tests_reach_a_line(
     assert sum(recorded.seconds) > 0  # a test may take less than the millisecond that is counted
 
 
-def test_listed_functions_run_file_by_file(root: Path, tmp_path: Path) -> None:
+def test_listed_functions_run_file_by_file(tmp_path: Path) -> None:
     for name in ("test_one.py", "test_two.py"):
         (tmp_path / name).write_text(TESTED, "utf-8")
     listed = ["test_two.py::test_feeds", "test_one.py::test_uses_the_cache"]
     (tmp_path / "list").write_text("\n".join(listed), "utf-8")
-    done = run_pytest(tmp_path, root, "--functions=list")
+    done = run_pytest(tmp_path, "-v", "--functions=list", plugins=["reach"])
     ran = [line.partition(" ")[0] for line in done.stdout.splitlines() if " PASSED" in line]
     assert [name.partition("[")[0] for name in ran] == [listed[0], listed[0], listed[1]]
 

@@ -47,16 +47,6 @@ def idle_claims(made: Iterable[Claim], known: AbstractSet[Proof]) -> list[Claim]
     return [claim for claim in made if (claim.id, claim.file, claim.test) not in by_test | by_file]
 
 
-def excepted_pairs(entries: Mapping[str, Entry]) -> set[Pair]:
-    """The rules and revisions that `exceptions.toml` excepts."""
-    return {
-        (id, revision)
-        for id, exception in exceptions().items()
-        if id in entries
-        for revision in exception.revisions or entries[id].revisions
-    }
-
-
 def gaps(entries: Mapping[str, Entry], settled: AbstractSet[Pair]) -> Iterator[Pair]:
     """Binding entries, and the revisions in which they are not settled."""
     for entry in entries.values():
@@ -107,7 +97,12 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     tested = {proof.pair for proof in known}
-    waived = excepted_pairs(entries)
+    waived = {
+        (id, revision)
+        for id, exception in exceptions().items()
+        if id in entries
+        for revision in exception.revisions or entries[id].revisions
+    }
     print(table(entries, tested, waived))
     print(
         "\nruntime entries with a test that passed / all; first MUST and MUST NOT, then (SHOULD "

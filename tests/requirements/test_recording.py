@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from kit.pytest_process import run_pytest
 from requirements import requirement
 from requirements.entries import LedgerError
 from requirements.recording import declared_revisions
@@ -65,40 +63,24 @@ UNCOUNTED = {
 """Claims that count nowhere, by file."""
 
 
-FEW_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""Pytest starts twice as fast without the plugins that it is not told to load."""
-
-
-def run_pytest(root: Path, folder: Path, *words: str) -> str:
-    """The output of pytest with the plugin, on files in a folder of its own."""
-    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {root / 'tests'}\n", "utf-8")
-    (folder / "conftest.py").write_text("pytest_plugins = ['requirements.recording']\n", "utf-8")
-    plugins = ("-pxdist", "-pno:cacheprovider")
-    command = (sys.executable, "-m", "pytest", "--quiet", *plugins, *words)
-    environment = {**os.environ, **FEW_PLUGINS}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    return done.stdout
+PLUGINS = ["requirements.recording"]
 
 
 @pytest.mark.parametrize("workers", [(), ("--numprocesses=2",)], ids=["one process", "workers"])
-def test_a_record_names_what_passed_and_where(
-    root: Path, tmp_path: Path, workers: tuple[str, ...]
-) -> None:
+def test_a_record_names_what_passed_and_where(tmp_path: Path, workers: tuple[str, ...]) -> None:
     (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
     record = tmp_path / "folder" / "record.tsv"
-    output = run_pytest(root, tmp_path, "--record", f"{record}", *workers)
+    output = run_pytest(tmp_path, "--record", f"{record}", *workers, plugins=PLUGINS).stdout
     assert "1 failed" in output
     assert sorted(record.read_text("utf-8").splitlines()) == RECORD.splitlines()
 
 
-def test_a_claim_that_counts_nowhere_is_an_error_of_collection(root: Path, tmp_path: Path) -> None:
+def test_a_claim_that_counts_nowhere_is_an_error_of_collection(tmp_path: Path) -> None:
     for name, marker in UNCOUNTED.items():
         text = f"import pytest\n\n{marker}\ndef test_it(revision='x'): pass\n"
         (tmp_path / name).write_text(text, "utf-8")
     (tmp_path / "test_it.py").write_text(TESTS, "utf-8")
-    output = run_pytest(root, tmp_path, "--collect-only")
+    output = run_pytest(tmp_path, "-q", "--collect-only", plugins=PLUGINS).stdout
     assert sorted(UNCOUNTED) == sorted(re.findall(r"^ERROR (\w+\.py)", output, re.MULTILINE))
     assert "'ping.removed': counts in none of the revisions that have the rule" in output
     assert "'ping.gone': no such rule in the ledger" in output

@@ -44,7 +44,6 @@ from generator.check_server.rows import (
 )
 from generator.check_server.tiny_server import INFO, meta_of, runs_on
 
-OPENED = {"protocolVersion": OLD, "capabilities": {}, "serverInfo": INFO}
 DISCOVERED: Message = {"supportedVersions": [NEW], "resultType": "complete"}
 BOTH, ALL_BUT_OLDEST = (OLD, NEW), (MIDDLE, OLD, NEW)
 REQUIRED = {VERSION, CAPABLE}

@@ -12,6 +12,7 @@ import pytest
 
 from kit.live import live
 from kit.requestor import ACCEPTED, RELATED, REVISION, Work
+from kit.samples import task
 from kit.scripted import ScriptedServer
 from mcpgen_runtime import (
     ClientHandlers,
@@ -28,12 +29,6 @@ from mcpgen_runtime import (
 )
 
 AUGMENTED: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
-
-
-def task(status: str, **more: Any) -> dict[str, Any]:
-    """A task on the wire."""
-    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
-    return {"taskId": "t", "status": status, **times, "ttl": None, "pollInterval": 50, **more}
 
 
 TOOL = {"name": "t", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}

@@ -8,15 +8,10 @@ from typing import Any
 import pytest
 
 from kit.limits import SetLimit
-from kit.simulation import ASYNCIO
+from kit.simulation import on_virtual_clock
 from package.limits.table import Row, rows
 
-pytestmark = pytest.mark.processes
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return ASYNCIO
+pytestmark = [pytest.mark.processes, on_virtual_clock]
 
 
 async def is_taken(row: Row, amount: int, *settings: Any) -> bool:

@@ -10,7 +10,6 @@ import pytest
 
 from kit.ends import ASKED, End, answering_ends, ask, asking_ends, begin_request, both, end_of
 from kit.live import live
-from kit.respondent import text_in
 from kit.rules import revision_fixture
 from kit.samples import PARAMS, RESULTS
 from kit.wire import (
@@ -23,6 +22,7 @@ from kit.wire import (
     modern,
     request,
     speaking_to,
+    text_in,
 )
 from mcpgen_runtime import Context, RequestCancelledError, Server
 from mcpgen_runtime.errors import InternalError

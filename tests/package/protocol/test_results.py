@@ -39,7 +39,6 @@ LISTS: Mapping[str, tuple[str, str, Mapping[str, Any], Mapping[str, Any]]] = {
 """Per list: the client's method, the member with the items, and what a good and a bad item have."""
 
 MISSHAPEN: tuple[Any, ...] = (None, 7, "name", [], {}, {"name": None}, {"name": 7})
-COUNT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:

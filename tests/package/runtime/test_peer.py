@@ -14,10 +14,10 @@ import anyio.to_thread
 import pytest
 
 from kit.live import TEXT, App, FakeServer, live, names_back, text_of
-from kit.respondent import text_in
 from kit.rules import revision_fixture
 from kit.samples import CALL, PARAMS
 from kit.simulation import on_virtual_clock
+from kit.steps import call
 from kit.wire import (
     ALL,
     HANDSHAKE,
@@ -29,6 +29,7 @@ from kit.wire import (
     legacy,
     request,
     speaking_to,
+    text_in,
 )
 from mcpgen_runtime import (
     REVISIONS,
@@ -341,10 +342,6 @@ def gated_server(gate: Gate, limit: int = LIMIT) -> Server:
         return "told"
 
     return server
-
-
-def call(revision: str, tool: str, id: int | str) -> dict[str, Any]:
-    return request(revision, "tools/call", {"name": tool, "arguments": {}}, id=id)
 
 
 @asynccontextmanager

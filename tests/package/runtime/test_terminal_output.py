@@ -16,17 +16,11 @@ from typing import Any, TypeAlias
 import pytest
 
 from kit.processes import PACKAGE_ROOT
+from kit.terminal import Terminal
 from kit.wire import every
 from mcpgen_runtime.runtime.terminal_output import PlainOutput, TableRow, output, printable
 
 SGR = re.compile(r"\x1b\[[\d;]*m")
-
-
-class Terminal(io.StringIO):
-    """A standard output that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture(autouse=True)

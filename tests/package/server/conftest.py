@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 from kit import asgi_client
 from kit.engine import run_engine
 from kit.waiting import WaitingServer
+from kit.web_process import write_server
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -47,3 +49,10 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     from kit.faults import check_quiet
 
     check_quiet(caplog)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the server of `kit.web_process` in it."""
+    write_server(tmp_path)
+    return tmp_path

@@ -11,9 +11,8 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import asgi, fields_of
-from kit.asgi_stream import text_in
 from kit.varied_tools import REQUESTS, varied_server
-from kit.wire import STREAMABLE, every, request, speaking_to
+from kit.wire import STREAMABLE, every, request, speaking_to, text_in
 from mcpgen_runtime import Context, Server
 
 pytestmark = [every, pytest.mark.processes]

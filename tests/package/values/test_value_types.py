@@ -22,8 +22,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, SecretStr, StringConstraints
 
 import mcpgen_runtime
-from kit.respondent import text_in
-from kit.wire import ALL, every, facts, speaking_to
+from kit.wire import ALL, every, facts, speaking_to, text_in
 from mcpgen_runtime import Server, ToolResult, testing
 from mcpgen_runtime.server.toolkit.signatures import read
 from mcpgen_runtime.values.value_types import custom_schema, schema_of, value_type

@@ -13,7 +13,7 @@ from kit.asgi_stream import Reply, Stream
 from kit.raw_http import message_bytes, session_fields, whole
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
-from kit.web_process import rest, start_server, write_server
+from kit.web_process import rest, start_server
 from kit.wire import (
     PER_REQUEST,
     SESSIONS,
@@ -41,13 +41,6 @@ UVICORN = (
 )
 OURS = "import web; web.server.run(http='127.0.0.1:0', sse_path='/sse')"
 hosts = pytest.mark.parametrize("host", [OURS, UVICORN], ids=["Server.run", "uvicorn"])
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a server in it."""
-    write_server(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.requirement("lifecycle.shutdown-http")

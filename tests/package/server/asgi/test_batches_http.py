@@ -9,10 +9,9 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import JSON, SSE, asgi, speaking
-from kit.asgi_stream import text_in
 from kit.rules import revisions_holding
 from kit.waiting import WaitingServer
-from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, initialize, request
+from kit.wire import INITIALIZED, SESSIONS, cancelled_notification, initialize, request, text_in
 from mcpgen_runtime import Context, Limits, Server
 
 pytestmark = pytest.mark.processes

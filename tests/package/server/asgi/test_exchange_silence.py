@@ -8,10 +8,9 @@ import anyio
 import pytest
 
 from kit.asgi_client import BOTH, JSON, SSE, asgi, speaking
-from kit.asgi_stream import text_in
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
-from kit.wire import SESSIONS, facts, request, streamable
+from kit.wire import SESSIONS, facts, request, streamable, text_in
 from mcpgen_runtime.framing.sse import encode_comment
 from mcpgen_runtime.server.asgi.settings import Answers
 

@@ -10,9 +10,8 @@ import anyio
 import pytest
 
 from kit.asgi_client import BOTH, JSON, SESSION, SSE, asgi, fields_of, speaking
-from kit.asgi_stream import text_in
 from kit.web import Web
-from kit.wire import CHANGED, PER_REQUEST, SESSIONS, modern, request, sessions, streamable
+from kit.wire import CHANGED, PER_REQUEST, SESSIONS, modern, request, sessions, streamable, text_in
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Answers
 

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.processes
 
 EVIL = "http://evil.example"
 STATELESS = PER_REQUEST[-1]
-SESSION = SESSIONS[-1]
 
 
 async def list_tools(http: Http, **fields: str | None) -> Reply:

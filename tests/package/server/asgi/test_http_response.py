@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import anyio
 import pytest
 
 from kit.asgi_wire import LAST, START, Wire, part
-from kit.simulation import ASYNCIO
+from kit.simulation import on_virtual_clock
 from mcpgen_runtime import ConnectionClosedError
 from mcpgen_runtime.server.asgi.http_response import SseResponse, until_disconnect
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, on_virtual_clock]
 
 COMMENT = b":\n\n"
 KIB_64 = 2**16
 SEND_SECONDS = 8.0
 """Seconds that a client may leave events unread."""
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return ASYNCIO
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import JSON, Http, fields_of, speaking
-from kit.asgi_stream import SECONDS, Reply, text_in
+from kit.asgi_stream import SECONDS, Reply
 from kit.simulation import on_virtual_clocks
 from kit.waiting import WaitingServer
 from kit.wire import (
@@ -20,6 +20,7 @@ from kit.wire import (
     request,
     sessions,
     streamable,
+    text_in,
 )
 from mcpgen_runtime import Limits, Server
 

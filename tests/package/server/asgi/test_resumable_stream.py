@@ -16,12 +16,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kit.asgi_client import SESSION, SSE, Http, asgi, speaking
-from kit.asgi_stream import Stream, text_in
+from kit.asgi_stream import Stream
 from kit.rules import revisions_holding
 from kit.simulation import on_virtual_clock, simulate
 from kit.steps import LAST, Steps, call, leave, read_texts
 from kit.waiting import WaitingServer
-from kit.wire import CHANGED, SESSIONS, cancelled_notification, facts, modern, request, sessions
+from kit.wire import (
+    CHANGED,
+    SESSIONS,
+    cancelled_notification,
+    facts,
+    modern,
+    request,
+    sessions,
+    text_in,
+)
 from mcpgen_runtime import Limits, MemoryEventStore
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]

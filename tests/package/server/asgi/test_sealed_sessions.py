@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -19,6 +18,7 @@ import pytest
 
 from kit.asgi_client import SESSION, Http, asgi
 from kit.limits import SetLimit
+from kit.requestor import Name
 from kit.wire import INITIALIZED, SESSIONS, initialize, newest_session, request, sessions
 from mcpgen_runtime import (
     REVISIONS,
@@ -51,11 +51,6 @@ ABLE: dict[str, Any] = {
 PING = request(SESSIONS[-1], "ping")
 NEED = "a store that the processes of this server share"
 TOKENS = StaticTokens({"alice-1": "alice", "alice-2": "alice", "bob-1": "bob"})
-
-
-@dataclass
-class Name:
-    name: str
 
 
 def server_of(key: Any = KEY, name: str = "tester") -> Server:

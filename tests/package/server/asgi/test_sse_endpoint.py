@@ -14,10 +14,10 @@ import anyio
 import pytest
 
 from kit.asgi_client import SSE, Http, asgi
-from kit.asgi_stream import Reply, Stream, text_in
+from kit.asgi_stream import Reply, Stream
 from kit.rules import revisions_holding
 from kit.waiting import WaitingServer
-from kit.wire import INITIALIZED, initialize, legacy, request
+from kit.wire import INITIALIZED, initialize, legacy, request, text_in
 from mcpgen_runtime import Context, Limits, Server
 from requirements import EVERY_REVISION
 

@@ -13,7 +13,7 @@ import pytest
 from joserfc.jwk import OctKey
 
 from kit.asgi_client import asgi, fields_of
-from kit.guarded import WHOAMI, WRITE, Guarded, challenge_in, protected_settings, text_in
+from kit.guarded import WHOAMI, WRITE, Guarded, challenge_in, protected_settings
 from kit.issuer import bearer, proof_key, proof_of, token_of
 from kit.wire import SESSIONS, initialize, request, streamable
 from mcpgen_runtime import DpopValidation
@@ -44,13 +44,13 @@ async def test_a_bound_token_with_proofs_is_accepted(revision: str) -> None:
             http.fields["mcp-session-id"] = reply.fields["mcp-session-id"]
         http.fields["dpop"] = proof_of(KEY, TOKEN)
         reply = await http.ask(revision, "tools/call", {"name": "whoami"})
-        assert text_in(reply) == "alice"
+        assert reply.text == "alice"
         http.fields["dpop"] = proof_of(KEY, TOKEN)
         refused = await http.ask(revision, "tools/call", WRITE)
         assert challenge_in(refused, "DPoP").parameters["error"] == "insufficient_scope"
         http.fields["authorization"] = bearer(token_of())  # a token without key may be a bearer
         http.fields["dpop"] = None
-        assert text_in(await http.ask(revision, "tools/call", {"name": "whoami"})) == "alice"
+        assert (await http.ask(revision, "tools/call", {"name": "whoami"})).text == "alice"
 
 
 def without_signature(proof: str) -> str:

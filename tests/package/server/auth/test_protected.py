@@ -17,7 +17,6 @@ from kit.guarded import (
     challenge_in,
     protected_settings,
     signed_in,
-    text_in,
     use_token,
 )
 from kit.issuer import IDP, RESOURCE, bearer, new_key, token_of
@@ -31,7 +30,7 @@ from requirements import EVERY_REVISION, requirement
 async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: str) -> None:
     guarded = Guarded()
     async with signed_in(guarded.server, revision, token_of("alice")) as http:
-        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+        assert (await http.ask(revision, "tools/call", WHOAMI)).text == "alice"
         for path in ("/authorize", "/token", "/register"):
             assert (await http.get(path)).status == 404
             assert (await http.request("POST", None, path)).status == 404
@@ -212,7 +211,7 @@ async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str
         assert sorted(asked) == sorted(["mcp:read", "files:write", "files:share", *granted])
         assert guarded.calls == []
         http.fields["authorization"] = bearer(token_of(scope=" ".join(asked)))
-        assert text_in(await http.ask(revision, "tools/call", SHARE)) == "a.txt"
+        assert (await http.ask(revision, "tools/call", SHARE)).text == "a.txt"
 
 
 @requirement("auth-scope.insufficient-single-challenge")
@@ -238,7 +237,7 @@ async def test_scopes_imply_others_and_other_names_of_themselves(revision: str) 
             refused = await http.post(initialize(revision))
             assert challenge_in(refused).parameters["scope"] == whole
             await use_token(http, revision, token_of(scope=None, scp=scope))
-            assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+            assert (await http.ask(revision, "tools/call", WHOAMI)).text == "alice"
 
 
 @pytest.mark.parametrize("revision", SESSIONS[:1])  # the one with batches
@@ -274,7 +273,7 @@ async def test_a_verifier_of_the_users_own_runs_for_each_request(revision: str) 
         Guarded().server, revision, "key-1", protected_settings(verifier=verifier)
     ) as http:
         before = len(seen)
-        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "bob"
+        assert (await http.ask(revision, "tools/call", WHOAMI)).text == "bob"
         assert len(seen) == before + 1
         for token in ("revoked", "key-2"):
             http.fields["authorization"] = bearer(token)
@@ -339,7 +338,7 @@ async def test_without_auth_nobody_needs_a_token(revision: str) -> None:
     async with asgi(Guarded().server) as http:
         if revision in SESSIONS:
             await http.initialize(revision)
-        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == ""
+        assert (await http.ask(revision, "tools/call", WHOAMI)).text == ""
         assert (await http.get(f"{PRM}/mcp")).status == 404
         forbidden = await http.ask(revision, "tools/call", WRITE)
         assert "needs the scopes files:write" in forbidden.json["error"]["message"]
@@ -374,7 +373,7 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
                 assert [reply.body for reply in replies] == bodies
         renewed = "bearer  " + token_of("alice", "mcp:read more", client_id="registered-anew")
         http.fields |= {SESSION: stolen, "authorization": renewed}
-        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+        assert (await http.ask(revision, "tools/call", WHOAMI)).text == "alice"
     assert guarded.calls == ["alice whoami"]
 
 
@@ -387,7 +386,7 @@ async def test_the_first_challenge_names_the_scopes_of_a_session(revision: str) 
         scope = challenge_in(refused).parameters["scope"]
         assert (refused.status, scope) == (401, "mcp:read files:write")
         await use_token(http, revision, token_of("alice", "mcp:read"))
-        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+        assert (await http.ask(revision, "tools/call", WHOAMI)).text == "alice"
         lacking = await http.ask(revision, "tools/call", SHARE)
         scopes = challenge_in(lacking).parameters["scope"].split()
         assert (lacking.status, {*scopes}) == (403, {"mcp:read", "files:write", "files:share"})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import SESSION, asgi
-from kit.guarded import WHOAMI, WRITE, Guarded, challenge_in, protected_settings, signed_in, text_in
+from kit.guarded import WHOAMI, WRITE, Guarded, challenge_in, protected_settings, signed_in
 from kit.issuer import bearer, token_of
 from kit.stdio_process import PATHS, script
 from kit.wire import (
@@ -128,7 +128,7 @@ async def test_a_request_state_of_another_principal_is_unknown(revision: str) ->
         itself = await call("alice", "alice", inputResponses=answers, requestState=state)
         assert itself.json["error"] == unknown.json["error"]
         own = await call("alice", "registered-anew", inputResponses=answers, requestState=state)
-        assert text_in(own) == "alice accept"
+        assert own.text == "alice accept"
 
 
 def server_with_scopes(**settings: Any) -> Server:

@@ -18,7 +18,6 @@ from kit.guarded import (
     challenge_in,
     protected_settings,
     signed_in,
-    text_in,
 )
 from kit.issuer import bearer
 from kit.wire import SESSIONS, request, streamable
@@ -41,14 +40,14 @@ TOKENS = StaticTokens({"alice-1": "alice", "bob-1": Principal("bob", scopes=["fi
 @streamable
 async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
     async with signed_in(Guarded().server, revision, "alice-1", TOKENS) as http:
-        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
+        assert (await http.ask(revision, "tools/call", WHOAMI)).text == "alice"
         refused = await http.ask(revision, "tools/call", WRITE)
         assert refused.status == 403
         assert challenge_in(refused).parameters["scope"] == "files:write"
         assert "resource_metadata" not in challenge_in(refused).parameters
         assert (await http.get(f"{PRM}/mcp")).status == 404
     async with signed_in(Guarded().server, revision, "bob-1", TOKENS) as http:
-        assert text_in(await http.ask(revision, "tools/call", WRITE)) == "bob wrote a.txt"
+        assert (await http.ask(revision, "tools/call", WRITE)).text == "bob wrote a.txt"
 
 
 @pytest.mark.parametrize("token", [None, "alice-2", "alice-11", "alice", "", "\xe4"])
@@ -72,7 +71,7 @@ async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> 
         return Principal("build") if token == "key-1" else None
 
     async with signed_in(Guarded().server, revision, "key-1", verify) as http:
-        assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "build"
+        assert (await http.ask(revision, "tools/call", WHOAMI)).text == "build"
 
 
 @streamable

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kit.raw_http import head, whole
-from kit.web_process import REVISION, SERVE, rest, run, start_server, until, write_server
+from kit.web_process import REVISION, SERVE, rest, run, start_server, until
 from kit.wire import HANDSHAKE, SESSIONS, encode_message, initialize
 from mcpgen_runtime.server.asgi.uvicorn_adapter import parse_address
 from requirements import EVERY_REVISION
@@ -20,13 +20,6 @@ from requirements import EVERY_REVISION
 pytestmark = pytest.mark.costly
 
 LISTEN = {"notifications": {"toolsListChanged": True}}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a server in it."""
-    write_server(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.requirement("transport-security.bind-localhost", revisions=EVERY_REVISION)

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import asgi
-from kit.live import text_of
+from kit.live import text_of, tool_names
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, legacy
 from mcpgen_runtime import (
     ClientHandlers,
@@ -73,16 +73,12 @@ def main(**settings: Any) -> Server:
     return server
 
 
-async def names(client: Any) -> list[str]:
-    return [tool.name for tool in await client.list_tools()]
-
-
 @every
 async def test_everything_of_a_mounted_server_has_the_prefix_and_works(revision: str) -> None:
     server = main()
     server.mount(git(), prefix="git")
     async with connect(server, revision=revision) as client:
-        assert await names(client) == ["ping", "git_status"]
+        assert await tool_names(client) == ["ping", "git_status"]
         assert text_of(await client.call_tool("git_status")) == "clean"
         assert text_of(await client.call_tool("ping")) == "pong"
         assert [each.uri for each in await client.list_resources()] == ["repo://git/head"]
@@ -134,15 +130,15 @@ async def test_a_mount_is_live_both_ways_and_clients_are_notified() -> None:
         child.add_tool(lambda: "logged", name="log")
         assert text_of(await client.call_tool("git_log")) == "logged"
         child.disable("status")
-        assert await names(client) == ["ping", "git_log"]
+        assert await tool_names(client) == ["ping", "git_log"]
         child.enable("status")
         child.remove_tool("log")
-        assert await names(client) == ["ping", "git_status"]
+        assert await tool_names(client) == ["ping", "git_status"]
         server.disable(tags=["read"])
         child.add_tool(lambda: "again", name="log")
-        assert await names(client) == ["ping", "git_log"]
+        assert await tool_names(client) == ["ping", "git_log"]
         server.enable("git_status")
-        assert await names(client) == ["ping", "git_status", "git_log"]
+        assert await tool_names(client) == ["ping", "git_status", "git_log"]
         with anyio.fail_after(10):
             while TOOLS_CHANGED not in [m.get("method") for m in pair.received]:
                 await anyio.lowlevel.checkpoint()
@@ -171,15 +167,15 @@ async def test_a_mounted_tool_shows_and_hides_items_of_its_session(
         client: Any = pair.client
         with pytest.raises(RemoteError, match="unknown tool: 'a_b_status'"):
             await client.call_tool("a_b_status")
-        assert (await names(client), await client.list_resources()) == (["a_b_switch"], [])
+        assert (await tool_names(client), await client.list_resources()) == (["a_b_switch"], [])
         await client.call_tool("a_b_switch")
         assert TOOLS_CHANGED in [message.get("method") for message in pair.received]
-        assert await names(client) == ["a_b_status"]
+        assert await tool_names(client) == ["a_b_status"]
         assert text_of(await client.call_tool("a_b_status")) == "clean"
         assert (await client.read_resource("repo://a/b/head")).contents[0].text == "abc"
         with pytest.raises(RemoteError, match="unknown tool: 'a_b_switch'"):
             await client.call_tool("a_b_switch")
-        assert await names(other.client) == ["a_b_switch"]
+        assert await tool_names(other.client) == ["a_b_switch"]
         assert not any(message.get("method") == TOOLS_CHANGED for message in other.received)
 
 
@@ -376,7 +372,7 @@ async def test_middleware_of_a_mounted_server_sees_its_own_names(revision: str) 
         return result
 
     async with connect(server, revision=revision) as client:
-        assert await names(client) == ["ping", "a_b_status"]
+        assert await tool_names(client) == ["ping", "a_b_status"]
         seen.clear()
         await client.call_tool("a_b_status")
         await client.read_resource("repo://a/b/head")
@@ -447,12 +443,12 @@ async def test_scopes_of_mounted_tools_are_kept_by_the_outer_server(forbidden: A
     server.mount(child, prefix="db")
     async with connected(server, revision=NEWEST, principal=Principal("ann")) as pair:
         client: Any = pair.client
-        assert await names(client) == (["db_drop"] if forbidden == "listed" else [])
+        assert await tool_names(client) == (["db_drop"] if forbidden == "listed" else [])
         text = "needs the scopes admin" if forbidden == "listed" else "unknown tool: 'db_drop'"
         with pytest.raises(RemoteError, match=text):
             await client.call_tool("db_drop")
     admin = Principal("bob", scopes=frozenset({"admin"}))
     async with connected(server, revision=NEWEST, principal=admin) as pair:
         client = pair.client
-        assert await names(client) == ["db_drop"]
+        assert await tool_names(client) == ["db_drop"]
         assert text_of(await client.call_tool("db_drop")) == "dropped"

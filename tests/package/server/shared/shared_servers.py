@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -13,6 +12,7 @@ import pytest
 
 from kit.asgi_client import SESSION, Http, asgi, is_reading
 from kit.asgi_stream import SECONDS
+from kit.requestor import Name
 from mcpgen_runtime import Context, Server, SharedState, TaskRecord, TaskStore
 
 WORKERS = 3
@@ -21,13 +21,6 @@ in_engine = pytest.mark.parametrize("kind", ["redis"])
 
 ABLE: Mapping[str, Any] = {"elicitation": {"form": {}}, "roots": {}}
 """What clients of sessions declare."""
-
-
-@dataclass
-class Name:
-    """A form that a tool asks the user to fill in."""
-
-    name: str
 
 
 class Waiting:

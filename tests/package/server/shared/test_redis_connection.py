@@ -10,18 +10,12 @@ from typing import Any
 import pytest
 
 from kit.limits import SetLimit
-from kit.simulation import ASYNCIO
+from kit.simulation import on_virtual_clock
 from mcpgen_runtime.server.shared.redis_connection import RedisConnection
 
-pytestmark = [pytest.mark.processes, pytest.mark.workers]
+pytestmark = [pytest.mark.processes, pytest.mark.workers, on_virtual_clock]
 
 SECONDS = 5.0
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    """An event loop that skips the time for which it has nothing to do."""
-    return ASYNCIO
 
 
 class Link:

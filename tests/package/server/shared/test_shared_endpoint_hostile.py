@@ -129,9 +129,9 @@ async def test_a_list_of_tasks_reads_little_of_each(state: SharedState, engine: 
         message = "m" * (10_000 if at else 100_000)
         task = task_of(f"t{at}", result=long, message=message, status="completed")
         await state.tasks.create(task)
-    before = sent_bytes(engine)
+    before = engine.figure("stats", "total_net_output_bytes")
     page = await state.tasks.page("eve", None, 50)
-    assert sent_bytes(engine) - before < 100_000
+    assert engine.figure("stats", "total_net_output_bytes") - before < 100_000
     assert [each.task_id for each in page.records] == [f"t{at}" for at in range(20)]
     [wire] = {str(each.core_wire()["statusMessage"]) for each in page.records}
     assert (wire, page.records[0].core_wire()["status"]) == ("why", "failed")
@@ -145,23 +145,17 @@ async def test_a_long_record_of_a_session_is_read_once(revision: str, engine: En
         two.fields |= one.fields
         for http in (one, two):
             assert (await http.ask(revision, "ping")).status == 200
-        before = sent_bytes(engine)
+        before = engine.figure("stats", "total_net_output_bytes")
         for _ in range(20):
             for http in (one, two):
                 assert (await http.ask(revision, "ping")).status == 200
-        assert sent_bytes(engine) - before < 50_000
+        assert engine.figure("stats", "total_net_output_bytes") - before < 50_000
         assert (await one.ask(revision, "logging/setLevel", {"level": "error"})).status == 200
         events = (await two.ask(revision, "tools/call", {"name": "logs", "arguments": {}})).events
         assert "loud" in str(events)
         assert "quiet" not in str(events)
         assert (await one.delete()).status == 200
         assert (await two.ask(revision, "ping")).status == 404
-
-
-def sent_bytes(engine: Engine) -> int:
-    """Bytes that the engine has sent."""
-    lines = engine.ask("INFO", "stats").splitlines()
-    return int(next(each for each in lines if "net_output_bytes:" in each).split(":")[1])
 
 
 PREFIX = "mcp:{tester}:"

@@ -16,7 +16,7 @@ from kit.asgi_client import SESSION
 from kit.asgi_stream import Reply, Stream
 from kit.engine import Engine, run_engine
 from kit.rules import revisions_holding
-from kit.steps import LAST, leave
+from kit.steps import LAST, call, leave
 from kit.wire import (
     CHANGED,
     INITIALIZED,
@@ -45,15 +45,6 @@ URI = "note://today"
 WAITS = {"name": "wait", "arguments": {}}
 ELICITS = "elicitation.standalone-request"
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
-
-
-def call(revision: str, tool: str, id: int = 1) -> dict[str, Any]:
-    return request(revision, "tools/call", {"name": tool, "arguments": {}}, id=id)
-
-
-def text_of(reply: Any) -> str:
-    text: str = reply.result["content"][0]["text"]
-    return text
 
 
 class Refusing(MemorySessionStore):
@@ -87,7 +78,7 @@ async def test_any_worker_serves_the_requests_of_a_session(revision: str, engine
         identifier = await workers.open_session(revision, ABLE)
         assert len(identifier) < 64
         for http in workers.each:
-            seen = json.loads(text_of(await http.post(call(revision, "about"))))
+            seen = json.loads((await http.post(call(revision, "about"))).text)
             assert seen["revision"] == revision
             assert seen["session"] == identifier
             assert seen["info"] == {"name": "tester", "version": "1"}
@@ -183,7 +174,7 @@ async def test_messages_about_no_request_wait_for_a_stream_and_follow_it(revisio
     async with run_session(SharedState(MemoryBus(), MemorySessionStore()), revision) as workers:
         one, two, three = workers.each
         for _ in range(2):
-            assert text_of(await two.post(call(revision, "ask_unrelated"))) == "sent"
+            assert (await two.post(call(revision, "ask_unrelated"))).text == "sent"
         level = request(revision, "logging/setLevel", {"level": "error"})
         assert (await one.post(level)).status == 200  # of which all workers hear
         await anyio.wait_all_tasks_blocked()
@@ -233,7 +224,7 @@ async def test_of_two_streams_at_two_workers_one_gets_a_change(
         async with workers.each[1].stream("GET") as newer:
             workers.servers[2].server.tool("added")(lambda: "added")
             assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
-            assert text_of(await workers.each[0].post(call(revision, "ask_unrelated"))) == "sent"
+            assert (await workers.each[0].post(call(revision, "ask_unrelated"))).text == "sent"
             assert (await newer.message())["method"] == CHANGED["toolsListChanged"]
             assert b"list_changed" not in older.raw
         names = map(str, itertools.count())
@@ -366,7 +357,7 @@ async def test_values_of_a_session_are_those_of_each_worker(
 ) -> None:
     for http in workers.each:
         for count in ("1", "2"):
-            assert text_of(await http.post(call(revision, "count"))) == count
+            assert (await http.post(call(revision, "count"))).text == count
 
 
 class Stale(MemorySessionStore):
@@ -449,5 +440,5 @@ async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: E
         assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
         assert (await workers.each[0].post(INITIALIZED)).status == 202
         for http in workers.each:
-            seen = json.loads(text_of(await http.post(call(revision, "about"))))
+            seen = json.loads((await http.post(call(revision, "about"))).text)
             assert seen["capabilities"] == {"sampling": {}}

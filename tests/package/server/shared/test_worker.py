@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from kit.live import App, names_back
-from kit.simulation import ASYNCIO
+from kit.simulation import on_virtual_clock
 from mcpgen_runtime import Changes, MemoryBus, MemorySessionStore, SharedState, SharedStateError
 from mcpgen_runtime.server.shared.worker import (
     Announcement,
@@ -18,15 +18,9 @@ from mcpgen_runtime.server.shared.worker import (
     SharedWorker,
 )
 
-pytestmark = [pytest.mark.processes, pytest.mark.workers]
+pytestmark = [pytest.mark.processes, pytest.mark.workers, on_virtual_clock]
 
 UPDATED = "notifications/resources/updated"
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    """An event loop that skips the time for which it has nothing to do."""
-    return ASYNCIO
 
 
 class Engine(MemoryBus):

@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from kit.asgi_client import Http, asgi
+from kit.requestor import Name
 from kit.simulation import simulate
 from kit.wire import request
 from mcpgen_runtime import (
@@ -30,7 +31,6 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.server.toolkit.task_calls import LOST as LOST_TASK
 from mcpgen_runtime.server.toolkit.task_calls import RUNS
-from package.server.shared.shared_servers import Name
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 

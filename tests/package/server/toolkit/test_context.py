@@ -9,8 +9,8 @@ from typing import Any
 import anyio.from_thread
 import pytest
 
-from kit.respondent import connect_respondent, text_in
-from kit.wire import ALL, every, facts, legacy, modern, speaking_to
+from kit.respondent import connect_respondent
+from kit.wire import ALL, every, facts, legacy, modern, speaking_to, text_in
 from mcpgen_runtime import (
     Accepted,
     ClientHandlers,

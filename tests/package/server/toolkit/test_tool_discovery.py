@@ -10,6 +10,7 @@ import pytest
 from kit.asgi_client import asgi
 from kit.guarded import challenge_in, protected_settings
 from kit.issuer import bearer, token_of
+from kit.live import tool_names
 from kit.wire import PER_REQUEST, SESSIONS, every
 from mcpgen_runtime import (
     ClientHandlers,
@@ -52,10 +53,6 @@ def city(search: Any = "search", **settings: Any) -> Server:
     return server
 
 
-async def names(client: Any) -> list[str]:
-    return [tool.name for tool in await client.list_tools()]
-
-
 async def search(client: Any, query: str, **options: Any) -> list[str]:
     """Names of the tools that a search finds."""
     result = await client.call_tool("search_tools", {"query": query, **options})
@@ -70,7 +67,7 @@ async def call(client: Any, name: str, **arguments: Any) -> Any:
 @every
 async def test_a_client_lists_two_tools_and_calls_what_it_finds(revision: str) -> None:
     async with connect(city(), revision=revision) as client:
-        assert await names(client) == ["search_tools", "call_tool"]
+        assert await tool_names(client) == ["search_tools", "call_tool"]
         result = await client.call_tool("search_tools", {"query": "weather of tomorrow"})
         (tool,) = json.loads(result.content[0].text)
         assert set(tool) == {"name", "description", "inputSchema"}
@@ -224,7 +221,7 @@ async def test_tools_of_mounted_and_proxied_servers_are_found(revision: str) -> 
     server.mount(git, prefix="git")
     server.mount(Server.proxy(far), prefix="far")
     async with connect(server, revision=revision) as client:
-        assert await names(client) == ["search_tools", "call_tool"]
+        assert await tool_names(client) == ["search_tools", "call_tool"]
         assert await search(client, "changed") == ["git_status"]
         assert await search(client, "", tags=["git"]) == ["git_status"]
         assert await search(client, "office") == ["far_where"]

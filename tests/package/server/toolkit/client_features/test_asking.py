@@ -12,17 +12,9 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from kit.respondent import (
-    EVERYTHING,
-    ROOTS,
-    SAMPLED,
-    Answer,
-    accept_result,
-    connect_respondent,
-    text_in,
-)
+from kit.respondent import EVERYTHING, ROOTS, SAMPLED, Answer, accept_result, connect_respondent
 from kit.rules import revisions_holding
-from kit.wire import HANDSHAKE, PER_REQUEST, every, legacy, modern, speaking_to
+from kit.wire import HANDSHAKE, PER_REQUEST, every, legacy, modern, speaking_to, text_in
 from mcpgen_runtime import (
     Accepted,
     Context,

@@ -11,6 +11,7 @@ import pytest
 
 from kit.live import live
 from kit.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, requestor
+from kit.samples import task
 from mcpgen_runtime import (
     ClientHandlers,
     ClientTasks,
@@ -96,12 +97,6 @@ class Asking:
             self.handles.append(handle)
             answer = await handle.result()
             return answer.content.name if answer.content else answer.action
-
-
-def task(status: str, **more: Any) -> dict[str, Any]:
-    """A task on the wire."""
-    times = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
-    return {"taskId": "t", "status": status, **times, "ttl": None, "pollInterval": 50, **more}
 
 
 async def call(client: Requestor, tool: str, *answers: Mapping[str, Any]) -> list[dict[str, Any]]:

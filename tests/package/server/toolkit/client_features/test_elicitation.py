@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta
 
-from kit.respondent import accept_result, connect_respondent, refusal_code, text_in
+from kit.respondent import accept_result, connect_respondent, refusal_code
 from kit.rules import revisions_holding
-from kit.wire import PER_REQUEST, every, modern, speaking_to
+from kit.wire import PER_REQUEST, every, modern, speaking_to, text_in
 from mcpgen_runtime import (
     Accepted,
     Cancelled,
@@ -272,7 +272,11 @@ def page_server(**settings: Any) -> Server:
 
     server.add_prompt(lambda city: city, "travel")
     server.completion(prompt="travel", argument="city")(complete)
-    server.method("x/own")(lambda: require())
+
+    @server.method("x/own")
+    async def own() -> None:
+        await require()
+
     return server
 
 

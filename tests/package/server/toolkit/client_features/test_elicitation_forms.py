@@ -13,9 +13,9 @@ import pydantic
 import pytest
 from msgspec import Meta
 
-from kit.respondent import accept_result, connect_respondent, text_in
+from kit.respondent import accept_result, connect_respondent
 from kit.rules import revisions_holding
-from kit.wire import every
+from kit.wire import every, text_in
 from mcpgen_runtime import Context, LocalProtocolError, RemoteProtocolError, Server, titles
 from mcpgen_runtime.server.toolkit.client_features.elicitation import form_of
 

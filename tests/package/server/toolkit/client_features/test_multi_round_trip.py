@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kit.respondent import EVERYTHING, ROOTS, SAMPLED, accept_result, connect_respondent, text_in
+from kit.respondent import EVERYTHING, ROOTS, SAMPLED, accept_result, connect_respondent
 from kit.rules import revisions_holding
-from kit.wire import RawEnd, legacy, meta_of, speaking_to
+from kit.wire import RawEnd, legacy, meta_of, speaking_to, text_in
 from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, InvalidParamsError, Server
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.server.toolkit.client_features.input_required import RequestStateSigner

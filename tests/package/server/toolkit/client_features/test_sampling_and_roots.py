@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kit.respondent import ASK, EVERYTHING, HI, SAMPLED, TOOL, USE, connect_respondent, text_in
+from kit.respondent import ASK, EVERYTHING, HI, SAMPLED, TOOL, USE, connect_respondent
 from kit.rules import revisions_holding
-from kit.wire import PER_REQUEST, every
+from kit.wire import PER_REQUEST, every, text_in
 from mcpgen_runtime import (
     Audio,
     Context,

@@ -1,4 +1,4 @@
-"""Applications for hosts of others: one whose calls last, and one below a prefix in two ways."""
+"""Applications for hosts of others: ours, below a prefix in two ways, and one whose calls last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import anyio
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from interop.our_app import app as ours
+from interop.our_server import RETRY_SECONDS
+from interop.our_server import server as city
 from mcpgen_runtime import Context, Server
 
 DRAIN = 0.5
@@ -26,6 +27,7 @@ async def last(seconds: float, ctx: Context) -> str:
 
 
 lasting = server.asgi(sse_path="/sse")
+ours = city.asgi(sse_path="/sse", retry=RETRY_SECONDS)
 mounted = Starlette(routes=[Mount(PREFIX, ours)])
 
 
