@@ -20,10 +20,9 @@ from kit.respondent import (
     USE,
     connect_respondent,
     refusal_code,
-    text_in,
 )
 from kit.rules import revisions_holding
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, legacy, modern
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, legacy, modern, text_in
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
