@@ -13,7 +13,6 @@ from kit.engine import Engine
 from kit.limits import SetLimit
 from mcpgen_runtime import SessionRecord, SharedState, SharedStateFullError, TaskRecord
 from mcpgen_runtime.errors import InternalError
-from mcpgen_runtime.server.shared import redis_engine, redis_tasks
 from mcpgen_runtime.server.shared.redis_engine import RedisEngine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -43,12 +42,10 @@ async def sessions_there(state: SharedState, *names: str) -> list[str]:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(set_limit: SetLimit) -> None:
     """Room for 100 KiB of each kind."""
-    # `set_limit` does not reach them: the stores import them by value.
-    for name in ("SESSION_BYTES", "STORED_EVENT_BYTES", "INBOX_BYTES", "CHANGES_BYTES"):
-        monkeypatch.setattr(redis_engine, name, 100 * KIB)
-    monkeypatch.setattr(redis_tasks, "TASK_BYTES", 100 * KIB)
+    for kind in ("SESSION", "STORED_EVENT", "TASK", "INBOX", "CHANGES"):
+        set_limit(f"pkg.server.shared.redis_ledger.{kind}_BYTES", 100 * KIB)
 
 
 @pytest.mark.usefixtures("small")
