@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
-import anyio.abc
 import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import SESSION
 from kit.asgi_stream import Reply, Stream
 from kit.engine import Engine, run_engine
+from kit.limits import SetLimit
 from kit.rules import revisions_holding
 from kit.steps import LAST, leave
 from kit.wire import (
@@ -370,18 +369,17 @@ async def test_values_of_a_session_are_those_of_each_worker(
 
 
 class Stale(MemorySessionStore):
-    """A store whose replies that there is no record are late."""
+    """A store whose replies that there is no record are late; workers look before it has one."""
 
-    def __init__(self, tasks: anyio.abc.TaskGroup) -> None:
+    def __init__(self, bus: MemoryBus) -> None:
         super().__init__()
         self.late = anyio.Event()
-        self.look: Callable[[], Coroutine[Any, Any, None]] | None = None
-        self._tasks = tasks
+        self._bus = bus
 
     async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
-        assert self.look is not None
-        self._tasks.start_soon(self.look)
-        await anyio.lowlevel.checkpoint()
+        for _ in range(3):
+            await self._bus.publish(b"")
+        await anyio.wait_all_tasks_blocked()
         await super().create(identifier, record, seconds)
 
     async def load(
@@ -394,20 +392,19 @@ class Stale(MemorySessionStore):
 
 
 @newest
-async def test_a_gap_ends_no_session_that_is_being_opened(revision: str) -> None:
-    async with anyio.create_task_group() as tasks:
-        store = Stale(tasks)
-        async with run_workers(SharedState(MemoryBus(), store)) as workers:
-            app: Any = workers.each[0].app
-            [state] = app._states.values()
-            store.look = state.endpoints[-1].reload
-            await workers.each[0].initialize(revision)
-            async with workers.each[0].asking(revision, "tools/call", WAITS, begun=False) as stream:
-                await workers.servers[0].began.wait()
-                store.late.set()
-                await anyio.wait_all_tasks_blocked()
-                workers.servers[0].may_end.set()
-                assert "waited" in str(await reply_of(stream))
+async def test_a_gap_ends_no_session_that_is_being_opened(
+    revision: str, set_limit: SetLimit
+) -> None:
+    set_limit("pkg.server.shared.bus.KEPT_CHANGES", 2)
+    store = Stale(bus := MemoryBus())
+    async with run_workers(SharedState(bus, store)) as workers:
+        await workers.each[0].initialize(revision)
+        async with workers.each[0].asking(revision, "tools/call", WAITS, begun=False) as stream:
+            await workers.servers[0].began.wait()
+            store.late.set()
+            await anyio.wait_all_tasks_blocked()
+            workers.servers[0].may_end.set()
+            assert "waited" in str(await reply_of(stream))
 
 
 async def reply_of(stream: Stream) -> Any:
