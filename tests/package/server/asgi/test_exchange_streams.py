@@ -14,7 +14,6 @@ from kit.asgi_stream import text_in
 from kit.web import Web
 from kit.wire import CHANGED, PER_REQUEST, SESSIONS, STREAMABLE, request
 from mcpgen_runtime import Context, Server
-from mcpgen_runtime.server.asgi.settings import Answers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -96,7 +95,7 @@ async def test_without_a_store_events_carry_no_ids(revision: str) -> None:
     ],
 )
 async def test_answers_have_a_chosen_form_among_those_accepted(
-    revision: str, answers: Answers, accept: str | None, alone: str | None, after_others: str | None
+    revision: str, answers: Any, accept: str | None, alone: str | None, after_others: str | None
 ) -> None:
     async with speaking(Web().server, revision, answers=answers) as http:
         http.fields["accept"] = accept
@@ -180,7 +179,7 @@ ASKS = {"name": "asks", "arguments": {}}
 @sessions
 @pytest.mark.parametrize("answers", ["auto", "json"])
 async def test_a_client_request_comes_on_a_stream_and_is_answered_by_a_post(
-    revision: str, answers: Answers
+    revision: str, answers: Any
 ) -> None:
     async with speaking(asking_server(), revision, {"roots": {}}, answers=answers) as http:
         call = http.asking(revision, "tools/call", ASKS, begun=answers == "auto")
@@ -226,7 +225,7 @@ async def test_without_sessions_a_question_to_the_client_is_in_the_result(revisi
 @streamable
 @pytest.mark.parametrize("answers", ["auto", "json"])
 async def test_an_error_after_something_was_said_is_last_and_tells_no_secret(
-    revision: str, answers: Answers
+    revision: str, answers: Any
 ) -> None:
     web = Web()
 

@@ -28,8 +28,6 @@ from mcpgen_runtime import (
     TaskRecord,
     Tasks,
 )
-from mcpgen_runtime.server.toolkit.task_calls import LOST as LOST_TASK
-from mcpgen_runtime.server.toolkit.task_calls import RUNS
 from package.server.shared.shared_servers import Name
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
@@ -37,6 +35,8 @@ pytestmark = [pytest.mark.processes, pytest.mark.workers]
 REVISION = "2025-11-25"
 LAST = "last-event-id"
 LOST = "may have been acted on"
+LOST_TASK = f"the process that ran the task is gone; it {LOST}"
+RUNS = 4
 DELAYS = (0.0, 0.0, 0.001, 0.05, 0.25)
 FOUND_SECONDS = 1.0 + 3 * max(DELAYS)
 """From the end of a lease to its claim: a second between two looks, then a look and the claim."""
