@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import fields_of, speaking
+from kit.live import server_with
 from kit.wire import STREAMABLE, encode_message, request
 from mcpgen_runtime import Context, Limits, Server
 
@@ -21,18 +22,14 @@ BODY = 400  # bytes; brackets of longer ones are counted
 
 
 def adding_server() -> Server:
-    server = Server("costs")
-
-    @server.tool()
     async def add(a: int, b: int) -> str:
         return str(a + b)
 
-    @server.tool()
     async def add_with_progress(a: int, b: int, ctx: Context) -> str:
         await ctx.progress(1)
         return str(a + b)
 
-    return server
+    return server_with(add, add_with_progress)
 
 
 @pytest.mark.structs("a model of pydantic takes a few calls more to be read and written")

@@ -11,6 +11,7 @@ import pytest
 
 from kit.asgi_client import BOTH, JSON, SESSION, SSE, asgi, fields_of, speaking
 from kit.asgi_stream import text_in
+from kit.live import server_with
 from kit.web import Web
 from kit.wire import CHANGED, PER_REQUEST, SESSIONS, STREAMABLE, request
 from mcpgen_runtime import Context, Server
@@ -163,13 +164,11 @@ async def test_many_streams_at_once_have_what_belongs_to_their_own_request(revis
 
 def asking_server() -> Server:
     """A server with a tool that asks for roots."""
-    server = Server("asking")
 
-    @server.tool()
     async def asks(ctx: Context) -> str:
         return str(len(await ctx.list_roots()))
 
-    return server
+    return server_with(asks)
 
 
 ASKS = {"name": "asks", "arguments": {}}

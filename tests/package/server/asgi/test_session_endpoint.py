@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from kit.asgi_client import JSON, SESSION, SSE, asgi, speaking
+from kit.live import server_with
 from kit.rules import revisions_holding
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
@@ -38,13 +39,10 @@ OLDER = "2025-06-18"
 
 
 def server_of(**how: Any) -> Server:
-    server = Server("tester", **how)
-
-    @server.tool()
     def echo(text: str) -> str:
         return text
 
-    return server
+    return server_with(echo, **how)
 
 
 @pytest.mark.requirement("http.session-assign", "http.session-id-charset", "http.endpoint-post-get")

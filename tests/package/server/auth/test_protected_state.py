@@ -24,6 +24,7 @@ from kit.guarded import (
     text_in,
 )
 from kit.issuer import bearer, token_of
+from kit.live import server_with
 from kit.stdio_process import PATHS, script
 from kit.wire import (
     HANDSHAKE,
@@ -111,15 +112,12 @@ async def test_a_request_state_of_another_principal_is_unknown(revision: str) ->
     class Count:
         value: int
 
-    server = Server("asking", state_key=b"k" * 32)
-
-    @server.tool()
     async def order(ctx: Context) -> str:
         answer = await ctx.elicit("How many?", Count)
         return f"{ctx.principal.subject} {answer.action}"
 
     capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
-    async with asgi(server, auth=protected_settings()) as http:
+    async with asgi(server_with(order, state_key=b"k" * 32), auth=protected_settings()) as http:
 
         async def call(subject: str, client: str = "agent", **more: Any) -> Any:
             http.fields["authorization"] = bearer(token_of(subject, client_id=client))

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta
 
+from kit.live import server_with
 from kit.respondent import accept_result, connect_respondent, refusal_code, text_in
 from kit.rules import revisions_holding
 from kit.wire import ALL, PER_REQUEST, speaking_to
@@ -45,9 +46,7 @@ class Person:
 
 def asking_server(form: Any = Person) -> Server:
     """A server whose tool tells what its question came to."""
-    server = Server("asking")
 
-    @server.tool()
     async def ask(ctx: Context) -> str:
         try:
             answer: Accepted[Any] | Declined | Cancelled
@@ -62,7 +61,7 @@ def asking_server(form: Any = Person) -> Server:
             case Cancelled():
                 return "cancelled"
 
-    return server
+    return server_with(ask)
 
 
 @pytest.mark.requirement(
@@ -437,10 +436,8 @@ async def test_other_methods_are_refused_for_pages_as_well(revision: str, mode: 
 @pytest.mark.requirement("elicitation.url-outcome-by-retry", "elicitation.no-required-error-2026")
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_the_error_for_required_pages_becomes_input_requests(revision: str) -> None:
-    server = Server("pages")
     done: list[bool] = []
 
-    @server.tool()
     async def work() -> str:
         if not done:
             raise URLElicitationRequiredError(*(URLElicitation(text, URL) for text in "ab"))
@@ -448,7 +445,7 @@ async def test_the_error_for_required_pages_becomes_input_requests(revision: str
 
     params = {"name": "work", "arguments": {}}
     can: dict[str, Any] = {"elicitation": {"url": {}}}
-    async with speaking_to(server, revision) as end:
+    async with speaking_to(server_with(work), revision) as end:
         first = (await end.ask("tools/call", params, capabilities=can))["result"]
         assert first["inputRequests"] == {
             f"elicitation-{number}": {

@@ -13,10 +13,11 @@ import pydantic
 import pytest
 from msgspec import Meta
 
+from kit.live import server_with
 from kit.respondent import accept_result, connect_respondent, text_in
 from kit.rules import revisions_holding
 from kit.wire import ALL
-from mcpgen_runtime import Context, LocalProtocolError, RemoteProtocolError, Server, titles
+from mcpgen_runtime import Context, LocalProtocolError, RemoteProtocolError, titles
 from mcpgen_runtime.server.toolkit.client_features.elicitation import form_of
 
 OLD = revisions_holding("elicitation.string-schema-2025-06")
@@ -27,10 +28,8 @@ with_forms = pytest.mark.parametrize("revision", FORMS)
 
 async def form_sent(revision: str, form: Any, answer: Any = None) -> tuple[Any, Any]:
     """The form that a client gets for a type or schema, and what the handler is answered."""
-    server = Server("forms")
     results: list[Any] = []
 
-    @server.tool()
     async def ask(ctx: Context) -> str:
         try:
             results.append(await ctx.elicit("Please", form))
@@ -39,7 +38,7 @@ async def form_sent(revision: str, form: Any, answer: Any = None) -> tuple[Any, 
         return "asked"
 
     answers = {"elicitation/create": answer or {"action": "decline"}}
-    async with connect_respondent(server, revision, answers) as client:
+    async with connect_respondent(server_with(ask), revision, answers) as client:
         assert text_in(await client.call("ask")) == "asked"
         asked = client.asked
     if isinstance(results[-1], Exception):

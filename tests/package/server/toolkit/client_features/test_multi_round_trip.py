@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.live import server_with
 from kit.respondent import EVERYTHING, ROOTS, SAMPLED, accept_result, connect_respondent, text_in
 from kit.rules import revisions_holding
 from kit.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
@@ -188,16 +189,13 @@ async def test_keys_are_shared_by_workers_and_can_be_rotated(revision: str) -> N
 @pytest.mark.requirement("mrtr.missing-response-rerequested")
 @modern
 async def test_missing_responses_are_requested_again(revision: str) -> None:
-    server = Server("several")
-
-    @server.tool()
     async def ask(ctx: Context) -> str:
         told = await ctx.ask_all(
             ctx.elicit("One?", NAME, key="one"), *(ctx.elicit("Who?", NAME) for _ in range(3))
         )
         return " ".join(each.content["name"] for each in told if each.content)
 
-    async with speaking_to(server, revision) as end:
+    async with speaking_to(server_with(ask), revision) as end:
         params = {"name": "ask"}
         wrong = (await call(end, params, inputResponses=answers(other="x")))["result"]
         one, first, *others = wrong["inputRequests"]
@@ -347,10 +345,8 @@ async def test_only_what_the_client_declared_is_asked(
 @pytest.mark.requirement("mrtr.state-integrity", "mrtr.request-state-format")
 @modern
 async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: str) -> None:
-    server = Server("own")
     own = '{"a": 1}\n \u00e9'
 
-    @server.tool()
     async def ask(ctx: Context) -> str | InputRequired:
         first = await ctx.elicit("Who?", NAME, key="who")
         if ctx.request_state is None:
@@ -361,7 +357,7 @@ async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: s
 
     told = {"elicitation/create": accept_result(name="Ada"), "roots/list": ROOTS}
 
-    async with connect_respondent(server, revision, told) as client:
+    async with connect_respondent(server_with(ask), revision, told) as client:
         params = {"name": "ask", "arguments": {}}
         first = await call(client.end, params)
         second = await call(client.end, params, **client.answered(first["result"]))
