@@ -102,28 +102,6 @@ async def test_a_session_outlives_all_of_its_workers(revision: str, engine: Engi
         assert (await after.any.post(call(revision, "about"))).status == 200
 
 
-@pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
-@sessions
-async def test_delete_ends_a_session_at_each_worker(revision: str, workers: Workers) -> None:
-    for http in workers.each:
-        assert (await http.post(call(revision, "about"))).status == 200
-    async with workers.each[0].stream("GET") as stream:
-        assert (await workers.each[1].delete()).status == 200
-        for http in workers.each:
-            for method in ("POST", "GET", "DELETE"):
-                message = call(revision, "about") if method == "POST" else None
-                assert (await http.request(method, message)).status == 404
-        await stream.end()
-
-
-@sessions
-async def test_ids_that_no_worker_gave_are_unknown(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url) as workers:
-        for identifier in ("x", "y" * 43, "z" * 5000, "*", "a b\tc"):
-            reply = await workers.any.post(call(revision, "about"), **{SESSION: identifier})
-            assert reply.status == 404
-
-
 @newest
 async def test_a_session_that_nobody_uses_expires(revision: str, engine: Engine) -> None:
     async with run_session(engine.url, revision, limits=Limits(idle=0.3)) as workers:

@@ -118,20 +118,6 @@ async def test_a_task_is_claimed_once_its_lease_ran_out(store: TaskStore, leases
     assert await store.change(claimed.next_version(status="failed"))
 
 
-@in_engine
-async def test_a_lease_in_the_engine_lasts_three_seconds_and_can_be_renewed_late(
-    store: TaskStore, engine: Engine, leases: Leases
-) -> None:
-    record = record_of()
-    await store.create(record)
-    for renew in (False, True):
-        if renew:
-            leases.run_out()
-            assert await store.renew(record) == 1
-        assert 1000 < int(engine.ask("PTTL", "mcp:{tester}:lease:t").strip(":\r\n")) <= 3000
-        assert await store.claim("t", "two") is None
-
-
 @pytest.mark.requirement("tasks.ttl-expiry-delete", "tasks.cleanup", revisions=(REVISION,))
 async def test_the_time_to_live_ends_everything(store: TaskStore) -> None:
     record = record_of(owner="ada", ttl_ms=50)

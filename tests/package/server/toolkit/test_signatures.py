@@ -99,32 +99,6 @@ def test_bound_arguments_have_their_types_and_defaults() -> None:
     assert read(nothing, "tool").schema() == {"type": "object", "properties": {}}
 
 
-def test_texts_are_converted_only_where_the_type_takes_no_text() -> None:
-    def typed(
-        count: int,
-        numbers: list[int],
-        any_: Any,
-        either: int | str,
-        listed: list[int] | str,
-        three: list[int] | dict[str, int] | None,
-        exact: bool = False,
-        ratio: float = 1.0,
-    ) -> None: ...
-
-    texts = dict.fromkeys(("count", "any_", "either"), "3")
-    texts |= dict.fromkeys(("numbers", "listed", "three"), "[1]")
-    signature = read(typed, "tool")
-    bound = signature.bind({**texts, "exact": "true", "ratio": "0.5"})
-    numbers = {"count": 3, "numbers": [1], "three": [1], "exact": True, "ratio": 0.5}
-    assert bound == {**texts, **numbers}
-    exact = {**texts, "count": 3, "numbers": [1], "three": None}
-    assert signature.bind(exact)["either"] == "3"
-    with pytest.raises(ValueError, match="argument 'count': expected int, got str"):
-        signature.bind({**exact, "count": "3"}, coerce=False)
-    with pytest.raises(ValueError, match="argument 'numbers': expected array, got str"):
-        signature.bind({**texts, "numbers": "[1"})
-
-
 def test_a_number_without_a_fraction_is_an_integer_anywhere() -> None:
     def typed(count: int, numbers: list[int], named: dict[str, int], ratio: float) -> None: ...
 
