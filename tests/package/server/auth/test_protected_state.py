@@ -344,11 +344,6 @@ def test_a_local_server_serves_on_behalf_of_its_principal(principal: str, answer
     assert answer in done.stdout.decode().splitlines()[-1]
 
 
-def test_over_http_each_request_is_authenticated_instead() -> None:
-    with pytest.raises(ValueError, match="principal: expected auth instead"):
-        Server("s").run(http="127.0.0.1:0", principal=Principal.local())
-
-
 @revisions
 async def test_tools_and_methods_of_a_mounted_server_need_their_scopes(revision: str) -> None:
     outer = Server("outer", subscribe=True)

@@ -125,20 +125,6 @@ async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engi
         assert (await workers.each[1].post(call(revision, "about"))).status == 200
 
 
-@pytest.mark.requirement("transport-security.session-bound-to-user")
-@newest
-async def test_an_owner_s_session_is_unknown_to_another(revision: str, engine: Engine) -> None:
-    async with run_workers(engine.url, auth=TOKENS) as workers:
-        workers.any.fields["authorization"] = "Bearer alice-1"
-        await workers.open_session(revision, ABLE)
-        for http in workers.each:
-            assert (await http.post(call(revision, "about"))).status == 200
-            http.fields["authorization"] = "Bearer bob-1"
-            for method in ("POST", "GET", "DELETE"):
-                message = call(revision, "about") if method == "POST" else None
-                assert (await http.request(method, message)).status == 404
-
-
 @sessions
 async def test_an_update_reaches_the_stream_at_another_worker(
     revision: str, workers: Workers
@@ -220,17 +206,6 @@ async def test_of_two_streams_at_two_workers_one_gets_a_change(
             return b"list_changed" in older.raw
 
         await eventually(announced)
-
-
-@newest
-async def test_a_batch_that_cancels_its_own_request_is_served_here(
-    revision: str, engine: Engine
-) -> None:
-    batches = "2025-03-26"
-    async with run_session(engine.url, batches) as workers:
-        parts = [call(batches, "wait", 5), cancelled_notification(5), call(batches, "about", 6)]
-        reply = await workers.any.post(parts)
-        assert [each["id"] for each in reply.json] == [6]
 
 
 @newest
