@@ -13,7 +13,6 @@ from kit.engine import Engine
 from kit.limits import SetLimit
 from mcpgen_runtime import SessionRecord, SharedState, SharedStateFullError, TaskRecord
 from mcpgen_runtime.errors import InternalError
-from mcpgen_runtime.server.shared.redis_engine import RedisEngine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -257,9 +256,9 @@ async def test_used_ids_of_one_kind_make_no_room_for_others(
     assert there == [*range(20, 30)]
 
 
-async def test_scripts_reach_an_engine_that_has_forgotten_them(engine: Engine) -> None:
-    redis = RedisEngine(engine.url, "tester")
-    async with redis.opened():
-        for _ in range(2):
-            engine.ask("SCRIPT", "FLUSH")
-            assert await redis.run("return ARGV[1]", (), "here") == b"here"
+async def test_scripts_reach_an_engine_that_has_forgotten_them(
+    state: SharedState, engine: Engine
+) -> None:
+    for proof in (b"one", b"two"):
+        assert engine.ask("SCRIPT", "FLUSH") == "+OK\r\n"
+        assert await state.used.use(proof, 60.0)
