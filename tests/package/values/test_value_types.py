@@ -156,7 +156,7 @@ READ: list[tuple[Any, Any, Any]] = [
     (Holder, {"a": {"n": 1}}, Holder(Aliased(n=1))),
     (Box[Path], {"item": "a"}, Box(Path("a"))),
     (list[Ranged], [1, 3], [1, 3]),
-    *((kind, "[1]", "[1]") for kind in (Any, int | str, list[int] | str)),
+    (list[int] | str, "[1]", "[1]"),
     (tuple[Path, int], ["a", 1], (Path("a"), 1)),
 ]
 
