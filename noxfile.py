@@ -68,7 +68,7 @@ BYTES = tuple(
 ON_INSTALLED = (
     *("test_testing.py", "revision", "server/toolkit", "proxy/test_proxy.py"),
     *("client/test_response_cache.py", "client/test_async_client.py"),
-    *("client/test_client_elicitation.py", "client/test_sync.py"),
+    *("client/test_client_questions.py", "client/test_sync.py"),
     *("server/asgi/test_session_endpoint.py", "server/asgi/test_stateless_endpoint.py"),
 )
 """Tests of what a package on an installed runtime has of its own, and hands to the runtime."""
@@ -233,7 +233,7 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session(name="map", venv_backend="none")
 def record_map(session: nox.Session) -> None:
-    """Record which tests reach which lines, by the run of `tests`; `changed` and `mutants` ask."""
+    """Record which tests reach which lines, by the run of `tests`; `mutants` asks it."""
     record_reach(session)
 
 
@@ -246,23 +246,6 @@ def record_reach(session: nox.Session) -> None:
     python = f"{install_other(session, version, versions[version]) / 'python'}"
     words = (f"--record-reach={map_of(session)}", "--quiet", *ON_ASYNCIO, *ON_ALL_CORES)
     run_tests(session, *words, *session.posargs, python=python, repeated=())
-
-
-@nox.session
-def changed(session: nox.Session) -> None:
-    """Tests that a change against `main` concerns, by the last `map`; or `-- --base REV`."""
-    enter(session, "test")
-    recorded_map = map_of(session)
-    if not recorded_map.is_file():
-        session.log("no map of the tests; `nox -s map` records one. Running the tests of `quick`.")
-        run_tests(session, *QUICK, *ON_ALL_CORES, repeated=())
-        return
-    functions = Path(session.create_tmp()).resolve() / "functions.txt"
-    ask = ("python", "-m", "changed", f"{recorded_map}", f"{functions}", *session.posargs)
-    session.run(*ask, env={"PYTHONPATH": "tests"})
-    files = sorted({line.partition("::")[0] for line in functions.read_text("utf-8").split()})
-    if files:
-        run_tests(session, f"--functions={functions}", *ON_ASYNCIO, *ON_ALL_CORES, *files)
 
 
 @nox.session

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 
 from kit.asgi_client import fields_of
 from kit.issuer import IDP, KEY, jwk_set
-from kit.wire import INITIALIZED, SESSIONS, STREAMABLE, initialize, request
+from kit.wire import INITIALIZED, SESSIONS, STREAMABLE, initialize, request, streamable
 from mcpgen_runtime import JwtVerifier, Protected, Server
 
 pytestmark = pytest.mark.browser
@@ -114,7 +114,7 @@ def steps_of(revision: str) -> list[Step]:
 
 
 @pytest.mark.parametrize("answers", ["json", "sse"])
-@pytest.mark.parametrize("revision", STREAMABLE)
+@streamable
 def test_a_page_of_a_listed_origin_calls_a_tool(
     page: Page, origin: str, serve: Callable[..., str], revision: str, answers: str
 ) -> None:

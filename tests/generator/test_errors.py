@@ -13,6 +13,7 @@ from mcpgen.errors import format_value, safe_text
     ("text", "shown"),
     [
         ("a" * 5_000, "a" * 200 + "..."),
+        ("a" * 200, "a" * 200),
         ("gr\xfc\xdf", "gr\xfc\xdf"),
         ("a\n\x1b[1m\u202e", "a\\n\\x1b[1m\\u202e"),
         ("\ud800", "\\ud800"),
@@ -26,6 +27,7 @@ def test_a_foreign_text_is_one_printable_line(text: str, shown: str) -> None:
     ("value", "shown"),
     [
         ("a" * 5_000, f'"{"a" * 56}...'),
+        ("a" * 58, f'"{"a" * 58}"'),
         ({"a": [1, None]}, '{"a": [1, null]}'),
         (date(2020, 1, 2), '"2020-01-02"'),
     ],

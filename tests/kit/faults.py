@@ -10,14 +10,7 @@ import anyio
 import pytest
 
 from kit.http_process import SECONDS
-from kit.wire import PER_REQUEST, SESSIONS
 from mcpgen_runtime import McpError
-
-EACH = (*SESSIONS, *PER_REQUEST)
-"""The revisions with Streamable HTTP."""
-
-ONE_OF_EACH = (SESSIONS[-1], PER_REQUEST[-1])
-"""A revision with sessions, and one without."""
 
 
 class Outcome:

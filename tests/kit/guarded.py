@@ -6,18 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
-
 from kit.asgi_client import Http, asgi, fields_of
 from kit.asgi_stream import Reply
 from kit.issuer import IDP, KEY, RESOURCE, bearer, jwk_set
-from kit.wire import SESSIONS, STREAMABLE, request
+from kit.wire import SESSIONS, request
 from mcpgen_runtime import Context, JwtVerifier, Protected, Server
 from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
-
-revisions = pytest.mark.parametrize("revision", STREAMABLE)
-sessions = pytest.mark.parametrize("revision", SESSIONS)
-
 
 PRM = "/.well-known/oauth-protected-resource"
 """Where the metadata of a server at the root of its host is."""

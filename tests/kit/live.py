@@ -100,7 +100,7 @@ class FakeServer(Channel):
         decoded = json.loads(message.data)
         if decoded.get("method") in ("initialize", "server/discover", "notifications/initialized"):
             self.opening.append(decoded)
-            await self._agree(decoded)
+            await self.agree_to_open(decoded)
         else:
             self.heard.append(decoded)
             self._news.set()
@@ -141,7 +141,8 @@ class FakeServer(Channel):
         self._taken += 1
         return self.heard[self._taken - 1]
 
-    async def _agree(self, message: Mapping[str, Any]) -> None:
+    async def agree_to_open(self, message: Mapping[str, Any]) -> None:
+        """Answer a message of the opening; subclasses answer otherwise."""
         if self.revision is not None and "id" in message:
             await self.answer(message, opening_result(self.revision, self.capabilities))
 

@@ -60,6 +60,16 @@ STREAMABLE = tuple(name for name in REVISIONS if facts(name).transports.streamab
 SESSIONS = tuple(name for name in STREAMABLE if facts(name).transports.streamable_http == "session")
 """The revisions whose Streamable HTTP keeps sessions."""
 
+ONE_OF_EACH = (*HANDSHAKE[-1:], *PER_REQUEST[-1:])
+"""The newest revision of each lifecycle."""
+
+streamable = pytest.mark.parametrize("revision", STREAMABLE)
+sessions = pytest.mark.parametrize("revision", SESSIONS)
+newest_session = pytest.mark.parametrize("revision", SESSIONS[-1:])
+both_lifecycles = pytest.mark.parametrize("revision", ONE_OF_EACH)
+"""Tests that run over Streamable HTTP, over that with sessions, in the newest revision of it with
+sessions, in the newest of each lifecycle."""
+
 SSE_ONLY = tuple(name for name in REVISIONS if name not in STREAMABLE)
 """The revisions that speak HTTP only by the two endpoints of HTTP+SSE."""
 

@@ -1,4 +1,4 @@
-"""The map of tests to lines, what runs by it, and which tests a change concerns."""
+"""The map of tests to lines, and what runs by it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import changed
 import reach
 from mutants.__main__ import functions_for, unrecorded_functions_for
 from mutants.mutations import Mutant
@@ -134,42 +133,3 @@ def test_a_mutant_also_meets_the_tests_that_its_place_names() -> None:
     tests = map_of("tests/package/test_other.py::x", own, beside, limits)
     tests.seconds = [1.0] * 4
     assert unrecorded_functions_for(mutant_at(1), tests) == [limits, own, beside]
-
-
-OF_THIS_FILE = "tests/mutants/test_reach.py::test_a_copy_is_its_template_below_a_header"
-
-
-@pytest.mark.parametrize(
-    ("path", "files"),
-    [
-        (TEMPLATE, {"a"}),
-        ("tests/mutants/test_reach.py", {"tests/mutants/test_reach.py"}),
-        (
-            "tests/mutants/mutations.py",
-            {f"tests/mutants/test_{name}.py" for name in ("copies", "mutations", "reach")},
-        ),
-        ("tests/generator/__snapshots__/test_cli.ambr", {"tests/generator/test_cli.py"}),
-    ],
-)
-def test_a_change_concerns_what_reaches_or_imports_it(path: str, files: set[str]) -> None:
-    functions = changed.concerned_tests([path], map_of("a::x"))
-    assert {name.partition("::")[0] for name in functions} == files
-
-
-@pytest.mark.parametrize(
-    ("path", "function"),
-    [
-        ("tests/conftest.py", OF_THIS_FILE),
-        ("tests/generator/tiny/facts.toml", "tests/generator/test_render.py::"),
-        ("schema/docs.toml", "tests/generator/test_docs.py::"),
-        ("templates/package/framing/a.py.jinja", "tests/package/"),
-        ("pyproject.toml", "tests/conventions/test_dependencies.py::"),
-    ],
-)
-def test_a_change_that_the_map_lacks_concerns_its_room(path: str, function: str) -> None:
-    assert any(name.startswith(function) for name in changed.concerned_tests([path], reach.Reach()))
-
-
-def test_every_listed_place_of_tests_exists(root: Path) -> None:
-    places = {place for listed in changed.OTHERS.values() for place in listed}
-    assert [place for place in sorted(places) if not (root / place).exists()] == []

@@ -24,7 +24,7 @@ import mcpgen_runtime
 from documents import ROOT, Block, examples, outputs, prose_of, snippets
 from generator.selections import spec_of, write_package
 from kit.guarded import protected_settings
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen.model import choice
 from mcpgen.render import tree
 from mcpgen_runtime import HttpStatusError, RemoteError, connect, testing
@@ -47,7 +47,7 @@ def example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_the_notes_stay_in_their_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, revision: str
 ) -> None:

@@ -58,6 +58,7 @@ def test_ordinary_text_is_shown_as_it_is() -> None:
 
 @pytest.mark.parametrize("size", [201, 3_000_000])
 def test_a_long_text_is_cut_and_its_length_told(size: int) -> None:
+    assert (safe_text("x" * 200), safe_repr("x" * 200)) == ("x" * 200, f"'{'x' * 200}'")
     assert safe_text("x" * size) == f"{'x' * 200}... ({size} characters)"
     assert safe_repr("x" * size) == f"'{'x' * 200}'... ({size} characters)"
 

@@ -13,7 +13,7 @@ import pytest
 
 import mcpgen_runtime
 from kit.rules import module_of
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import (
     Accepted,
     Client,
@@ -216,7 +216,7 @@ def test_a_constant_of_another_value_is_refused(module: Any) -> None:
         module.TextContent(text="rain", type="image")
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_results_of_the_protocol_are_sent_as_they_are(revision: str) -> None:
     server = Server("results")
     rain = TextContent(text="rain")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import subprocess
 from typing import Any
 
 import pytest
 
 import mcpgen_runtime
+from kit.processes import python
+from kit.stdio_process import PATHS
 from mcpgen_runtime import (
     CacheHint,
     ClientHandlers,
@@ -27,8 +31,6 @@ from mcpgen_runtime.client.chosen import ConnectOptions
 from mcpgen_runtime.sdk_names import NOT_EXPORTED
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions, ToolOptions
-from mcpgen_runtime.server.toolkit.tools import _warn_of_hidden_text
-from mcpgen_runtime.testing import connected
 
 NO_TYPES: Any = Server("untyped")
 """As a program without types uses a server."""
@@ -156,23 +158,31 @@ def test_any_other_module_is_not_there() -> None:
         getattr(mcpgen_runtime, absent)
 
 
-async def test_hidden_text_of_exceptions_is_warned_of_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    _warn_of_hidden_text.cache_clear()
-    for shows in (True, False):
-        server = Server("fails", show_errors=shows)
+FAILING = """
+    import asyncio
+    from mcpgen_runtime import Server
+    from mcpgen_runtime.testing import connected
 
-        @server.tool
-        def fail() -> None:
-            raise ValueError("seen")
+    def fail() -> None:
+        raise ValueError("seen")
 
-        async with connected(server) as pair:
-            results = [await pair.client.call_tool("fail") for _ in range(2)]
-        texts = [result.content[0].text for result in results]
-        assert texts == ["seen" if shows else "tool 'fail' failed"] * 2
-        warned = [each for each in caplog.messages if "Server(show_errors=True)" in each]
-        assert len(warned) == (not shows)
+    async def main() -> None:
+        for shows in (True, False, False):
+            server = Server("fails", show_errors=shows)
+            server.tool(fail)
+            async with connected(server) as pair:
+                print((await pair.client.call_tool("fail")).content[0].text)
+
+    asyncio.run(main())
+"""
+
+
+def test_hidden_text_of_exceptions_is_warned_of_once() -> None:
+    ended = subprocess.run(
+        python(FAILING), capture_output=True, text=True, check=True, env={**os.environ, **PATHS}
+    )
+    assert ended.stdout.splitlines() == ["seen", *["tool 'fail' failed"] * 2]
+    assert ended.stderr.count("Server(show_errors=True)") == 1
 
 
 ROOT = frozenset(dir(mcpgen_runtime))

@@ -1,4 +1,4 @@
-"""The value of a tool's result, and the hints at a tool's behaviour."""
+"""The value of a tool's result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime import UNSET, Hints, hints_of, models
+from mcpgen_runtime import UNSET, models
 from mcpgen_runtime.r2025_06_18.models import CallToolResult as ObjectResult
 from mcpgen_runtime.tool_results import plain_value, structured_value
 
@@ -37,6 +37,8 @@ def wrapped(value: Any, *content: Any, **members: Any) -> Any:
         (result_of("5", structured_content={"result": 5, "more": 6}), {"result": 5, "more": 6}),
         (wrapped(5, "5"), 5),
         (wrapped(5, "6"), {"result": 5}),
+        (wrapped(5, '{"result": 5}'), {"result": 5}),
+        (wrapped([1], "[" * 100_000), {"result": [1]}),
         (wrapped(5), {"result": 5}),
         (wrapped(5, "5", IMAGE), 5),
         (wrapped(5, "{"), {"result": 5}),
@@ -53,6 +55,7 @@ def wrapped(value: Any, *content: Any, **members: Any) -> Any:
         (wrapped(5, meta={"fastmcp": {"wrap_result": True}}), 5),
         (wrapped(5, meta={"fastmcp": {"wrap_result": 1}}), {"result": 5}),
         (wrapped(5, meta={"fastmcp": True}), {"result": 5}),
+        (result_of("a", "b", meta={"fastmcp": {"wrap_result": True}}), None),
     ],
 )
 def test_the_value_of_a_result_is_what_the_function_returned(result: Any, value: Any) -> None:
@@ -65,19 +68,3 @@ def test_null_counts_as_absent_where_a_value_is_an_object() -> None:
     assert structured_value(result) is UNSET
     assert structured_value(result_of(structured_content=None)) is None
     assert plain_value(result) is None
-
-
-@pytest.mark.parametrize(
-    ("annotations", "hints"),
-    [
-        (None, Hints(read_only=False, destructive=True, idempotent=False, open_world=True)),
-        (models.ToolAnnotations(), Hints(False, True, False, True)),
-        (models.ToolAnnotations(read_only_hint=True), Hints(True, True, False, True)),
-        (models.ToolAnnotations(destructive_hint=False), Hints(False, False, False, True)),
-        (models.ToolAnnotations(idempotent_hint=True), Hints(False, True, True, True)),
-        (models.ToolAnnotations(open_world_hint=False), Hints(False, True, False, False)),
-    ],
-)
-def test_hints_that_a_tool_leaves_out_have_the_defaults(annotations: Any, hints: Hints) -> None:
-    tool = models.Tool(name="a", input_schema={"type": "object"}, annotations=annotations)
-    assert hints_of(tool) == hints

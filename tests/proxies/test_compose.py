@@ -21,9 +21,8 @@ from anyio import to_thread
 
 from example_programs import EXAMPLES, build, run
 from kit.engine import program
-from kit.faults import ONE_OF_EACH
 from kit.http_process import Process
-from kit.wire import SESSIONS
+from kit.wire import ONE_OF_EACH, SESSIONS
 from mcpgen_runtime import HttpStatusError, McpError, RemoteError, ResponseLostError, connect
 from proxies.programs import caddy_server, free_port, haproxy_server, nginx_server, wait_for
 

@@ -14,10 +14,10 @@ import anyio
 import pytest
 
 from kit.asgi_client import BOTH, JSON, SSE, fields_of
-from kit.faults import EACH, Outcome
+from kit.faults import Outcome
 from kit.http_process import HttpProcess, http_process
 from kit.raw_http import Raw, message_bytes, raw
-from kit.wire import PER_REQUEST, request
+from kit.wire import PER_REQUEST, STREAMABLE, request
 from mcpgen_runtime import connect
 from mcpgen_runtime.framing.sse import encode_comment
 from proxies.programs import Proxy, Route, haproxy, nginx
@@ -126,13 +126,13 @@ async def _post_call(scenario: Scenario, url: str, accept: str) -> AsyncIterator
 SCENARIOS = [
     Scenario(proxy, route, revision, "answered", SILENCE[route.seconds])
     for proxy, route in ROUTES
-    for revision in EACH
+    for revision in STREAMABLE
 ]
 SCENARIOS += [
     # What reaches the proxy is a closed connection, which HAProxy sees once it has to write to it.
     Scenario(proxy, route, revision, "cancelled", 3 * KEEP_ALIVE)
     for proxy, route in ROUTES
-    for revision in EACH
+    for revision in STREAMABLE
     if route.seconds is None
 ]
 SCENARIOS += [

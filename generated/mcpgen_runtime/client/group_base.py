@@ -200,18 +200,20 @@ class GroupSubscription(ChangeIterator):
         self._options = options
         self._tasks = tasks
         self._stack = AsyncExitStack()
+        self._opening = anyio.CancelScope()
         self._failure: McpError | None = None
         self._ended_well = False
         self._send, self._changes = anyio.create_memory_object_stream[Change](0)
 
     async def __aenter__(self) -> Self:
         subscriptions: list[tuple[GroupServer[Any], Subscription]] = []
-        async with AsyncExitStack() as stack:
-            for server, part in (await self._filter_by_server()).items():
-                subscription = server.session.subscription(part, self._options)
-                await stack.enter_async_context(subscription)
-                subscriptions.append((server, subscription))
-            self._stack = stack.pop_all()
+        with self._opening:
+            async with AsyncExitStack() as stack:
+                for server, part in (await self._filter_by_server()).items():
+                    subscription = server.session.subscription(part, self._options)
+                    await stack.enter_async_context(subscription)
+                    subscriptions.append((server, subscription))
+                self._stack = stack.pop_all()
         self.agreed = _merge_filters([subscription.agreed for _, subscription in subscriptions])
         for server, subscription in subscriptions:
             self._tasks.start_soon(self._pass_on, server, subscription, self._send.clone())
@@ -229,6 +231,7 @@ class GroupSubscription(ChangeIterator):
     async def close(self) -> None:
         """End the subscriptions and the iteration, from any task."""
         self._ended_well = True
+        self._opening.cancel()
         await self._stack.aclose()
         self._changes.close()
 

@@ -355,20 +355,32 @@ class Subscription(ChangeIterator):
         self._id: RequestId | None = None
         self._subscribed: list[str] = []
         self._is_closed = False
+        self._until_closed = anyio.CancelScope()
 
     async def __aenter__(self) -> Self:
-        try:
-            await self._open(self._timeout)
-        except HttpStatusError as error:
-            if not error.is_outage:
-                raise
-            await self._reopen(error)
+        with anyio.CancelScope() as self._until_closed:
+            try:
+                await self._open(self._timeout)
+            except HttpStatusError as error:
+                if not error.is_outage:
+                    raise
+                await self._reopen(error)
         missing = self.agreed.missing(self._requested)
-        if missing:
+        if missing and not self._is_closed:
             _logger.warning("the server does not tell of %s", ", ".join(missing))
         return self
 
     async def __anext__(self) -> Change:
+        with anyio.CancelScope() as self._until_closed:
+            return await self._next_change()
+        raise StopAsyncIteration
+
+    async def _next_change(self) -> Change:
+        """Wait for the next change.
+
+        Raises:
+            StopAsyncIteration: The subscription has ended.
+        """
         while not self._is_closed:
             change = self._inbox.take()
             if isinstance(change, ListeningAgain):
@@ -386,6 +398,7 @@ class Subscription(ChangeIterator):
     async def close(self) -> None:
         """End the subscription and its iteration, from any task."""
         self._is_closed = True
+        self._until_closed.cancel()
         with anyio.CancelScope(shield=True):
             await self._unsubscribe()
         self._inbox.settle()

@@ -7,10 +7,11 @@ import inspect
 from pathlib import Path
 
 import mcpgen_runtime
-from mcpgen_runtime.client.sync import Blocking
+from mcpgen_runtime import SyncClient
 
 FOLDER = Path(mcpgen_runtime.__file__).parent
-PLAIN = Path(inspect.getfile(Blocking)).parent
+(BASE,) = (each for each in SyncClient.__mro__ if each.__name__ == "Blocking")
+PLAIN = Path(inspect.getfile(BASE)).parent
 """The folder of the modules that an installed package has in its runtime."""
 
 

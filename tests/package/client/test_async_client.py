@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.live import TEXT, App, FakeServer, live, names_back, text_of
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, facts, legacy, opening_result
 from mcpgen_runtime import (
     REVISIONS,
     AbsentMethodError,
@@ -26,8 +26,6 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.testing import connected
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 @pytest.mark.requirement(
@@ -66,36 +64,51 @@ async def test_without_a_common_revision_the_error_names_the_pinned(
 
 
 class Refusing(FakeServer):
-    """A server that refuses the probe with an error."""
+    """A server that answers the probe by an error, or by nothing that makes sense."""
 
-    def __init__(self, revision: str, error: dict[str, Any]) -> None:
+    def __init__(self, revision: str, **answer: Any) -> None:
         super().__init__(revision)
-        self.error = error
+        self.probed = answer
 
-    async def _agree(self, message: Mapping[str, Any]) -> None:
+    async def agree_to_open(self, message: Mapping[str, Any]) -> None:
         if message["method"] == "server/discover":
-            await self.say({"jsonrpc": "2.0", "id": message["id"], "error": self.error})
+            await self.say({"jsonrpc": "2.0", "id": message["id"], **self.probed})
         else:
-            await super()._agree(message)
+            await super().agree_to_open(message)
+
+
+CODES = (-32601, -32602, -32600, -32000, -32003, 404, 1234, 0)
+OF_OLDER_SERVERS: list[dict[str, Any]] = [
+    *({"error": {"code": code, "message": "what?"}} for code in CODES),
+    *({"error": {"message": "no code"}}, {"error": "no"}, {"result": {}}, {"result": None}, {}),
+    {"result": opening_result(HANDSHAKE[-1])},
+]
 
 
 @pytest.mark.requirement(
     "stdio.probe-legacy-fallback", "stdio.probe-not-one-code", revisions=PER_REQUEST
 )
-@pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, 1234, 0])
-@pytest.mark.parametrize("revision", HANDSHAKE)
-async def test_an_error_of_older_servers_leads_to_the_handshake(revision: str, code: int) -> None:
-    server = Refusing(revision, {"code": code, "message": "what?"})
+@pytest.mark.requirement("versioning.fallback-any-code", revisions=PER_REQUEST)
+@pytest.mark.requirement("seed-compat.code-32003", revisions=PER_REQUEST)
+@pytest.mark.requirement("versioning.no-modern-in-initialize")
+@pytest.mark.parametrize("answer", OF_OLDER_SERVERS, ids=repr)
+@legacy
+async def test_any_answer_of_an_older_server_leads_to_the_handshake(
+    revision: str, answer: dict[str, Any]
+) -> None:
+    server = Refusing(revision, **answer)
     async with connect(server) as client:
         assert client.revision == revision
     assert [said["method"] for said in server.opening[:2]] == ["server/discover", "initialize"]
+    assert server.opening[1]["params"]["protocolVersion"] == HANDSHAKE[-1]
 
 
 @pytest.mark.requirement("stdio.probe-modern-error", revisions=PER_REQUEST)
 async def test_a_modern_server_without_common_revision_ends_it() -> None:
     code = facts(PER_REQUEST[-1]).errors.unsupported_revision
     data = {"supported": ["2099-01-01"], "requested": PER_REQUEST[-1]}
-    server = Refusing(PER_REQUEST[-1], {"code": code, "message": "unsupported", "data": data})
+    error = {"code": code, "message": "unsupported", "data": data}
+    server = Refusing(PER_REQUEST[-1], error=error)
     with pytest.raises(RevisionError, match="2099-01-01") as refused:
         async with connect(server):
             pytest.fail("they have nothing in common")

@@ -16,14 +16,14 @@ from kit.live import FakeServer, live
 from kit.scripted import connect_scripted
 from kit.wire import (
     ACKNOWLEDGED,
-    ALL,
     CANCELLED,
     CHANGED,
-    HANDSHAKE,
     LISTEN,
-    PER_REQUEST,
     UPDATED,
+    every,
+    legacy,
     meta_of,
+    modern,
     stream_message,
     tag,
 )
@@ -46,15 +46,10 @@ from mcpgen_runtime import (
     ToolsChanged,
     connect,
 )
-from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.errors import RequestLost
-from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES
 
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
-sessions = pytest.mark.parametrize("revision", HANDSHAKE)
 AT_ONCE = (0.0, 0.0, 0.0)
-LARGE = "x" * (NOTIFICATION_BYTES // 2)
+LARGE = "x" * 2_097_152  # half of the characters that are kept
 
 
 def text() -> str:
@@ -166,7 +161,7 @@ class Losing(FakeServer):
         super().__init__(revision)
         self.spoken = revision
         self.asked: list[dict[str, Any]] = []
-        self._losses: dict[RequestId, McpError] = {}
+        self._losses: dict[int | str, McpError] = {}
 
     async def receive(self) -> bytes:
         message = await super().receive()
@@ -299,7 +294,7 @@ async def test_cached_results_are_dropped_with_a_stream(revision: str) -> None:
     assert [said["method"] for said in server.heard].count("tools/list") == 2
 
 
-@sessions
+@legacy
 async def test_in_a_session_only_what_the_server_declares_is_agreed_to(revision: str) -> None:
     server = FakeServer(revision, {"tools": {"listChanged": True}, "resources": {}})
     async with connect(server, revision=revision) as client:
@@ -313,7 +308,7 @@ async def test_in_a_session_only_what_the_server_declares_is_agreed_to(revision:
     assert server.heard == []
 
 
-@sessions
+@legacy
 async def test_in_a_session_unused_resources_are_unsubscribed(revision: str) -> None:
     async with (
         connect_scripted(revision, *[{}] * 6) as (client, server),

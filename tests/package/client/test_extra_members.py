@@ -14,7 +14,7 @@ import pytest
 from kit.cached import cacheable_result
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import (
     REVISIONS,
     Caching,
@@ -35,7 +35,6 @@ from mcpgen_runtime.testing import connected
 
 pytestmark = pytest.mark.on_asyncio
 
-every = pytest.mark.parametrize("revision", ALL)
 
 SCHEMA = {
     "$schema": "http://json-schema.org/draft-07/schema#",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import (
     REVISIONS,
     ClientHandlers,
@@ -18,7 +18,7 @@ from mcpgen_runtime import (
     connect_sync,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.on_asyncio]
+pytestmark = pytest.mark.on_asyncio
 
 ANSWER = {"action": "decline"}
 
@@ -195,7 +195,7 @@ async def test_valid_handlers_are_never_refused(handlers: Any, revision: str | N
         assert client.revision == (revision or ALL[-1])
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 def test_data_under_the_name_of_a_handler_is_no_handler(revision: str) -> None:
     rows = REVISIONS[revision].server_notifications
     assert Everything().mcp_handler(rows["notifications/progress"]) is None

@@ -13,7 +13,7 @@ from kit.respondent import ROOTS, SAMPLED, accept_result
 from kit.rules import revisions_holding
 from kit.samples import PARAMS, RESULTS
 from kit.scripted import connect_scripted
-from kit.wire import HANDSHAKE, facts, meta_of
+from kit.wire import facts, legacy, meta_of
 from mcpgen_runtime import (
     ClientHandlers,
     RemoteProtocolError,
@@ -171,7 +171,7 @@ async def test_a_result_that_says_no_kind_is_complete(revision: str) -> None:
         assert text_of(await client.call_tool("any")) == "done"
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_where_results_have_no_kind_the_word_means_nothing(revision: str) -> None:
     async with connect_scripted(revision, {**TEXT, "resultType": "input_required"}) as (client, _):
         assert text_of(await client.call_tool("any")) == "done"

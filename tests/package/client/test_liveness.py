@@ -11,20 +11,16 @@ import pytest
 from kit.live import FakeServer
 from kit.scripted import connect_scripted
 from kit.simulation import on_virtual_clock
-from kit.wire import ALL, CANCELLED, HANDSHAKE, LISTEN, PER_REQUEST
+from kit.wire import ALL, CANCELLED, LISTEN, PER_REQUEST, every, legacy, modern
 from mcpgen_runtime import (
     ConnectionClosedError,
     ListeningAgain,
-    McpError,
     RequestTimeoutError,
     connect,
 )
 from package.client.test_client_listen import AT_ONCE, CUT, NOBODY, Losing, listening
 
 pytestmark = on_virtual_clock
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
-sessions = pytest.mark.parametrize("revision", HANDSHAKE)
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 
 
@@ -45,7 +41,7 @@ def methods(server: FakeServer) -> list[str]:
     return [said["method"] for said in server.heard]
 
 
-@sessions
+@legacy
 @pytest.mark.parametrize(
     ("timeout", "pauses", "lasts"),
     [(None, AT_ONCE, 90), (100, AT_ONCE, 150), (100, (2.0, 4.0), 129), (None, (), 60)],
@@ -100,10 +96,7 @@ async def test_without_a_limit_silence_is_never_checked(revision: str) -> None:
 
 
 @modern
-@pytest.mark.parametrize("losses", [(), (NOBODY,)], ids=["agreed", "refused"])
-async def test_closing_ends_an_iteration_that_waits_to_reopen(
-    revision: str, losses: tuple[McpError, ...]
-) -> None:
+async def test_closing_ends_an_iteration_that_waits_to_reopen(revision: str) -> None:
     server = silent_server(revision)
     async with listening(server, retry_seconds=(100.0, 100.0)) as (changes, tasks):
         await server.lose(CUT)
@@ -113,9 +106,10 @@ async def test_closing_ends_an_iteration_that_waits_to_reopen(
             await changes.close()
 
         tasks.start_soon(close)
-        tasks.start_soon(server.agree, *losses)
+        start = anyio.current_time()
         assert [change async for change in changes] == []
-        assert methods(server)[1:] == [LISTEN, *([] if losses else [CANCELLED])]
+        assert anyio.current_time() - start == 1.0
+        assert methods(server) == [LISTEN]
 
 
 @every
@@ -199,7 +193,7 @@ async def test_each_attempt_to_reopen_has_the_timeout(
         assert anyio.current_time() - start == lasts
 
 
-@sessions
+@legacy
 async def test_one_unanswered_end_of_a_subscription_is_awaited(revision: str) -> None:
     async with connect_scripted(revision, {}, {}) as (client, server):
         async with client.listen(uris=["memo://a", "memo://b"]):
@@ -208,24 +202,31 @@ async def test_one_unanswered_end_of_a_subscription_is_awaited(revision: str) ->
         assert [said["method"] for said in server.heard][2:] == [UNSUBSCRIBE, CANCELLED]
 
 
-@sessions
-async def test_closing_ends_a_subscription_that_is_half_made(revision: str) -> None:
+@pytest.mark.parametrize(
+    ("revision", "joined"),
+    [*((each, False) for each in ALL), *((each, True) for each in PER_REQUEST)],
+)
+async def test_closing_ends_a_subscription_that_nobody_accepts_yet(
+    revision: str, joined: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     server = silent_server(revision)
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        changes = client.listen(uris=["memo://a", "memo://b"])
+    target: Any = {"mcpServers": {"a": server}} if joined else server
+    what: dict[str, Any] = {"tools": True} if joined else {"uris": ["memo://a"]}
+    async with connect(target, revision=revision) as client, anyio.create_task_group() as tasks:
+        changes = client.listen(**what, timeout=100.0)
 
         async def close() -> None:
-            first = await server.next()
-            await changes.close()  # whose end nobody answers
-            await server.answer(first, {})
-            while (asked := await server.next())["method"] != SUBSCRIBE:
-                pass
-            await server.answer(asked, {})
+            await server.next()
+            await changes.close()
 
         tasks.start_soon(close)
+        start = anyio.current_time()
         async with changes:
             assert [change async for change in changes] == []
-    assert methods(server) == [SUBSCRIBE, UNSUBSCRIBE, CANCELLED] * 2
+        assert anyio.current_time() == start
+    in_session = [SUBSCRIBE, UNSUBSCRIBE, CANCELLED, CANCELLED]
+    assert methods(server) == ([LISTEN, CANCELLED] if revision in PER_REQUEST else in_session)
+    assert caplog.text == ""
 
 
 @every

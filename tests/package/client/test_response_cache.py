@@ -72,7 +72,7 @@ async def test_a_result_is_used_while_fresh_and_fetched_again_later(
 @caching
 async def test_discovery_results_are_cached(revision: str, clock: Clock) -> None:
     class Discovered(FakeServer):
-        async def _agree(self, message: Mapping[str, Any]) -> None:
+        async def agree_to_open(self, message: Mapping[str, Any]) -> None:
             result = {"supportedVersions": [revision], "capabilities": {}}
             await self.answer(message, {**result, "ttlMs": 2000, "cacheScope": "public"})
 

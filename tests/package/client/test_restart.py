@@ -13,11 +13,10 @@ import anyio.lowlevel
 import pytest
 
 from kit.stdio_process import PATHS
-from kit.wire import HANDSHAKE, PER_REQUEST
+from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
 from mcpgen_runtime import (
     ClientHandlers,
     ListeningAgain,
-    OutgoingMessage,
     ResourceUpdated,
     ResponseLostError,
     Restart,
@@ -25,13 +24,11 @@ from mcpgen_runtime import (
     Timeouts,
     connect,
 )
-from mcpgen_runtime.transports.process import open_process
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 SCRIPT = str(Path(__file__).parents[1] / "crashing_server.py")
 AT_ONCE = Restart(limit=2, pauses=())
-both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 
 
 @pytest.fixture
@@ -62,7 +59,7 @@ async def number(client: Any) -> int:
     return result
 
 
-@both
+@both_lifecycles
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"], indirect=True)
 async def test_a_process_that_ends_is_restarted_and_the_session_lasts(
     starts: Path, revision: str, caplog: pytest.LogCaptureFixture
@@ -86,7 +83,7 @@ async def test_a_call_to_a_process_that_ended_unseen_goes_to_the_next(starts: Pa
         assert await number(client) == 2
 
 
-@both
+@both_lifecycles
 async def test_subscriptions_and_the_log_level_are_restored(starts: Path, revision: str) -> None:
     logged = list[str]()
     timeouts = Timeouts(restore=10)
@@ -138,29 +135,3 @@ async def test_only_processes_are_restarted() -> None:
     for make in (lambda: Restart(limit=0), lambda: Restart(seconds=0)):
         with pytest.raises(ValueError, match="positive limit"):
             make()
-
-
-async def test_each_output_on_standard_error_is_reported() -> None:
-    writes = "import sys\nfor line in sys.stdin: print(line, file=sys.stderr, flush=True)"
-    command = [sys.executable, "-c", writes]
-    lines: list[bool] = []
-    with anyio.fail_after(30):
-        channel = await open_process(command, on_stderr=None)
-        async with anyio.create_task_group() as tasks:
-            ended = anyio.Event()
-
-            def on_output() -> None:
-                lines.append(True)
-                ended.set()
-
-            tasks.start_soon(channel.follow_stderr, on_output)
-            for number in range(1, 4):
-                ended = anyio.Event()
-                await anyio.wait_all_tasks_blocked()
-                while len(lines) < number:
-                    await channel.send(OutgoingMessage(b"a line"))
-                    with anyio.move_on_after(0.2):
-                        await ended.wait()
-            tasks.cancel_scope.cancel()
-        await channel.close()
-    assert channel.stderr_tail[0] == "a line"

@@ -13,7 +13,7 @@ import pytest
 
 from kit.live import FakeServer
 from kit.simulation import on_virtual_clock
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, encode_message
+from kit.wire import HANDSHAKE, PER_REQUEST, encode_message, every
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
@@ -73,11 +73,11 @@ class Process(FakeServer):
         await anyio.lowlevel.checkpoint()
         await super().close()
 
-    async def _agree(self, message: Mapping[str, Any]) -> None:
+    async def agree_to_open(self, message: Mapping[str, Any]) -> None:
         for each in self._early if message["method"] == "initialize" else ():
             await self.say(each)
         if self._answers:
-            await super()._agree(message)
+            await super().agree_to_open(message)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ async def list_no_tools(client: Any, process: Process) -> None:
         await process.answer(await process.next(), {"tools": []})
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_output_on_standard_error_extends_the_opening(revision: str, starting: Any) -> None:
     slow = Process(250.0, range(50, 251, 50), revision=revision)
     async with starting(slow, revision=revision):

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -19,8 +19,9 @@ import pytest
 from anyio import to_thread
 
 from kit.live import text_of
+from kit.rules import module_of
 from kit.stdio_process import PATHS, SERVER
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every
 from mcpgen_runtime import (
     Client,
     ClientHandlers,
@@ -39,13 +40,10 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
-from mcpgen_runtime.client.sync import Backend
-from mcpgen_runtime.revisions import FOLDERS
 from package.client.blocking_stubs import members_of
 
 pytestmark = pytest.mark.processes
 
-every = pytest.mark.parametrize("revision", ALL)
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
 
@@ -103,7 +101,7 @@ def sync(revision: str | None = None, **how: Any) -> Iterator[SyncClient]:
 
 @both
 @every
-def test_a_session_is_had_without_an_event_loop(revision: str, backend: Backend) -> None:
+def test_a_session_is_had_without_an_event_loop(revision: str, backend: Any) -> None:
     with sync(revision, backend=backend) as client:
         assert client.revision == client.session.revision.name == revision
         assert client.server_info["name"] == "desk"
@@ -126,13 +124,13 @@ def test_a_session_is_had_without_an_event_loop(revision: str, backend: Backend)
 
 @every
 def test_a_client_of_one_revision_has_the_methods_of_that_one(revision: str) -> None:
-    one = import_module(f"mcpgen_runtime.{FOLDERS[revision]}.client").Client
+    one = module_of(revision, "client").Client
     of_revision = {name for name in vars(one) if not name.startswith("_")}
     with sync(revision) as client:
-        module = import_module(f"mcpgen_runtime.{FOLDERS[revision]}.client_sync")
+        module = module_of(revision, "client_sync")
         assert isinstance(client, module.SyncClient)
         assert of_revision <= {*dir(client)}
-        stub = members_of(f"{FOLDERS[revision]}/client_sync.pyi", "SyncClient")
+        stub = members_of(str(Path(module.__file__).with_suffix(".pyi")), "SyncClient")
         assert of_revision <= stub.keys()
         assert repr(client).startswith("<SyncClient on <Client of desk")
 
@@ -213,7 +211,7 @@ def test_changes_are_iterated_over(revision: str) -> None:
 
 
 @both
-def test_blocking_calls_in_the_session_thread_are_errors(backend: Backend) -> None:
+def test_blocking_calls_in_the_session_thread_are_errors(backend: Any) -> None:
     class Waits(ClientHandlers):
         client: SyncClient
 
@@ -233,9 +231,7 @@ def test_blocking_calls_in_the_session_thread_are_errors(backend: Backend) -> No
 
 @both
 @pytest.mark.parametrize("around", ["asyncio", "trio"])
-def test_a_coroutine_may_wait_for_it_or_is_told_that_it_can_not(
-    backend: Backend, around: Backend
-) -> None:
+def test_a_coroutine_may_wait_for_it_or_is_told_that_it_can_not(backend: Any, around: Any) -> None:
     """A notebook runs its cells in an event loop; trio's does not wait for another of its kind."""
     with sync(backend=backend) as client:
 
@@ -264,7 +260,7 @@ def test_a_coroutine_may_wait_for_it_or_is_told_that_it_can_not(
 
 
 @both
-def test_a_call_that_is_open_when_the_client_is_closed_fails(backend: Backend) -> None:
+def test_a_call_that_is_open_when_the_client_is_closed_fails(backend: Any) -> None:
     with sync(backend=backend) as client, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(client.call_tool, "hang")
         client.list_tools()
@@ -302,7 +298,7 @@ def interruptible() -> Iterator[None]:
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(sys.platform == "win32", reason="threads cannot be signalled there")
 @both
-def test_ctrl_c_takes_the_call_back_and_ends_nothing_else(backend: Backend) -> None:
+def test_ctrl_c_takes_the_call_back_and_ends_nothing_else(backend: Any) -> None:
     main, ended = threading.get_ident(), threading.Event()
     server = Server("ending")
 

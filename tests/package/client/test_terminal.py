@@ -13,10 +13,7 @@ from mcpgen_runtime import ConfigInput, ProtocolError
 from mcpgen_runtime.client.item_texts import argument_types, block_text, item_row
 from mcpgen_runtime.client.terminal_handlers import TerminalHandlers, ask_input
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.on_asyncio,
-]
+pytestmark = pytest.mark.on_asyncio
 
 Ask = Callable[..., Any]
 TEXT = {"type": "string"}

@@ -11,13 +11,12 @@ import trio.testing
 from kit.ends import asking_ends, end_of
 from kit.live import TEXT, FakeServer, text_of
 from kit.simulation import ASYNCIO
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, encode_message, sent_request
+from kit.wire import HANDSHAKE, PER_REQUEST, encode_message, every, sent_request
 from mcpgen_runtime import RequestTimeoutError, RevisionError, Timeouts, connect
 from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.events import CancelRequest, SendRequest
 
-every = pytest.mark.parametrize("revision", ALL)
 ASKING = asking_ends("progress.opt-in")  # holds in every revision
 PROGRESS = "notifications/progress"
 SOON = 0.05
@@ -176,14 +175,14 @@ async def test_a_late_probe_answer_counts_until_the_handshake_is_over(
     """A server may be slow to start, and then answer both."""
 
     class Slow(FakeServer):
-        async def _agree(self, message: Any) -> None:
+        async def agree_to_open(self, message: Any) -> None:
             if message["method"] != "initialize":
                 return
             probed = (self.opening[0], {"supportedVersions": [revision], "capabilities": {}})
             if before == "the handshake":
                 await self.answer(*probed)
             self.revision = HANDSHAKE[-1]
-            await super()._agree(message)
+            await super().agree_to_open(message)
             if before == "its end":
                 await self.answer(*probed)
 

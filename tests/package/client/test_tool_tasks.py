@@ -27,7 +27,6 @@ from mcpgen_runtime import (
     connect_sync,
 )
 
-pytestmark = pytest.mark.anyio
 AUGMENTED: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
 
 

@@ -11,13 +11,12 @@ import pytest
 from pydantic import BaseModel, Field
 
 from kit.scripted import connect_scripted
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import Image, Server, ToolError, ToolFailedError, ToolResultError, connect
 
 NEWEST, OLDEST = ALL[-1], ALL[0]
 
 
-every = pytest.mark.parametrize("revision", ALL)
 two = pytest.mark.parametrize("revision", [OLDEST, NEWEST])
 
 
@@ -124,32 +123,6 @@ async def test_data_is_the_structured_value_or_the_only_text(revision: str) -> N
 
 def text(*texts: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": each} for each in texts], **more}
-
-
-@pytest.mark.parametrize(
-    ("shown", "structured", "data"),
-    [
-        (["5"], {"result": 5}, 5),
-        (["abc"], {"result": "abc"}, "abc"),
-        (["1", "b"], {"result": [1, "b"]}, [1, "b"]),
-        ([], {"result": None}, None),
-        ([], {"result": []}, []),
-        (['{"result": 5}'], {"result": 5}, {"result": 5}),
-        (["It is 5."], {"result": 5}, {"result": 5}),
-        (["[" * 100_000], {"result": [1]}, {"result": [1]}),
-        (["a", "b"], None, None),
-        ([], None, None),
-    ],
-)
-async def test_wrapped_values_are_known_by_content_or_metadata(
-    shown: list[str], structured: Any, data: Any
-) -> None:
-    more = {} if structured is None else {"structuredContent": structured}
-    flags: tuple[dict[str, Any], ...] = ({}, {"wrap_result": 1}, {"wrap_result": True})
-    answers = [text(*shown, **more, _meta={"fastmcp": flag}) for flag in flags]
-    async with connect_scripted("2025-11-25", *answers) as (client, _):
-        found = [(await client.call_tool("count")).data for _ in answers]
-    assert found == [data, data, data if structured is None else structured["result"]]
 
 
 async def test_a_value_is_unwrapped_where_only_its_type_shows_that() -> None:

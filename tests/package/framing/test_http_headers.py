@@ -1,4 +1,4 @@
-"""Values of HTTP headers: encoding, decoding, and what equals_body_value the same."""
+"""Values of header fields, and the hosts of URLs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mcpgen_runtime.framing.header_values import (
     equals_body_value,
     value_text,
 )
+from mcpgen_runtime.framing.http_hosts import join_urls, same_origin
 from requirements import EVERY_REVISION
 
 
@@ -93,3 +94,34 @@ def test_a_value_that_would_not_arrive_as_it_is_gets_no_header(value: Any) -> No
 )
 def test_a_header_says_what_the_body_says(header: str, body: Any, same: bool) -> None:
     assert equals_body_value(header, body) is same
+
+
+@pytest.mark.parametrize(
+    ("reference", "joined"),
+    [
+        ("/b", "https://host/b"),
+        ("b?c#d", "https://host/a/b?c"),
+        ("//other:80/b", "https://other:80/b"),
+        ("//other:0/b", None),
+        ("//[", None),
+    ],
+)
+def test_a_malformed_reference_leads_nowhere(reference: str, joined: str | None) -> None:
+    assert join_urls("https://host/a/", reference) == joined
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://host/a", "https://host:443/b", True),
+        ("https://host/a", "https://HOST/b", True),
+        ("https://host/a", "https://u@host/b", True),
+        ("http://host", "http://host:80", True),
+        ("http://host", "http://host:81", False),
+        ("https://host/a", "https://host:80/b", False),
+        ("https://host/a", "http://host:443/b", False),
+        ("https://host/a", "https://host2/b", False),
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(one: str, other: str, same: bool) -> None:
+    assert same_origin(one, other) is same_origin(other, one) is same

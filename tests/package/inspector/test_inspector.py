@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen_runtime import REVISIONS, Csp, UiResource
+from mcpgen_runtime import REVISIONS
 from mcpgen_runtime.__main__ import main
-from mcpgen_runtime.inspector import app_sandbox
 from package.inspector.inspected import SECONDS, Page, inspect_server, write_server
 
 pytestmark = pytest.mark.processes
@@ -118,12 +117,3 @@ def test_a_sandbox_has_the_policy_of_its_document(app_page: Page) -> None:
 def test_a_tool_without_a_user_interface_has_no_sandbox(app_page: Page) -> None:
     assert "expected one with a URI ui://" in app_page.act("app", tool="plain")["text"]
     assert "'gone'" in app_page.act("app", tool="gone")["text"]
-
-
-def test_the_oldest_sandboxes_are_forgotten() -> None:
-    sandbox = app_sandbox.AppSandbox()
-    paths = [sandbox.add(UiResource("ui://a", "")) for _ in range(app_sandbox.KEPT + 1)]
-    assert sandbox.fields(paths[0], "http://a") is None
-    policies = [(sandbox.fields(path, "http://a") or {}) for path in paths[1:]]
-    own = f"{Csp().policy}; frame-ancestors http://a"
-    assert {each["Content-Security-Policy"] for each in policies} == {own}

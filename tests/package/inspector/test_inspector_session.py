@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,14 +16,14 @@ from kit.live import FakeServer
 from mcpgen_runtime import (
     REVISIONS,
     ConnectionClosedError,
-    Context,
+    Csp,
     Limits,
-    McpError,
     ProtocolError,
-    ResourceNotFoundError,
     Server,
+    UiResource,
     connect,
 )
+from mcpgen_runtime.inspector import app_sandbox
 from mcpgen_runtime.inspector.inspector_app import InspectorApplication
 from mcpgen_runtime.inspector.inspector_session import (
     CAPABILITIES,
@@ -30,6 +31,7 @@ from mcpgen_runtime.inspector.inspector_session import (
     EventLog,
     InspectorSession,
 )
+from package.inspector.inspected import HOSTILE, SERVER
 
 pytestmark = pytest.mark.processes
 
@@ -38,38 +40,10 @@ ENDS = [max(REVISIONS), min(REVISIONS)]
 
 
 def make_server() -> Server:
-    """A server with one tool of each kind."""
-    server = Server("demo", "1.0", instructions="Ask.", subscribe=True)
-
-    @server.tool()
-    async def step(ctx: Context) -> str:
-        await ctx.progress(1, 2, "half")
-        await ctx.info("under way")
-        return "done"
-
-    @server.tool()
-    async def poem(ctx: Context) -> str:
-        try:
-            return (await ctx.sample("A poem", max_tokens=9)).text
-        except McpError as error:
-            return f"{error}"
-
-    @server.tool()
-    def grow() -> str:
-        server.add_tool(lambda: "new", name="grown")
-        return "ok"
-
-    @server.tool()
-    def rain() -> str:
-        server.resource_updated("weather://Oslo")
-        return "ok"
-
-    @server.resource("weather://{city}")
-    def weather(city: str) -> str:
-        if city == "Nowhere":
-            raise ResourceNotFoundError(f"weather://{city}")
-        return f"sun in {city}"
-
+    """The server that is inspected, in this process."""
+    module: dict[str, Any] = {}
+    exec(textwrap.dedent(SERVER), module)
+    server: Server = module["server"]
     return server
 
 
@@ -96,11 +70,11 @@ class Inspected:
                     if event["kind"] == kind and members.items() <= event.items():
                         return event
 
-    async def call(self, name: str, **members: Any) -> Any:
+    async def call(self, name: str, **arguments: Any) -> Any:
         """Call a tool, and return the text of its result."""
-        params = {"name": name}
+        params = {"name": name, "arguments": arguments}
         result = await self.session.act(
-            "request", {"method": "call_tool", "params": params, "call": 1, **members}
+            "request", {"method": "call_tool", "params": params, "call": 1}
         )
         return result["content"][0]["text"]
 
@@ -181,7 +155,7 @@ async def test_the_page_is_told_what_opened(revision: str) -> None:
         assert (opened["state"], opened["revision"]) == ("open", revision)
         assert opened["server"]["name"] == "demo"
         assert opened["capabilities"]["tools"] == {"listChanged": True}
-        assert opened["instructions"] == "Ask."
+        assert opened["instructions"] == HOSTILE
         methods = {
             event["message"].get("method")
             for event in await inspected.events()
@@ -261,14 +235,17 @@ async def test_another_session_has_the_level_of_logs_that_was_set_for_it(revisio
         states = [(await inspected.event("state"))["state"] for _ in range(3)]
         assert states == ["closed", "connecting", "open"]
         await inspected.session.act("log_level", {"level": "info"})
-        assert await inspected.call("step") == "done"
+        place = {"city": "Oslo", "tags": []}
+        assert (
+            await inspected.call("forecast", place=place) == "Place(city='Oslo', tags=[]) metric 3"
+        )
         logged = [
             event["message"]["params"]["data"]
             for event in await inspected.events()
             if (event["kind"], event.get("direction")) == ("wire", "received")
             and event.get("message", {}).get("method") == "notifications/message"
         ]
-    assert logged == ["under way"]
+    assert logged == ["forecast of Oslo"]
 
 
 @pytest.mark.parametrize("revision", ENDS)
@@ -279,11 +256,11 @@ async def test_changes_of_lists_and_followed_resources_are_events(revision: str)
         await anyio.wait_all_tasks_blocked()
         await inspected.call("grow")
         assert (await inspected.event("changed"))["lists"] == ["tools"]
-        uri = {"uri": "weather://Oslo"}
+        uri = {"uri": "weather://Oslo/today"}
         for _ in range(2):
             await session.act("follow", uri)
         await inspected.call("rain")
-        assert (await inspected.event("updated"))["uri"] == "weather://Oslo"
+        assert (await inspected.event("updated"))["uri"] == uri["uri"]
         for _ in range(2):
             await session.act("unfollow", uri)
         await anyio.wait_all_tasks_blocked()
@@ -360,7 +337,7 @@ async def test_the_session_of_an_application_ends_with_it() -> None:
     closed.append(inspected.session.events.closed)
     assert closed == [False, True]
     with pytest.raises(ActionError, match=NO_SESSION):
-        await inspected.call("step")
+        await inspected.call("rain")
     await InspectorApplication(make_session(make_server(), None)).end()  # though never started
 
 
@@ -481,3 +458,12 @@ async def test_a_body_of_an_action_has_a_limit() -> None:
         parts = [b" " * 2**20] * (Limits().body // 2**20 + 2)
         async with http.stream("POST", path="/actions/request", parts=parts) as stream:
             assert (stream.status, stream.fields["connection"]) == (413, "close")
+
+
+def test_the_oldest_sandboxes_are_forgotten() -> None:
+    sandbox = app_sandbox.AppSandbox()
+    paths = [sandbox.add(UiResource("ui://a", "")) for _ in range(app_sandbox.KEPT + 1)]
+    assert sandbox.fields(paths[0], "http://a") is None
+    policies = [(sandbox.fields(path, "http://a") or {}) for path in paths[1:]]
+    own = f"{Csp().policy}; frame-ancestors http://a"
+    assert {each["Content-Security-Policy"] for each in policies} == {own}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,14 +11,12 @@ from typing import Any
 import anyio
 
 from kit.auth_answers import PRM_URL, RESOURCE, World, around, discover_server, json_response
-from kit.cached import cacheable_result
 from kit.live import FakeServer
 from kit.scripted import ScriptedServer, connect_scripted
 from kit.wire import PER_REQUEST
 from mcpgen_runtime import (
     AddressRules,
     AuthorizationError,
-    Caching,
     ClientLimits,
     McpError,
     Timeouts,
@@ -28,7 +25,6 @@ from mcpgen_runtime import (
 from mcpgen_runtime.auth.address_rules import AddressCheck
 from mcpgen_runtime.auth.flows import code_flow
 from mcpgen_runtime.auth.registration import ClientProfile
-from mcpgen_runtime.client.auth.interactions import PromptLimit
 from mcpgen_runtime.client.lock.lock_file import changed_pointers
 from mcpgen_runtime.command_masking import masked_command
 from package.client.lock.locking import SHOP, ListingServer, locked, record
@@ -69,21 +65,12 @@ async def rounds_of_input(amount: int, limits: ClientLimits) -> bool:
         return await succeeds(client.call_tool("any"))
 
 
-@limit("Caching.entries", 3)
-async def cached_results(amount: int, cache: Caching) -> bool:
-    answers = [cacheable_result("resources/read")] * (amount + 1)
-    async with connect_scripted(NEWEST, *answers, cache=cache) as (client, server):
-        for name in [*range(amount), 0]:
-            await client.read_resource(f"m://{name}")
-        return len(server.heard) == amount
-
-
 @limit("Timeouts.opening", 20)
 async def seconds_of_an_opening(amount: int, timeouts: Timeouts) -> bool:
     class Slow(FakeServer):
-        async def _agree(self, message: Any) -> None:
+        async def agree_to_open(self, message: Any) -> None:
             await anyio.sleep(amount - 0.5)
-            await super()._agree(message)
+            await super().agree_to_open(message)
 
     try:
         async with connect(Slow(NEWEST), revision=NEWEST, timeouts=timeouts):
@@ -181,10 +168,3 @@ def url_for_a_browser(amount: int) -> bool:
     shortest = visited("a")
     assert shortest is not None
     return visited("a" * (amount - len(shortest) + 1)) is not None
-
-
-@limit("pkg.client.auth.interactions.PROMPTS", 3)
-def times_that_a_user_is_asked(amount: int) -> bool:
-    prompts = PromptLimit(lambda: 0.0)
-    add = partial(is_valid, prompts.add, "https://a.example", errors=AuthorizationError)
-    return all(add() for _ in range(amount))

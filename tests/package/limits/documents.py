@@ -16,7 +16,6 @@ from mcpgen_runtime.apps import resource_ui
 from mcpgen_runtime.json_schema.inlining import inline_references
 from mcpgen_runtime.json_schema.patterns import Pattern, PatternError
 from mcpgen_runtime.json_schema.validation import validator
-from mcpgen_runtime.runtime.masking import mask_value
 from mcpgen_runtime.server.toolkit.resources import check_requested
 from mcpgen_runtime.skills import read_frontmatter
 from package.limits.table import is_valid, limit
@@ -151,12 +150,6 @@ def origins_of_an_app(amount: int) -> bool:
     second = "https://".ljust(amount - len(first), "b")
     meta = {"csp": {"connectDomains": [first, second]}}
     return len(resource_ui("ui://a", "text/html;profile=mcp-app", meta).csp.connect_domains) == 2
-
-
-@limit("pkg.runtime.masking.SEARCH_LIMIT", 100)
-def searched_characters(amount: int) -> bool:
-    text = "token: abc".rjust(amount)
-    return "characters" not in mask_value(text)
 
 
 async def search(query: str, tags: list[str] | None = None) -> Any:

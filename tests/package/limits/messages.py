@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import anyio
 
-from kit.live import TEXT, FakeServer
 from kit.rules import revisions_holding
 from kit.scripted import connect_scripted
 from kit.wire import LISTEN, PER_REQUEST, ServerEnd, request
 from mcpgen_runtime import MethodNotFoundError, OutgoingMessage, Server, connect
 from mcpgen_runtime.channel import TooLong
-from mcpgen_runtime.foreign_text import join_errors, safe_repr, safe_text
-from mcpgen_runtime.framing.sse_decoder import EventDecoder
+from mcpgen_runtime.foreign_text import join_errors
 from mcpgen_runtime.protocol.jsonrpc import parse
 from mcpgen_runtime.transports.line_channel import LineReader
 from mcpgen_runtime.transports.memory import memory_pair
@@ -22,12 +19,6 @@ from package.limits.table import limit
 
 (BATCHED,) = revisions_holding("jsonrpc.batch-receive")
 NEWEST = PER_REQUEST[-1]
-
-
-@limit("pkg.protocol.jsonrpc.ID_CHARACTERS", 20, place="request id")
-def request_id(amount: int) -> bool:
-    (answer,) = ServerEnd(NEWEST).ask("unknown/method", id="i" * amount)
-    return "id" in answer
 
 
 @limit("pkg.protocol.batch_parsing.BATCH_MESSAGES")
@@ -41,16 +32,6 @@ def broken_message(amount: int) -> bool:
     head, tail = b'{"jsonrpc":"2.0","id":7,"result":{"a":"', b'","b":NaN}}'
     message: Any = parse(head + b"x" * (amount - len(head + tail)) + tail)
     return message.id is not None
-
-
-@limit("pkg.foreign_text.SHOWN_TEXT", place="text")
-def shown_text(amount: int) -> bool:
-    return safe_text("x" * amount) == "x" * amount
-
-
-@limit("pkg.foreign_text.SHOWN_TEXT", place="value")
-def shown_value(amount: int) -> bool:
-    return "characters" not in safe_repr("x" * amount)
 
 
 @limit("pkg.foreign_text.SHOWN_ERRORS", 3)
@@ -97,26 +78,10 @@ async def unread_messages(amount: int) -> bool:
     return not scope.cancelled_caught
 
 
-@limit("pkg.transports.memory.BUFFERED_BYTES", 1000)
-async def unread_bytes(amount: int) -> bool:
-    near, _ = memory_pair()
-    with anyio.move_on_after(1) as scope:
-        await near.send(OutgoingMessage(b"x" * (amount - 1)))
-        await near.send(OutgoingMessage(b"x"))
-    return not scope.cancelled_caught
-
-
 @limit("pkg.channel.MESSAGE_LIMIT")
 def line(amount: int) -> bool:
     (message,) = LineReader().feed(b"x" * amount + b"\n")
     return not isinstance(message, TooLong)
-
-
-@limit("pkg.framing.sse_decoder.FIELD_LIMIT", 50)
-def id_of_an_event(amount: int) -> bool:
-    decoder = EventDecoder()
-    decoder.feed(b"id:" + b"x" * amount + b"\ndata:\n\n")
-    return bool(decoder.last_id)
 
 
 @limit("pkg.runtime.peer.CONCURRENT_REQUESTS")
@@ -134,23 +99,3 @@ async def requests_served_at_once(amount: int) -> bool:
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
     return len(begun) == amount
-
-
-@limit("pkg.runtime.pending_requests.NOTIFICATIONS", 5)
-async def notifications_for_a_slow_function(amount: int) -> bool:
-    heard, server = list[float](), FakeServer(NEWEST)
-
-    async def slow(value: float, *_: Any) -> None:
-        heard.append(value)
-        await anyio.sleep(1)
-
-    async with connect(server, revision=NEWEST) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(client.call_tool, "flood", on_progress=slow))
-        asked = await server.next()
-        token = asked["params"]["_meta"]["progressToken"]
-        for value in range(amount + 1):
-            params = {"progressToken": token, "progress": value}
-            await server.notify("notifications/progress", params)
-            await anyio.wait_all_tasks_blocked()  # the first is no longer waiting
-        await server.answer(asked, TEXT)
-    return len(heard) == amount + 1

@@ -25,7 +25,6 @@ from kit.scripted import connect_scripted
 from kit.wire import (
     HANDSHAKE,
     INITIALIZED,
-    STREAMABLE,
     ClientEnd,
     ServerEnd,
     describe_as,
@@ -36,6 +35,7 @@ from kit.wire import (
     sent_messages,
     sent_request,
     speaking_to,
+    streamable,
 )
 from mcpgen_runtime import REVISIONS, MissingCapabilityError, RemoteError
 from mcpgen_runtime.facts import Role, other
@@ -282,7 +282,7 @@ NULLS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
 """A client's requests: method, params, and what a client with null adds; `_meta` comes with all."""
 
 
-@pytest.mark.parametrize("revision", STREAMABLE)
+@streamable
 async def test_a_server_answers_null_over_http_as_absence_in_memory(revision: str) -> None:
     methods = REVISIONS[revision].client_requests
     assert methods.keys() & {name for name, *_ in NULLS}

@@ -222,31 +222,6 @@ def test_a_client_of_both_kinds_probes_with_nothing_but_meta(revision: str) -> N
 
 
 @pytest.mark.requirement("versioning.fallback-any-code", revisions=PER_REQUEST)
-@pytest.mark.requirement("seed-compat.code-32003", revisions=PER_REQUEST)
-@pytest.mark.requirement("versioning.no-modern-in-initialize")
-@pytest.mark.parametrize(
-    "answer",
-    [
-        *({"error": error(code)} for code in (-32601, -32602, -32000, -32003, 404)),
-        {"error": {"message": "no code"}},
-        {"error": "no"},
-        {"result": {}},
-        {"result": None},
-        {"result": initialize_result(NEWEST)},
-        {},
-    ],
-    ids=str,
-)
-def test_any_answer_of_an_older_server_leads_to_initialize(answer: Mapping[str, Any]) -> None:
-    client = Newcomer()
-    client.hear(**answer)
-    assert client.methods == ["server/discover", "initialize"]
-    assert client.sent[1]["params"]["protocolVersion"] == NEWEST
-    client.hear(result=initialize_result(OLDEST))
-    assert client.agreed() == OLDEST
-
-
-@pytest.mark.requirement("versioning.fallback-any-code", revisions=PER_REQUEST)
 def test_silence_leads_to_initialize_despite_a_late_refusal() -> None:
     client = Newcomer()
     probing = [client.is_probing()]

@@ -17,7 +17,7 @@ from kit.ends import ask, end_of
 from kit.live import App, live, text_of
 from kit.rules import module_of
 from kit.strategies import anything, describe_revision
-from kit.wire import HANDSHAKE, PER_REQUEST, every, sent_request
+from kit.wire import both_lifecycles, every, sent_request
 from mcpgen_runtime import RemoteError, RequestContext, _wire
 from mcpgen_runtime._wire import Untagged
 from mcpgen_runtime.protocol.events import (
@@ -26,7 +26,6 @@ from mcpgen_runtime.protocol.events import (
 
 pytestmark = pytest.mark.lengthy
 
-both_kinds = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
 calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -41,7 +40,7 @@ async def work(ctx: RequestContext) -> Any:
 
 
 @pytest.mark.requirement("cancellation.races")
-@both_kinds
+@both_lifecycles
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @given(seed=st.integers(0, 2**32))
 @settings(calm, max_examples=4)
@@ -126,7 +125,7 @@ NOISE = st.one_of(
 
 
 @pytest.mark.parametrize("role", ["client", "server"])
-@both_kinds
+@both_lifecycles
 @given(noise=st.lists(NOISE, max_size=8))
 @settings(calm, max_examples=150)
 def test_no_message_whatever_it_is_raises_or_ends_the_session(

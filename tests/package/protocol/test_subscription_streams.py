@@ -26,7 +26,7 @@ from kit.wire import (
     sole,
     tag,
 )
-from mcpgen_runtime import InvalidParamsError, MissingCapabilityError, OutgoingMessage
+from mcpgen_runtime import InvalidParamsError, MissingCapabilityError
 from mcpgen_runtime.protocol.events import (
     CancelReceived,
     CancelRequest,
@@ -35,14 +35,6 @@ from mcpgen_runtime.protocol.events import (
     SendResponse,
 )
 from mcpgen_runtime.protocol.subscriptions import accepted_of_extensions
-
-
-def params_of(message: OutgoingMessage | None) -> Any:
-    """The params of a message without `_meta`."""
-    assert message is not None
-    params = json.loads(message.data)["params"]
-    params.pop("_meta", None)
-    return params
 
 
 def listen(server: ServerEnd, id: Any, **wanted: Any) -> None:

@@ -27,7 +27,6 @@ UNSEEN = {
 LOGGED = re.compile(r"proxy 'bridge': (\S+) is (?:lost|degraded): ")
 
 pytestmark = [
-    pytest.mark.anyio,
     pytest.mark.costly,
     pytest.mark.on_asyncio,
 ]

@@ -17,7 +17,7 @@ import pytest
 from kit.live import text_of
 from kit.requestor import REVISION, Work
 from kit.stdio_process import PATHS
-from kit.wire import ALL, HANDSHAKE
+from kit.wire import ALL, HANDSHAKE, every
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -210,17 +210,6 @@ def closing_shop() -> tuple[Any, anyio.Event]:
     return Gone(), ended
 
 
-async def test_a_server_that_is_gone_is_an_error_that_names_the_proxy() -> None:
-    server, ended = closing_shop()
-    async with connected(Server.proxy(server, name="front"), revision=NEWEST) as pair:
-        client: Any = pair.client
-        await client.call_tool("order", {"item": "pear"})
-        ended.set()
-        await anyio.lowlevel.checkpoint()
-        with pytest.raises(RemoteError, match="the server behind proxy 'front' does not answer"):
-            await client.call_tool("order", {"item": "pear"})
-
-
 async def test_an_unreachable_target_ends_the_client_with_the_reason() -> None:
     with pytest.raises(McpError, match=r"127\.0\.0\.1:9"):
         async with connected(Server.proxy("http://127.0.0.1:9/mcp")):
@@ -404,7 +393,6 @@ async def test_a_task_behind_a_proxy_asks_its_client(near: str) -> None:
 
 
 BROKEN = [sys.executable, "-c", "raise SystemExit('no database')"]
-every = pytest.mark.parametrize("revision", ALL)
 
 
 def clock() -> Server:

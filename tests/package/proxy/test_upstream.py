@@ -18,14 +18,13 @@ from kit.wire import (
     PER_REQUEST,
     RawEnd,
     encode_message,
+    every,
     meta_of,
     request,
     speaking_to,
 )
 from mcpgen_runtime import Context, Server
 from package.proxy.test_proxy import NEWEST, SESSION, across
-
-every = pytest.mark.parametrize("revision", ALL)
 
 OWN = (
     b'"z-own" : [ {}, [], null, 1.0, 1, 1e2, "\\u00e9/", 123456789012345678901234567890 ],'

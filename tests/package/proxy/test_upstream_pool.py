@@ -22,8 +22,8 @@ from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE
 from mcpgen_runtime import Context, Protected, RemoteError, Restart, Server, StaticTokens
 from mcpgen_runtime.testing import connected
-from mcpgen_runtime.transports.memory import memory_pair
 from package.proxy.test_proxy import NEWEST, SESSION
+from package.transports.test_transports_custom import queue_pair
 
 STREAMABLE = HANDSHAKE[1:]
 CRASHING = str(Path(__file__).parents[1] / "crashing_server.py")
@@ -349,7 +349,7 @@ async def test_a_proxy_ends_while_the_server_behind_is_silent() -> None:
 
 async def test_a_channel_is_used_once(tmp_path: Path) -> None:
     behind = Counted()
-    near, far = memory_pair()
+    near, far = queue_pair()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(behind.serve, far)
         async with connected(Server.proxy(near), revision=NEWEST) as pair:

@@ -14,7 +14,6 @@ from kit.rules import module_of, revision_fixture
 from kit.scripted import ScriptedServer
 from kit.wire import ALL
 from mcpgen_runtime import REVISIONS, Server, connect, connect_sync
-from mcpgen_runtime.revisions import FOLDERS
 
 revision = revision_fixture(ALL)
 
@@ -45,7 +44,7 @@ async def test_a_servers_name_is_shown_as_text_and_in_short() -> None:
 
 
 def test_a_type_is_imported_from_its_revision(revision: str) -> None:
-    package = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}")
+    package = importlib.import_module(module_of(revision).__package__)
     models = module_of(revision)
     assert package.Tool is models.Tool
     assert all(getattr(package, name) is getattr(models, name) for name in package.__all__)
@@ -54,7 +53,7 @@ def test_a_type_is_imported_from_its_revision(revision: str) -> None:
 
 
 def test_only_public_names_are_listed(revision: str) -> None:
-    package = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}")
+    package = importlib.import_module(module_of(revision).__package__)
     assert dir(mcpgen_runtime) == sorted(importlib.import_module("mcpgen_runtime").__all__)
     assert dir(package) == sorted(package.__all__)
     assert {"Tool", "CallToolResult", "Implementation"} <= set(dir(package))

@@ -24,7 +24,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from kit.asgi_client import asgi
 from kit.live import live
-from kit.wire import HANDSHAKE, PER_REQUEST
+from kit.wire import HANDSHAKE, both_lifecycles
 from mcpgen_runtime import (
     InvalidParamsError,
     MissingExtraError,
@@ -210,8 +210,6 @@ def test_without_opentelemetry_its_package_is_named(
         enable(*([SimpleNamespace(counts={})] if enable is measure_application else []))
 
 
-both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
-
 SECRET = "hunter2"
 
 
@@ -276,7 +274,7 @@ CALL = "tools/call forecast"
 
 
 @pytest.mark.requirement("meta.trace-value-format", "meta.trace-keys-reserved")
-@both
+@both_lifecycles
 async def test_the_client_span_is_the_parent_of_the_server_span(
     spans: Spans, revision: str
 ) -> None:
@@ -307,7 +305,7 @@ async def test_the_client_span_is_the_parent_of_the_server_span(
     assert attributes(served).items() >= expected.items()
 
 
-@both
+@both_lifecycles
 async def test_over_http_the_span_has_the_client_as_parent_and_a_link(
     spans: Spans, revision: str
 ) -> None:
@@ -379,7 +377,7 @@ def test_spans_of_a_blocking_client_have_the_span_of_the_caller(spans: Spans) ->
     assert is_parent(sent, spans.named(CALL, SpanKind.SERVER))
 
 
-@both
+@both_lifecycles
 async def test_requests_are_measured_on_both_sides_with_their_errors(
     spans: Spans, revision: str
 ) -> None:

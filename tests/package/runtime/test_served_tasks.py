@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from kit.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server
+from kit.rules import module_of
 from kit.wire import encode_message
 from mcpgen_runtime import (
     ClientHandlers,
@@ -18,8 +19,8 @@ from mcpgen_runtime import (
     InvalidParamsError,
     decoder,
 )
-from mcpgen_runtime.r2025_11_25.models import ListTasksResult, Task
 
+MODELS = module_of(REVISION)
 requirement = partial(pytest.mark.requirement, revisions=(REVISION,))
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 TEXT = {"type": "text", "text": "Hello"}
@@ -111,7 +112,7 @@ async def test_a_client_answers_by_a_task_at_once_and_has_its_result(method: str
         task = created["task"]
         assert created == {"task": task, "_meta": {RELATED: {"taskId": task["taskId"]}}}
         assert task["taskId"] != "mine"
-        decoder(Task)(encode_message(task))
+        decoder(MODELS.Task)(encode_message(task))
         expected = {"status": "working", "ttl": 60_000, "pollInterval": 2500}
         assert {key: task[key] for key in expected} == expected
         assert await server.result("tasks/get", {"taskId": task["taskId"]}) == task
@@ -229,7 +230,7 @@ async def test_a_long_list_of_tasks_of_a_client_has_pages() -> None:
         ids = [(await begin(server))["taskId"] for _ in range(60)]
         assert (len({*ids}), {*map(len, ids)}) == (60, {32})  # of 64 characters: 192 bits
         first = await server.result("tasks/list", {})
-        decoder(ListTasksResult)(encode_message(first))
+        decoder(MODELS.ListTasksResult)(encode_message(first))
         rest = await server.result("tasks/list", {"cursor": first["nextCursor"]})
         assert [each["taskId"] for each in first["tasks"]] == ids[:50]
         assert [each["taskId"] for each in rest["tasks"]] == ids[50:]

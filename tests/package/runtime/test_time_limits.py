@@ -9,8 +9,6 @@ import pytest
 
 from mcpgen_runtime.runtime.time_limits import PausableLimit, TimeLimit, pausable, pause_limits
 
-pytestmark = pytest.mark.anyio
-
 
 class SetClockLoop(asyncio.SelectorEventLoop):
     """An event loop whose time is set."""

@@ -10,7 +10,7 @@ from kit.asgi_client import Http, asgi, fields_of
 from kit.asgi_stream import Reply
 from kit.guarded import protected_settings
 from kit.web import Web
-from kit.wire import SESSIONS, STREAMABLE, initialize, request
+from kit.wire import SESSIONS, initialize, request, streamable
 from mcpgen_runtime import RouteRequest, RouteResponse
 
 pytestmark = pytest.mark.anyio
@@ -77,7 +77,7 @@ async def test_a_preflight_of_a_listed_origin_needs_no_token(path: str) -> None:
 
 
 @pytest.mark.parametrize("answers", ["json", "sse"])
-@pytest.mark.parametrize("revision", STREAMABLE)
+@streamable
 async def test_a_listed_origin_reads_each_response(revision: str, answers: Any) -> None:
     async with asgi(Web().server, origins=["https://b.example", PAGE], answers=answers) as http:
         if revision in SESSIONS:

@@ -8,7 +8,7 @@ import pytest
 
 from kit.asgi_client import asgi
 from kit.live import server_with
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, SESSIONS
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, SESSIONS, every
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.testing import connected
 
@@ -70,7 +70,7 @@ async def test_without_http_there_is_no_http_request() -> None:
     assert result.structured_content in ([], {"result": []})
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_a_session_over_another_transport_has_an_id_of_its_own(revision: str) -> None:
     server = telling_server()
     ids: list[list[str]] = []

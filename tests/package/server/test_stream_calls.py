@@ -13,10 +13,10 @@ import pytest
 from kit.asgi_client import asgi, fields_of
 from kit.asgi_stream import text_in
 from kit.varied_tools import REQUESTS, varied_server
-from kit.wire import ALL, STREAMABLE, request, speaking_to
+from kit.wire import STREAMABLE, every, request, speaking_to
 from mcpgen_runtime import Context, Server
 
-pytestmark = [pytest.mark.parametrize("revision", ALL), pytest.mark.processes]
+pytestmark = [every, pytest.mark.processes]
 
 
 @pytest.mark.parametrize("case", REQUESTS)

@@ -18,7 +18,7 @@ import pytest
 from kit.raw_http import SECONDS
 from kit.web_process import REVISION, SERVE, Started, WebClient, rest, run, start_server
 from kit.web_process import WEB as ONE
-from kit.wire import SESSIONS, STREAMABLE
+from kit.wire import SESSIONS, newest_session, streamable
 from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
@@ -181,7 +181,7 @@ def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None
     assert are_gone(*before)
 
 
-@pytest.mark.parametrize("revision", STREAMABLE)
+@streamable
 def test_either_process_serves_each_request_of_a_revision(
     shared_workers: Started, revision: str
 ) -> None:
@@ -221,7 +221,7 @@ def test_a_question_of_one_process_is_answered_to_another(folder: Path, tool: st
         assert server.end()[0] == 0
 
 
-@pytest.mark.parametrize("revision", SESSIONS[-1:])
+@newest_session
 def test_a_session_outlives_the_process_that_opened_it(folder: Path, revision: str) -> None:
     with run_workers(folder) as (server, _):
         one, two = two_workers(server)

@@ -9,7 +9,6 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.faults import ONE_OF_EACH
 from kit.http_script import Script, connect_scripted
 from kit.http_server import Asked, Reply
 from kit.live import TEXT, TOO_LONG, FakeServer
@@ -17,8 +16,10 @@ from kit.simulation import simulate
 from kit.wire import (
     ACKNOWLEDGED,
     CHANGED,
-    HANDSHAKE,
+    ONE_OF_EACH,
     SESSIONS,
+    both_lifecycles,
+    legacy,
     request,
     speaking_to,
     tag,
@@ -99,9 +100,6 @@ SOUND = {
 
 def texts(table: dict[str, Any]) -> Any:
     return pytest.mark.parametrize("answer", table.values(), ids=table.keys())
-
-
-both_lifecycles = pytest.mark.parametrize("revision", ONE_OF_EACH)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +267,7 @@ def test_a_subscription_outlives_an_unreadable_answer(backend: str) -> None:
     simulate(backend, 0, main)
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 @pytest.mark.parametrize("answer", ["at once", "after a while"])
 def test_a_server_does_not_wait_for_ever_for_an_answer(
     revision: str, answer: str, backend: str, caplog: pytest.LogCaptureFixture

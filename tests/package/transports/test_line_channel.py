@@ -1,4 +1,4 @@
-"""Lines of a stream, and channels of them over pipes that are waited for, threads and sockets."""
+"""Channels: of lines over pipes that are waited for, threads and sockets, and in one process."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from pathlib import Path
 import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
+from anyio.lowlevel import checkpoint
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kit.simulation import ASYNCIO
-from mcpgen_runtime import ConnectionClosedError, LocalProtocolError, OutgoingMessage
+from mcpgen_runtime import Channel, ConnectionClosedError, LocalProtocolError, OutgoingMessage
 from mcpgen_runtime.channel import TooLong
-from mcpgen_runtime.errors import INVALID_REQUEST, EndOfChannel
+from mcpgen_runtime.errors import INVALID_REQUEST, EndOfChannel, FrameError
 from mcpgen_runtime.transports.line_channel import (
     LineChannel,
     LineReader,
@@ -32,6 +33,7 @@ from mcpgen_runtime.transports.line_channel import (
     open_sink,
     open_source,
 )
+from mcpgen_runtime.transports.memory import BUFFERED_BYTES, MessageQueue, memory_pair
 from requirements import EVERY_REVISION
 
 Ends = tuple[Callable[[int], Source], Callable[[int], Sink]]
@@ -39,7 +41,7 @@ KINDS: dict[str, Ends] = {
     "polled": (open_source, open_sink),
     "threaded": (ThreadedSource, ThreadedSink),
 }
-Both = tuple[LineChannel, LineChannel]
+Both = tuple[Channel, Channel]
 BIG = b'"%s"' % (b"x" * 500_000)
 
 
@@ -106,7 +108,7 @@ def ends(request: pytest.FixtureRequest) -> Ends:
     return KINDS[request.param]
 
 
-def pair(ends: Ends) -> Both:
+def pair(ends: Ends) -> tuple[LineChannel, LineChannel]:
     source, sink = ends
     (read_a, write_b), (read_b, write_a) = os.pipe(), os.pipe()
     return LineChannel(source(read_a), sink(write_a)), LineChannel(source(read_b), sink(write_b))
@@ -121,12 +123,14 @@ def socket_pair() -> Both:
     )
 
 
-@pytest.fixture(params=[*KINDS, "socket"])
-async def channels(
-    request: pytest.FixtureRequest,
-) -> AsyncIterator[Both]:
+@pytest.fixture(params=[*KINDS, "socket", "memory"])
+async def channels(request: pytest.FixtureRequest) -> AsyncIterator[Both]:
     """Two connected channels."""
-    a, b = socket_pair() if request.param == "socket" else pair(KINDS[request.param])
+    others: dict[str, Callable[[], Both]] = {
+        "socket": socket_pair,
+        "memory": partial(memory_pair, limit=3),
+    }
+    a, b = others.get(request.param, lambda: pair(KINDS[request.param]))()
     yield a, b
     await a.close()
     await b.close()
@@ -135,9 +139,7 @@ async def channels(
 @pytest.mark.requirement(
     "custom-transport.reuse-stdio-framing", "custom-transport.allowed", revisions=EVERY_REVISION
 )
-async def test_messages_pass_both_ways_until_one_end_closes(
-    channels: Both,
-) -> None:
+async def test_messages_pass_both_ways_until_one_end_closes(channels: Both) -> None:
     a, b = channels
     await a.send(OutgoingMessage(b"1"))
     await a.send(OutgoingMessage(b"2", related_request_id="x"))
@@ -158,9 +160,7 @@ async def test_messages_pass_both_ways_until_one_end_closes(
             await b.send(OutgoingMessage(b"1"))
 
 
-async def test_large_messages_of_many_tasks_stay_whole(
-    channels: Both,
-) -> None:
+async def test_large_messages_of_many_tasks_stay_whole(channels: Both) -> None:
     a, b = channels
     async with anyio.create_task_group() as tasks:
         for _ in range(8):
@@ -169,8 +169,9 @@ async def test_large_messages_of_many_tasks_stay_whole(
             assert await b.receive() == BIG
 
 
-async def test_closing_wakes_the_tasks_that_wait(channels: Both) -> None:
-    a, _b = channels
+@pytest.mark.parametrize("closed", [0, 1], ids=["this end", "the other"])
+async def test_closing_wakes_the_tasks_that_wait(channels: Both, closed: int) -> None:
+    a = channels[0]
 
     async def receive() -> None:
         with pytest.raises(EndOfChannel):
@@ -185,7 +186,7 @@ async def test_closing_wakes_the_tasks_that_wait(channels: Both) -> None:
         tasks.start_soon(receive)
         tasks.start_soon(send)
         await wait_all_tasks_blocked()
-        await a.close()
+        await channels[closed].close()
 
 
 @pytest.mark.parametrize("closes", [False, True])
@@ -284,3 +285,99 @@ async def test_closing_waits_half_a_second_for_a_slow_reader(ends: Ends) -> None
         await sink.close()
     assert anyio.current_time() - before == pytest.approx(0.5)
     os.close(reading)
+
+
+async def test_sending_waits_while_the_other_end_has_too_much_unread() -> None:
+    a, b = memory_pair(limit=2)
+    sent: list[bytes] = []
+
+    async def send(message: bytes) -> None:
+        await a.send(OutgoingMessage(message))
+        sent.append(message)
+
+    async with anyio.create_task_group() as tasks:
+        for message in (b"1", b"2", b"3", b"4"):
+            tasks.start_soon(send, message)
+        await wait_all_tasks_blocked()
+        assert len(sent) == 2
+        received = [await b.receive() for _ in range(4)]
+    assert sorted(received) == sorted(sent) == [b"1", b"2", b"3", b"4"]
+
+
+async def test_a_receive_that_was_cancelled_loses_no_message() -> None:
+    a, b = memory_pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(b.receive)
+        await wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    await checkpoint()
+    await a.send(OutgoingMessage(b"1"))
+    assert await b.receive() == b"1"
+
+
+async def contents(queue: MessageQueue) -> list[bytes | str]:
+    """The items of a closed queue, and the reason of its end."""
+    got: list[bytes | str] = []
+    while True:
+        try:
+            got.append(await queue.get())
+        except FrameError as error:
+            got.append(str(error))
+        except EndOfChannel as end:
+            return [*got, str(end)]
+
+
+async def test_an_error_takes_its_turn_even_in_a_full_queue() -> None:
+    queue = MessageQueue(1)
+    assert await queue.put(b"1")
+    queue.put_error(FrameError("too long", -32700))
+    queue.close("enough")
+    queue.close("once more")
+    queue.put_error(FrameError("too late", -32700))
+    assert not await queue.put(b"2")
+    first, second, reason = await contents(queue)
+    assert (first, "too long" in str(second)) == (b"1", True)
+    assert "enough" in str(reason)
+
+
+async def test_a_cleared_queue_is_empty_and_open() -> None:
+    queue = MessageQueue()
+    await queue.put(b"1")
+    queue.clear()
+    await queue.put(b"2")
+    queue.close()
+    message, reason = await contents(queue)
+    assert message == b"2"
+    assert "the other end closed the channel" in str(reason)
+
+
+async def test_messages_are_taken_on_arrival_unless_others_wait() -> None:
+    def take(message: bytes) -> bool:
+        seen.append(message)
+        return message != b"2"
+
+    seen: list[bytes] = []
+    queue = MessageQueue()
+    queue.take = take
+    for message in (b"1", b"2", b"3"):
+        assert await queue.put(message)
+    queue.close("end")
+    assert (await contents(queue))[:-1] == [b"2", b"3"]
+    assert seen == [b"1", b"2"]
+
+
+async def test_a_writer_waits_for_room_in_bytes() -> None:
+    queue, half = MessageQueue(), b"x" * (BUFFERED_BYTES // 2)
+    put: list[int] = []
+
+    async def write() -> None:
+        for number in range(5):
+            await queue.put(half)
+            put.append(number)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write)
+        for read in range(4):
+            await wait_all_tasks_blocked()
+            assert put == list(range(read + 2))
+            assert await queue.get() == half

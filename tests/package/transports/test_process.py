@@ -180,6 +180,30 @@ async def test_a_server_that_reads_its_input_is_known(command: str, takes: bool)
     assert channel.took_input is takes
 
 
+@pytest.mark.on_asyncio
+async def test_each_output_on_standard_error_is_reported() -> None:
+    writes = "import sys\nfor line in sys.stdin: print(line, file=sys.stderr, flush=True)"
+    command = [sys.executable, "-c", writes]
+    lines: list[bool] = []
+    async with server(command, on_stderr=None) as channel, anyio.create_task_group() as tasks:
+        ended = anyio.Event()
+
+        def on_output() -> None:
+            lines.append(True)
+            ended.set()
+
+        tasks.start_soon(channel.follow_stderr, on_output)
+        for number in range(1, 4):
+            ended = anyio.Event()
+            await anyio.wait_all_tasks_blocked()
+            while len(lines) < number:
+                await channel.send(OutgoingMessage(b"a line"))
+                with anyio.move_on_after(0.2):
+                    await ended.wait()
+        tasks.cancel_scope.cancel()
+    assert channel.stderr_tail[0] == "a line"
+
+
 def test_a_line_of_standard_error_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     with monkeypatch.context() as patch:

@@ -17,7 +17,7 @@ import pytest
 
 from kit.processes import PACKAGE_ROOT
 from kit.stdio_process import PATHS, SERVER, process, script
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request
+from kit.wire import HANDSHAKE, PER_REQUEST, every, facts, modern, request
 from mcpgen_runtime import ConnectionClosedError, ServerStartError, ToolsChanged, connect
 from requirements import EVERY_REVISION
 
@@ -200,8 +200,6 @@ def test_prints_vanish_where_there_is_no_standard_error(backend: str) -> None:
     assert (done.stdout, done.returncode) == (b"1\n", 0)
 
 
-every = pytest.mark.parametrize("revision", ALL)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 some = pytest.mark.parametrize("revision", [HANDSHAKE[0], HANDSHAKE[-1], *PER_REQUEST])
 
 

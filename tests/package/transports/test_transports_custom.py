@@ -11,7 +11,7 @@ import anyio.abc
 import pytest
 
 from kit.live import text_of
-from kit.wire import ALL, facts
+from kit.wire import every, facts
 from mcpgen_runtime import (
     Channel,
     ClientHandlers,
@@ -24,10 +24,7 @@ from mcpgen_runtime import (
     Server,
     connect,
 )
-from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.errors import EndOfChannel
-
-every = pytest.mark.parametrize("revision", ALL)
 
 
 class Queues(Channel):
@@ -36,7 +33,7 @@ class Queues(Channel):
     def __init__(self, sending: Any, receiving: Any) -> None:
         self._sending = sending
         self._receiving = receiving
-        self.sent: list[tuple[str, RequestId | None]] = []
+        self.sent: list[tuple[str, int | str | None]] = []
 
     async def receive(self) -> bytes:
         try:

@@ -70,18 +70,19 @@ class Issuer:
             await reply.json({"client_id": identifier}, 201)
         elif path == "/token":
             self.credentials.append(asked.fields.get("authorization"))
-            await self._token(dict(parse_qsl(asked.body.decode())), reply)
+            await self.issue_token(dict(parse_qsl(asked.body.decode())), reply)
         else:
             await reply.whole(404)
 
-    async def _token(self, form: dict[str, str], reply: Reply) -> None:
+    async def issue_token(self, form: dict[str, str], reply: Reply) -> None:
+        """Answer a token request."""
         self.forms.append(form)
         await self.gate.wait()
         if self.refused is not None:
             status, body = self.refused
             await reply.json(body, status)
             return
-        scopes = self._scopes(form)
+        scopes = self.granted_scopes(form)
         if scopes is None:
             await reply.json({"error": "invalid_grant"}, 400)
             return
@@ -96,7 +97,8 @@ class Issuer:
             answer["expires_in"] = self.expires_in
         await reply.json(answer)
 
-    def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
+    def granted_scopes(self, form: dict[str, str]) -> frozenset[str] | None:
+        """The scopes of a token request; `None` if its grant is invalid."""
         if form["grant_type"] == "refresh_token":
             return self.refresh_tokens.pop(form["refresh_token"], None)
         if form["grant_type"] == "client_credentials" or "assertion" in form:

@@ -204,13 +204,12 @@ class DeviceIssuer(Issuer):
             return
         await super().__call__(asked, reply)
 
-    def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
+    def granted_scopes(self, form: dict[str, str]) -> frozenset[str] | None:
         if form["grant_type"] == DEVICE_GRANT:
             return self.devices.pop(form["device_code"], None)
-        return super()._scopes(form)
+        return super().granted_scopes(form)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("revision", OVER_HTTP)
 async def test_a_client_without_a_browser_comes_to_a_token(revision: str) -> None:
     shown: list[DeviceCode] = []
@@ -222,7 +221,6 @@ async def test_a_client_without_a_browser_comes_to_a_token(revision: str) -> Non
         assert script.issuer.visits == []
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("scheme", "scopes"), [("Bearer", "a b"), ("DPoP", "a b"), ("Basic", None)]
 )
@@ -235,7 +233,6 @@ async def test_the_first_half_requests_the_scopes_of_a_challenge(
         assert query_of(pending.url).get("scope") == scopes
 
 
-@pytest.mark.anyio
 async def test_the_two_halves_need_a_redirect(capsys: pytest.CaptureFixture[str]) -> None:
     async with run_protected_server(NEWEST) as (script, _):
         with pytest.raises(AuthorizationError, match="redirect URI"):

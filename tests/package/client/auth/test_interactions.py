@@ -44,8 +44,6 @@ from package.client.auth.protected import (
 from package.client.auth.test_device_flow import DeviceIssuer
 from requirements import EVERY_REVISION, requirement
 
-pytestmark = pytest.mark.anyio
-
 URL = "https://as.example/authorize?a=1&b=$(id);`id`|x&state=s"
 
 

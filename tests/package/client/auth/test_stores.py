@@ -29,8 +29,6 @@ from package.client.auth.protected import (
     serve_script,
 )
 
-pytestmark = pytest.mark.anyio
-
 
 class Remembering(keyring.backend.KeyringBackend):
     """A keyring in memory."""
@@ -176,8 +174,8 @@ CALLS = 20
 class StrictIssuer(Issuer):
     """An authorization server that ends everything once a refresh token is used twice."""
 
-    def _scopes(self, form: dict[str, str]) -> frozenset[str] | None:
-        scopes = super()._scopes(form)
+    def granted_scopes(self, form: dict[str, str]) -> frozenset[str] | None:
+        scopes = super().granted_scopes(form)
         if scopes is None:
             self.refresh_tokens.clear()
             self.valid.clear()

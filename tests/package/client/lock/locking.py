@@ -121,7 +121,7 @@ class ListingServer(FakeServer):
                 result = self._result(request["method"], request.get("params", {}))
                 await self.answer(request, result)
 
-    async def _agree(self, message: Mapping[str, Any]) -> None:
+    async def agree_to_open(self, message: Mapping[str, Any]) -> None:
         if "id" not in message:
             return
         about: dict[str, Any] = {"capabilities": dict(self.capabilities), "serverInfo": self.info}

@@ -15,7 +15,15 @@ from kit.raw_http import message_bytes, session_fields, whole
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
 from kit.web_process import rest, start_server, write_server
-from kit.wire import PER_REQUEST, SESSIONS, encode_message, initialize, request
+from kit.wire import (
+    PER_REQUEST,
+    SESSIONS,
+    encode_message,
+    initialize,
+    request,
+    sessions,
+    streamable,
+)
 from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, Server, SharedState
 
 pytestmark = pytest.mark.processes
@@ -33,7 +41,6 @@ UVICORN = (
 )
 OURS = "import web; web.server.run(http='127.0.0.1:0', sse_path='/sse')"
 hosts = pytest.mark.parametrize("host", [OURS, UVICORN], ids=["Server.run", "uvicorn"])
-every_revision = pytest.mark.parametrize("revision", [*SESSIONS, *PER_REQUEST])
 
 
 @pytest.fixture
@@ -45,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.requirement("lifecycle.shutdown-http")
 @hosts
-@every_revision
+@streamable
 def test_a_call_gets_an_error_once_the_time_to_drain_is_over(
     folder: Path, host: str, revision: str
 ) -> None:
@@ -86,7 +93,7 @@ tools = pytest.mark.parametrize("tool", ["wait", "speak_and_wait"])
 
 
 @pytest.mark.requirement("http.shutdown-by-close", "lifecycle.shutdown-http")
-@every_revision
+@streamable
 @tools
 async def test_the_end_of_the_lifespan_ends_calls_with_an_error_and_streams(
     revision: str, tool: str, waiting: WaitingServer
@@ -108,7 +115,7 @@ async def test_the_end_of_the_lifespan_ends_calls_with_an_error_and_streams(
 
 
 @on_virtual_clock
-@every_revision
+@streamable
 @tools
 async def test_the_end_of_a_server_waits_a_second_for_a_client_that_does_not_read(
     revision: str, tool: str, waiting: WaitingServer
@@ -124,7 +131,7 @@ async def test_the_end_of_a_server_waits_a_second_for_a_client_that_does_not_rea
 
 
 @on_virtual_clock
-@every_revision
+@streamable
 async def test_calls_have_the_seconds_to_drain_and_then_fail(
     revision: str, waiting: WaitingServer
 ) -> None:
@@ -148,7 +155,7 @@ def application(http: Http) -> Any:
 
 
 @pytest.mark.one_process
-@pytest.mark.parametrize("revision", SESSIONS)
+@sessions
 async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: str) -> None:
     async with speaking(Server("tester"), revision, limits=Limits(sessions=1)) as http:
         await application(http).close_streams()
@@ -157,7 +164,7 @@ async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: 
     assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
 
 
-@every_revision
+@streamable
 @tools
 async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions(
     revision: str, tool: str, waiting: WaitingServer
@@ -181,7 +188,7 @@ async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions
 
 
 @pytest.mark.one_process
-@pytest.mark.parametrize("revision", SESSIONS)
+@sessions
 async def test_a_server_that_ends_takes_no_session_of_another_process(revision: str) -> None:
     state = SharedState(MemoryBus(), MemorySessionStore())
     server = Server("tester")

@@ -14,13 +14,11 @@ from kit.asgi_client import Http, asgi, fields_of, speaking
 from kit.asgi_stream import Reply
 from kit.live import server_with
 from kit.waiting import WaitingServer
-from kit.wire import SESSIONS, STREAMABLE, cancelled_notification, encode_message, request
+from kit.wire import SESSIONS, cancelled_notification, encode_message, request, sessions, streamable
 from mcpgen_runtime import Context, InvalidParamsError, Server, ToolError
 
 pytestmark = pytest.mark.processes
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
-streamable = pytest.mark.parametrize("revision", STREAMABLE)
 waits = pytest.mark.parametrize("waits", [False, True], ids=["at once", "waits"])
 
 

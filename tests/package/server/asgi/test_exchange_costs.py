@@ -11,10 +11,10 @@ import pytest
 
 from kit.asgi_client import fields_of, speaking
 from kit.live import server_with
-from kit.wire import STREAMABLE, encode_message, request
+from kit.wire import encode_message, request, streamable
 from mcpgen_runtime import Context, Limits, Server
 
-pytestmark = [pytest.mark.parametrize("revision", STREAMABLE), pytest.mark.processes]
+pytestmark = [streamable, pytest.mark.processes]
 
 MOST_CALLS = {"add": 122, "add_with_progress": 270}
 ON_PYTHON_3_11 = 34  # calls more, as `runtime.eager_tasks` begins the task itself

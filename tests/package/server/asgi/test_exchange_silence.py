@@ -11,11 +11,10 @@ from kit.asgi_client import BOTH, JSON, SSE, asgi, speaking
 from kit.asgi_stream import text_in
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
-from kit.wire import SESSIONS, STREAMABLE, facts, request
+from kit.wire import SESSIONS, facts, request, streamable
 
 pytestmark = pytest.mark.processes
 
-streamable = pytest.mark.parametrize("revision", STREAMABLE)
 POLLING = [revision for revision in SESSIONS if facts(revision).http.polling]
 WITH_BATCHES = "2025-03-26"
 OFTEN = 0.02

@@ -13,13 +13,11 @@ from kit.asgi_client import BOTH, JSON, SESSION, SSE, asgi, fields_of, speaking
 from kit.asgi_stream import text_in
 from kit.live import server_with
 from kit.web import Web
-from kit.wire import CHANGED, PER_REQUEST, SESSIONS, STREAMABLE, request
+from kit.wire import CHANGED, PER_REQUEST, SESSIONS, modern, request, sessions, streamable
 from mcpgen_runtime import Context, Server
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
-streamable = pytest.mark.parametrize("revision", STREAMABLE)
 META = {"progressToken": "p"}
 
 
@@ -211,7 +209,7 @@ async def test_an_id_in_use_is_refused_and_its_first_use_answered(revision: str)
 
 
 @pytest.mark.requirement("http.stream-no-server-requests")
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_without_sessions_a_question_to_the_client_is_in_the_result(revision: str) -> None:
     able: dict[str, Any] = {"roots": {}}
     async with asgi(asking_server()) as http:

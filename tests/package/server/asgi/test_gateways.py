@@ -10,7 +10,7 @@ import pytest
 from kit.asgi_client import SESSION, Http, asgi
 from kit.live import text_of
 from kit.web import Web
-from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
+from kit.wire import HANDSHAKE, SESSIONS, encode_message, modern, request
 from mcpgen_runtime import Channel, OutgoingMessage, connect
 
 pytestmark = pytest.mark.processes
@@ -18,7 +18,6 @@ pytestmark = pytest.mark.processes
 VERSION = "mcp-protocol-version"
 DISCOVER = "server/discover"
 
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 old_header = pytest.mark.parametrize("header", [None, *SESSIONS], ids=str)
 
 

@@ -12,13 +12,12 @@ from kit.asgi_client import BOTH, JSON, SSE, speaking
 from kit.asgi_stream import SECONDS, Stream
 from kit.simulation import on_virtual_clocks
 from kit.waiting import WaitingServer
-from kit.wire import HANDSHAKE, SESSIONS, UPDATED, cancelled_notification, request
+from kit.wire import UPDATED, cancelled_notification, legacy, request, sessions
 from mcpgen_runtime import Context, Limits, Server
 from requirements import INTERIM
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
 OLDER = "2025-06-18"
 LIST_CHANGED = "notifications/tools/list_changed"
 
@@ -64,7 +63,7 @@ async def unread(stream: Stream) -> list[Any]:
 
 @pytest.mark.requirement("http.get-reply", "http.endpoint-post-get")
 @pytest.mark.requirement("http.get-server-close", "http.stream-session-expiry")
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_a_get_opens_a_stream_until_the_session_ends(revision: str) -> None:
     async with speaking(Kept().server, revision, keep_alive=0.01) as http:
         assert (await http.get(accept="application/json")).status == 406

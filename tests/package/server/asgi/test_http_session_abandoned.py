@@ -15,10 +15,11 @@ from kit.waiting import WaitingServer
 from kit.wire import (
     INITIALIZED,
     SESSIONS,
-    STREAMABLE,
     cancelled_notification,
     facts,
     request,
+    sessions,
+    streamable,
 )
 from mcpgen_runtime import Limits, Server
 
@@ -30,7 +31,6 @@ WITH_BATCHES = "2025-03-26"
 ROOTS_CHANGED = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
 OFTEN = 0.01
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
 resumable = pytest.mark.parametrize("revision", RESUMABLE)
 
 
@@ -89,7 +89,7 @@ async def test_a_call_whose_client_came_back_is_not_ended_for_others(revision: s
 
 
 @pytest.mark.one_process
-@pytest.mark.parametrize("revision", STREAMABLE)
+@streamable
 async def test_a_body_without_room_ends_a_call_whose_client_left(revision: str) -> None:
     waiting = WaitingServer()
     long = request(revision, "tools/list", meta={"example.com/padding": "x" * 100_000}, id=9)

@@ -17,10 +17,11 @@ from kit.wire import (
     INITIALIZED,
     PER_REQUEST,
     SESSIONS,
-    STREAMABLE,
     encode_message,
     initialize,
     request,
+    sessions,
+    streamable,
 )
 from mcpgen_runtime import Context, Limits, Server
 from mcpgen_runtime.server.asgi.quotas import decoded_size
@@ -30,8 +31,6 @@ pytestmark = pytest.mark.processes
 
 STATELESS = PER_REQUEST[-1]
 ELICITING = "2025-06-18"
-
-sessions = pytest.mark.parametrize("revision", SESSIONS)
 
 
 def initialize_of_size(revision: str, size: int) -> dict[str, Any]:
@@ -290,7 +289,7 @@ async def test_filters_of_streams_are_bounded_and_the_longest_goes() -> None:
             assert not honest.finished.is_set()
 
 
-@pytest.mark.parametrize("revision", STREAMABLE)
+@streamable
 async def test_an_application_counts_what_is_open(revision: str) -> None:
     web = Web()
     app, sessions = web.server.asgi(), int(revision in SESSIONS)

@@ -12,10 +12,10 @@ from kit.asgi_client import Http, asgi, fields_of
 from kit.asgi_stream import Stream
 from kit.simulation import on_virtual_clock
 from kit.web import Web
-from kit.wire import PER_REQUEST, encode_message, request
+from kit.wire import encode_message, modern, request
 from mcpgen_runtime import Limits, StaticTokens
 
-pytestmark = [pytest.mark.parametrize("revision", PER_REQUEST), pytest.mark.processes]
+pytestmark = [modern, pytest.mark.processes]
 
 SECONDS = 10
 CHUNKED = {"transfer-encoding": "chunked"}

@@ -21,12 +21,11 @@ from kit.rules import revisions_holding
 from kit.simulation import on_virtual_clock, simulate
 from kit.steps import LAST, Steps, call, leave, read_texts
 from kit.waiting import WaitingServer
-from kit.wire import CHANGED, PER_REQUEST, SESSIONS, cancelled_notification, facts, request
+from kit.wire import CHANGED, SESSIONS, cancelled_notification, facts, modern, request, sessions
 from mcpgen_runtime import Limits, MemoryEventStore
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
 polling = pytest.mark.parametrize("revision", revisions_holding("http.prime-event"))
 NEWEST, WITH_BATCHES = "2025-11-25", "2025-03-26"
 
@@ -337,7 +336,7 @@ async def test_a_connection_stays_open_where_clients_cannot_resume(
         assert (await http.post(call(revision, "polled"))).text == "polled"
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_without_sessions_closing_a_stream_means_nothing(revision: str) -> None:
     steps = Steps()
     steps.end()

@@ -20,7 +20,7 @@ import pytest
 
 from kit.asgi_client import SESSION, Http, asgi
 from kit.limits import SetLimit
-from kit.wire import INITIALIZED, SESSIONS, initialize, request
+from kit.wire import INITIALIZED, SESSIONS, initialize, newest_session, request, sessions
 from mcpgen_runtime import (
     REVISIONS,
     Context,
@@ -51,9 +51,6 @@ ABLE: dict[str, Any] = {
 PING = request(SESSIONS[-1], "ping")
 NEED = "a store that the processes of this server share"
 TOKENS = StaticTokens({"alice-1": "alice", "alice-2": "alice", "bob-1": "bob"})
-
-sessions = pytest.mark.parametrize("revision", SESSIONS)
-newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 
 
 @dataclass
@@ -167,7 +164,7 @@ async def test_any_process_serves_the_requests_of_a_session(revision: str) -> No
 
 
 @pytest.mark.requirement("http.session-gone-404")
-@newest
+@newest_session
 async def test_no_other_text_than_the_id_opens_a_session_nor_the_id_once_expired(
     revision: str, set_limit: SetLimit
 ) -> None:
@@ -189,7 +186,7 @@ async def test_no_other_text_than_the_id_opens_a_session_nor_the_id_once_expired
             assert (await http.post(request(revision, "tools/list"))).status == status
 
 
-@newest
+@newest_session
 @pytest.mark.parametrize(("seconds", "kept"), [(0.1, 1), (1.4, 1), (1.6, 2), (60.0, 60)])
 def test_an_id_expires_after_whole_seconds_of_the_clock(
     revision: str, seconds: float, kept: int
@@ -206,7 +203,7 @@ def test_an_id_expires_after_whole_seconds_of_the_clock(
     assert cipher.open(identifier, None) is None
 
 
-@newest
+@newest_session
 async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
     async with serve_sealed(limits=Limits(sealed_seconds=5)) as (http, _):
         identifier = await open_session(http, revision)
@@ -215,7 +212,7 @@ async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
     assert session.expires - session.start == 5
 
 
-@newest
+@newest_session
 async def test_a_key_ring_rotates_while_the_server_runs(revision: str) -> None:
     ring: KeyRing = MemoryKeyRing(OTHER_KEY)
     async with serve_sealed(server_of(ring)) as (http, _):
@@ -243,7 +240,7 @@ def test_a_key_ring_keeps_its_newest_keys() -> None:
         anyio.run(ring.rotate, b"n" * (KEY_BYTES - 1))
 
 
-@newest
+@newest_session
 @pytest.mark.parametrize(
     ("server", "options"),
     [
@@ -295,7 +292,7 @@ async def test_a_client_with_too_much_info_has_one_process(
     assert "fit into a session id of 4096 characters" in record.message
 
 
-@newest
+@newest_session
 async def test_capabilities_of_any_shape_open_a_session(revision: str) -> None:
     async with serve_sealed(server_of()) as (http, _):
         for value in (2**70, 1e300, "\ud83d\ude00", json.loads("[" * 900 + "]" * 900)):
@@ -304,7 +301,7 @@ async def test_capabilities_of_any_shape_open_a_session(revision: str) -> None:
             assert (await http.post(request(revision, "tools/list"), **fields)).status == 200
 
 
-@newest
+@newest_session
 def test_the_longest_id_has_4096_characters(revision: str) -> None:
     own, lengths = cipher_of(), set[int]()
     for size in range(2900, 3100):

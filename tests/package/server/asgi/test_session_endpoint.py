@@ -18,13 +18,14 @@ from kit.rules import revisions_holding
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
 from kit.wire import (
-    HANDSHAKE,
     INITIALIZED,
     SESSIONS,
     cancelled_notification,
     facts,
     initialize,
+    legacy,
     request,
+    sessions,
 )
 from mcpgen_runtime import Context, Limits, MemoryEventStore, Server
 from requirements import EVERY_REVISION
@@ -34,7 +35,6 @@ pytestmark = [pytest.mark.processes, pytest.mark.workers]
 TEXT = "bl\u00e5b\u00e6r"
 CALL = {"name": "echo", "arguments": {"text": TEXT}}
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
 OLDER = "2025-06-18"
 
 
@@ -47,7 +47,7 @@ def server_of(**how: Any) -> Server:
 
 @pytest.mark.requirement("http.session-assign", "http.session-id-charset", "http.endpoint-post-get")
 @pytest.mark.requirement("http.utf8")
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 @pytest.mark.parametrize("accept", [JSON, SSE])
 async def test_initialize_opens_a_session_that_later_requests_name(
     revision: str, accept: str

@@ -18,7 +18,7 @@ from kit.asgi_stream import Reply, Stream, text_in
 from kit.live import server_with
 from kit.rules import revisions_holding
 from kit.waiting import WaitingServer
-from kit.wire import HANDSHAKE, INITIALIZED, initialize, request
+from kit.wire import INITIALIZED, initialize, legacy, request
 from mcpgen_runtime import Context, Limits, Server
 from requirements import EVERY_REVISION
 
@@ -147,7 +147,7 @@ async def test_clients_at_the_same_time_hear_their_own_messages_only(revision: s
             assert await client.stream.messages() == []
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)  # a client that fell back has a later one
+@legacy  # a client that fell back has a later one
 async def test_a_server_asks_and_tells_on_the_stream(revision: str) -> None:
     server = tools()
     async with opened(server, revision) as client:

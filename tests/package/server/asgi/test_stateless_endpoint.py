@@ -22,10 +22,11 @@ from kit.wire import (
     facts,
     initialize,
     meta_of,
+    modern,
     request,
 )
 
-pytestmark = [pytest.mark.parametrize("revision", PER_REQUEST), pytest.mark.processes]
+pytestmark = [modern, pytest.mark.processes]
 
 VERSION = "mcp-protocol-version"
 WITHOUT_SESSIONS = (*revisions_holding("sse.two-endpoints"), *PER_REQUEST)

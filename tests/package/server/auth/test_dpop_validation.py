@@ -14,9 +14,9 @@ import pytest
 from joserfc.jwk import OctKey
 
 from kit.asgi_client import asgi, fields_of
-from kit.guarded import WHOAMI, WRITE, Guarded, challenge_in, protected_settings, revisions, text_in
+from kit.guarded import WHOAMI, WRITE, Guarded, challenge_in, protected_settings, text_in
 from kit.issuer import bearer, proof_key, proof_of, token_of
-from kit.wire import SESSIONS, initialize, request
+from kit.wire import SESSIONS, initialize, request, streamable
 from mcpgen_runtime import DpopValidation
 from requirements import EVERY_REVISION, requirement
 
@@ -34,7 +34,7 @@ async def reply_to(proof: str | None, token: str = TOKEN, **settings: Any) -> An
 
 
 @requirement("auth-ext.dpop-server-validates")
-@revisions
+@streamable
 async def test_a_bound_token_with_proofs_is_accepted(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected_settings(dpop=DpopValidation())) as http:
@@ -205,7 +205,7 @@ async def test_a_token_is_of_use_in_the_way_that_it_is_bound_alone(
 
 
 @requirement("auth-ext.dpop-server-401", "auth-ext.graceful-degradation")
-@revisions
+@streamable
 @pytest.mark.parametrize("required", [False, True])
 async def test_both_schemes_are_offered_unless_one_is_required(
     required: bool, revision: str

@@ -16,20 +16,18 @@ from kit.guarded import (
     call_with,
     challenge_in,
     protected_settings,
-    revisions,
-    sessions,
     signed_in,
     text_in,
     use_token,
 )
 from kit.issuer import IDP, RESOURCE, bearer, new_key, token_of
-from kit.wire import PER_REQUEST, SESSIONS, initialize, request
+from kit.wire import PER_REQUEST, SESSIONS, initialize, request, sessions, streamable
 from mcpgen_runtime import AnyOf, InvalidTokenError, JwtVerifier, Principal
 from requirements import EVERY_REVISION, requirement
 
 
 @requirement("auth-resource-server.role")
-@revisions
+@streamable
 async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: str) -> None:
     guarded = Guarded()
     async with signed_in(guarded.server, revision, token_of("alice")) as http:
@@ -54,7 +52,7 @@ async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: st
     "transport-security.verify-every-request",
     "transport-security.session-not-authentication",
 )
-@revisions
+@streamable
 async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected_settings(scopes=["a", "b"])) as http:
@@ -91,7 +89,7 @@ async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: 
         "DPoP a b",
     ],
 )
-@revisions
+@streamable
 async def test_a_malformed_authorization_field_gets_400(value: str, revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=protected_settings()) as http:
@@ -102,7 +100,7 @@ async def test_a_malformed_authorization_field_gets_400(value: str, revision: st
 
 
 @requirement("auth-resource-server.challenge-quoting")
-@revisions
+@streamable
 async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
     realm, scopes = 'say "a\\b", c=d', ["a:b", "c/d"]
     auth = protected_settings(realm=realm, scopes=scopes)
@@ -124,7 +122,7 @@ async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
     "auth-resource-server.validation-failure-response",
     "auth-resource-server.challenge-error-codes",
 )
-@revisions
+@streamable
 async def test_an_invalid_token_gets_401_before_anything_is_done(revision: str) -> None:
     guarded = Guarded()
     async with signed_in(guarded.server, revision, token_of()) as http:
@@ -151,7 +149,7 @@ async def test_an_invalid_token_gets_401_before_anything_is_done(revision: str) 
     ],
     ids=["valid", "other audience", "ended", "other key", "no scope"],
 )
-@revisions
+@streamable
 async def test_a_token_without_a_user_is_validated_as_any_other(
     claims: dict[str, Any], status: int, revision: str
 ) -> None:
@@ -198,7 +196,7 @@ async def test_a_token_in_the_query_lets_nobody_in(
     "auth-scope.insufficient-no-existing-scopes",
     "auth-scope.min-precise-challenge",
 )
-@revisions
+@streamable
 async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str) -> None:
     guarded = Guarded()
     async with signed_in(guarded.server, revision, token_of(scope="mcp:read other")) as http:
@@ -218,7 +216,7 @@ async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str
 
 
 @requirement("auth-scope.insufficient-single-challenge")
-@revisions
+@streamable
 async def test_scopes_of_requests_and_tool_are_in_one_challenge(revision: str) -> None:
     async with signed_in(
         Guarded().server, revision, token_of(scope="a"), protected_settings(scopes=["a"])
@@ -231,7 +229,7 @@ async def test_scopes_of_requests_and_tool_are_in_one_challenge(revision: str) -
             assert (reply.status, challenge_in(reply).parameters["scope"]) == (403, "a")
 
 
-@revisions
+@streamable
 async def test_scopes_imply_others_and_other_names_of_themselves(revision: str) -> None:
     whole = "api://app/read"  # as Entra has it: tokens name the last part
     auth = protected_settings(scopes=[whole], implies={"admin": ["read"], "read": [whole]})
@@ -261,7 +259,7 @@ async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -
 
 
 @requirement("auth-resource-server.tokens-validated")
-@revisions
+@streamable
 async def test_a_verifier_of_the_users_own_runs_for_each_request(revision: str) -> None:
     seen: list[str] = []
 
@@ -336,7 +334,7 @@ async def test_audiences_stand_instead_of_the_resource(
 
 
 @requirement("auth-flow.optional")
-@revisions
+@streamable
 async def test_without_auth_nobody_needs_a_token(revision: str) -> None:
     async with asgi(Guarded().server) as http:
         if revision in SESSIONS:
@@ -383,7 +381,7 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
 
 
 @requirement("auth-scope.challenge-has-scope", "auth-scope.min-precise-challenge")
-@revisions
+@streamable
 async def test_the_first_challenge_names_the_scopes_of_a_session(revision: str) -> None:
     auth = protected_settings(session_scopes=["files:write", "mcp:read"])
     async with asgi(Guarded().server, auth=auth) as http:

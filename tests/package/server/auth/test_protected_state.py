@@ -12,28 +12,20 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import SESSION, asgi
-from kit.guarded import (
-    WHOAMI,
-    WRITE,
-    Guarded,
-    challenge_in,
-    protected_settings,
-    revisions,
-    sessions,
-    signed_in,
-    text_in,
-)
+from kit.guarded import WHOAMI, WRITE, Guarded, challenge_in, protected_settings, signed_in, text_in
 from kit.issuer import bearer, token_of
 from kit.live import server_with
 from kit.stdio_process import PATHS, script
 from kit.wire import (
-    HANDSHAKE,
     INITIALIZED,
-    PER_REQUEST,
     SESSIONS,
     encode_message,
     initialize,
+    legacy,
+    modern,
     request,
+    sessions,
+    streamable,
 )
 from mcpgen_runtime import CacheHint, Context, JwtVerifier, Principal, Server
 from requirements import EVERY_REVISION, requirement
@@ -52,7 +44,7 @@ async def verify_expiring(token: str) -> Principal:
     "transport-security.session-not-authentication",
     "transport-security.verify-every-request",
 )
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_posts_of_http_sse_belong_to_the_principal_of_the_stream(revision: str) -> None:
     guarded = Guarded()
     auth = protected_settings()
@@ -95,7 +87,7 @@ async def test_a_stream_ends_with_its_token_and_resumes_with_a_new_one(revision:
             assert stream.status == 200
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_a_subscription_ends_with_its_token(revision: str) -> None:
     auth = protected_settings(verifier=verify_expiring)
     async with asgi(Guarded().server, auth=auth) as http:
@@ -106,7 +98,7 @@ async def test_a_subscription_ends_with_its_token(revision: str) -> None:
         assert messages[-1]["id"] == 1  # the response, which ends the subscription gracefully
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_a_request_state_of_another_principal_is_unknown(revision: str) -> None:
     @dataclass
     class Count:
@@ -171,7 +163,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@revisions
+@streamable
 async def test_listed_items_without_their_scopes_get_403(revision: str) -> None:
     public = CacheHint(1000, "public")
     server = server_with_scopes(cache={"tools": public})
@@ -190,7 +182,7 @@ async def test_listed_items_without_their_scopes_get_403(revision: str) -> None:
         assert read.get("cacheScope", "private") == "private"
 
 
-@revisions
+@streamable
 async def test_hidden_items_look_as_if_they_did_not_exist(revision: str) -> None:
     public = CacheHint(1000, "public")
     server = server_with_scopes(forbidden_items="hidden", cache=public, page_size=1)
@@ -241,7 +233,7 @@ def shape(reply: Any, name: str) -> Any:
     return reply.status, error["code"], error["message"].replace(name, "...")
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_listening_needs_the_scopes_of_the_resources(revision: str) -> None:
     async with signed_in(server_with_scopes(), revision, token_of(scope="mcp:read")) as http:
         params = {"notifications": {"resourceSubscriptions": ["data://free", "data://secret"]}}
@@ -250,7 +242,7 @@ async def test_listening_needs_the_scopes_of_the_resources(revision: str) -> Non
 
 
 @requirement("auth-security.no-credential-logging", "auth-ext.ema-no-leaks")
-@revisions
+@streamable
 async def test_no_token_is_in_logs_traces_errors_and_representations(
     revision: str,
     caplog: pytest.LogCaptureFixture,
@@ -344,7 +336,7 @@ def test_a_local_server_serves_on_behalf_of_its_principal(principal: str, answer
     assert answer in done.stdout.decode().splitlines()[-1]
 
 
-@revisions
+@streamable
 async def test_tools_and_methods_of_a_mounted_server_need_their_scopes(revision: str) -> None:
     outer = Server("outer", subscribe=True)
     outer.mount(server_with_scopes(), prefix="in")

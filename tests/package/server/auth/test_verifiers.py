@@ -17,12 +17,11 @@ from kit.guarded import (
     call_with,
     challenge_in,
     protected_settings,
-    revisions,
     signed_in,
     text_in,
 )
 from kit.issuer import bearer
-from kit.wire import SESSIONS, request
+from kit.wire import SESSIONS, request, streamable
 from mcpgen_runtime import (
     AnyOf,
     DpopValidation,
@@ -39,7 +38,7 @@ from mcpgen_runtime import (
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": Principal("bob", scopes=["files:write"])})
 
 
-@revisions
+@streamable
 async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
     async with signed_in(Guarded().server, revision, "alice-1", TOKENS) as http:
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
@@ -53,7 +52,7 @@ async def test_a_static_token_stands_for_its_principal(revision: str) -> None:
 
 
 @pytest.mark.parametrize("token", [None, "alice-2", "alice-11", "alice", "", "\xe4"])
-@revisions
+@streamable
 async def test_other_tokens_get_a_plain_bearer_challenge(token: str | None, revision: str) -> None:
     guarded = Guarded()
     async with asgi(guarded.server, auth=TOKENS) as http:
@@ -67,7 +66,7 @@ async def test_other_tokens_get_a_plain_bearer_challenge(token: str | None, revi
     assert guarded.calls == []
 
 
-@revisions
+@streamable
 async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> None:
     async def verify(token: str) -> Principal | None:
         return Principal("build") if token == "key-1" else None
@@ -76,7 +75,7 @@ async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> 
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "build"
 
 
-@revisions
+@streamable
 async def test_protected_without_issuers_requires_scopes(revision: str) -> None:
     auth = Protected(verifier=TOKENS, scopes=["files:write"])
     async with asgi(Guarded().server, auth=auth) as http:
@@ -86,7 +85,7 @@ async def test_protected_without_issuers_requires_scopes(revision: str) -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@revisions
+@streamable
 async def test_one_line_on_both_sides_opens_a_session(revision: str) -> None:
     server = Guarded(drain=0.1).server
     async with anyio.create_task_group() as tasks:

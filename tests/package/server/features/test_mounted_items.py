@@ -12,7 +12,7 @@ import pytest
 
 from kit.asgi_client import asgi
 from kit.live import server_with, text_of
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, legacy
+from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, legacy
 from mcpgen_runtime import (
     ClientHandlers,
     Contents,
@@ -74,7 +74,7 @@ async def names(client: Any) -> list[str]:
     return [tool.name for tool in await client.list_tools()]
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_everything_of_a_mounted_server_has_the_prefix_and_works(revision: str) -> None:
     server = main()
     server.mount(git(), prefix="git")

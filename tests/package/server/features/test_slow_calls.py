@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from kit.live import server_with
-from kit.wire import ALL
+from kit.wire import every
 from mcpgen_runtime import Server, ToolError, connect
 
 LOGGER = "mcpgen_runtime.server.features.slow_calls"
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 @pytest.mark.parametrize(
     ("options", "logged"),
     [

@@ -12,7 +12,7 @@ from kit.asgi_client import asgi
 from kit.engine import Engine
 from kit.guarded import Guarded, protected_settings
 from kit.issuer import proof_of
-from kit.wire import SESSIONS, cancelled_notification
+from kit.wire import SESSIONS, cancelled_notification, newest_session
 from mcpgen_runtime import (
     DpopValidation,
     MemoryBus,
@@ -34,7 +34,6 @@ from package.server.shared.test_worker_announcements import TOOLS, listen_stream
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 LONG = "x" * 100_000
 BATCHES = "2025-03-26"
 
@@ -72,7 +71,7 @@ def bus() -> Recorded:
     return Recorded()
 
 
-@newest
+@newest_session
 @pytest.mark.parametrize(
     ("identifier", "is_forwarded"),
     [
@@ -138,7 +137,7 @@ async def test_a_list_of_tasks_reads_little_of_each(state: SharedState, engine: 
     assert (wire, page.records[0].core_wire()["status"]) == ("why", "failed")
 
 
-@newest
+@newest_session
 async def test_a_long_record_of_a_session_is_read_once(revision: str, engine: Engine) -> None:
     async with run_workers(engine.url) as workers:
         one, two, _ = workers.each

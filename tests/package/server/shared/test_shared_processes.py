@@ -18,11 +18,10 @@ import pytest
 from kit.engine import Engine
 from kit.raw_http import SECONDS
 from kit.web_process import SERVE, Started, WebClient, start_server
-from kit.wire import SESSIONS
+from kit.wire import newest_session
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly, pytest.mark.workers]
 
-newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 
 WEB = """
     import os, sys
@@ -59,7 +58,7 @@ def server(engine: Engine, tmp_path: Path) -> Iterator[Started]:
         yield server
 
 
-@newest
+@newest_session
 def test_all_processes_serve_one_session(server: Started, revision: str) -> None:
     client = WebClient(server.port, revision)
     served: set[str] = set()
@@ -73,7 +72,7 @@ def test_all_processes_serve_one_session(server: Started, revision: str) -> None
     assert (code, err) == (0, "")  # they lack nothing, and none complains at the end
 
 
-@newest
+@newest_session
 def test_a_task_of_a_killed_process_runs_again_at_another(server: Started, revision: str) -> None:
     client = WebClient(server.port, revision)
     message = client.message("job")
@@ -89,7 +88,7 @@ def test_a_task_of_a_killed_process_runs_again_at_another(server: Started, revis
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-@newest
+@newest_session
 def test_a_stream_of_a_dead_process_gets_its_error_elsewhere(
     server: Started, revision: str, number: signal.Signals
 ) -> None:

@@ -23,7 +23,9 @@ from kit.wire import (
     UPDATED,
     cancelled_notification,
     initialize,
+    newest_session,
     request,
+    sessions,
 )
 from mcpgen_runtime import (
     Limits,
@@ -38,8 +40,6 @@ from package.server.shared.shared_servers import ABLE, Workers, eventually, run_
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
-newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 URI = "note://today"
 WAITS = {"name": "wait", "arguments": {}}
 ELICITS = "elicitation.standalone-request"
@@ -66,7 +66,7 @@ class Refusing(MemorySessionStore):
         return await super().change(identifier, record)
 
 
-@newest
+@newest_session
 async def test_a_change_that_was_not_stored_is_with_the_next_call(revision: str) -> None:
     store = Refusing()
     async with run_session(SharedState(MemoryBus(), store), revision) as workers:
@@ -93,7 +93,7 @@ async def test_any_worker_serves_the_requests_of_a_session(revision: str, engine
             assert seen["capabilities"] == ABLE
 
 
-@newest
+@newest_session
 async def test_a_session_outlives_all_of_its_workers(revision: str, engine: Engine) -> None:
     async with run_session(engine.url, revision) as before:
         fields = before.any.fields
@@ -102,14 +102,14 @@ async def test_a_session_outlives_all_of_its_workers(revision: str, engine: Engi
         assert (await after.any.post(call(revision, "about"))).status == 200
 
 
-@newest
+@newest_session
 async def test_a_session_that_nobody_uses_expires(revision: str, engine: Engine) -> None:
     async with run_session(engine.url, revision, limits=Limits(idle=0.3)) as workers:
         await eventually(lambda: ":session:" not in engine.ask("KEYS", "*"))
         assert (await workers.any.post(call(revision, "about"))).status == 404
 
 
-@newest
+@newest_session
 async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engine: Engine) -> None:
     async with run_workers(engine.url, limits=Limits(idle=0.3)) as workers:
         identifier = await workers.open_session(revision, ABLE)
@@ -141,7 +141,7 @@ async def test_an_update_reaches_the_stream_at_another_worker(
         assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
 
 
-@newest
+@newest_session
 async def test_messages_about_no_request_wait_for_a_stream_and_follow_it(revision: str) -> None:
     async with run_session(SharedState(MemoryBus(), MemorySessionStore()), revision) as workers:
         one, two, three = workers.each
@@ -171,7 +171,7 @@ class Late(MemoryBus):
         await super().beat(worker)
 
 
-@newest
+@newest_session
 async def test_a_worker_serves_sessions_once_others_can_reach_it(revision: str) -> None:
     bus = Late()
     state = SharedState(bus, MemorySessionStore())
@@ -188,7 +188,7 @@ async def test_a_worker_serves_sessions_once_others_can_reach_it(revision: str) 
                 assert stream.status == 200
 
 
-@newest
+@newest_session
 async def test_of_two_streams_at_two_workers_one_gets_a_change(
     revision: str, workers: Workers
 ) -> None:
@@ -208,7 +208,7 @@ async def test_of_two_streams_at_two_workers_one_gets_a_change(
         await eventually(announced)
 
 
-@newest
+@newest_session
 async def test_a_malformed_answer_fails_the_call_at_another_worker(
     revision: str, workers: Workers
 ) -> None:
@@ -241,7 +241,7 @@ async def test_an_answer_reaches_the_call_at_another_worker(
 
 @pytest.mark.parametrize("at", [0, 1])
 @pytest.mark.parametrize("how", ["cancelled", "deleted"])
-@newest
+@newest_session
 async def test_a_call_that_waits_the_plain_way_is_reached(
     revision: str, how: str, at: int, engine: Engine
 ) -> None:
@@ -259,7 +259,7 @@ async def test_a_call_that_waits_the_plain_way_is_reached(
             await workers.servers[0].cancelled.wait()
 
 
-@newest
+@newest_session
 async def test_two_workers_that_change_a_session_lose_nothing(
     revision: str, workers: Workers
 ) -> None:
@@ -292,7 +292,7 @@ async def test_an_engine_that_is_gone_is_503_and_not_404(revision: str) -> None:
             assert reply.status == 200
 
 
-@newest
+@newest_session
 async def test_an_engine_that_lost_its_data_is_404_and_initialize(revision: str) -> None:
     with run_engine() as engine:
         async with run_session(engine.url, revision) as workers:
@@ -312,7 +312,7 @@ async def eventually_serves(workers: Workers, revision: str, status: int) -> Non
             assert reply.status == status
 
 
-@newest
+@newest_session
 async def test_values_of_a_session_are_those_of_each_worker(
     revision: str, workers: Workers
 ) -> None:
@@ -344,7 +344,7 @@ class Stale(MemorySessionStore):
         return record
 
 
-@newest
+@newest_session
 async def test_a_gap_ends_no_session_that_is_being_opened(
     revision: str, set_limit: SetLimit
 ) -> None:
@@ -366,7 +366,7 @@ async def reply_of(stream: Stream) -> Any:
     return Reply(stream).messages
 
 
-@newest
+@newest_session
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_applications_share_a_state_in_memory_on_any_event_loop(revision: str) -> None:
     state = SharedState(MemoryBus(), MemorySessionStore())
@@ -391,7 +391,7 @@ async def test_applications_share_a_state_in_memory_on_any_event_loop(revision: 
         assert (await three.ask(revision, "ping")).status == 404
 
 
-@newest
+@newest_session
 async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: Engine) -> None:
     async with run_session(engine.url, revision) as workers:
         for http in workers.each:

@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import Http
-from kit.wire import CHANGED, SESSIONS, request
+from kit.wire import CHANGED, newest_session, request
 from mcpgen_runtime import (
     Context,
     MemoryBus,
@@ -22,7 +22,6 @@ from package.server.shared.shared_servers import WORKERS, Workers, run_session
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 TAGGED = [f"tagged_{number}" for number in range(6)]
 
 
@@ -76,7 +75,7 @@ INNER = {f"in_{name}" for name in TAGGED}
 ALL = INNER | {*TAGGED}
 
 
-@newest
+@newest_session
 async def test_each_worker_hides_what_one_has_hidden(revision: str, workers: Workers) -> None:
     for http in workers.each:
         assert await list_tool_names(http, revision) == ALL
@@ -108,7 +107,7 @@ class Late(MemorySessionStore):
         return await super().change(identifier, record)
 
 
-@newest
+@newest_session
 async def test_a_stream_elsewhere_hears_of_hidden_tools(revision: str) -> None:
     async with (
         run_session(SharedState(MemoryBus(), Late()), revision, Switching) as workers,

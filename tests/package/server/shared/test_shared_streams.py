@@ -12,15 +12,13 @@ import pytest
 from kit.asgi_client import Http
 from kit.engine import Engine
 from kit.steps import LAST, Steps, call, leave, read_texts
-from kit.wire import CHANGED, SESSIONS, cancelled_notification
+from kit.wire import CHANGED, cancelled_notification, newest_session, sessions
 from mcpgen_runtime import MemoryBus, MemoryEventStore, MemorySessionStore, SharedState
 from mcpgen_runtime.server.shared.shared_streams import FollowedStream
 from package.server.shared.shared_servers import Workers, eventually, run_session
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
-newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 MAKE = Steps
 TOOLS = CHANGED["toolsListChanged"]
 LOST = "may have been acted on"
@@ -54,7 +52,7 @@ async def test_a_call_s_stream_is_resumed_at_another_worker(
             assert await read_texts(again) == [2, 3, 4, 5, "over"]
 
 
-@newest
+@newest_session
 async def test_a_stream_whose_writer_is_gone_ends_with_an_error(revision: str) -> None:
     class Deaf(MemoryBus):
         async def send(self, worker: str, letter: bytes, client: str = "") -> bool:
@@ -67,7 +65,7 @@ async def test_a_stream_whose_writer_is_gone_ends_with_an_error(revision: str) -
 
 
 @pytest.mark.requirement("http.no-broadcast")
-@newest
+@newest_session
 async def test_the_last_connection_of_a_stream_has_it(revision: str, workers: Workers) -> None:
     steps = workers.servers[0]
     async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
@@ -96,7 +94,7 @@ async def test_cancelling_a_call_ends_its_stream_elsewhere(revision: str, worker
     assert (await workers.each[1].get(**{LAST: last})).status == 400
 
 
-@newest
+@newest_session
 async def test_a_session_that_ends_leaves_no_events(
     revision: str, engine: Engine, workers: Workers
 ) -> None:
@@ -118,7 +116,7 @@ class OwnEvents:
         return getattr(self.kept, name)
 
 
-@newest
+@newest_session
 async def test_events_in_an_own_store_are_discarded(revision: str, engine: Engine) -> None:
     own = OwnEvents()
     async with run_session(engine.url, revision, Steps, events=own) as workers:

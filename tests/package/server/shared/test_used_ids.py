@@ -9,7 +9,7 @@ import pytest
 from kit.engine import Engine, run_engine
 from kit.guarded import Guarded, protected_settings
 from kit.issuer import proof_key, proof_of, token_of
-from kit.wire import ALL, SESSIONS, initialize, request
+from kit.wire import ALL, SESSIONS, initialize, request, sessions
 from mcpgen_runtime import DpopValidation, MemoryUsedIds, SharedState, UsedIds
 from package.server.shared.shared_servers import in_engine, run_workers
 from requirements import EVERY_REVISION
@@ -75,7 +75,7 @@ async def test_without_the_engine_no_proof_is_accepted() -> None:
 
 
 @pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
-@pytest.mark.parametrize("revision", SESSIONS)
+@sessions
 async def test_a_sealed_session_ends_at_each_worker(revision: str, engine: Engine) -> None:
     async with run_workers(engine.url, sessions="sealed") as workers:
         await workers.any.initialize(revision)

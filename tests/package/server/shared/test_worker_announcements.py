@@ -20,16 +20,15 @@ from kit.wire import (
     CHANGED,
     LISTEN,
     PER_REQUEST,
-    SESSIONS,
     UPDATED,
+    modern,
+    streamable,
 )
 from mcpgen_runtime import MissingExtraError, Server, SharedStateError
 from package.server.shared.shared_servers import Workers, run_workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
-per_request = pytest.mark.parametrize("revision", PER_REQUEST)
-each_revision = pytest.mark.parametrize("revision", [*SESSIONS, *PER_REQUEST])
 URI = "note://today"
 TOOLS = CHANGED["toolsListChanged"]
 
@@ -63,7 +62,7 @@ async def next_method(stream: Stream) -> str:
     return method
 
 
-@each_revision
+@streamable
 async def test_a_change_reaches_the_clients_of_all_workers(revision: str, workers: Workers) -> None:
     async with (
         listen_stream(workers, revision, 0) as one,
@@ -76,7 +75,7 @@ async def test_a_change_reaches_the_clients_of_all_workers(revision: str, worker
             assert {await next_method(stream) for _ in range(2)} == {TOOLS, UPDATED}
 
 
-@each_revision
+@streamable
 async def test_a_process_that_does_not_serve_announces(
     revision: str, engine: Engine, workers: Workers
 ) -> None:
@@ -92,7 +91,7 @@ async def test_a_process_that_does_not_serve_announces(
         assert (await stream.message())["params"]["uri"] == URI
 
 
-@each_revision
+@streamable
 async def test_after_a_gap_everything_has_changed(
     revision: str, engine: Engine, workers: Workers
 ) -> None:
@@ -123,7 +122,7 @@ def announce(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@per_request
+@modern
 async def test_a_command_announces(revision: str, engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "web.py").write_text(
         "from mcpgen_runtime import Server\nserver = Server('tester')\n"
@@ -159,7 +158,7 @@ def test_a_missing_library_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPat
     assert "\n" not in str(raised.value)
 
 
-@per_request
+@modern
 async def test_a_change_in_a_thread_reaches_other_workers(revision: str, workers: Workers) -> None:
     async with listen_stream(workers, revision, 0) as stream:
         server = workers.servers[1].server

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import UI_EXTENSION, Context, Csp, MiddlewareRequest, Next, Server, connect
 from mcpgen_runtime.testing import connected
 
@@ -51,7 +51,7 @@ async def metas(client: Any) -> dict[str, Any]:
     return {tool.name: getattr(tool, "meta", None) for tool in await client.list_tools()}
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_a_client_that_shows_apps_gets_the_ui_of_each_tool(revision: str) -> None:
     async with connect(weather(), revision=revision, **SHOWS) as client:
         if revision in HAVING:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from kit.wire import ALL
+from kit.wire import every
 from mcpgen_runtime import CallToolResult, Context, Server, TextContent, Tool, ToolError, connect
 
 DIALECTS = ("mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "fastmcp-4")
@@ -251,7 +251,7 @@ def test_a_request_has_one_function_and_a_known_name() -> None:
         server.request_handler("acme/thing")(list)
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_functions_list_and_call_tools_and_their_schemas_are_kept(revision: str) -> None:
     server = Server("a")
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import anyio
 import pytest
 
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import Context, Depends, Server, ToolError
 from mcpgen_runtime.testing import connected
 
@@ -231,7 +231,7 @@ async def test_a_test_can_override_a_dependency_also_a_nested_one() -> None:
         unused.__enter__()
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_a_provider_reads_arguments_of_the_call_converted(revision: str) -> None:
     server = Server("library")
 

@@ -13,7 +13,7 @@ import pytest
 
 from kit.live import server_with
 from kit.requestor import requestor
-from kit.wire import ALL
+from kit.wire import ALL, every
 from mcpgen_runtime import (
     Icon,
     InvalidParamsError,
@@ -154,7 +154,7 @@ def late_functions() -> dict[str, Callable[[], Any]]:
 late = pytest.mark.parametrize("late", late_functions())
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 @late
 async def test_a_call_with_such_a_value_fails_alone(late: str, revision: str) -> None:
     server = Server("s")
@@ -166,7 +166,7 @@ async def test_a_call_with_such_a_value_fails_alone(late: str, revision: str) ->
         assert not (await pair.client.call_tool("good")).is_error
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_other_requests_with_such_texts_fail_alone(revision: str) -> None:
     server = Server("s")
     server.prompt("p")(lambda: HALF)

@@ -12,7 +12,20 @@ from urllib.parse import unquote
 import anyio.to_thread
 import pytest
 
-from kit.wire import ALL, HANDSHAKE, LISTEN, PER_REQUEST, UPDATED, facts, request, speaking_to, tag
+from kit.wire import (
+    ALL,
+    HANDSHAKE,
+    LISTEN,
+    PER_REQUEST,
+    UPDATED,
+    every,
+    facts,
+    legacy,
+    modern,
+    request,
+    speaking_to,
+    tag,
+)
 from mcpgen_runtime import (
     Annotations,
     AnyPath,
@@ -28,10 +41,6 @@ from mcpgen_runtime import (
     Text,
 )
 from requirements import EVERY_REVISION
-
-every = pytest.mark.parametrize("revision", ALL)
-legacy = pytest.mark.parametrize("revision", HANDSHAKE)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 def make_server() -> Server:

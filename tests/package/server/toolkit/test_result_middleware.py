@@ -9,7 +9,7 @@ import pytest
 
 from kit.cached import Clock
 from kit.requestor import Work, requestor
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every
+from kit.wire import ALL, PER_REQUEST, both_lifecycles, every
 from mcpgen_runtime import (
     ClientHandlers,
     Context,
@@ -86,7 +86,7 @@ async def test_principals_and_revisions_share_no_results() -> None:
     assert texts == ["pear 1", "pear 2", "pear 3", "pear 1"]
 
 
-@pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+@both_lifecycles
 async def test_questions_are_asked_though_results_are_kept(revision: str) -> None:
     class Guest(ClientHandlers):
         async def elicit(self, params: Any, ctx: Any) -> Any:

@@ -10,12 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from kit.wire import ALL, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST, request, speaking_to, tag
+from kit.wire import ALL, CHANGED, LISTEN, every, legacy, modern, request, speaking_to, tag
 from mcpgen_runtime import Context, Icon, MiddlewareRequest, Next, RemoteError, Server, connect
 from mcpgen_runtime.testing import connected
-
-every = pytest.mark.parametrize("revision", ALL)
-legacy = pytest.mark.parametrize("revision", HANDSHAKE)
 
 
 def plain(value: str = "x") -> str:
@@ -204,7 +201,7 @@ async def test_a_session_hears_of_changes(revision: str, change: str) -> None:
     "subscriptions.no-server-memory",
     "stdio.server-message-kinds",
 )
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 @pytest.mark.parametrize("wanted", CHANGES)
 async def test_a_stream_hears_of_the_changes_it_asked_for_and_no_other(
     revision: str, wanted: str

@@ -23,7 +23,9 @@ from kit.wire import (
     STREAMABLE,
     UPDATED,
     facts,
+    modern,
     opening_result,
+    sessions,
     stream_message,
 )
 from mcpgen_runtime import (
@@ -45,7 +47,6 @@ from mcpgen_runtime import (
 pytestmark = pytest.mark.processes
 
 revision = revision_fixture(STREAMABLE)
-modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
 @pytest.mark.requirement(
@@ -374,7 +375,6 @@ AT_ONCE = (0.0, 0.0, 0.0)
 FOR_A_WHILE = (0.05,) * 100
 IDLE = 0.1
 
-sessions = pytest.mark.parametrize("revision", SESSIONS)
 
 SOON = Timeouts(http=HttpTimeouts(first_pause=0.01, longest_pause=0.01))
 scripted = partial(connect_scripted, timeouts=SOON)

@@ -13,11 +13,19 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 
-from kit.faults import ONE_OF_EACH
 from kit.http_script import Script, error, result, says
 from kit.http_server import Asked, Handler, Reply
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
-from kit.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
+from kit.wire import (
+    ACKNOWLEDGED,
+    PER_REQUEST,
+    SESSIONS,
+    both_lifecycles,
+    encode_message,
+    facts,
+    modern,
+    sessions,
+)
 from mcpgen_runtime import (
     ClientLimits,
     HttpStatusError,
@@ -48,8 +56,6 @@ TOOLS = [
 ]
 DOUBT = "the server may or may not have worked on"
 Call: TypeAlias = Callable[[Any], Awaitable[Any]]
-
-each = pytest.mark.parametrize("revision", ONE_OF_EACH)
 
 
 def refuse(status: int, **fields: str) -> Handler:
@@ -161,7 +167,7 @@ REFUSED: dict[str, tuple[str, list[Handler], list[float], str | None]] = {
         for name, (_, method) in UNSAFE.items()
     },
     **{f"{name} after broken lines": (name, [break_off] * 2, [0.0, 0.5], DONE) for name in SAFE},
-    "adds fails with its line": ("adds", [break_off], [], "was killed"),
+    **{f"{name} fails with its line": (name, [break_off], [], "was killed") for name in UNSAFE},
     "broken for long": ("reads", [break_off] * 9, [0.0, 0.5, 1.0, 2.0], "was killed"),
     **{f"HTTP {status} passes": ("reads", [refuse(status)], [0.0], DONE) for status in OUTAGES},
     **{
@@ -187,8 +193,9 @@ REFUSED: dict[str, tuple[str, list[Handler], list[float], str | None]] = {
     "not begun for longer": ("adds", [not_begun("61", id=True)], [], "too much"),
     **{f"ending by {each}, safe": ("reads", [in_outage(each)], [0.0], DONE) for each in (502, 503)},
     **{f"ending by {each}": ("adds", [in_outage(each)], [], IN_DOUBT) for each in (502, 503)},
-    "given up, safe": ("reads", [given_up(True)], [0.0], DONE),
-    "given up, not safe": ("adds", [given_up(True)], [], "it ended"),
+    **{f"{name} given up": (name, [given_up(True)] * 2, [0.0, 0.5], DONE) for name in SAFE},
+    **{f"{name} given up fails": (name, [given_up(True)], [], "it ended") for name in UNSAFE},
+    **{f"{name} given up first": (name, [given_up(False)] * 2, [0.0, 0.5], DONE) for name in SENT},
     "failed, safe": ("reads", [given_up(None)], [], "it ended"),
 }
 
@@ -196,7 +203,7 @@ REFUSED: dict[str, tuple[str, list[Handler], list[float], str | None]] = {
 @pytest.mark.parametrize(
     ("name", "answers", "pauses", "outcome"), REFUSED.values(), ids=REFUSED.keys()
 )
-@each
+@both_lifecycles
 def test_a_request_is_sent_again_after_refusals_where_that_is_safe(
     revision: str,
     name: str,
@@ -227,7 +234,7 @@ def test_a_request_is_sent_again_after_refusals_where_that_is_safe(
     ],
     ids=["an outage", "a full server"],
 )
-@each
+@both_lifecycles
 def test_refusals_that_last_are_an_error_after_some_attempts(
     revision: str,
     refusal: Handler,
@@ -254,7 +261,7 @@ def test_a_date_is_a_pause_too() -> None:
 
 
 @pytest.mark.parametrize(("name", "again"), [("reads", True), ("adds", False)])
-@each
+@both_lifecycles
 def test_an_unlisted_tool_is_listed_before_it_is_called_again(
     revision: str, name: str, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,7 +272,7 @@ def test_an_unlisted_tool_is_listed_before_it_is_called_again(
     assert len(script.times["tools/list"]) == 1
 
 
-@pytest.mark.parametrize("revision", SESSIONS)
+@sessions
 @pytest.mark.parametrize("refusal", [not_begun("0"), *map(refuse, OUTAGES)])
 def test_a_session_is_confirmed_after_a_refusal(
     revision: str, refusal: Handler, monkeypatch: pytest.MonkeyPatch
@@ -301,7 +308,7 @@ AT_FIRST: dict[str, tuple[list[Handler], list[float], float]] = {
 
 @pytest.mark.parametrize(("refusals", "pauses", "opening"), AT_FIRST.values(), ids=AT_FIRST.keys())
 @pytest.mark.parametrize("both", [False, True])
-@each
+@both_lifecycles
 def test_a_connection_is_opened_after_refusals(
     revision: str,
     both: bool,
@@ -380,7 +387,7 @@ def test_calls_without_room_wait_for_those_before(
     assert script.refused <= 500 + 2 * seconds
 
 
-@each
+@both_lifecycles
 def test_a_limit_bounds_what_is_open(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script = Limited(revision, places=1000, seconds=1)
     limits = ClientLimits(open_requests=20)
@@ -388,7 +395,7 @@ def test_a_limit_bounds_what_is_open(revision: str, monkeypatch: pytest.MonkeyPa
     assert (script.most, script.refused) == (20, 0)
 
 
-@each
+@both_lifecycles
 def test_a_call_that_waits_can_time_out_or_be_cancelled(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -423,7 +430,7 @@ def subscription(failure: Exception | None = None) -> Handler:
     return handler
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 def test_listening_goes_on_after_outages(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script = Times(revision)
     script.once["subscriptions/listen"] = [
@@ -472,7 +479,7 @@ def test_the_result_of_a_task_survives_outages(
     assert script.pauses("tasks/result") == [2.0, 0.5]
 
 
-@each
+@both_lifecycles
 def test_calls_that_wait_for_a_place_end_with_the_connection(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

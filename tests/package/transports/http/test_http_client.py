@@ -11,7 +11,6 @@ import httpx2
 import pytest
 
 from kit.cached import cacheable_result, names
-from kit.faults import ONE_OF_EACH
 from kit.http_script import (
     Script,
     connect_scripted,
@@ -23,7 +22,7 @@ from kit.http_script import (
 from kit.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
-from kit.wire import PER_REQUEST, SESSIONS, STREAMABLE
+from kit.wire import ONE_OF_EACH, PER_REQUEST, SESSIONS, STREAMABLE
 from mcpgen_runtime import (
     ConnectFailedError,
     HttpStatusError,

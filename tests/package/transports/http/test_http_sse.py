@@ -21,7 +21,7 @@ from kit.http_script import (
 from kit.http_server import Asked, Handler, Reply
 from kit.rules import revision_fixture, revisions_holding
 from kit.simulation import URL, MemoryReply, StreamResponse, reach, simulate
-from kit.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY
+from kit.wire import HANDSHAKE, SSE_ONLY, modern
 from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
@@ -252,7 +252,7 @@ async def test_any_revision_with_a_handshake_may_be_agreed_on(agreed: str) -> No
     assert field == (agreed if named else None)
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_a_revision_without_handshake_cannot_be_asked_for(revision: str) -> None:
     with pytest.raises(RevisionError, match="a handshake"):
         await fail_to_open("http://127.0.0.1/sse", revision=revision, transport="sse")

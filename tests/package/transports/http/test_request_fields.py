@@ -11,16 +11,20 @@ import anyio
 import pytest
 from msgspec import Raw
 
+from kit import scripted
 from kit.http_script import Script, connect_scripted, error, result, tool
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revision_fixture, revisions_holding
-from kit.wire import STREAMABLE, facts, outgoing_message, request
-from mcpgen_runtime import REVISIONS, InvalidParamsError
+from kit.wire import STREAMABLE, every, facts, outgoing_message, request
+from mcpgen_runtime import REVISIONS, InvalidParamsError, RemoteError
+from mcpgen_runtime.protocol.param_headers import param_headers_of
 from mcpgen_runtime.transports.http.http_channel import HttpChannel
 from mcpgen_runtime.transports.http.http_client import HttpRequests
+from requirements import requirement
 
 pytestmark = pytest.mark.processes
 
+MISMATCH = {"error": {"code": -32020, "message": "headers"}}
 WITH_FIELDS = revisions_holding("headers.mcp-method")
 revision = revision_fixture(WITH_FIELDS)
 
@@ -39,7 +43,8 @@ def lists(*tools: Mapping[str, Any]) -> Handler:
     """A handler that lists tools."""
 
     async def handler(asked: Asked, reply: Reply) -> None:
-        await reply.json(result(asked, tools=list(tools)))
+        lifetime = {"ttlMs": 60_000, "cacheScope": "private"}
+        await reply.json(result(asked, tools=list(tools), **lifetime))
 
     return handler
 
@@ -186,78 +191,233 @@ async def test_marked_arguments_leave_as_fields(
 
 
 @pytest.mark.requirement("headers.param-integer-range", "tools.x-mcp-header-safe-integers")
-async def test_an_integer_that_others_would_round_is_not_sent(revision: str) -> None:
+async def test_an_argument_that_no_header_can_carry_is_refused(revision: str) -> None:
+    wrong: list[tuple[str, Any]] = [
+        *(("count", number) for number in (2**53, -(2**53), 1.5)),
+        *(("region", ["a"]), ("flag", {})),
+    ]
     async with connect_scripted(listing(revision, MARKED)) as (client, server):
         await client.list_tools()
-        with pytest.raises(InvalidParamsError, match="count: expected an integer"):
-            await client.call_tool("marked", {"count": 2**53})
+        for name, value in wrong:
+            with pytest.raises(InvalidParamsError, match=rf"tool 'marked': {name}: expected "):
+                await client.call_tool("marked", {name: value})
     assert server.of("tools/call") == []
 
 
-def param_header(name: str, kind: str = "string") -> dict[str, Any]:
-    return {"type": kind, "x-mcp-header": name}
+def header(name: Any = "Region", kind: Any = "string", **more: Any) -> dict[str, Any]:
+    """A marked schema."""
+    return {"type": kind, "x-mcp-header": name, **more}
 
 
-TOKEN = "a: x-mcp-header: expected an HTTP token"
-TYPE = "a: x-mcp-header: expected type integer, string or boolean"
-PLACE = "expected on a property reached through `properties` alone"
-NAMES = ["", "a b", "a:b", "a(b", "\u00e9", "a\r\nX", "a\x00", "\t", "a\x7f"]
-BAD: list[tuple[dict[str, Any], str]] = [
-    *(({"a": param_header(name)}, TOKEN) for name in NAMES),
-    ({"a": param_header("A"), "b": param_header("a")}, "'a' is also on a"),
-    *(({"a": param_header("A", kind)}, TYPE) for kind in ("number", "object", "array")),
-    ({"a": {"oneOf": [param_header("A")]}}, PLACE),
-    ({"a": {"type": "array", "items": param_header("A")}}, PLACE),
+def schema(**properties: Any) -> dict[str, Any]:
+    """A schema of an object."""
+    return {"type": "object", "properties": properties}
+
+
+NO_MARKS = {"type": "object", "default": header(""), "enum": [header("")], "const": header("")}
+RIGHT: list[tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = [
+    (
+        schema(a=header("A-b_1!~."), n=header("N", "integer"), b=header("B", "boolean"), c={}),
+        {"a": "x", "n": 1, "b": True, "c": "y"},
+        {"A-b_1!~.": "x", "N": "1", "B": "true"},
+    ),
+    (
+        schema(a=schema(b=header("B")), b=header("A")),
+        {"a": {"b": "x"}, "b": "y"},
+        {"B": "x", "A": "y"},
+    ),
+    (schema(**{"x-mcp-header": header("H")}), {"x-mcp-header": "x"}, {"H": "x"}),
+    (schema(**{"x-mcp-header": {"type": "string"}}), {"x-mcp-header": "x"}, {}),
+    (schema(a=NO_MARKS), {"a": "x"}, {}),
+    (schema(properties=schema(items=header("P"))), {"properties": {"items": "x"}}, {"P": "x"}),
+    (schema(a=True), {"a": "x"}, {}),
+    ({"type": "object"}, {"a": "x"}, {}),
+]
+
+
+@pytest.mark.requirement("headers.param-statically-reachable")
+@pytest.mark.parametrize(("given", "arguments", "fields"), RIGHT)
+async def test_marks_are_read_with_the_path_of_arguments(
+    revision: str, given: Any, arguments: dict[str, Any], fields: dict[str, str]
+) -> None:
+    listed = {"name": "right", "inputSchema": given}
+    async with connect_scripted(listing(revision, listed)) as (client, server):
+        await client.list_tools()
+        await client.call_tool("right", arguments)
+    (call,) = server.of("tools/call")
+    assert params_of(call) == {f"Mcp-Param-{name}": text for name, text in fields.items()}
+
+
+def test_a_schema_that_is_nested_without_end_is_read() -> None:
+    deep: dict[str, Any] = header("Deep")
+    for _ in range(5000):
+        deep = schema(a=deep)
+    assert list(param_headers_of(deep).values()) == ["Deep"]
+
+
+KINDS = ["number", "object", "array", "null", None, ["string", "null"], "strnig"]
+PLACES: Mapping[str, Any] = {
+    "root": header(kind="object", properties={}),
+    "items": schema(a={"type": "array", "items": header()}),
+    "prefixItems": schema(a={"type": "array", "prefixItems": [header()]}),
+    "oneOf": {**schema(), "oneOf": [schema(a=header())]},
+    "anyOf": schema(a={"anyOf": [header()]}),
+    "allOf": {**schema(), "allOf": [schema(a=header())]},
+    "not": {**schema(), "not": schema(a=header())},
+    "if": {**schema(), "if": schema(a=header())},
+    "then": {**schema(), "then": schema(a=header())},
+    "else": {**schema(), "else": schema(a=header())},
+    "$ref": {**schema(a={"$ref": "#/$defs/a"}), "$defs": {"a": header()}},
+    "definitions": {**schema(), "definitions": {"a": schema(a=header())}},
+    "additionalProperties": {**schema(), "additionalProperties": header()},
+    "patternProperties": {**schema(), "patternProperties": {"^a": header()}},
+    "dependentSchemas": {**schema(), "dependentSchemas": {"a": schema(a=header())}},
+    "a keyword of their own": {**schema(), "x-more": [{"deep": header()}]},
+}
+TOKEN = "a: x-mcp-header: expected an HTTP token, got "
+TYPE = "a: x-mcp-header: expected type integer, string or boolean, got "
+PLACE = "x-mcp-header 'Region': expected on a property reached through `properties` alone"
+NAMES: list[Any] = ["a b", "a:b", "a(b", '"a"', "R\u00e9gion", None, 5, []]
+CONTROLS = ["\0", "\t", "\n", "\x1f", "\x7f", "\r\nX-Evil: 1"]
+TWICE = schema(a=header("Region"), b=header("REGION"))
+TWICE_DEEP = schema(a=header("Region"), b=schema(c=header("Region")))
+WRONG = [
+    pytest.param(
+        f"{TOKEN}''",
+        [schema(a=header(""))],
+        marks=requirement("headers.param-name-not-empty", "tools.x-mcp-header-not-empty"),
+    ),
+    pytest.param(
+        TOKEN,
+        [schema(a=header(name)) for name in NAMES],
+        marks=requirement("headers.param-name-token", "tools.x-mcp-header-token"),
+    ),
+    pytest.param(
+        TOKEN,
+        [schema(a=header(text + each)) for each in CONTROLS for text in ("", "Region")],
+        marks=requirement("headers.param-name-no-controls", "tools.x-mcp-header-no-controls"),
+    ),
+    pytest.param(
+        TYPE,
+        [schema(a=header(kind=kind)) for kind in KINDS],
+        marks=requirement("headers.param-primitive-types", "tools.x-mcp-header-primitive-types"),
+    ),
+    pytest.param(
+        PLACE,
+        [*PLACES.values()],
+        marks=requirement("headers.param-no-indirect-paths", "tools.x-mcp-header-reachable"),
+    ),
+    *(
+        pytest.param(
+            reason,
+            [twice],
+            marks=requirement("headers.param-name-unique", "tools.x-mcp-header-unique"),
+        )
+        for reason, twice in (
+            ("b: x-mcp-header 'REGION' is also on a", TWICE),
+            ("b.c: x-mcp-header 'Region' is also on a", TWICE_DEEP),
+        )
+    ),
 ]
 
 
 @pytest.mark.requirement(
-    "tools.x-mcp-header-not-empty",
-    "tools.x-mcp-header-token",
-    "tools.x-mcp-header-no-controls",
-    "tools.x-mcp-header-unique",
-    "tools.x-mcp-header-primitive-types",
-    "tools.x-mcp-header-reachable",
-)
-@pytest.mark.requirement(
     "headers.invalid-tool-excluded",
     "headers.invalid-tool-warning",
     "tools.x-mcp-header-client-rejects",
+    "tools.x-mcp-header-warns",
 )
-@pytest.mark.parametrize(("properties", "reason"), BAD)
-async def test_a_tool_with_a_bad_mark_is_left_out_alone(
-    revision: str, properties: Mapping[str, Any], reason: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("reason", "schemas"), WRONG)
+async def test_a_tool_with_a_wrong_mark_is_left_out_and_only_that_one(
+    revision: str, reason: str, schemas: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    bad, odd = tool("bad", **properties), tool("odd", a=param_header("A-b_1!"))
-    with caplog.at_level(logging.WARNING):
-        async with connect_scripted(listing(revision, bad, MARKED, odd)) as (client, _):
-            assert [tool.name for tool in await client.list_tools()] == ["marked", "odd"]
-    (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert "'bad'" in record.getMessage()
-    assert reason in record.getMessage()
+    wrong = [{"name": f"bad {at}", "inputSchema": each} for at, each in enumerate(schemas)]
+    async with connect_scripted(listing(revision, *wrong, MARKED)) as (client, server):
+        with caplog.at_level(logging.WARNING):
+            for _ in range(2):  # the second time from memory
+                assert [tool.name for tool in await client.list_tools()] == ["marked"]
+                assert len((await client.list_tools_page()).tools) == 1
+        assert (await client.call_tool("bad 0", {"a": "x"})).content[0].text == "done"
+    assert len(server.of("tools/list")) == 1
+    assert params_of(server.of("tools/call")[0]) == {}
+    warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert len(warnings) == len(wrong)
+    for each, shown in zip(wrong, warnings, strict=True):
+        assert repr(each["name"]) in shown
+        assert reason in shown
+        assert shown.isprintable()
+
+
+@pytest.mark.requirement("headers.other-transports-ignore", "tools.x-mcp-header-ignored-elsewhere")
+@every
+async def test_param_headers_mean_nothing_without_http(revision: str) -> None:
+    bad = {"tools": [tool("bad", a=header(""))], "ttlMs": 0, "cacheScope": "private"}
+    async with scripted.connect_scripted(revision, bad, MISMATCH) as (client, server):
+        assert [tool.name for tool in await client.list_tools()] == ["bad"]
+        with pytest.raises(RemoteError):
+            await client.call_tool("bad")
+    assert len(server.heard) == 2
+
+
+def refuses(revision: str, code: int | None = None) -> Handler:
+    """A handler that refuses a message for wrong headers, or for something else."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        mismatch = facts(revision).errors.header_mismatch
+        assert mismatch is not None
+        await reply.json(error(asked, mismatch if code is None else code, "headers"), status=400)
+
+    return handler
 
 
 @pytest.mark.requirement("headers.mismatch-refresh")
-async def test_a_mark_that_came_later_is_learnt_and_the_call_repeated(revision: str) -> None:
-    async def call(asked: Asked, reply: Reply) -> None:
-        if params_of(asked):
-            await reply.json(result(asked))
-        else:
-            code = facts(revision).errors.header_mismatch
-            assert code is not None
-            await reply.json(error(asked, code, "Mcp-Param-Region is missing"), status=400)
-
+@pytest.mark.parametrize("raw", [False, True])
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_mark_that_came_later_is_learnt_and_the_call_repeated(
+    revision: str, raw: bool, known: bool
+) -> None:
     script = listing(revision, MARKED)
-    script.once["tools/list"] = [lists(tool("marked", region={"type": "string"}))]
-    script.on["tools/call"] = call
+    script.once["tools/list"] = [lists(tool("marked", region={"type": "string"}))] * known
+    script.once["tools/call"] = [refuses(revision)]
+    arguments = {"region": "us"}
     async with connect_scripted(script) as (client, server):
-        await client.list_tools()
-        got = await client.call_tool("marked", {"region": "us"})
-        assert got.content[0].text == "done"
-    assert server.order()[1:] == ["tools/list", "tools/call", "tools/list", "tools/call"]
+        if known:
+            await client.list_tools()
+        if raw:
+            params = {"name": "marked", "arguments": arguments}
+            assert b"done" in bytes(await client.request_raw("tools/call", params))
+        else:
+            assert (await client.call_tool("marked", arguments)).content[0].text == "done"
+    listed = ["tools/list"] * known
+    assert server.order()[1:] == [*listed, "tools/call", "tools/list", "tools/call"]
     first, second = server.of("tools/call")
     assert first.id != second.id
-    assert params_of(second) == {"Mcp-Param-Region": "us"}
+    assert [params_of(each) for each in (first, second)] == [{}, {"Mcp-Param-Region": "us"}]
+
+
+@pytest.mark.requirement("headers.mismatch-refresh", "headers.mismatch-not-legacy-code")
+async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
+    script = listing(revision, MARKED)
+    refusal, other = refuses(revision), refuses(revision, -32001)
+    script.once["tools/call"] = [refusal, refusal, refusal, other]
+    script.once["tools/list"] = [lists(MARKED), refuses(revision, -32603)]
+    async with connect_scripted(script) as (client, server):
+        for _ in range(3):
+            with pytest.raises(RemoteError, match="tools/call: headers"):
+                await client.call_tool("marked")
+    assert len(server.of("tools/call")) == 4
+    assert script.once == {"tools/call": [], "tools/list": []}
+
+
+async def test_marks_are_read_from_lists_had_by_wire_name(revision: str) -> None:
+    script = listing(revision, tool("marked", region=header("Area")))
+    script.once["tools/list"] = [lists(MARKED)]
+    async with connect_scripted(script) as (client, server):
+        for ask in (client.request, client.request_raw):
+            await ask("tools/list")
+            await client.call_tool("marked", {"region": "x"})
+    names = [list(params_of(asked)) for asked in server.of("tools/call")]
+    assert names == [["Mcp-Param-Region"], ["Mcp-Param-Area"]]
 
 
 @pytest.mark.requirement("headers.names-case-insensitive")
@@ -276,7 +436,7 @@ async def test_fields_of_responses_are_read_in_any_case(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", [name for name in STREAMABLE if name not in WITH_FIELDS])
 async def test_revisions_without_param_headers_repeat_no_argument(revision: str) -> None:
-    bad = tool("bad", n=param_header("Bad", "number"))
+    bad = tool("bad", n=header("Bad", "number"))
     async with connect_scripted(listing(revision, MARKED, bad)) as (client, server):
         assert [listed.name for listed in await client.list_tools()] == ["marked", "bad"]
         await client.call_tool("marked", {"region": "north"})

@@ -18,7 +18,7 @@ from kit.http_script import (
 )
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.rules import revisions_holding
-from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, facts, opening_result
+from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, facts, modern, opening_result, sessions
 from mcpgen_runtime import HttpStatusError, McpError, RemoteError, RevisionError, Timeouts
 from requirements import EVERY_REVISION
 
@@ -72,7 +72,7 @@ async def test_a_modern_request_comes_first_and_suffices_if_answered() -> None:
 
 
 @pytest.mark.requirement("http-compat.try-post-first")
-@pytest.mark.parametrize("revision", SESSIONS)
+@sessions
 async def test_a_client_of_a_handshake_revision_begins_with_initialize(revision: str) -> None:
     async with connect_scripted(Script(revision)) as (_, server):
         await server.until("notifications/initialized")
@@ -321,7 +321,7 @@ async def test_a_modern_answer_with_only_a_handshake_is_followed() -> None:
     assert server.order()[:2] == ["server/discover", "initialize"]
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_a_client_of_a_modern_revision_reports_an_older_server(revision: str) -> None:
     for script in (Script(NEWEST), SseScript(SSE_ONLY[-1])):
         with pytest.raises(McpError, match=r"HTTP 40\d"):

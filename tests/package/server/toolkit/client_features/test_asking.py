@@ -23,7 +23,7 @@ from kit.respondent import (
     text_in,
 )
 from kit.rules import revisions_holding
-from kit.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
+from kit.wire import HANDSHAKE, PER_REQUEST, every, legacy, modern, speaking_to
 from mcpgen_runtime import (
     Accepted,
     Context,
@@ -147,7 +147,7 @@ async def test_a_question_asked_twice_has_two_answers_and_no_common_key(revision
         assert text_in(await client.call("same")) == "City(name='0') City(name='1')"
 
 
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_a_question_that_changed_does_not_get_the_old_answer(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -199,7 +199,7 @@ async def test_a_prompt_and_a_resource_ask_like_a_tool(revision: str) -> None:
     assert read["result"]["contents"][0]["text"] == "City(name='OSLO')"
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_a_refusal_by_the_client_reaches_the_tool(revision: str) -> None:
     async def ask(ctx: Context) -> str:
         try:
@@ -213,7 +213,7 @@ async def test_a_refusal_by_the_client_reaches_the_tool(revision: str) -> None:
 
 
 @pytest.mark.requirement("mrtr.unsupported-methods", "completion.no-input-required")
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
     server = Server("unable")
     server.add_prompt(lambda who, why: who, "greeting")

@@ -13,7 +13,7 @@ from msgspec import Meta
 from kit.live import server_with
 from kit.respondent import accept_result, connect_respondent, refusal_code, text_in
 from kit.rules import revisions_holding
-from kit.wire import ALL, PER_REQUEST, speaking_to
+from kit.wire import PER_REQUEST, every, modern, speaking_to
 from mcpgen_runtime import (
     Accepted,
     Cancelled,
@@ -284,7 +284,7 @@ async def test_a_page_is_asked_for_in_the_shape_of_the_revision(revision: str) -
 
 
 @pytest.mark.requirement("elicitation.no-undeclared-mode")
-@pytest.mark.parametrize("revision", ALL)
+@every
 @pytest.mark.parametrize("declared", [{}, {"form": {}, "url": {}}])
 @pytest.mark.parametrize("tool", ["go", "require"])
 async def test_a_client_or_revision_that_opens_no_pages_is_not_asked_to(
@@ -420,7 +420,7 @@ async def test_other_methods_are_refused_for_pages_as_well(revision: str, mode: 
 
 
 @pytest.mark.requirement("elicitation.url-outcome-by-retry", "elicitation.no-required-error-2026")
-@pytest.mark.parametrize("revision", PER_REQUEST)
+@modern
 async def test_the_error_for_required_pages_becomes_input_requests(revision: str) -> None:
     done: list[bool] = []
 

@@ -16,7 +16,7 @@ from msgspec import Meta
 from kit.live import server_with
 from kit.respondent import accept_result, connect_respondent, text_in
 from kit.rules import revisions_holding
-from kit.wire import ALL
+from kit.wire import every
 from mcpgen_runtime import Context, LocalProtocolError, RemoteProtocolError, titles
 
 OLD = revisions_holding("elicitation.string-schema-2025-06")
@@ -263,7 +263,7 @@ async def test_typed_dicts_structs_and_models_are_forms_as_well(revision: str) -
         assert answer.content == content
 
 
-@pytest.mark.parametrize("revision", ALL)
+@every
 async def test_types_that_are_no_forms_are_type_errors(revision: str) -> None:
     class Pair(NamedTuple):
         x: int

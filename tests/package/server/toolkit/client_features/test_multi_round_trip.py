@@ -12,7 +12,7 @@ import pytest
 from kit.live import server_with
 from kit.respondent import EVERYTHING, ROOTS, SAMPLED, accept_result, connect_respondent, text_in
 from kit.rules import revisions_holding
-from kit.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
+from kit.wire import RawEnd, legacy, meta_of, speaking_to
 from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, Server
 from requirements import EVERY_REVISION
 
@@ -347,7 +347,7 @@ async def test_only_what_a_client_can_be_asked_leaves(
     assert answer["error"]["code"] == -32603
 
 
-@pytest.mark.parametrize("revision", HANDSHAKE)
+@legacy
 async def test_where_servers_send_requests_no_result_asks_for_input(revision: str) -> None:
     server = Server("own")
     server.add_tool(lambda: InputRequired(state="s"), name="ask")
