@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from generator.command_line import Installation
 from mcpgen import schema
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, output, pipeline
@@ -21,6 +22,12 @@ datamodel.import_library()  # else each package that a test builds starts a proc
 def built_package() -> Mapping[str, str]:
     """The files of a package with the smallest revision."""
     return pipeline.build(build_request.BuildRequest("pkg", schema_sources.by_name((REVISION,))))
+
+
+@pytest.fixture
+def installation(tmp_path: Path, root: Path) -> Installation:
+    """mcpgen in a folder of the test's own."""
+    return Installation(tmp_path / "site", root)
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from generator.command_line import output_of
 from generator.schemas import TEXT, const, obj, ref
 from mcpgen import schema
 from mcpgen.model import schema_sources
@@ -82,6 +81,4 @@ def write_package(
 
 def check_program(folder: Path, program: str) -> None:
     """Run a program beside the package."""
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    output_of(program, cwd=folder)

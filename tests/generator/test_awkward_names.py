@@ -133,39 +133,22 @@ def check_values(
             assert json.loads(wire.encode(message)) == value, name
 
 
+POOLS: dict[Pool, tuple[str, ...]] = {
+    members_of: LOOKED_UP,
+    tags_of: ("class", "itemKind", "copy", "$type", "\xe9-kind", "\xe8-kind"),
+    definitions_of: ("UNSET", "Field", "field", "Struct", "TypeAliasType", "dict", "Any"),
+}
+"""Some names that mean something to a dict, to Python or to an import, by what has them."""
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize(
-    ("of_pool", "pool"),
-    [
-        pytest.param(members_of, LOOKED_UP, id="members that a dict has"),
-        pytest.param(
-            tags_of,
-            ("class", "itemKind", "copy", "$type", "\xe9-kind", "\xe8-kind"),
-            id="tags that Python changes",
-        ),
-        pytest.param(
-            definitions_of,
-            ("UNSET", "Field", "field", "Struct", "TypeAliasType", "dict", "Any"),
-            id="definitions like an import",
-        ),
-    ],
-)
-def test_names_that_mean_something_are_read_and_written(
-    of_pool: Pool, pool: tuple[str, ...], library: Library, tmp_path: Path
+@pytest.mark.parametrize("of_pool", POOLS)
+@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_awkward_names_are_read_and_written(
+    of_pool: Pool, library: Library, is_whole: bool, every: bool, tmp_path: Path
 ) -> None:
+    pool = names_to_try(every) if is_whole else POOLS[of_pool]
     check_values(*of_pool(pool), tmp_path, library)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("of_pool", [members_of, tags_of, definitions_of])
-def test_every_awkward_name_is_read_and_written(
-    of_pool: Pool,
-    library: Library,
-    every: bool,
-    tmp_path: Path,
-) -> None:
-    check_values(*of_pool(names_to_try(every)), tmp_path, library)
 
 
 def messages_of(pool: Iterable[str]) -> tuple[Definitions, list[str]]:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +16,7 @@ from generator.check_server.areas import RULES
 from generator.check_server.protocol import pretty
 from generator.check_server.rows import NEW, OLD
 from generator.check_server.tiny_server import runs_on
-from generator.command_line import run
+from generator.command_line import run, run_on_terminal, script_command
 from generator.shop_sessions import PACKAGES, Serving
 from mcpgen import schema
 from mcpgen.check_server.rules import FILE, rules
@@ -113,7 +109,7 @@ def address(ours: Path) -> Iterator[str]:
 def test_a_generated_server_breaks_no_rule_in_any_revision(
     ours: Path, address: str, transport: str, revisions: list[str]
 ) -> None:
-    target = address if transport == "http" else shlex.join([sys.executable, str(ours)])
+    target = address if transport == "http" else script_command(ours)
     words = [word for revision in revisions for word in ("--revision", revision)]
     code, findings = run_check(target, *words, "--timeout", "30")
     assert findings["broken"] == []
@@ -171,7 +167,7 @@ def test_a_server_that_cannot_be_checked_is_one_error(
     program: str, error: str, tmp_path: Path
 ) -> None:
     (tmp_path / "server.py").write_text(program)
-    command = shlex.join([sys.executable, str(tmp_path / "server.py")])
+    command = script_command(tmp_path / "server.py")
     done = run("check-server", command, "--revision", OLD, "--timeout", "0.5")
     assert done.code == 2
     assert re.search(error, done.err), done.err
@@ -216,27 +212,6 @@ def test_the_findings_are_text_or_a_page() -> None:
     assert 'got:      result {"pong": true}' in run("check-server", *words).out
     done = run("check-server", *words, "--format", "markdown")
     assert "| error | [ping.answered](https://modelcontextprotocol.io/specification/" in done.out
-
-
-def run_on_terminal(root: Path, *words: str) -> str:
-    """Run mcpgen on a terminal; everything it shows there."""
-    ours, theirs = pty.openpty()
-    variables = {"PYTHONPATH": str(root / "generator"), "TERM": "xterm", "COLUMNS": "200"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mcpgen", *words],
-        env={**os.environ, **variables},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    with suppress(OSError):  # once the other end is closed
-        while part := os.read(ours, 65536):
-            shown += part
-    os.close(ours)
-    process.wait()
-    return shown.decode()
 
 
 def test_the_current_rule_is_shown_on_a_terminal_or_on_request(root: Path) -> None:

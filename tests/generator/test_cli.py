@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir, suppress
+from contextlib import chdir
 from pathlib import Path
 
 import click
@@ -19,7 +19,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
-from generator.command_line import Done, run, run_python
+from generator.command_line import Done, Installation, run, run_python
 from generator.draft_packages import save_schema, with_request
 from generator.schemas import TEXT
 from mcpgen import __version__, cli, schema
@@ -35,27 +35,6 @@ OLDEST, NEWEST = schema.revisions()[0].name, schema.revisions()[-1].name
 def width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fix the width of the terminal, so that output is the same for whoever runs the tests."""
     monkeypatch.setenv("COLUMNS", "100")
-
-
-def run_on_terminal(root: Path, *words: object) -> str:
-    """Run mcpgen on a terminal; everything it shows there."""
-    ours, theirs = pty.openpty()
-    variables = {"PYTHONPATH": str(root / "generator"), "TERM": "xterm", "COLUMNS": "200"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mcpgen", *map(str, words)],
-        env={**os.environ, **variables},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    with suppress(OSError):  # once the other end is closed
-        while part := os.read(ours, 65536):
-            shown += part
-    os.close(ours)
-    process.wait()
-    return shown.decode()
 
 
 @pytest.mark.parametrize(
@@ -147,20 +126,27 @@ def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_2(tmp_path: Path)
     assert traced.err.endswith(ended.err)
 
 
-def test_a_fault_of_our_own_and_an_interrupt_are_one_line_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    # Nothing that a user may give is known to fail like this.
-    monkeypatch.setattr("mcpgen.schema.revisions", None)
-    done = run("list")
-    assert (done.code, done.err.count("\n")) == (2, 1)
+def test_a_fault_of_our_own_is_one_line_too(installation: Installation) -> None:
+    with (installation.package / "schema" / "__init__.py").open("a") as module:
+        module.write("revisions = None\n")  # no input is known to fail like this
+    done = installation.run("list")
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith("mcpgen: error: unexpected TypeError: ")
-    # A signal would end the test, too.
-    monkeypatch.setattr("mcpgen.schema.revisions", interrupt)
-    assert run("list") == Done(2, "", "\nmcpgen: error: interrupted\n")
+
+
+def test_an_interrupt_is_one_line_too(tmp_path: Path, root: Path) -> None:
+    os.mkfifo(tmp_path / "schema.json")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcpgen", "--schema", "schema.json", "-o", "pkg"],
+        env={**os.environ, "PYTHONPATH": str(root / "generator")},
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    with (tmp_path / "schema.json").open("w"):  # opens when the process reads
+        process.send_signal(signal.SIGINT)
+        _, shown = process.communicate()
+    assert (process.returncode, shown) == (2, "\nmcpgen: error: interrupted\n")
 
 
 def test_a_pipe_that_closes_early_is_no_fault(root: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 import mcpgen_runtime
-from generator.command_line import Done, run
+from generator.command_line import Done, run, script_command
 from generator.contract_surfaces import SHOP, SHOP_SERVER
 from mcpgen.contract import document
 from mcpgen.project.server_lists import parse
@@ -23,15 +22,10 @@ LOCK = "mcp.lock.json"
 OLDER, NEWER = "2025-03-26", "2025-11-25"
 
 
-def command(script: str) -> str:
-    """The command that starts a script."""
-    return shlex.join([sys.executable, script])
-
-
 def accept(folder: Path, script: str, *words: str) -> Done:
     """Accept items of a server, under one name; in two revisions unless others are named."""
     asked = () if "-r" in words else ("-r", OLDER, "-r", NEWER)
-    target = command(script)
+    target = script_command(script)
     return run("contract", "accept", target, *words, *asked, "--server", "shop", cwd=folder)
 
 

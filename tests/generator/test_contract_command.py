@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import mcpgen_runtime
-from generator.command_line import Done, run
+from generator.command_line import Done, run, script_command
 from generator.contract_surfaces import (
     CAPABILITIES,
     SHOP,
@@ -59,14 +59,9 @@ def diff(folder: Path, *words: str) -> Done:
     return run("contract", "diff", "old.json", "new.json", *words, cwd=folder)
 
 
-def command(script: str) -> str:
-    """The command that starts a script."""
-    return shlex.join([sys.executable, script])
-
-
 def test_the_same_server_gives_the_same_bytes(shop: Path, tmp_path: Path) -> None:
     other = tmp_path / "again.json"
-    assert run("contract", "write", command("shop.py"), "-o", other, cwd=shop).code == 0
+    assert run("contract", "write", script_command("shop.py"), "-o", other, cwd=shop).code == 0
     assert other.read_bytes() == (shop / FILE).read_bytes()
 
 
@@ -85,7 +80,7 @@ def test_a_server_that_takes_less_fails_with_a_value(shop: Path) -> None:
 
 
 def test_a_server_that_does_not_start_exits_with_two(shop: Path) -> None:
-    done = run("contract", "check", command("nothing.py"), FILE, cwd=shop)
+    done = run("contract", "check", script_command("nothing.py"), FILE, cwd=shop)
     assert done.code == 2
     assert "expected a server that answers" in done.err
 
@@ -230,8 +225,8 @@ def test_the_hook_for_pre_commit_compares_the_files_of_a_commit(root: Path, file
 
 def test_the_hook_for_pre_commit_asks_a_server(root: Path, shop: Path) -> None:
     _, *entry = hook_of(root, "mcpgen-contract-check")["entry"].split()
-    assert run(*entry, command("shop.py"), FILE, cwd=shop).code == 0
-    assert run(*entry, command("smaller.py"), FILE, cwd=shop).code == 1
+    assert run(*entry, script_command("shop.py"), FILE, cwd=shop).code == 0
+    assert run(*entry, script_command("smaller.py"), FILE, cwd=shop).code == 1
 
 
 def test_a_contract_of_two_revisions_is_read_back(tmp_path: Path) -> None:

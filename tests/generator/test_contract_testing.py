@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import pytest
 
 from conventions.sources import ROOT
 from documents import examples
-from generator.command_line import run
+from generator.command_line import Done, output_of, run, run_pytest
 from generator.contract_surfaces import SHOP_SERVER, SMALLER_SIZES, WHOLE_SIZES
 
 FILE = "server.contract.json"
@@ -69,23 +67,9 @@ RUNS = {
 """By name: options of pytest, and the mark of the test."""
 
 
-def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the tests of a folder with the plugin, as an installed mcpgen brings it."""
-    options = ("-q", "-c", "/dev/null", "--rootdir", f"{folder}", "-p", "no:cacheprovider")
-    plugin = "mcpgen.contract.pytest_plugin"
-    paths = (ROOT / "generator", ROOT / "generated", folder)
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "-p", plugin, *words],
-        cwd=folder,
-        env={
-            **{key: value for key, value in os.environ.items() if not key.startswith("PYTEST")},
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTHONPATH": os.pathsep.join(map(str, paths)),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def pytest_in(folder: Path, *words: str) -> Done:
+    """Run the tests of a folder with the plugin."""
+    return run_pytest(folder, "mcpgen.contract.pytest_plugin", *words)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +79,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "shop.py").write_text(SHOP_SERVER)
     (folder / "test_it.py").write_text(BY_FIXTURE)
     done = pytest_in(folder, "--contract-update")
-    assert done.returncode == 0, done.stdout
+    assert done.code == 0, done.out
     return folder
 
 
@@ -114,39 +98,39 @@ def test_a_test_fails_with_the_report_of_a_check(name: str, folder: Path) -> Non
         pytest.importorskip("pytest_asyncio")
     (folder / "test_it.py").write_text(IN_COROUTINE.replace("MARK", mark))
     passed = pytest_in(folder, *options)
-    assert (passed.returncode, passed.stderr) == (0, ""), passed.stdout
+    assert (passed.code, passed.err) == (0, ""), passed.out
     (folder / "shop.py").write_text(SMALLER)
     failed = pytest_in(folder, *options)
-    assert failed.returncode == 1
-    assert f"{FILE}: the server has changed: 1 change: 1 breaking" in failed.stdout
-    assert "breaking: ARGUMENT_NARROWED: tool order: the argument size is" in failed.stdout
-    assert 'for example "l"' in failed.stdout
-    assert "pytest --contract-update writes the file anew" in failed.stdout
+    assert failed.code == 1
+    assert f"{FILE}: the server has changed: 1 change: 1 breaking" in failed.out
+    assert "breaking: ARGUMENT_NARROWED: tool order: the argument size is" in failed.out
+    assert 'for example "l"' in failed.out
+    assert "pytest --contract-update writes the file anew" in failed.out
 
 
 def test_the_fixture_takes_the_command_of_a_server(folder: Path) -> None:
     (folder / "test_it.py").write_text(BY_COMMAND)
-    assert "1 passed" in pytest_in(folder).stdout
+    assert "1 passed" in pytest_in(folder).out
     (folder / "shop.py").write_text(SMALLER)
-    assert "ARGUMENT_NARROWED" in pytest_in(folder).stdout
+    assert "ARGUMENT_NARROWED" in pytest_in(folder).out
 
 
 def test_a_file_that_is_not_there_fails_and_names_the_option(folder: Path) -> None:
     (folder / FILE).unlink()
     failed = pytest_in(folder)
-    assert f"{FILE}: expected a contract, got no file; pytest --contract-update" in failed.stdout
+    assert f"{FILE}: expected a contract, got no file; pytest --contract-update" in failed.out
     assert not (folder / FILE).exists()
 
 
 def test_an_update_writes_the_file_of_the_command_line(folder: Path) -> None:
     (folder / "shop.py").write_text(SMALLER)
-    assert pytest_in(folder, "--contract-update").returncode == 0
+    assert pytest_in(folder, "--contract-update").code == 0
     other = folder / "other.json"
     written = run("contract", "write", f"{sys.executable} shop.py", "-o", other, cwd=folder)
     assert written.code == 0
     assert (folder / FILE).read_bytes() == other.read_bytes()
     before = (folder / FILE).stat().st_mtime_ns
-    assert pytest_in(folder, "--contract-update").returncode == 0
+    assert pytest_in(folder, "--contract-update").code == 0
     assert (folder / FILE).stat().st_mtime_ns == before  # nothing to write
 
 
@@ -154,23 +138,23 @@ def test_the_severity_that_fails_a_test_is_chosen(folder: Path) -> None:
     (folder / "shop.py").write_text(SHOP_SERVER.replace(WHOLE_SIZES, f'{WHOLE_SIZES}, "xl"'))
     (folder / "test_it.py").write_text(BY_SEVERITY)
     done = pytest_in(folder, "-rA")
-    assert {line for line in done.stdout.splitlines() if line.startswith("PASSED")} == {
+    assert {line for line in done.out.splitlines() if line.startswith("PASSED")} == {
         "PASSED test_it.py::test_severity[warning]",
         "PASSED test_it.py::test_severity[breaking]",
     }
-    assert "ARGUMENT_WIDENED" in done.stdout
+    assert "ARGUMENT_WIDENED" in done.out
 
 
 def test_a_wrong_use_is_an_error_that_names_it(folder: Path) -> None:
     (folder / "test_it.py").write_text(WRONG_USES)
     failed = pytest_in(folder)
-    assert "3 failed" in failed.stdout
+    assert "3 failed" in failed.out
     for expected in (
         "expected a Server of a generated package with a client",
         "expected fail_on of breaking, warning",
         "expected JSON",
     ):
-        assert expected in failed.stdout
+        assert expected in failed.out
 
 
 @pytest.mark.parametrize(
@@ -180,9 +164,9 @@ def test_the_examples_of_the_documents_pass(server: str, test: str, tmp_path: Pa
     for name in (server, test):
         text = examples()[name].replace("from pkg", "from mcpgen_runtime")
         (tmp_path / name).write_text(text)
-    assert pytest_in(tmp_path, "-panyio", "--contract-update").returncode == 0
+    assert pytest_in(tmp_path, "-panyio", "--contract-update").code == 0
     done = pytest_in(tmp_path, "-panyio")
-    assert (done.returncode, "passed" in done.stdout) == (0, True), done.stdout
+    assert (done.code, "passed" in done.out) == (0, True), done.out
 
 
 @pytest.mark.slow
@@ -199,7 +183,7 @@ def test_a_new_server_keeps_the_contract_that_it_has(
     assert written.code == 0, written.err
     assert (project / FILE).read_bytes() == again.read_bytes()
     settings = ("-c", f"{project / 'pyproject.toml'}", "-panyio", "tests/test_contract.py")
-    assert "1 passed" in pytest_in(project, *settings).stdout
+    assert "1 passed" in pytest_in(project, *settings).out
     server = project / "src/weather/server.py"
     stated = re.compile(r"(, instructions=mirror.INSTRUCTIONS)?\)")
     text = server.read_text()
@@ -207,7 +191,7 @@ def test_a_new_server_keeps_the_contract_that_it_has(
     changed = stated.sub(', instructions="Other.")', text[place:], count=1)
     server.write_text(text[:place] + changed)
     failed = pytest_in(project, *settings)
-    assert "INSTRUCTIONS_CHANGED: server: the instructions changed" in failed.stdout
+    assert "INSTRUCTIONS_CHANGED: server: the instructions changed" in failed.out
 
 
 def test_the_plugin_imports_little() -> None:
@@ -215,12 +199,5 @@ def test_the_plugin_imports_little() -> None:
         "import sys, mcpgen.contract.pytest_plugin\n"
         "print([name for name in sys.modules if name.startswith('mcpgen')])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(ROOT / "generator")},
-    )
-    expected = ["mcpgen", "mcpgen.contract"]
-    assert done.stdout == f"{[*expected, 'mcpgen.contract.pytest_plugin']}\n"
+    expected = ["mcpgen", "mcpgen.contract", "mcpgen.contract.pytest_plugin"]
+    assert output_of(code, cwd=ROOT / "generator") == f"{expected}\n"

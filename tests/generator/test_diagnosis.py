@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from generator.command_line import run
+from generator.command_line import Installation, run, run_python
 from generator.draft_packages import definitions_of, save_schema
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest, overrides
@@ -219,21 +216,10 @@ def test_a_program_of_a_hook_is_a_path_or_a_name(
     assert "no such program" not in texts
 
 
-def test_a_schema_that_is_damaged_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mcpgen import paths
-
-    newest = schema.revisions()[-1]
-    copy = tmp_path / "schema"
-    copy.mkdir()
-    for path in paths.schema_dir().rglob("*"):
-        place = copy / path.relative_to(paths.schema_dir())
-        place.mkdir() if path.is_dir() else place.write_bytes(path.read_bytes())
-    (copy / newest.name / "schema.json").write_text("{}")
-    # the schemas of the installation, which no setting moves
-    monkeypatch.setattr(paths, "schema_dir", lambda: copy)
-    (tmp_path / "none").mkdir()
-    by_subject = findings(tmp_path / "none")
-    assert by_subject[f"revision {newest.name}"]["state"] == "wrong"
+def test_a_schema_that_is_damaged_is_found(installation: Installation) -> None:
+    newest = schema.revisions()[-1].name
+    (installation.data / "schema" / newest / "schema.json").write_text("{}")
+    assert f"wrong: revision {newest}: " in installation.run("doctor", ".").out
 
 
 ROW = """
@@ -245,13 +231,9 @@ summary = "a server reads files of others"
 """
 
 
-@pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table of vulnerabilities in the place of mcpgen's own."""
-    file = tmp_path / "advisories.toml"
-    # the table of the installation, which no setting moves
-    monkeypatch.setattr(advisories, "FILE", file)
-    return file
+def save_advisory(installation: Installation, versions: str) -> None:
+    """Save a table with one vulnerability in the place of the installation's own."""
+    (installation.package / "project" / "advisories.toml").write_text(ROW.format(versions=versions))
 
 
 @pytest.mark.parametrize(
@@ -262,20 +244,20 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_package_of_a_vulnerable_version_is_wrong(
-    tmp_path: Path, package: Path, table: Path, written_by: str, versions: str, advice: str
+    package: Path, installation: Installation, written_by: str, versions: str, advice: str
 ) -> None:
-    table.write_text(ROW.format(versions=versions))
+    save_advisory(installation, versions)
     record = json.loads((package / manifest.NAME).read_text())
     (package / manifest.NAME).write_text(json.dumps({**record, "mcpgen": written_by}))
-    result = doctor(tmp_path)
+    done = installation.run("doctor", package)
     text = f"written by mcpgen {written_by}, TEST-1: a server reads files of others"
-    assert f"wrong: package {package}: {text}; {advice.format(package)}\n" in result.output
-    assert result.exit_code == 1
+    assert f"wrong: package {package}: {text}; {advice.format(package)}\n" in done.out
+    assert done.code == 1
 
 
-def test_a_package_of_another_version_is_ok(tmp_path: Path, package: Path, table: Path) -> None:
-    table.write_text(ROW.format(versions=f"!={__version__}"))
-    assert doctor(tmp_path).exit_code == 0
+def test_a_package_of_another_version_is_ok(package: Path, installation: Installation) -> None:
+    save_advisory(installation, f"!={__version__}")
+    assert installation.run("doctor", package).code == 0
 
 
 def test_packages_of_0_1_0_have_a_vulnerability() -> None:
@@ -323,16 +305,8 @@ def test_a_root_module_of_others_is_an_error_of_one_line(
     (tmp_path / "site" / "mcpgen" / "__init__.py").write_text('"""Of others, or gone."""\n')
     if others:
         save_distribution(tmp_path / "site")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
-    done = subprocess.run(
-        [sys.executable, "-m", "mcpgen", "--version"],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", "mcpgen", "--version", cwd=tmp_path / "site")
     began = "mcpgen: error: mcp-client-kit 0.10.0 has an import package mcpgen too, and replaced"
     expected = began if others else "mcpgen: error: the installation is not complete: cannot import"
-    [line] = done.stderr.splitlines()
-    assert (done.returncode, done.stdout, line.startswith(expected)) == (2, "", True)
+    [line] = done.err.splitlines()
+    assert (done.code, done.out, line.startswith(expected)) == (2, "", True)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import re
-import subprocess
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -15,9 +11,11 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from generator.command_line import run
+from conventions.sources import ROOT
+from generator.command_line import run, run_python
 from generator.diff_schemas import definitions, facts_with, protocol
 from generator.schemas import TEXT, any_of, const, obj, ref
+from generator.test_console import Terminal
 from mcpgen import cli, diff, schema
 from mcpgen.diff import page, report
 
@@ -160,13 +158,6 @@ def test_long_texts_of_a_schema_are_cut(form: str) -> None:
     assert "x" * 301 not in text
 
 
-class Terminal(io.StringIO):
-    """A terminal that keeps what it shows."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 def test_a_terminal_shows_the_head_bold_and_rules_in_colours(files: tuple[str, str]) -> None:
     old, new = files
     with redirect_stdout(Terminal()) as shown, pytest.raises(SystemExit):
@@ -213,14 +204,10 @@ def test_the_rules_are_listed_with_their_reasons() -> None:
 
 
 def test_a_report_is_the_same_in_every_process() -> None:
-    command = [sys.executable, "-m", "mcpgen", "diff", "2025-11-25", "2026-07-28", "--json"]
-    printed = {
-        subprocess.run(
-            command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed}
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(printed) == 1
+    command = ("-m", "mcpgen", "diff", "2025-11-25", "2026-07-28", "--json")
+    seeds = [{"PYTHONHASHSEED": seed} for seed in ("1", "2", "3")]
+    done = {run_python(*command, cwd=ROOT / "generator", environment=seed) for seed in seeds}
+    assert [each.code for each in done] == [0]
 
 
 @pytest.mark.parametrize("words", [["--version"], ["list"], ["diff", "--help"]])
@@ -232,9 +219,7 @@ def test_other_commands_import_nothing_of_these(words: list[str]) -> None:
         "    held = [n for n in sys.modules if n.startswith(('mcpgen.diff', 'mcpgen.explain'))]\n"
         "    print(held, 'jsonschema' in sys.modules, file=sys.stderr)\n"
     )
-    command = [sys.executable, "-c", code, *words]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert done.stderr == "[] False\n"
+    assert run_python("-c", code, *words, cwd=ROOT / "generator").err == "[] False\n"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ import httpx2
 import pytest
 
 from kit.simulation import ASYNCIO
-from mcpgen.check_server import http_connection
-from mcpgen.check_server.connections import Reply
+from mcpgen.check_server.connections import FLOOD_MESSAGES, MESSAGE_LIMIT, Reply
 from mcpgen.check_server.http_connection import HttpConnection, open_http
 from mcpgen.errors import ServerError
 
@@ -188,17 +187,11 @@ async def test_requests_of_the_server_are_answered_and_all_is_recorded() -> None
 
 
 @pytest.mark.parametrize("more", [0, 1])
-async def test_messages_and_bytes_of_a_response_are_bounded(
-    more: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # limits that no option changes: 10,000 messages and 16 MiB
-    monkeypatch.setattr(http_connection, "FLOOD_MESSAGES", 3)
-    notes = event([{"jsonrpc": "2.0", "method": "note"}] * (3 + more))
+async def test_messages_and_bytes_of_a_response_are_bounded(more: int) -> None:
+    notes = event([{"jsonrpc": "2.0", "method": "note"}] * (FLOOD_MESSAGES + more))
     many = await Server(lambda request: stream(notes)).send(1)
-    assert ("more than 3 messages" in many.reason) == bool(more)
-    body = json.dumps(ANSWER).encode()
-    # the second of these limits
-    monkeypatch.setattr(http_connection, "MESSAGE_LIMIT", len(body) - more)
+    assert (f"more than {FLOOD_MESSAGES} messages" in many.reason) == bool(more)
+    body = json.dumps(ANSWER).encode().ljust(MESSAGE_LIMIT + more)
     long = await Server(lambda request: httpx2.Response(200, content=body)).send(1)
     assert ("more than" in long.reason) == bool(more)
     line = b"data: %b\n" % (b"x" * (len(body) - 6))

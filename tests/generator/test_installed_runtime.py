@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.command_line import output_of, run, run_python
+from generator.command_line import Installation, output_of, run, run_python
 from generator.futures import Draft, change_revision, save_draft
 from generator.runtime_interface import all_used, installed_package, text_of
 from generator.selections import MIDDLE, NEWEST, PAIRWISE, write_package
@@ -138,16 +138,14 @@ def test_a_package_on_the_runtime_of_another_name_is_moved(tmp_path: Path) -> No
 
 
 def test_generating_says_what_to_install(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, root: Path, installation: Installation
 ) -> None:
     words = ("--revision", MIDDLE, "--runtime", "installed", "-o")
     lines = run(*words, tmp_path / "pkg").out.splitlines()
     assert f"install: pip install {root / 'generated'}" in lines
     for what, extra in (("HTTP also", "http"), ("all features", "all")):
         assert f"for {what}: pip install '{root / 'generated'}[{extra}]'" in lines
-    # As in an installation without the sources.
-    monkeypatch.setattr(runtime, "source_folder", lambda: None)
-    done = run(*words, tmp_path / "other")
+    done = installation.run(*words, tmp_path / "other")  # which has no sources
     assert f"install: {runtime.requirement_specifier()}, {runtime.SOURCES}\n" in done.out
     assert "pip install" not in done.out
 

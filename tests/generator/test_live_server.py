@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,10 +12,11 @@ from typing import Any
 import pytest
 
 import mcpgen_runtime
-from generator.command_line import run
+from generator.command_line import run, script_command
 from generator.test_check_server import OURS
 from generator.test_cli import NEWEST
 from generator.test_mirror import FORECAST
+from kit.limits import SetLimit
 from mcpgen.errors import MirrorError, UsageError
 from mcpgen.project import live_server, mirror
 from mcpgen.project.live_server import Target, lists, target
@@ -27,7 +27,7 @@ def script(folder: Path, text: str) -> Target:
     """A server that is a script in Python."""
     path = folder / "other.py"
     path.write_text(text)
-    return target(shlex.join([sys.executable, "other.py"]), folder)
+    return target(script_command(path), folder)
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,8 @@ def test_a_server_that_answers_with_nonsense_is_one_error(
     assert "\n" not in str(raised.value)
 
 
-def test_a_silent_server_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # a deadline of 60 seconds that no option changes
-    monkeypatch.setattr(live_server, "SECONDS", 1.0)
+def test_a_silent_server_is_given_up(tmp_path: Path, set_limit: SetLimit) -> None:
+    set_limit("mcpgen.project.live_server.SECONDS", 1.0)
     with pytest.raises(MirrorError, match="expected a server that answers"):
         lists(mcpgen_runtime, script(tmp_path, "import sys\nsys.stdin.read()"))
 
@@ -82,7 +81,7 @@ def test_items_that_a_package_cannot_register_are_found() -> None:
 @pytest.mark.timeout(120)
 def test_a_project_starts_from_a_running_server_and_follows_it(tmp_path: Path) -> None:
     script(tmp_path, OURS)
-    command = shlex.join([sys.executable, "other.py"])
+    command = script_command("other.py")
     words = ("new", "server", "weather", "-r", NEWEST, "--from-server", command)
     made = run(*words, cwd=tmp_path)
     assert made.code == 0, made.err

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from generator.command_line import Installation, output_of
 from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError
 from mcpgen.package import manifest
@@ -71,28 +72,36 @@ def test_a_fingerprint_is_a_sha256_that_does_not_see_line_ends(tmp_path: Path) -
     assert manifest.file_fingerprint(path) == expected
 
 
-@pytest.mark.parametrize(
-    ("path", "counts"),
-    [
-        *((f"templates/{name}", True) for name in ("package/new.py", "package/_data/new.py")),
-        *((f"templates/{name}", False) for name in ("package/__pycache__/new.pyc", "_data/new.py")),
-        *((name, True) for name in ("schema/docs.toml", "schema/facts.toml")),
-        *(("schema/revisions.toml", False), ("generated/interface.txt", True)),
-    ],
-)
-def test_the_generator_fingerprint_covers_templates_and_docs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, counts: bool
-) -> None:
-    # the folder of the installation, which no setting moves
-    monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
-    for name in ("schema/docs.toml", "schema/facts.toml", "generated/interface.txt"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
-    before = manifest.generator_fingerprint()
-    place = tmp_path / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text("x = 1\n")
-    assert (manifest.generator_fingerprint() != before) is counts
+FINGERPRINTS = """
+import sys
+from pathlib import Path
+from mcpgen.package import manifest
+
+before = manifest.generator_fingerprint()
+for path in map(Path, sys.argv[1:]):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("x = 1\\n")
+    after = manifest.generator_fingerprint()
+    print(after != before)
+    before = after
+"""
+
+
+@pytest.mark.processes
+def test_the_generator_fingerprint_covers_templates_and_docs(installation: Installation) -> None:
+    rows = {
+        "templates/package/new.py": True,
+        "templates/package/_data/new.py": True,
+        "templates/package/__pycache__/new.pyc": False,
+        "templates/_data/new.py": False,
+        "schema/docs.toml": True,
+        "schema/facts.toml": True,
+        "schema/revisions.toml": False,
+        "generated/interface.txt": True,
+    }
+    files = [installation.data / path for path in rows]
+    counted = output_of(FINGERPRINTS, *files, cwd=installation.site).split()
+    assert dict(zip(rows, (each == "True" for each in counted), strict=True)) == rows
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,7 @@ from typing import Any
 import pytest
 
 import mcpgen_runtime
-from generator.command_line import Done, run
+from generator.command_line import Done, output_of, run, script_command
 from generator.contract_surfaces import (
     SHOP_SERVER,
     SMALLER_SIZES,
@@ -26,7 +23,7 @@ from mcpgen.contract.document import text_of
 
 PACKAGE = Path(mcpgen_runtime.__file__).parent
 SMALLER = SHOP_SERVER.replace(WHOLE_SIZES, SMALLER_SIZES)
-COMMAND = shlex.join([sys.executable, "shop.py"])
+COMMAND = script_command("shop.py")
 CALLS = """
 import asyncio
 from app.calls import Shop
@@ -88,21 +85,12 @@ def module(folder: Path) -> Path:
     return folder / "app" / "calls.py"
 
 
-def python(folder: Path, code: str) -> str:
-    """The output of a program in the folder."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_the_calls_of_a_server_are_one_module(project: Path) -> None:
     assert {path.name for path in (project / "app").iterdir()} == {
         *("__init__.py", "protocol", "calls.py", "calls.contract.json")
     }
     assert "from .protocol import Client, models, to_builtins" in module(project).read_text()
-    printed = python(project, CALLS)
+    printed = output_of(CALLS, cwd=project)
     assert printed.splitlines()[1:] == ["about shirt", "advise on shirts"]
     assert "5" in printed.splitlines()[0]
 
@@ -257,6 +245,6 @@ def test_texts_of_a_server_stay_texts(folder: Path) -> None:
     made = mirror(folder, "--class", "Calls", "--json", target="shop.contract.json")
     record = json.loads(made.out)
     assert (record["file"], record["class"]) == ("app/calls.py", "Calls")
-    names = python(folder, "from app.calls import Calls; print(*dir(Calls))").split()
+    names = output_of("from app.calls import Calls; print(*dir(Calls))", cwd=folder).split()
     assert {"order", "x_import_os", "read_item"} <= {*names}
     assert run("check", "app/calls.py", cwd=folder).code == 0

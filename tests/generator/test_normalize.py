@@ -150,6 +150,14 @@ def test_a_member_keeps_what_binds_and_each_deviation_is_noted_at_its_place(
     assert without_loss == {t for t in notes.values() if t.startswith(("taken as any", "no type,"))}
 
 
+def test_an_object_without_a_type_is_noted_where_it_is_defined() -> None:
+    node = {"properties": {"q": TEXT}}
+    normal = normal_of(A=node, B={"anyOf": [node, COUNT]})
+    noted = [note for note in normal.notes if note.text == "no type, taken as object"]
+    assert [note.pointer for note in noted] == ["/$defs/A", "/$defs/B/anyOf/0"]
+    assert not any(note.is_lossy for note in noted)
+
+
 def test_the_nearest_later_revision_names_unnamed_types() -> None:
     near = {"CallRequest": obj(params=ref("CallParams")), "CallParams": obj(to=TEXT)}
     far = {"CallRequest": obj(params=ref("Other")), "Other": obj(to=TEXT)}

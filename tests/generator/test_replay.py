@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from generator.command_line import Done, run
+from generator.command_line import Done, run, script_command
 from generator.shop_server import MUTANTS
 from generator.shop_sessions import (
     REVISIONS,
@@ -141,7 +139,7 @@ def raw(folder: Path, answers: Any) -> str:
         "    if lines and lines[0] == 'end': sys.exit(3)\n"
         "    if lines: print(lines.pop(0), flush=True)\n"
     )
-    return shlex.join([sys.executable, str(script)])
+    return script_command(script)
 
 
 def trace_of(folder: Path, *rows: tuple[str, dict[str, Any]]) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from generator.shop_sessions import PATHS, configuration, record
+from generator.command_line import run_pytest
+from generator.shop_sessions import configuration, record
 
 pytestmark = pytest.mark.timeout(300)
 """The first replay of a machine generates a package."""
@@ -52,52 +50,39 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     configuration(folder, "text")
     (folder / "test_shop.py").write_text(TESTS)
     (folder / "rules.toml").write_text(RULES)
-    (folder / "pytest.ini").write_text("[pytest]\n")
     return folder
 
 
-def run_pytest(project: Path, *words: str) -> tuple[int, str]:
-    """The exit code and the output of pytest with the plugin alone."""
-    command = [sys.executable, "-m", "pytest", "-p", "mcpgen.replay.pytest_plugin", *words]
-    done = subprocess.run(
-        [*command, "-p", "no:cacheprovider", "--rootdir", "."],
-        cwd=project,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join((PATHS, str(Path(__file__).parent.parent))),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
+def replay(project: Path, *words: str) -> tuple[object, str]:
+    """The exit code and the output of pytest with the plugin."""
+    done = run_pytest(project, "mcpgen.replay.pytest_plugin", *words)
+    return done.code, done.out + done.err
 
 
 def test_each_session_of_a_folder_is_a_test(project: Path) -> None:
     words = ("--mcp-traces", "traces", "--mcp-server", "server.json")
-    code, out = run_pytest(project, "traces", *words, "-v")
+    code, out = replay(project, "traces", *words, "-v")
     assert code == 0, out
     assert "traces/session.jsonl::session 1 PASSED" in out
 
 
 def test_a_failure_is_the_report_of_the_differences(project: Path) -> None:
     words = ("--mcp-traces", "traces", "--mcp-server", "text.json")
-    code, out = run_pytest(project, "traces", *words)
+    code, out = replay(project, "traces", *words)
     assert code == 1
     assert '    now:      "Good day Ada"' in out
     assert "Traceback" not in out
 
 
 def test_the_fixture_plays_a_trace_to_any_server(project: Path) -> None:
-    code, out = run_pytest(project, "test_shop.py")
+    code, out = replay(project, "test_shop.py")
     assert code == 0, out
     assert "4 passed" in out
 
 
 def test_settings_stand_for_the_options(project: Path) -> None:
     settings = ("-o", "mcp_traces=traces", "-o", "mcp_server=server.json")
-    code, out = run_pytest(project, "test_shop.py", *settings, "-k", "session")
+    code, out = replay(project, "test_shop.py", *settings, "-k", "session")
     assert code == 0, out
     assert "1 passed" in out
 
@@ -110,6 +95,6 @@ def test_settings_stand_for_the_options(project: Path) -> None:
     ],
 )
 def test_wrong_options_are_refused(project: Path, words: tuple[str, ...], reason: str) -> None:
-    code, out = run_pytest(project, *words)
+    code, out = replay(project, *words)
     assert code == 4
     assert reason in out

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from generator.command_line import Installation
 from mcpgen import schema
 from mcpgen.errors import SchemaError
 from mcpgen.schema.structure import replace_at
@@ -187,21 +187,15 @@ def test_chains_and_texts_have_limits_that_they_may_reach(tmp_path: Path) -> Non
         schema.load_file(save_document(tmp_path, row(65)))
 
 
-def test_a_changed_file_does_not_have_the_digest_on_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.processes
+def test_a_changed_file_does_not_have_the_digest_on_record(installation: Installation) -> None:
     row = schema.entry(NAMES[0])
-    folder = tmp_path / "schema" / row.name
-    folder.mkdir(parents=True)
     document = json.loads((row.folder / "schema.json").read_text())
     document["definitions"]["Tool"]["properties"]["more"] = {}
-    save_document(folder, document)
-    shutil.copy(row.folder.parent / "revisions.toml", folder.parent)
-    # the folder of the installation, which no setting moves
-    monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
-    expected = f"schema/{row.name}/schema.json#: expected the digest {row.digest}"
-    with pytest.raises(SchemaError, match=expected):
-        schema.load(row.name)
+    save_document(installation.data / "schema" / row.name, document)
+    expected = f"mcpgen: error: schema/{row.name}/schema.json#: expected the digest {row.digest}"
+    done = installation.run("-q", "--no-cache", "--revision", row.name, "-o", "pkg")
+    assert (done.code, done.err.startswith(expected)) == (2, True)
 
 
 def test_one_name_under_both_keys_is_two_definitions_unless_they_are_equal(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -19,7 +17,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from generator.command_line import Done, run
+from generator.command_line import Done, run, run_python
 from generator.draft_packages import save_schema, with_request
 from generator.schemas import TEXT, obj
 from generator.selections import NAMES, rendered, spec_of
@@ -334,14 +332,9 @@ def test_a_published_revision_that_was_deleted_is_added_again(
     (added / "revisions.toml").write_text(f"{rows.rpartition('[[')[0].rstrip()}\n")
 
     def run_copy(*words: object) -> str:
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "mcpgen", "-q", *map(str, words)],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(tmp_path / "generator")},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        ).stdout
+        done = run_python("-m", "mcpgen", "-q", *words, cwd=tmp_path / "generator")
+        assert done.code == 0, done.err
+        return done.out
 
     package = tmp_path / "generated/mcpgen_runtime"
     run_copy("--revision", "all", "--features", "all", "-o", package)

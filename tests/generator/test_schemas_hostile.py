@@ -119,7 +119,6 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
             f"{DEFS}/A/properties/a/$ref: expected a reference to a definition, #/$defs/<name>",
         )
         for kind, place in {
-            "to a server": "http://127.0.0.1:9/schema.json#/$defs/TextNote",
             "to a file beside it": "draft.json#/$defs/TextNote",
             "to the whole": "#",
         }.items()

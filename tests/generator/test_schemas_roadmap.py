@@ -1,4 +1,4 @@
-"""Plans of the specification, as edits of the newest revision: they work, or ask for facts."""
+"""Plans of the specification, as edits of the newest revision: they work, and ask for facts."""
 
 from __future__ import annotations
 
@@ -12,37 +12,42 @@ from mcpgen.errors import SchemaError
 
 NEWEST = NAMES[-1]
 
+TOGETHER = {
+    "lists and events": ("not modified", "events", "a streamed list"),
+    "tool output": ("tool output",),
+}
+"""Plans that are parts of one draft, of which the last one asks for facts."""
+
 SERVERS = {
-    "not modified": """
-from pkg import Server
-from pkg.rdraft.server import ServerHandlers
-
-class Handlers(ServerHandlers):
-    async def read_resource(self, params, ctx):
-        if params.if_none_match == "v1":
-            return {"resultType": "not_modified", "etag": "v1"}
-        contents = [{"uri": params.uri, "text": "one"}]
-        return {"contents": contents, "etag": "v1", "ttlMs": 0, "cacheScope": "private"}
-
-    async def list_tools(self, params, ctx):
-        if params.if_none_match == "v1":
-            return {"resultType": "not_modified", "etag": "v1"}
-        tools = [{"name": "add", "inputSchema": {"type": "object"}}]
-        return {"tools": tools, "etag": "v1", "ttlMs": 0, "cacheScope": "private"}
-
-server = Server("plans", handlers=[Handlers()])
-""",
-    "events": """
+    "lists and events": """
 from pkg import Server
 from pkg.rdraft.server import ServerHandlers, ServerSession
 
+SAME = {"resultType": "not_modified", "etag": "v1"}
+FRESH = {"ttlMs": 0, "cacheScope": "private"}
+
 class Handlers(ServerHandlers):
+    async def read_resource(self, params, ctx):
+        contents = {"contents": [{"uri": params.uri, "text": "one"}], "etag": "v1", **FRESH}
+        return SAME if params.if_none_match == "v1" else contents
+
+    async def list_tools(self, params, ctx):
+        tools = [{"name": "add", "inputSchema": {"type": "object"}}]
+        page = {"tools": tools, "etag": "v1", **FRESH}
+        return SAME if params.if_none_match == "v1" else page
+
     async def list_events(self, params, ctx):
-        return {"events": [{"name": "rain"}], "ttlMs": 0, "cacheScope": "private"}
+        return {"events": [{"name": "rain"}], **FRESH}
 
     async def subscribe_event(self, params, ctx):
         await ServerSession(ctx).event(name=params.name, data={"filter": params.filter})
         return {}
+
+    async def list_resources(self, params, ctx):
+        for name in ("a", "b"):
+            resources = [{"uri": f"note://{name}", "name": name}]
+            await ServerSession(ctx).resources_listed(resources=resources)
+        return FRESH
 
 server = Server("plans", handlers=[Handlers()])
 
@@ -65,23 +70,10 @@ class Handlers(ServerHandlers):
 
 server = Server("plans", handlers=[Handlers()])
 """,
-    "a streamed list": """
-from pkg import Server
-from pkg.rdraft.server import ServerHandlers, ServerSession
-
-class Handlers(ServerHandlers):
-    async def list_resources(self, params, ctx):
-        for name in ("a", "b"):
-            resources = [{"uri": f"note://{name}", "name": name}]
-            await ServerSession(ctx).resources_listed(resources=resources)
-        return {"ttlMs": 0, "cacheScope": "private"}
-
-server = Server("plans", handlers=[Handlers()])
-""",
 }
 
 CLIENTS = {
-    "not modified": """
+    "lists and events": """
     first = await client.read_resource("note://one")
     assert (first.contents[0].text, first.etag) == ("one", "v1"), first
     again = await client.read_resource("note://one", if_none_match="v1")
@@ -93,24 +85,20 @@ CLIENTS = {
     assert [tool.name for tool in await client.list_tools()] == ["add"]
     with pytest.raises(RemoteProtocolError, match="expected a page with tools, got NotModified"):
         await client.list_tools(if_none_match="v1")
-""",
-    "events": """
+    assert (await client.call_tool("add", {"a": 1})).data == 2
     (event,) = await client.list_events()
     assert event.name == "rain", event
     await client.subscribe_event(name="rain", filter="heavy")
-    assert [(each.name, each.data) for each in events] == [("rain", {"filter": "heavy"})], events
-    assert (await client.call_tool("add", {"a": 1})).data == 2
+    await client.list_resources()
+    (rain, *listed) = events
+    assert (rain.name, rain.data) == ("rain", {"filter": "heavy"}), events
+    assert [each.resources[0].uri for each in listed] == ["note://a", "note://b"], events
 """,
     "tool output": """
     result = await client.call_tool("add", {"a": 1})
     assert [each.type for each in result.output] == ["json", "text"], result
     assert (result.output[0].value, result.output[1].text) == (2, "done"), result
     assert [tool.name for tool in await client.list_tools()] == ["add"]
-""",
-    "a streamed list": """
-    await client.list_resources()
-    uris = [each.uri for message in events for each in message.resources]
-    assert uris == ["note://a", "note://b"], events
 """,
 }
 
@@ -149,27 +137,29 @@ STATED = {
         "/CallToolResult: expected content, an array in which packages write and read",
         '[methods."tools/call"]\nruns_tool = false',
     ),
-    "a streamed list": (
+    "lists and events": (
         "/ListResourcesResult: expected resources, which packages read and write",
         '[methods]\n"resources/list" = false',
     ),
 }
-"""By plan, the error at generation, and the facts that it asks for."""
+"""By name, the error at generation, and the facts that it asks for."""
 
 
-@pytest.mark.parametrize("plan", PLANS)
-def test_a_plan_of_the_specification_works_from_end_to_end(plan: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", TOGETHER)
+def test_plans_of_the_specification_work_from_end_to_end(name: str, tmp_path: Path) -> None:
     draft = change_revision(NEWEST, [])
-    PLANS[plan](draft)
-    expected, stated = STATED.get(plan, ("", ""))
+    *others, last = TOGETHER[name]
+    for plan in others:
+        PLANS[plan](draft)
+    write_package(tmp_path, draft.definitions)
+    PLANS[last](draft)
+    expected, stated = STATED[name]
     write_package(tmp_path, draft.definitions, ("types",))
-    if expected:
-        with pytest.raises(SchemaError) as refused:
-            write_package(tmp_path, draft.definitions)
-        assert expected in str(refused.value)
-        for name in stated.replace("[", "").replace("]", "").replace("\n", " ").split():
-            assert name in str(refused.value)
+    with pytest.raises(SchemaError) as refused:
+        write_package(tmp_path, draft.definitions)
+    for text in (expected, *stated.replace("[", "").replace("]", "").replace("\n", " ").split()):
+        assert text in str(refused.value)
     write_package(tmp_path, draft.definitions, stated=stated)
     main = '\nif __name__ == "__main__":\n    server.run()\n'
-    (tmp_path / "plans.py").write_text(SERVERS[plan] + main)
-    check_program(tmp_path, CLIENT.replace("{body}", CLIENTS[plan].strip()))
+    (tmp_path / "plans.py").write_text(SERVERS[name] + main)
+    check_program(tmp_path, CLIENT.replace("{body}", CLIENTS[name].strip()))

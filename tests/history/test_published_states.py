@@ -7,14 +7,14 @@ MCP_HISTORY is `all`. `nox -s history` runs this.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tarfile
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from generator.command_line import run_python
+from history.conftest import ARCHIVE
 from mcpgen.errors import InputError
 from mcpgen.model import schema_sources
 from mcpgen.package import build_request, output, pipeline
@@ -22,7 +22,6 @@ from mcpgen.package import build_request, output, pipeline
 pytestmark = [pytest.mark.history, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
-ARCHIVE = "history.tar.xz"
 SUFFIXES = (".json", ".ts")
 TYPED = 12
 """Of so many states, the types of one are checked."""
@@ -139,17 +138,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize(("name", "typed"), files, ids=[name for name, _ in files])
 
 
-@pytest.fixture(scope="session")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the published states, unpacked."""
-    path = archive()
-    assert path is not None
-    folder = tmp_path_factory.mktemp("history")
-    with tarfile.open(path) as file:
-        file.extractall(folder, filter="data")
-    return folder / "history"
-
-
 def test_a_published_state_is_a_package_that_serves_a_tool_call(
     history: Path, tmp_path: Path, name: str, typed: bool
 ) -> None:
@@ -169,15 +157,8 @@ def test_a_published_state_is_a_package_that_serves_a_tool_call(
 
 def run(folder: Path, *words: str) -> None:
     """Run Python in a folder; what it says is the failure."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{folder}"},
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    done = run_python(*words, cwd=folder)
+    assert done.code == 0, done.out[-3000:] + done.err[-3000:]
 
 
 @pytest.mark.skipif(archive() is None, reason="there is no archive of published states")

@@ -139,6 +139,8 @@ class _Walk:
         return node
 
     def object(self, node: Node, place: Place, name: str) -> Definition:
+        if not keywords.types(node):
+            self.deviations.note(place, "no type, taken as object", lossy=False)
         self.deviations.account_members(node, place)
         checks: list[Check] = []
         members: dict[str, Node] = {}

@@ -87,12 +87,19 @@ def target(name: str) -> Target | None:
         return Target("", tables().NAMES[own])
     if own in _KEPT and (module == "fastmcp" or "fastmcp" in module or "mcpserver" in module):
         return Target("", own)
+    if is_prompt_message(name):
+        return Target("", own)
     if tables().NAMES.get(own) == tables().ERRORS:
         return Target("errors", own)
     is_types = module in TYPES or module == "mcp" or _BLOCKS.fullmatch(own)
     if is_types and own in _message_types():
         return Target("models", own)
     return None
+
+
+def is_prompt_message(name: str | None) -> bool:
+    """Whether a qualified name is the class of messages of prompts, which takes any role."""
+    return name is not None and ".prompts" in name and name.endswith(".Message")
 
 
 def is_high_level(name: str) -> bool:

@@ -7,7 +7,11 @@ from collections.abc import Iterable
 
 import libcst as cst
 
+from mcpgen.port import alternatives
+from mcpgen.port.sdk_members import sdk_members
 from mcpgen.port.servers import dotted_name, sdk_name
+
+_ROLES = sdk_members().messages
 
 
 def keyword_of(argument: cst.Arg) -> str | None:
@@ -74,6 +78,30 @@ def with_arguments(call: cst.Call, arguments: Iterable[cst.Arg]) -> cst.Call:
             comma=ending.comma, whitespace_after_arg=ending.whitespace_after_arg
         )
     return call.with_changes(args=made)
+
+
+def message_arguments(name: str | None, call: cst.Call) -> list[cst.Arg] | None:
+    """The arguments of `Message` for a message of a prompt; `None` if the call is another one.
+
+    Args:
+        name: The qualified name of the class, whose parameters are `content` and `role`.
+        call: Its call.
+    """
+    if name is None:
+        return None
+    role = None if name.startswith("fastmcp") else _ROLES.get(name.rpartition(".")[2])
+    if role is None and not alternatives.is_prompt_message(name):
+        return None
+    given: dict[str, cst.BaseExpression] = {}
+    for keyword, each in zip(("content", "role", *[""] * len(call.args)), call.args, strict=False):
+        given["" if each.star else keyword_of(each) or keyword] = each.value
+    if "content" not in given or not given.keys() <= {"content", "role"}:
+        return None
+    first = given.get("role", cst.SimpleString('"user"'))
+    return [
+        cst.Arg(first if role is None else cst.SimpleString(f'"{role}"')),
+        cst.Arg(given["content"]),
+    ]
 
 
 def has_known_options(call: cst.Call) -> bool:

@@ -6,6 +6,7 @@ The block that opens the streams becomes `server.run_async()`. The name and the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import libcst as cst
@@ -96,21 +97,54 @@ def names_in(node: cst.CSTNode) -> set[str]:
     return collector.names
 
 
+_USED = "an expression"
+"""Stands for the name of options that have none."""
+
+
 class OptionCollector(cst.CSTVisitor):
-    """Collects what `InitializationOptions` say of the only low-level server of a module."""
+    """Collects the options of low-level servers, and what these say of a module's only server."""
 
     METADATA_DEPENDENCIES = (QualifiedNameProvider,)
 
-    def __init__(self) -> None:
+    def __init__(self, servers: Servers) -> None:
         super().__init__()
+        self._known = servers
         self._servers = 0
         self._options: list[cst.Call] = []
+        self._made: dict[int, str] = {}
+        self._other_uses: Counter[str] = Counter()
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        name = dotted_name(node.targets[0].target)
+        if isinstance(node.value, cst.Call) and self._is_made(node.value):
+            self._made[id(node.value)] = name
+            self._other_uses[name] -= 1
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self._other_uses[node.value] += 1
 
     def visit_Call(self, node: cst.Call) -> None:
         name = sdk_name(self, node.func)
         self._servers += level_of(name) is Level.LOW
         if name is not None and name.endswith(".InitializationOptions"):
             self._options.append(node)
+        if self._is_made(node):
+            self._made.setdefault(id(node), _USED)
+            self._other_uses[_USED] = 1
+        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "run":
+            for each in node.args:
+                self._other_uses[dotted_name(each.value)] -= 1
+                if isinstance(each.value, cst.Call):
+                    self._made[id(each.value)] = ""
+
+    def _is_made(self, node: cst.Call) -> bool:
+        owner, _, method = dotted_name(node.func).rpartition(".")
+        is_low = self._known.names.get(owner) is Level.LOW
+        return is_low and method == "create_initialization_options"
+
+    def used(self) -> frozenset[int]:
+        """The calls that make options which more than `server.run()` takes, by identity."""
+        return frozenset(call for call, name in self._made.items() if self._other_uses[name] > 0)
 
     def identity(self) -> Mapping[str, cst.BaseExpression]:
         """The name and the version of the server, where literals state these."""

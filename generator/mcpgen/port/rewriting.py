@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
+from libcst import matchers
 from libcst.metadata import CodeRange, PositionProvider, QualifiedNameProvider
 
 from mcpgen.port import alternatives
@@ -22,6 +23,7 @@ from mcpgen.port.call_arguments import (
     keyword_argument,
     keyword_of,
     made_item,
+    message_arguments,
     negation_of,
     uri_template,
     with_arguments,
@@ -54,6 +56,7 @@ from mcpgen.port.servers import (
 from mcpgen.port.unported import Unported
 
 _SDK = sdk_members()
+_NAMES = matchers.Name() | matchers.Attribute()
 
 
 @dataclass
@@ -84,11 +87,11 @@ def rewrite(
         servers: Its servers.
         dialects: The words of `Server(compatibility=)`, by the kind of server.
     """
-    options = OptionCollector()
+    options = OptionCollector(servers)
     wrapper.visit(options)
     clients = ConnectionFinder()
     wrapper.visit(clients)
-    rewriter = _Rewriter(path, servers, dialects, options.identity(), clients)
+    rewriter = _Rewriter(path, servers, dialects, options, clients)
     module = wrapper.visit(rewriter)
     return Rewritten(module, rewriter.needed, rewriter.modules, rewriter.findings)
 
@@ -101,12 +104,13 @@ class _Rewriter(cst.CSTTransformer):
         path: str,
         servers: Servers,
         dialects: Mapping[Level, str],
-        identity: Mapping[str, cst.BaseExpression],
+        options: OptionCollector,
         clients: ConnectionFinder,
     ) -> None:
         super().__init__()
         self._clients = clients
-        self._identity = identity
+        self._identity = options.identity()
+        self._used_options = options.used()
         self.needed: set[Target] = set()
         self.modules: set[str] = set()
         self.findings: list[Unported] = []
@@ -138,9 +142,6 @@ class _Rewriter(cst.CSTTransformer):
             case _:
                 pass
 
-    def _is_assigned(self, call: cst.Call) -> bool:
-        return id(call) in self._assigned
-
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel:
@@ -159,7 +160,11 @@ class _Rewriter(cst.CSTTransformer):
 
     def visit_Attribute(self, node: cst.Attribute) -> None:
         self._no_references.add(id(node.attr))
-        self._understood.add(id(node.value))
+        if isinstance(node.value, cst.Name):
+            self._understood.add(id(node.value))
+
+    def visit_Annotation(self, node: cst.Annotation) -> None:
+        self._understood |= {id(each) for each in matchers.findall(node, _NAMES)}
 
     def visit_Arg(self, node: cst.Arg) -> None:
         if node.keyword is not None:
@@ -189,6 +194,7 @@ class _Rewriter(cst.CSTTransformer):
         target = None if name is None else alternatives.target(name)
         if name is None or target is None or not target.name:
             return updated_node
+        self._leave_message(original_node, name)
         if original_node.value != name.rpartition(".")[2]:
             return updated_node  # imported by another name, which it keeps
         self.needed.add(target)
@@ -211,9 +217,15 @@ class _Rewriter(cst.CSTTransformer):
                 return cst.Attribute(cst.Name("models"), cst.Name(target.name))
             if not target.name:
                 return updated_node
+            self._leave_message(original_node, name)
             self.needed.add(target)
             return cst.Name(target.name)
         return self._member(original_node, updated_node)
+
+    def _leave_message(self, node: cst.CSTNode, name: str | None) -> None:
+        """List a use of the class of messages of prompts whose parameters may matter."""
+        if alternatives.is_prompt_message(name) and id(node) not in self._understood:
+            self._leave(node, "Message", alternatives.advice_on_name("Message"))
 
     def _member(self, original: cst.Attribute, updated: cst.Attribute) -> cst.BaseExpression:
         """A member of a server or of a context."""
@@ -385,11 +397,11 @@ class _Rewriter(cst.CSTTransformer):
         for each in self._middleware:
             if each is not None and each.is_passed_on(node):
                 self._understood.add(id(node.args[0].value))
-        session_call = self._session(node)
-        if session_call is not None and session_call[1] in {
-            *_SDK.session_calls,
-            *_SDK.session_notifications,
-        }:
+        if id(node) in self._used_options:
+            self._leave(node, "create_initialization_options()", "run_async() needs no options")
+        if message_arguments(sdk_name(self, node.func), node) is not None:
+            self._understood.add(id(node.func))
+        if self._session_call(node, node) is not None:
             session = cst.ensure_type(node.func, cst.Attribute).value
             self._understood.add(id(session))
 
@@ -446,15 +458,16 @@ class _Rewriter(cst.CSTTransformer):
         command = self._clients.commands.get(id(original_node))
         if command is not None:
             return command
+        func = original_node.func
+        if isinstance(func, cst.Attribute) and func.attr.value in _SDK.members.media:
+            return self._medium(updated_node, func)
         if name is not None:
             return self._call_of_name(original_node, updated_node, name)
-        if isinstance(original_node.func, cst.Attribute):
+        if isinstance(func, cst.Attribute):
             sent = self._session_call(original_node, updated_node)
             if sent is not None:
                 return sent
-            owner, member = dotted_name(original_node.func.value), original_node.func.attr.value
-            if member in _SDK.members.media and self._is_medium(original_node.func.value):
-                return self._medium(updated_node, member)
+            owner, member = dotted_name(func.value), func.attr.value
             if owner in self._clients.sessions:
                 return self._session_of_client(original_node, updated_node, member)
             server, _, last = owner.rpartition(".")
@@ -462,7 +475,7 @@ class _Rewriter(cst.CSTTransformer):
                 if member == "append":
                     return updated_node.with_changes(func=cst.parse_expression(owner))
                 self._leave(original_node, f"middleware.{member}()", "use server.middleware(f)")
-            level = self._level(owner) or self._made_level(original_node.func.value)
+            level = self._level(owner) or self._made_level(func.value)
             if level is Level.LOW:
                 return self._low_level_call(original_node, updated_node, member)
             if level is not None:
@@ -477,12 +490,13 @@ class _Rewriter(cst.CSTTransformer):
             return is_medium(sdk_name(self, node.func))
         return dotted_name(node) in self._servers.media
 
-    def _medium(self, updated: cst.Call, member: str) -> cst.BaseExpression:
+    def _medium(self, updated: cst.Call, func: cst.Attribute) -> cst.BaseExpression:
         """An image or audio itself for its content, and an expression for its data URI."""
-        medium = cst.ensure_type(updated.func, cst.Attribute).value
-        name = dotted_name(medium)
-        if member != "to_data_uri" or not name:
-            return medium if member != "to_data_uri" else updated
+        name, is_content = dotted_name(func.value), func.attr.value != "to_data_uri"
+        if not self._is_medium(func.value) or (not is_content and not name):
+            return updated
+        if is_content:
+            return cst.ensure_type(updated.func, cst.Attribute).value
         self.modules.add("base64")
         data = f"{{base64.b64encode({name}.data).decode()}}"
         return cst.parse_expression(f'f"data:{{{name}.mime_type}};base64,{data}"')
@@ -508,7 +522,7 @@ class _Rewriter(cst.CSTTransformer):
                 continue
             renamed = alternatives.keyword("Server", keyword)
             request = _SDK.request_of_keyword(keyword) if is_low else None
-            if request is not None and self._is_assigned(original):
+            if request is not None and id(original) in self._assigned:
                 self._handlers.append((request, each.value))
                 continue
             if is_low and keyword.startswith("on_"):
@@ -561,16 +575,10 @@ class _Rewriter(cst.CSTTransformer):
                 return self._protocol_error(updated, data.args)
         if own == "MCPError" and all(each.keyword is not None for each in original.args):
             return self._protocol_error(updated, updated.args)
-        if own in _SDK.messages and original.args and not name.startswith("fastmcp"):
-            return self._message(updated, _SDK.messages[own])
-        if own == "Message" and name.startswith("fastmcp"):
-            role = next((e.value for e in updated.args if keyword_of(e) == "role"), None)
-            content = [e for e in updated.args if keyword_of(e) in (None, "content")]
-            if len(content) == 1:
-                self.needed.add(Target("", "Message"))
-                first = role or cst.SimpleString('"user"')
-                arguments = [cst.Arg(first), cst.Arg(content[0].value)]
-                return with_arguments(updated.with_changes(func=cst.Name("Message")), arguments)
+        message = message_arguments(name, updated)
+        if message is not None:
+            self.needed.add(Target("", "Message"))
+            return with_arguments(updated.with_changes(func=cst.Name("Message")), message)
         if own == "Client" and name.startswith("fastmcp"):
             for each in original.args:
                 keyword = keyword_of(each)
@@ -603,15 +611,6 @@ class _Rewriter(cst.CSTTransformer):
         text = message[0] if message else cst.SimpleString('""')
         call = updated.with_changes(func=cst.Name("ProtocolError"))
         return with_arguments(call, [cst.Arg(text), *rest])
-
-    def _message(self, updated: cst.Call, role: str) -> cst.Call:
-        self.needed.add(Target("", "Message"))
-        content = next(
-            (each.value for each in updated.args if keyword_of(each) in (None, "content")),
-            updated.args[0].value,
-        )
-        arguments = [cst.Arg(cst.SimpleString(f'"{role}"')), cst.Arg(content)]
-        return with_arguments(updated.with_changes(func=cst.Name("Message")), arguments)
 
     def _low_level_call(self, original: cst.Call, updated: cst.Call, member: str) -> cst.Call:
         method = _SDK.requests.get(member)

@@ -20,9 +20,11 @@ from generator.check_server.rows import (
     before,
     block,
     broken,
+    called,
     capability,
     code,
     edit,
+    entries,
     fail,
     kept,
     members,
@@ -34,6 +36,7 @@ from generator.check_server.rows import (
     says,
     serve,
     skipped,
+    structured,
     tool,
     tools,
     without,
@@ -55,11 +58,6 @@ def content(*blocks: Any, **members: Any) -> tuple[Message, Message]:
     return (tools(READS), says(content=[*blocks], **members))
 
 
-def called(change: Any) -> Any:
-    """Change the results of calls that do not fail."""
-    return edit("tools/call", lambda result: result if result.get("isError") else change(result))
-
-
 def another_order(request: Any, answer: Any) -> Any:
     """The tools, in another order each time."""
     if method_of(request) == "tools/list" and "result" in answer:
@@ -70,11 +68,8 @@ def another_order(request: Any, answer: Any) -> Any:
 
 def unknown_is_result(request: Any, answer: Any) -> Any:
     """A result with isError for an unknown tool."""
-    if (
-        method_of(request) == "tools/call"
-        and params_of(request).get("name")
-        and ("error" in answer)
-    ):
+    is_call = method_of(request) == "tools/call" and params_of(request).get("name")
+    if is_call and "error" in answer:
         result = {"content": [], "isError": True, "resultType": "complete"}
         return {"jsonrpc": "2.0", "id": request["id"], "result": result}
     return answer
@@ -151,10 +146,7 @@ RULES = [
         broken(tools({"name": "\u00e9"})),
         defect=tool(name="measure it", annotations={}),
     ),
-    rule(
-        "tools.name-unique",
-        defect=edit("tools/list", lambda listed: {**listed, "tools": listed["tools"] * 2}),
-    ),
+    rule("tools.name-unique", defect=entries("tools", lambda listed: listed * 2)),
     rule(
         "tools.list-deterministic-order",
         kept(tools({}), *[tools({}, B, 5)] * 3, tools({})),
@@ -179,13 +171,7 @@ RULES = [
         kept(tools({**READS, "outputSchema": {"$ref": "#/no"}}), says(structuredContent="a")),
         broken(tools({**READS, "outputSchema": 5}, GIVES), OK, says(structuredContent={})),
         skipped(tools(GIVES), FAILED),
-        defect=called(
-            lambda result: {
-                **result,
-                "content": [{"type": "text", "text": '{"degrees": "cold"}'}],
-                "structuredContent": {"degrees": "cold"},
-            }
-        ),
+        defect=structured({"degrees": "cold"}),
     ),
     rule(
         "tools.invalid-arguments-protocol-error",
@@ -217,17 +203,8 @@ RULES = [
         "content.structured-object",
         skipped(*content()),
         defect=all_of(
-            edit(
-                "tools/list",
-                lambda listed: {**listed, "tools": [without("outputSchema")(TOOLS[0])]},
-            ),
-            called(
-                lambda result: {
-                    **result,
-                    "content": [{"type": "text", "text": "[1]"}],
-                    "structuredContent": [1],
-                }
-            ),
+            entries("tools", lambda listed: [without("outputSchema")(TOOLS[0])]),
+            structured([1]),
         ),
     ),
     rule(
@@ -251,15 +228,9 @@ RULES = [
     ),
     rule(
         "resources.uri-and-name-required",
-        defect=edit(
-            "resources/list",
-            lambda listed: {**listed, "resources": [*map(without("name"), listed["resources"])]},
-        ),
+        defect=entries("resources", lambda listed: [*map(without("name"), listed)]),
     ),
-    rule(
-        "resources.uri-unique",
-        defect=edit("resources/list", lambda it: {**it, "resources": it["resources"] * 2}),
-    ),
+    rule("resources.uri-unique", defect=entries("resources", lambda listed: listed * 2)),
     rule(
         "resources.templates-rfc6570",
         *(
@@ -316,7 +287,7 @@ RULES = [
     rule(
         "prompts.name-required",
         broken(says(prompts=[{"name": "a"}] * 2)),
-        defect=edit("prompts/list", lambda it: {**it, "prompts": [*it["prompts"], {"title": "?"}]}),
+        defect=entries("prompts", lambda listed: [*listed, {"title": "?"}]),
     ),
     rule(
         "prompts.get-result-shape",

@@ -20,6 +20,7 @@ from generator.check_server.rows import (
     Message,
     all_of,
     anonymous,
+    answering,
     before,
     broken,
     capability,
@@ -34,6 +35,7 @@ from generator.check_server.rows import (
     params_of,
     refuse,
     refused,
+    results,
     rule,
     says,
     serve,
@@ -73,11 +75,6 @@ class RemembersVersions:
 def pretty(request: Any, answer: Any) -> Any:
     """The defect of a message over several lines."""
     return json.dumps(answer, indent=1).encode() if method_of(request) == "ping" else answer
-
-
-def talkative(request: Any, answer: Any) -> Any:
-    """The defect of text between messages."""
-    return (answer, b"answered!") if method_of(request) == "ping" else answer
 
 
 NULL: Message = {"jsonrpc": "2.0", "id": None}
@@ -236,7 +233,11 @@ RULES = [
         defect=pretty,
         where=("process",),
     ),
-    rule("stdio.stdout-only-messages", skipped([b'{"a": "\xff"', b"}"]), defect=talkative),
+    rule(
+        "stdio.stdout-only-messages",
+        skipped([b'{"a": "\xff"', b"}"]),
+        defect=answering("ping", lambda answer: (answer, b"answered!")),
+    ),
     rule(
         "jsonrpc.request-id-type",
         *(broken(*[OK] * number, REFUSED) for number in range(5)),
@@ -247,9 +248,7 @@ RULES = [
         broken(OK, numbered("7001")),
         broken(OK, numbered(7001.0)),
         broken(None),
-        defect=lambda request, answer: (
-            {**answer, "id": str(answer["id"])} if "result" in (answer or {}) else answer
-        ),
+        defect=results(lambda answer: {**answer, "id": str(answer["id"])}),
     ),
     rule(
         "jsonrpc.request-id-not-null",
@@ -269,9 +268,7 @@ RULES = [
         "jsonrpc.error-id-required",
         kept(REFUSED),
         skipped(OK),
-        defect=lambda request, answer: (
-            without("id")(answer) if method_of(request) == UNKNOWN_METHOD else answer
-        ),
+        defect=answering(UNKNOWN_METHOD, without("id")),
     ),
     rule(
         "jsonrpc.error-id-omitted-if-unreadable",
@@ -329,21 +326,14 @@ RULES = [
     rule(
         "cancellation.invalid-ignored",
         broken(*[None, OK] * 3, REFUSED),
-        defect=lambda request, answer: (
-            anonymous(-32602) if method_of(request) == "notifications/cancelled" else answer
-        ),
+        defect=answering("notifications/cancelled", lambda answer: anonymous(-32602)),
         where=(OLD, "stdio"),
     ),
     rule(
         "progress.token-type",
         defect=fail(-32602, lambda it: meta_of(it).get("progressToken") == 0),
     ),
-    rule(
-        "jsonrpc.version-member",
-        defect=lambda request, answer: (
-            without("jsonrpc")(answer) if "result" in (answer or {}) else answer
-        ),
-    ),
+    rule("jsonrpc.version-member", defect=results(without("jsonrpc"))),
     rule(
         "jsonrpc.response-exactly-one",
         defect=before("tools/list", {**STRAY, **OK, **refused(-32603)}),
@@ -351,11 +341,7 @@ RULES = [
     rule("jsonrpc.result-object", defect=before("tools/list", {**STRAY, "result": 5})),
     rule(
         "jsonrpc.error-fields",
-        defect=lambda request, answer: (
-            {**answer, "error": {"code": -32601}}
-            if method_of(request) == UNKNOWN_METHOD
-            else answer
-        ),
+        defect=answering(UNKNOWN_METHOD, lambda answer: {**answer, "error": {"code": -32601}}),
     ),
     rule(
         "jsonrpc.error-code-integer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -161,19 +162,40 @@ def without(name: str) -> Callable[[Any], Any]:
     return lambda value: {key: each for key, each in value.items() if key != name}
 
 
+def entries(name: str, change: Callable[[list[Any]], list[Any]]) -> Defect:
+    """Change the list of tools, resources or prompts."""
+    return edit(f"{name}/list", lambda result: {**result, name: change(result[name])})
+
+
 def tool(**new: Any) -> Defect:
     """Change members of the listed tool."""
-    return edit("tools/list", lambda listed: {**listed, "tools": [{**listed["tools"][0], **new}]})
+    return entries("tools", lambda listed: [{**listed[0], **new}])
+
+
+def called(change: Callable[[Any], Any]) -> Defect:
+    """Change the results of calls that do not fail."""
+    return edit("tools/call", lambda result: result if result.get("isError") else change(result))
 
 
 def block(value: Message) -> Defect:
     """Add a block to the content of the tool's results."""
-    return edit(
-        "tools/call",
-        lambda result: (
-            result if result.get("isError") else {**result, "content": [*result["content"], value]}
-        ),
-    )
+    return called(lambda result: {**result, "content": [*result["content"], value]})
+
+
+def structured(value: Any) -> Defect:
+    """Give other structured content, with its text."""
+    content = [{"type": "text", "text": json.dumps(value)}]
+    return called(lambda result: {**result, "content": content, "structuredContent": value})
+
+
+def answering(method: str, change: Callable[[Any], Any]) -> Defect:
+    """Change the answers to a method."""
+    return lambda request, answer: change(answer) if method_of(request) == method else answer
+
+
+def results(change: Callable[[Any], Any]) -> Defect:
+    """Change responses with a result."""
+    return lambda request, answer: change(answer) if "result" in (answer or {}) else answer
 
 
 def capability(name: str, value: Any) -> Defect:
@@ -226,7 +248,7 @@ def serve(method: str, result: Message) -> Defect:
 
 def before(method: str, message: Message) -> Defect:
     """Send a message before the answer to a method."""
-    return lambda request, answer: (message, answer) if method_of(request) == method else answer
+    return answering(method, lambda answer: (message, answer))
 
 
 def all_of(*defects: Defect) -> Defect:

@@ -16,12 +16,12 @@ import httpx2
 import pytest
 
 from kit import http_script
-from kit.faults import ONE_OF_EACH, Outcome, check_quiet, text_of
+from kit.faults import Outcome, check_quiet, text_of
 from kit.http_process import SECONDS, http_process
 from kit.http_script import Forgetful, Script, result
 from kit.http_server import BROKEN, Asked, Handler, HttpServer, Reply
 from kit.rules import revision_fixture
-from kit.wire import SESSIONS, STREAMABLE
+from kit.wire import ONE_OF_EACH, SESSIONS, STREAMABLE
 from mcpgen_runtime import (
     ConnectFailedError,
     HttpTimeouts,
