@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from kit.engine import Engine, run_engine
-from kit.web_process import SERVE, Started, start_server
+from kit.web_process import SERVE, Started, WebClient, start_server
 from kit.wire import initialize
-from package.server.shared.test_shared_processes import Client
 
 pytestmark = pytest.mark.attack
 
@@ -51,27 +50,27 @@ def server(engine: Engine, tmp_path: Path) -> Iterator[Started]:
         yield server
 
 
-def flood_with_cancellations(client: Client) -> None:
+def flood_with_cancellations(client: WebClient) -> None:
     params = {"requestId": "none", "reason": "x" * 3_900_000}
     for _ in range(20):
         message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
         assert client.post(message)[0] == 202
 
 
-def flood_with_responses(client: Client) -> None:
+def flood_with_responses(client: WebClient) -> None:
     batch: list[Any] = [{"jsonrpc": "2.0", "id": f"w{n}.1.1", "result": {}} for n in range(99)]
     batch.append({"jsonrpc": "2.0", "id": "w0.1.2", "result": {"p": "x" * 1_000_000}})
     assert client.post(batch)[0] == 202
 
 
-def flood_with_sessions(client: Client) -> None:
+def flood_with_sessions(client: WebClient) -> None:
     capabilities = {"experimental": {"x": {"p": "y" * 60_000}}}
     del client.fields["Mcp-Session-Id"], client.fields["MCP-Protocol-Version"]
     for _ in range(1000):
         assert client.post(initialize(REVISION, capabilities))[0] == 200
 
 
-def flood_with_tasks(client: Client) -> None:
+def flood_with_tasks(client: WebClient) -> None:
     for _ in range(40):
         message = client.message("big")
         message["params"] |= {"arguments": {"size": 1_900_000}, "task": {}}
@@ -89,9 +88,9 @@ FLOODS = {
 @pytest.mark.parametrize("name", FLOODS)
 def test_one_client_does_not_fill_the_engine(name: str, server: Started, engine: Engine) -> None:
     flood, revision = FLOODS[name]
-    honest = Client(server.port, REVISION)
+    honest = WebClient(server.port, REVISION)
     before = engine.figure("memory", "used_memory")
-    flood(Client(server.port, revision))
+    flood(WebClient(server.port, revision))
     taken = engine.figure("memory", "used_memory") - before
     assert taken < (90 if name == "tasks" else 45) * MIB
     begun = time.monotonic()

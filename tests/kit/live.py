@@ -227,6 +227,14 @@ class App:
         await serve(self.service, channel)
 
 
+def server_with(*tools: Callable[..., Any], **settings: Any) -> Server:
+    """A server whose tools are these functions."""
+    server = Server("tester", **settings)
+    for tool in tools:
+        server.tool()(tool)
+    return server
+
+
 def sample_server(**options: Any) -> Server:
     """A server with one of everything, which serves the params of `kit.samples`."""
     server = Server("samples", "1", **options)

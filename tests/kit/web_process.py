@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
+import itertools
+import json
 import os
 import re
 import signal
@@ -11,12 +14,14 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
+from kit.asgi_client import BOTH, fields_of
 from kit.processes import PACKAGE_ROOT
 from kit.raw_http import SECONDS, whole
-from kit.wire import PER_REQUEST
+from kit.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
 
 REVISION = PER_REQUEST[-1]
 """The revision that calls are made in."""
@@ -115,6 +120,50 @@ class Started:
         self.process.send_signal(by)
         out, err = self.process.communicate(timeout=SECONDS)
         return self.process.returncode, out, err, time.monotonic() - before
+
+
+class WebClient:
+    """A client of such a server, whose requests have a connection each; with a session, if any."""
+
+    def __init__(self, port: int, revision: str) -> None:
+        self._port = port
+        self._revision = revision
+        self._ids = itertools.count(1)
+        self.fields = {"Accept": BOTH, "Content-Type": "application/json"}
+        if revision in SESSIONS:
+            status, fields, body = self.post(initialize(revision))
+            assert (status, json.loads(body)["result"]["protocolVersion"]) == (200, revision)
+            self.fields["Mcp-Session-Id"] = fields["Mcp-Session-Id"]
+            self.fields["MCP-Protocol-Version"] = revision
+            assert self.post(INITIALIZED)[0] == 202
+
+    @contextmanager
+    def open(self, message: Any, **fields: str) -> Iterator[http.client.HTTPResponse]:
+        """The response to a POST, or to a GET if there is no message, unread."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=SECONDS)
+        method, body = ("GET", None) if message is None else ("POST", json.dumps(message))
+        if message is not None:
+            own = fields_of(self._revision, message)
+            fields |= {name: value for name, value in own.items() if value is not None}
+        with closing(connection):
+            connection.request(method, "/mcp", body, {**self.fields, **fields})
+            with connection.getresponse() as response:
+                yield response
+
+    def post(self, message: Any) -> tuple[int, Any, bytes]:
+        """Status, header fields and body of the response to a POST."""
+        with self.open(message) as response:
+            return response.status, response.headers, response.read()
+
+    def call(self, tool: str) -> tuple[int, str]:
+        """The status of the response to a call, and the text that the tool returned."""
+        status, _, body = self.post(self.message(tool))
+        return status, json.loads(body)["result"]["content"][0]["text"]
+
+    def message(self, tool: str, **more: Any) -> dict[str, Any]:
+        """A call of a tool, with an id of its own."""
+        params = {"name": tool, "arguments": {}}
+        return request(self._revision, "tools/call", params, id=next(self._ids), **more)
 
 
 @contextmanager

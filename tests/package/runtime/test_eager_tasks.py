@@ -10,9 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from kit.simulation import on_virtual_clocks
 from kit.wire import HANDSHAKE, request, speaking_to
 from mcpgen_runtime import Server
-from mcpgen_runtime.runtime import eager_tasks
 from mcpgen_runtime.runtime.concurrency import check_own_failure
 from mcpgen_runtime.runtime.eager_tasks import begin_task
 
@@ -128,10 +128,10 @@ async def test_a_handler_has_ended_when_its_connection_has(ends: str) -> None:
     assert waiting.seen == ["cleaned up"]
 
 
-async def test_a_handler_that_goes_on_is_cancelled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(eager_tasks, "AGAIN_SECONDS", 0.01)
+@on_virtual_clocks
+async def test_a_handler_that_goes_on_is_cancelled_again() -> None:
     waiting = Waiting()
-    with anyio.fail_after(10):
+    with anyio.fail_after(2):
         async with speaking_to(waiting.server, HANDSHAKE[-1]) as end:
             await end.send(request(HANDSHAKE[-1], "tools/call", {"name": "ignore"}))
             await waiting.begun.wait()

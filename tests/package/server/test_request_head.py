@@ -7,6 +7,7 @@ import json
 import pytest
 
 from kit.asgi_client import asgi
+from kit.live import server_with
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, SESSIONS, every
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.testing import connected
@@ -15,9 +16,6 @@ pytestmark = pytest.mark.anyio
 
 
 def telling_server() -> Server:
-    server = Server("telling")
-
-    @server.tool()
     async def request(ctx: Context) -> list[str]:
         http = ctx.http_request
         if http is None:
@@ -35,11 +33,10 @@ def telling_server() -> Server:
             repr(http) + repr(http.headers)[:9],
         ]
 
-    @server.tool()
     async def session(ctx: Context) -> str:
         return ctx.session_id or "none"
 
-    return server
+    return server_with(request, session)
 
 
 @pytest.mark.parametrize("revision", [SESSIONS[0], PER_REQUEST[-1]])

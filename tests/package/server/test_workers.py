@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import textwrap
@@ -12,14 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
-from kit.asgi_client import BOTH, fields_of
 from kit.raw_http import SECONDS
-from kit.web_process import REVISION, SERVE, Started, rest, run, start_server
+from kit.web_process import REVISION, SERVE, Started, WebClient, rest, run, start_server
 from kit.web_process import WEB as ONE
-from kit.wire import SESSIONS, initialize, newest_session, request, streamable
+from kit.wire import SESSIONS, newest_session, streamable
 from mcpgen_runtime import Server
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly]
@@ -71,34 +70,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def open_session(server: Started, revision: str) -> str | None:
-    """The id of a new session; `None` in a revision without sessions."""
-    if revision not in SESSIONS:
-        return None
-    result, session = exchange(server, revision, initialize(revision))
-    assert result["protocolVersion"] == revision
-    return session
-
-
-def exchange(
-    server: Started, revision: str, message: dict[str, Any], session: str | None = None
-) -> tuple[dict[str, Any], str | None]:
-    """The result of a message over a new connection, and the session id with it."""
-    fields = {"Accept": BOTH, "Content-Type": "application/json"}
-    fields |= {name: value for name, value in fields_of(revision, message).items() if value}
-    if message["method"] != "initialize":
-        fields["MCP-Protocol-Version"] = revision
-    if session is not None:
-        fields["Mcp-Session-Id"] = session
-    url = f"http://127.0.0.1:{server.port}/mcp"
-    reply = httpx2.post(url, json=message, headers=fields, timeout=SECONDS)
-    return reply.json()["result"], reply.headers.get("Mcp-Session-Id")
-
-
-def worker_of(server: Started, revision: str = REVISION, session: str | None = None) -> int:
+def worker_of(server: Started) -> int:
     """The process that served a call."""
-    message = request(revision, "tools/call", {"name": "pid", "arguments": {}})
-    return int(exchange(server, revision, message, session)[0]["content"][0]["text"])
+    return int(WebClient(server.port, REVISION).call("pid")[1])
 
 
 @contextmanager
@@ -214,19 +188,20 @@ def test_either_process_serves_each_request_of_a_revision(
     one, two = two_workers(shared_workers)
     for other, served in ((one, two), (two, one)):
         with pause_process(served):
-            session = open_session(shared_workers, revision)
+            client = WebClient(shared_workers.port, revision)
         with pause_process(other):
-            assert worker_of(shared_workers, revision, session) == served
+            assert client.call("pid") == (200, str(served))
 
 
 @pytest.mark.parametrize("tool", ["greet", "inner_greet"])
 def test_a_question_of_one_process_is_answered_to_another(folder: Path, tool: str) -> None:
     with run_workers(folder) as (server, _):
+        client = WebClient(server.port, REVISION)
 
-        def ask(**more: Any) -> dict[str, Any]:
-            params = {"name": tool, "arguments": {}, **more}
-            message = request(REVISION, "tools/call", params, capabilities=ABLE)
-            return exchange(server, REVISION, message)[0]
+        def ask(**more: Any) -> Any:
+            message = client.message(tool, capabilities=ABLE)
+            message["params"] |= more
+            return json.loads(client.post(message)[2])["result"]
 
         one, two = two_workers(server)
         with pause_process(two):
@@ -251,12 +226,12 @@ def test_a_session_outlives_the_process_that_opened_it(folder: Path, revision: s
     with run_workers(folder) as (server, _):
         one, two = two_workers(server)
         with pause_process(two):
-            session = open_session(server, revision)
+            client = WebClient(server.port, revision)
         os.kill(one, signal.SIGKILL)
         third = replacement_pid(server, one)
         for other, served in ((two, third), (third, two)):
             with pause_process(other):
-                assert worker_of(server, revision, session) == served
+                assert client.call("pid") == (200, str(served))
         assert server.end()[0] == 0
 
 

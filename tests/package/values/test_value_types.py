@@ -155,6 +155,7 @@ READ: list[tuple[Any, Any, Any]] = [
     (Holder, {"a": {"n": 1}}, Holder(Aliased(n=1))),
     (Box[Path], {"item": "a"}, Box(Path("a"))),
     (list[Ranged], [1, 3], [1, 3]),
+    (list[int] | str, "[1]", "[1]"),
     (tuple[Path, int], ["a", 1], (Path("a"), 1)),
 ]
 
@@ -178,6 +179,7 @@ COERCED: list[tuple[Any, Any, Any]] = [
     (bool, "true", True),
     (float, "1.5", 1.5),
     (list[int], "[1, 2]", [1, 2]),
+    (list[int] | dict[str, int] | None, "[1]", [1]),
     (dict[str, int], '{"a": 1}', {"a": 1}),
     (Small, '{"a": 2}', Small(2)),
     (City, '{"name": "Oslo"}', City(name="Oslo")),
@@ -205,6 +207,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (Annotated[str, StringConstraints(max_length=2)], "abc", "at most 2"),
     (Path, 1, "'value': expected a path, got 1"),
     (list[Path], ["a\0"], "expected a path, got 'a\\x00'"),
+    (list[int], "[1", "'value': expected array, got str"),
     (Small | Other, {"weight": 1}, "expected one of 2 types; Small: "),
     (Small | Other, {"a": "b"}, "expected one of 2 types; Small: "),
     (dict[int, str], {"x": "a"}, "'value': a key: expected int, got str"),

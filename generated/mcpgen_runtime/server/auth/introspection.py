@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import time
 from functools import partial
-from time import monotonic
 from urllib.parse import quote, urlencode
 
 import anyio
@@ -86,7 +85,7 @@ class Introspection(TokenVerifier):
 
         async def introspect(token: str) -> Principal | None:
             async with limiter:
-                if not back_off.is_open(monotonic()):  # others had no response meanwhile
+                if not back_off.is_open(time.monotonic()):  # others had no response meanwhile
                     raise NoResponseError(self._endpoint)
                 principal = await self._introspect(http, token, trusted)
             seconds = (
@@ -98,7 +97,7 @@ class Introspection(TokenVerifier):
         def end(token: str, error: Exception | None) -> None:
             del fetches[token]
             if isinstance(error, NoResponseError | ConnectFailedError):
-                back_off.fail(monotonic())
+                back_off.fail(time.monotonic())
             else:  # the endpoint responds, even if it rejects the token
                 back_off.succeed()
 
@@ -107,7 +106,7 @@ class Introspection(TokenVerifier):
             if cached is not None:
                 return cached[0]
             if token not in fetches:
-                if not back_off.is_open(monotonic()):
+                if not back_off.is_open(time.monotonic()):
                     raise TransportError("the introspection endpoint did not respond")
                 fetches[token] = SharedFetch(
                     partial(introspect, token), self._endpoint, partial(end, token)

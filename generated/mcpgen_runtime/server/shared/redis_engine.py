@@ -53,7 +53,7 @@ from ...errors import MissingExtraError
 from ...runtime.pending_requests import PARTING_SECONDS
 from ..asgi import event_store
 from ..asgi.event_store import StoredEvent, StoredEvents, split_event_id
-from . import bus
+from . import bus, redis_ledger
 from .bus import (
     ALIVE_SECONDS,
     LETTERS,
@@ -63,14 +63,7 @@ from .bus import (
     SharedStateFullError,
 )
 from .redis_connection import RedisConnection, Words
-from .redis_ledger import (
-    CHANGES_BYTES,
-    INBOX_BYTES,
-    LEDGER,
-    SESSION_BYTES,
-    STORED_EVENT_BYTES,
-    client_digest,
-)
+from .redis_ledger import LEDGER, client_digest
 from .redis_watcher import StreamWatcher
 from .session_store import SessionRecord, decode_record, encode_record
 
@@ -499,7 +492,7 @@ class RedisBus:
     async def send(self, worker: str, letter: bytes, client: str = "") -> bool:
         """Append a letter to the inbox of a worker."""
         keys = [self._engine.key(each, worker) for each in ("alive", "inbox", "letters")]
-        words = (letter, client_digest(client), LETTERS, INBOX_BYTES, _DAY_MS)
+        words = (letter, client_digest(client), LETTERS, redis_ledger.INBOX_BYTES, _DAY_MS)
         sent: int = await self._engine.run(_SEND, keys, *words)
         if sent < 0:
             raise SharedStateFullError("the process of the call has too many messages to read")
@@ -528,7 +521,7 @@ class RedisBus:
         data = os.urandom(_TOKEN_BYTES) + change
         keys = (self._changes, f"{self._changes}:size")
         added: bytes = await self._engine.run(
-            _PUBLISH, keys, data, bus.KEPT_CHANGES, CHANGES_BYTES, _DAY_MS
+            _PUBLISH, keys, data, bus.KEPT_CHANGES, redis_ledger.CHANGES_BYTES, _DAY_MS
         )
         return _cursor_of(added.decode(), data)
 
@@ -584,7 +577,7 @@ class RedisSessionStore:
     ) -> int:
         words = (identifier, client_digest(record.client), _value_of(record), *more)
         reply: int = await self._engine.run(
-            script, self._keys, self._engine.key(), SESSION_BYTES, *words
+            script, self._keys, self._engine.key(), redis_ledger.SESSION_BYTES, *words
         )
         return reply
 
@@ -652,7 +645,7 @@ class RedisEventStore:
             _ADD,
             self._keys,
             self._engine.key(),
-            STORED_EVENT_BYTES,
+            redis_ledger.STORED_EVENT_BYTES,
             session,
             stream,
             message,

@@ -21,7 +21,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -206,7 +205,7 @@ class _IssuerKeys:
     async def find(self, kid: str | None) -> Sequence[Key]:
         """The keys that may have signed a token: those with its key id, or all without a key id."""
         keys = self._keys_with_id(kid)
-        if keys and monotonic() < self._stale_at:
+        if keys and time.monotonic() < self._stale_at:
             return keys
         fetch = self._current_fetch()
         if fetch is not None and not (keys and self._back_off.failures):
@@ -223,7 +222,7 @@ class _IssuerKeys:
 
     def _current_fetch(self) -> SharedFetch[None] | None:
         """The running fetch, or a new one; `None` if a new fetch is not allowed yet."""
-        now = monotonic()
+        now = time.monotonic()
         if self._fetch is not None and self._fetch.is_running:
             return self._fetch
         if now < self._next_fetch or not self._back_off.is_open(now):
@@ -239,7 +238,7 @@ class _IssuerKeys:
         if document is None or not isinstance(document.get("keys"), list):
             raise TransportError("the JWK set of the issuer: expected status 200 and keys")
         self._keys = public_keys(document)
-        now = monotonic()
+        now = time.monotonic()
         self._next_fetch, self._stale_at = now + self._cool_down, now + self._max_age
         self._on_fetch()
 
@@ -247,7 +246,7 @@ class _IssuerKeys:
         if error is None:
             self._back_off.succeed()
             return
-        self._back_off.fail(monotonic())
+        self._back_off.fail(time.monotonic())
         kept = "" if self._keys is None else "; the old ones remain in use"
         logger.warning("the keys of the issuer could not be fetched%s: %s", kept, error)
 

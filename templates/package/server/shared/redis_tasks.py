@@ -28,8 +28,9 @@ from ...runtime.task_store import (
     TaskPage,
     TaskRecord,
 )
+from . import redis_ledger
 from .redis_engine import RedisEngine
-from .redis_ledger import LEDGER, TASK_BYTES, client_digest
+from .redis_ledger import LEDGER, client_digest
 
 logger = logging.getLogger(__name__)
 
@@ -238,7 +239,8 @@ class RedisTaskStore:
     def _words(self, record: TaskRecord) -> tuple[str | bytes | int, ...]:
         """The arguments that scripts about a record begin with."""
         client, value = client_digest(record.client), _value_of(record)
-        return self._engine.key(), TASK_BYTES, record.task_id, client, value, SMALL_RECORD
+        limit = redis_ledger.TASK_BYTES
+        return self._engine.key(), limit, record.task_id, client, value, SMALL_RECORD
 
     def _key(self, task_id: str) -> str:
         return self._engine.key("task", task_id)
@@ -312,8 +314,8 @@ def _decoded(data: bytes) -> TaskRecord | None:
 
 def _full_error() -> InternalError:
     return InternalError(
-        f"expected tasks of at most {TASK_BYTES} bytes, and no more of one client than are free "
-        "for others"
+        f"expected tasks of at most {redis_ledger.TASK_BYTES} bytes, and no more of one client "
+        "than are free for others"
     )
 
 

@@ -348,8 +348,11 @@ def _coroutine(
             from .context import use_in_thread  # few plain functions have a context
 
             use_in_thread(arguments[context])
-        work = partial(function, **arguments)
-        result = await run_sync(work, abandon_on_cancel=True)
+
+        def work() -> tuple[Any]:
+            return (function(**arguments),)  # trio takes no awaitable as the result of a thread
+
+        (result,) = await run_sync(work, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
 
     return call_in_thread

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import logging
 import socket
 import ssl
@@ -11,16 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, repeat
-from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from kit.cached import Clock
+from kit.certificates import write_certificate
 from kit.http_script import Script
 from kit.http_server import Asked, Handler, HttpServer, Reply
 from kit.wire import streamable
@@ -138,30 +133,8 @@ async def test_a_silent_server_is_left_after_a_time() -> None:
 @pytest.fixture(scope="module")
 def untrusted_tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
     """TLS with a certificate that nobody has signed."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    path: Path = tmp_path_factory.mktemp("tls") / "certificate.pem"
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + certificate.public_bytes(serialization.Encoding.PEM)
-    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
+    context.load_cert_chain(write_certificate(tmp_path_factory.mktemp("tls"), "127.0.0.1"))
     return context
 
 

@@ -22,6 +22,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from kit.asgi_client import SESSION, Http, asgi, fields_of
+from kit.live import server_with
 from kit.processes import PACKAGE_ROOT
 from kit.web import Web
 from kit.wire import HANDSHAKE, PER_REQUEST, SESSIONS, initialize, request
@@ -261,13 +262,10 @@ print(sent[0]["status"])
 @pytest.mark.requirement("transport-security.authenticate")
 @pytest.mark.parametrize("revision", [*SESSIONS, REVISION])
 async def test_middleware_may_authenticate_and_handlers_know_the_user(revision: str) -> None:
-    server = Server("guarded")
-
-    @server.tool()
     async def whoami() -> str:
         return CALLER.get()
 
-    app = server.asgi()
+    app = server_with(whoami).asgi()
 
     async def check(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -24,7 +25,6 @@ from kit.wire import (
     streamable,
 )
 from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, Server, SharedState
-from mcpgen_runtime.server.asgi.app import AsgiApplication
 
 pytestmark = pytest.mark.processes
 
@@ -142,9 +142,8 @@ async def test_calls_have_the_seconds_to_drain_and_then_fail(
         assert app.counts["sessions"] == 0
 
 
-def application(http: Http) -> AsgiApplication:
+def application(http: Http) -> Any:
     """The application that a client calls."""
-    assert isinstance(http.app, AsgiApplication)
     return http.app
 
 

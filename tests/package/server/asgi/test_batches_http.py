@@ -72,6 +72,7 @@ async def test_requests_of_a_batch_run_together_for_one_array(revision: str) -> 
         assert texts == {1: "a", "two": "b"}
 
 
+@pytest.mark.workers
 @with_batches
 @pytest.mark.parametrize(
     ("batch", "answers"),

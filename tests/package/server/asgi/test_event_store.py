@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kit.simulation import on_virtual_clock
-from mcpgen_runtime import MemoryEventStore, StoredEvents
+from mcpgen_runtime import MemoryEventStore
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.processes
@@ -125,21 +125,6 @@ async def test_a_store_holds_a_thousand_events_and_64_mib() -> None:
     for number in range(65):
         await store.add("s", f"stream{number}", mebibyte)
     assert len(store) == 64
-
-
-async def test_a_stream_ends_once_and_keeps_its_last_event() -> None:
-    store = MemoryEventStore()
-    first: Any = await store.add("s", "a", b"one", [1, "two"])
-    before = await store.after("s", first)
-    assert before == StoredEvents("a", [], first, False, [1, "two"])
-    last: Any = await store.finish("s", "a", b"last")
-    after_first = await store.after("s", first)
-    assert after_first is not None
-    assert [(each.id, each.message) for each in after_first.events] == [(last, b"last")]
-    assert (after_first.cursor, after_first.over, after_first.requests) == (last, True, ())
-    assert await store.add("s", "a", b"late") is None
-    assert await store.finish("s", "a") is None
-    assert await store.after("s", last) == StoredEvents("a", [], last, True, ())
 
 
 @on_virtual_clock

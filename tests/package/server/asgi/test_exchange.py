@@ -12,6 +12,7 @@ import pytest
 
 from kit.asgi_client import Http, asgi, fields_of, speaking
 from kit.asgi_stream import Reply
+from kit.live import server_with
 from kit.waiting import WaitingServer
 from kit.wire import SESSIONS, cancelled_notification, encode_message, request, sessions, streamable
 from mcpgen_runtime import Context, InvalidParamsError, Server, ToolError
@@ -60,13 +61,10 @@ IDS: list[Any] = [7, "seven", 2**100, "x" * 1024, 'a "%(id)b"\u2028', ""]
 
 @streamable
 async def test_texts_and_ids_of_every_kind_arrive_as_they_are(revision: str) -> None:
-    server = Server("echo")
-
-    @server.tool()
     async def add(text: str, levels: list[Literal["low", "high"]] | None = None) -> str:
         return f"{text}{levels or ''}"
 
-    async with speaking(server, revision) as http:
+    async with speaking(server_with(add), revision) as http:
         for identifier, text in zip(IDS, TEXTS, strict=False):
             message = {**add_request(revision, text=text), "id": identifier}
             reply = await post(http, revision, message)
@@ -136,16 +134,13 @@ async def test_a_call_has_the_context_of_its_own_request(revision: str, waits: b
     async def lifespan(server: Server) -> AsyncIterator[str]:
         yield "state"
 
-    server = Server("tells", lifespan=lifespan)
-
-    @server.tool()
     async def tell(ctx: Context) -> str:
         if waits:
             await anyio.lowlevel.checkpoint()
         assert ctx.http_request is not None
         return f"{ctx.http_request.headers['x-tenant']} {ctx.http_request.client} {ctx.state}"
 
-    async with asgi(server) as http:
+    async with asgi(server_with(tell, lifespan=lifespan)) as http:
         http.fields["x-tenant"] = "a"
         await http.begin(revision)
         for tenant, address in (("b", "192.0.2.1"), ("c", "192.0.2.2")):

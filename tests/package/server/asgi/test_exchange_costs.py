@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kit.asgi_client import fields_of, speaking
+from kit.live import server_with
 from kit.wire import encode_message, request, streamable
 from mcpgen_runtime import Context, Limits, Server
-from mcpgen_runtime.server.asgi.app import AsgiApplication
 
 pytestmark = [streamable, pytest.mark.processes]
 
@@ -22,18 +22,14 @@ BODY = 400  # bytes; brackets of longer ones are counted
 
 
 def adding_server() -> Server:
-    server = Server("costs")
-
-    @server.tool()
     async def add(a: int, b: int) -> str:
         return str(a + b)
 
-    @server.tool()
     async def add_with_progress(a: int, b: int, ctx: Context) -> str:
         await ctx.progress(1)
         return str(a + b)
 
-    return server
+    return server_with(add, add_with_progress)
 
 
 @pytest.mark.structs("a model of pydantic takes a few calls more to be read and written")
@@ -45,7 +41,7 @@ async def test_a_short_call_makes_few_function_calls(revision: str, tool: str) -
     message["id"] = "x" * (BODY - len(encode_message({**message, "id": ""})))
     body = encode_message(message)
     limits = Limits(body=BODY, in_flight=2)  # from half on, clients that left are looked for
-    app: AsgiApplication = adding_server().asgi(limits=limits)
+    app: Any = adding_server().asgi(limits=limits)
     calls = 0
     answers: list[Any] = []
 

@@ -10,10 +10,10 @@ import anyio
 import pytest
 
 from kit.asgi_client import BOTH, JSON, SESSION, SSE, asgi, fields_of, speaking
+from kit.live import server_with
 from kit.web import Web
 from kit.wire import CHANGED, PER_REQUEST, SESSIONS, modern, request, sessions, streamable, text_in
 from mcpgen_runtime import Context, Server
-from mcpgen_runtime.server.asgi.settings import Answers
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -93,7 +93,7 @@ async def test_without_a_store_events_carry_no_ids(revision: str) -> None:
     ],
 )
 async def test_answers_have_a_chosen_form_among_those_accepted(
-    revision: str, answers: Answers, accept: str | None, alone: str | None, after_others: str | None
+    revision: str, answers: Any, accept: str | None, alone: str | None, after_others: str | None
 ) -> None:
     async with speaking(Web().server, revision, answers=answers) as http:
         http.fields["accept"] = accept
@@ -161,13 +161,11 @@ async def test_many_streams_at_once_have_what_belongs_to_their_own_request(revis
 
 def asking_server() -> Server:
     """A server with a tool that asks for roots."""
-    server = Server("asking")
 
-    @server.tool()
     async def asks(ctx: Context) -> str:
         return str(len(await ctx.list_roots()))
 
-    return server
+    return server_with(asks)
 
 
 ASKS = {"name": "asks", "arguments": {}}
@@ -177,7 +175,7 @@ ASKS = {"name": "asks", "arguments": {}}
 @sessions
 @pytest.mark.parametrize("answers", ["auto", "json"])
 async def test_a_client_request_comes_on_a_stream_and_is_answered_by_a_post(
-    revision: str, answers: Answers
+    revision: str, answers: Any
 ) -> None:
     async with speaking(asking_server(), revision, {"roots": {}}, answers=answers) as http:
         call = http.asking(revision, "tools/call", ASKS, begun=answers == "auto")
@@ -223,7 +221,7 @@ async def test_without_sessions_a_question_to_the_client_is_in_the_result(revisi
 @streamable
 @pytest.mark.parametrize("answers", ["auto", "json"])
 async def test_an_error_after_something_was_said_is_last_and_tells_no_secret(
-    revision: str, answers: Answers
+    revision: str, answers: Any
 ) -> None:
     web = Web()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from kit.asgi_client import SESSION, Http, asgi
@@ -11,7 +12,6 @@ from kit.live import text_of
 from kit.web import Web
 from kit.wire import HANDSHAKE, SESSIONS, encode_message, modern, request
 from mcpgen_runtime import Channel, OutgoingMessage, connect
-from mcpgen_runtime.transports.memory import memory_pair
 
 pytestmark = pytest.mark.processes
 
@@ -50,7 +50,7 @@ class Gateway(Channel):
         self.forwarded: list[str] = []
         self._http = http
         self._opens = opens
-        self._to_client, self._answers = memory_pair()
+        self._to_client, self._answers = anyio.create_memory_object_stream[bytes](9)
 
     async def receive(self) -> bytes:
         return await self._answers.receive()
@@ -64,10 +64,11 @@ class Gateway(Channel):
         if SESSION in reply.fields:
             self._http.fields[SESSION] = reply.fields[SESSION]
         if reply.status == 200:  # of anything else it tells nothing
-            await self._to_client.send(OutgoingMessage(encode_message(reply.json)))
+            await self._to_client.send(encode_message(reply.json))
 
     async def close(self) -> None:
-        await self._answers.close()
+        self._to_client.close()
+        self._answers.close()
 
 
 @pytest.mark.parametrize("opens", [None, *SESSIONS], ids=str)

@@ -13,7 +13,6 @@ from starlette.responses import JSONResponse
 from kit.asgi_client import asgi
 from kit.guarded import protected_settings
 from mcpgen_runtime import Limits, RouteRequest, RouteResponse, Server
-from mcpgen_runtime.server.asgi.routes import RouteResult
 
 pytestmark = pytest.mark.processes
 
@@ -83,7 +82,7 @@ async def test_an_exception_is_logged_and_not_shown(caplog: pytest.LogCaptureFix
     assert "the route /broken failed" in caplog.text
 
 
-async def ok(request: RouteRequest) -> RouteResult:
+async def ok(request: RouteRequest) -> str:
     return "ok"
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from kit.asgi_client import SSE, Http, asgi
 from kit.asgi_stream import Reply, Stream
+from kit.live import server_with
 from kit.rules import revisions_holding
 from kit.waiting import WaitingServer
 from kit.wire import INITIALIZED, initialize, legacy, request, text_in
@@ -31,19 +32,15 @@ old = pytest.mark.parametrize("revision", OLD)
 
 
 def tools() -> Server:
-    server = Server("tester", drain=0)
-
-    @server.tool()
     def echo(text: str) -> str:
         return text
 
-    @server.tool()
     async def asks(ctx: Context) -> str:
         await ctx.info("about to ask")
         result = await ctx.request("roots/list")
         return str(len(result.roots))
 
-    return server
+    return server_with(echo, asks, drain=0)
 
 
 class Client:

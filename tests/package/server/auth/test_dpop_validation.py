@@ -7,6 +7,7 @@ import json
 import logging
 import pickle
 import time
+from itertools import product
 from typing import Any
 
 import pytest
@@ -169,45 +170,38 @@ def test_processes_of_equal_settings_share_the_key_of_nonces() -> None:
     assert protected_settings().process_limits() == []
 
 
-@requirement("auth-ext.dpop-server-no-downgrade", revisions=EVERY_REVISION)
-@pytest.mark.parametrize("dpop", [None, DpopValidation(), DpopValidation(required=True)])
-@pytest.mark.parametrize("proof", [None, proof_of(KEY, TOKEN)])
-async def test_a_bound_token_is_no_bearer_token(
-    dpop: DpopValidation | None, proof: str | None
+OTHERWISE, UNBOUND = token_of(cnf={"x5t#S256": "abc"}), token_of()
+ELSEWHERE = token_of(aud="https://other", cnf={"jkt": KEY.thumbprint()})
+ACCEPTING, REQUIRING = DpopValidation(), DpopValidation(required=True)
+
+
+@requirement(
+    "auth-ext.dpop-server-no-downgrade",
+    "auth-ext.off-by-default",
+    "auth-ext.dpop-server-audience",
+    "auth-ext.baseline-holds",
+    revisions=EVERY_REVISION,
+)
+@pytest.mark.parametrize(
+    ("dpop", "scheme", "token", "has_proof"),
+    [
+        *product([None, ACCEPTING, REQUIRING], ["Bearer"], [TOKEN], [False, True]),
+        *product([None, ACCEPTING], ["Bearer"], [OTHERWISE], [False]),
+        (None, "DPoP", TOKEN, True),
+        (ACCEPTING, "DPoP", UNBOUND, True),
+        (ACCEPTING, "DPoP", ELSEWHERE, True),
+    ],
+)
+async def test_a_token_is_of_use_in_the_way_that_it_is_bound_alone(
+    dpop: DpopValidation | None, scheme: str, token: str, has_proof: bool
 ) -> None:
+    proof = proof_of(KEY, token) if has_proof else None
     async with asgi(Guarded().server, auth=protected_settings(dpop=dpop)) as http:
-        reply = await http.post(HELLO, Authorization=bearer(TOKEN), DPoP=proof)
-        assert reply.status == 401
-        assert "invalid_token" in reply.fields["www-authenticate"]
-
-
-async def test_a_token_bound_in_another_way_is_refused() -> None:
-    token = token_of(cnf={"x5t#S256": "abc"})
-    for dpop in (None, DpopValidation()):
-        async with asgi(Guarded().server, auth=protected_settings(dpop=dpop)) as http:
-            assert (await http.post(HELLO, Authorization=bearer(token))).status == 401
-
-
-@requirement("auth-ext.off-by-default", revisions=EVERY_REVISION)
-async def test_without_dpop_the_scheme_is_not_accepted() -> None:
-    async with asgi(Guarded().server, auth=protected_settings()) as http:
-        reply = await http.post(HELLO, Authorization=f"DPoP {TOKEN}", DPoP=proof_of(KEY, TOKEN))
-        assert reply.status == 401
-        assert challenge_in(reply).parameters["error"] == "invalid_token"
-        assert "DPoP" not in reply.fields["www-authenticate"]
-
-
-async def test_an_unbound_token_does_not_fit_the_scheme() -> None:
-    token = token_of()
-    assert (await reply_to(proof_of(KEY, token), token)).status == 401
-
-
-@requirement("auth-ext.dpop-server-audience", "auth-ext.baseline-holds", revisions=EVERY_REVISION)
-async def test_the_audience_is_checked_with_a_valid_proof() -> None:
-    token = token_of(aud="https://other", cnf={"jkt": KEY.thumbprint()})
-    reply = await reply_to(proof_of(KEY, token), token)
+        reply = await http.post(HELLO, Authorization=f"{scheme} {token}", DPoP=proof)
     assert reply.status == 401
-    assert challenge_in(reply, "DPoP").parameters["error"] == "invalid_token"
+    challenge = reply.fields["www-authenticate"]
+    assert "invalid_token" in challenge
+    assert dpop is not None or "DPoP" not in challenge
 
 
 @requirement("auth-ext.dpop-server-401", "auth-ext.graceful-degradation")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
@@ -13,6 +15,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import asgi
+from kit.cached import Clock
 from kit.guarded import Guarded, protected_settings
 from kit.http_server import Asked, HttpServer, Reply
 from kit.issuer import LoopbackIssuer, bearer, new_key, serving_issuer, token_of
@@ -33,22 +36,30 @@ HELLO = initialize(SESSIONS[-1])
 PACKAGE = "mcpgen_runtime.server.auth"
 
 
-class Clock:
-    """A monotonic clock that stands still until it is set forward."""
+MONOTONIC = time.monotonic
 
-    now = 1000.0
 
-    def __call__(self) -> float:
-        return self.now
+class OwnClockLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time goes on while that of verifiers stands still, as on trio."""
+
+    def time(self) -> float:
+        """The monotonic clock of the machine."""
+        return MONOTONIC()
+
+
+@pytest.fixture(
+    params=[pytest.param(("asyncio", {"loop_factory": OwnClockLoop}), id="asyncio"), "trio"]
+)
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    """The event loops, with clocks of their own."""
+    return request.param
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch, set_limit: SetLimit) -> Clock:
-    """The clock of verifiers."""
+    """The clock of verifiers, which stands still until it is set forward."""
     clock = Clock()
-    for module in ("jwt_verifier", "introspection"):
-        # Verifiers have no clock argument, and would wait for minutes.
-        monkeypatch.setattr(f"{PACKAGE}.{module}.monotonic", clock)
+    monkeypatch.setattr(time, "monotonic", clock)
     set_limit("pkg.server.auth.jwt_verifier.REFRESH_SECONDS", 0.05)
     return clock
 

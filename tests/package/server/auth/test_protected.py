@@ -344,9 +344,11 @@ async def test_without_auth_nobody_needs_a_token(revision: str) -> None:
         assert "needs the scopes files:write" in forbidden.json["error"]["message"]
 
 
+@pytest.mark.workers
 @requirement(
     "auth-security.session-user-bound",
     "auth-security.session-id-untrusted",
+    "transport-security.session-bound-to-user",
 )
 @sessions
 async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> None:

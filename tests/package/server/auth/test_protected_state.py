@@ -14,6 +14,7 @@ import pytest
 from kit.asgi_client import SESSION, asgi
 from kit.guarded import WHOAMI, WRITE, Guarded, challenge_in, protected_settings, signed_in
 from kit.issuer import bearer, token_of
+from kit.live import server_with
 from kit.stdio_process import PATHS, script
 from kit.wire import (
     INITIALIZED,
@@ -103,15 +104,12 @@ async def test_a_request_state_of_another_principal_is_unknown(revision: str) ->
     class Count:
         value: int
 
-    server = Server("asking", state_key=b"k" * 32)
-
-    @server.tool()
     async def order(ctx: Context) -> str:
         answer = await ctx.elicit("How many?", Count)
         return f"{ctx.principal.subject} {answer.action}"
 
     capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
-    async with asgi(server, auth=protected_settings()) as http:
+    async with asgi(server_with(order, state_key=b"k" * 32), auth=protected_settings()) as http:
 
         async def call(subject: str, client: str = "agent", **more: Any) -> Any:
             http.fields["authorization"] = bearer(token_of(subject, client_id=client))
@@ -336,11 +334,6 @@ def test_a_local_server_serves_on_behalf_of_its_principal(principal: str, answer
         check=True,
     )
     assert answer in done.stdout.decode().splitlines()[-1]
-
-
-def test_over_http_each_request_is_authenticated_instead() -> None:
-    with pytest.raises(ValueError, match="principal: expected auth instead"):
-        Server("s").run(http="127.0.0.1:0", principal=Principal.local())
 
 
 @streamable

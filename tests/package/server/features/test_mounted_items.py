@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.asgi_client import asgi
-from kit.live import text_of, tool_names
+from kit.live import server_with, text_of, tool_names
 from kit.wire import ALL, HANDSHAKE, PER_REQUEST, every, legacy
 from mcpgen_runtime import (
     ClientHandlers,
@@ -64,13 +64,10 @@ def git(**settings: Any) -> Server:
 
 
 def main(**settings: Any) -> Server:
-    server = Server("main", **settings)
-
-    @server.tool()
     async def ping() -> str:
         return "pong"
 
-    return server
+    return server_with(ping, **settings)
 
 
 @every
@@ -299,16 +296,13 @@ def test_some_servers_can_not_be_mounted() -> None:
 
 
 def asking_server() -> Server:
-    server = Server("asking")
-
-    @server.tool()
     async def book(ctx: Context) -> str:
         await ctx.progress(1, 2)
         await ctx.warning("booking")
         reply: Any = await ctx.elicit("Which row?", int)
         return f"row {reply.content}"
 
-    return server
+    return server_with(book)
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE[-1], NEWEST])

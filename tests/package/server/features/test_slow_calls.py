@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kit.live import server_with
 from kit.wire import every
 from mcpgen_runtime import Server, ToolError, connect
 
@@ -23,17 +24,13 @@ LOGGER = "mcpgen_runtime.server.features.slow_calls"
 async def test_a_call_that_takes_long_is_logged_however_it_ends(
     options: Any, logged: list[str], revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = Server("a", **options)
-
-    @server.tool()
     def done() -> str:
         return "done"
 
-    @server.tool()
     async def fails() -> str:
         raise ToolError("too bad")
 
-    async with connect(server, revision=revision) as client:
+    async with connect(server_with(done, fails, **options), revision=revision) as client:
         assert await client.call_tool("done", returns=str) == "done"
         failed: Any = await client.call_tool("fails")
         assert failed.content[0].text == "too bad"

@@ -7,7 +7,7 @@ import pytest
 
 from kit.engine import Engine
 from kit.limits import SetLimit
-from mcpgen_runtime import EventStore, SharedState
+from mcpgen_runtime import EventStore, SharedState, StoredEvents
 from package.server.shared.shared_servers import in_engine
 from requirements import EVERY_REVISION
 
@@ -53,16 +53,21 @@ async def test_another_stream_or_session_gets_nothing(store: EventStore) -> None
         assert await after(store, text) is None
 
 
-async def test_a_stream_ends_once(store: EventStore) -> None:
-    first = await store.add("s", "a", b"one", [1])
-    assert await store.finish("s", "a", b"end") is not None
+async def test_a_stream_ends_once_and_keeps_its_last_event(store: EventStore) -> None:
+    first = str(await store.add("s", "a", b"one", [1, "two"]))
+    assert await store.after("s", first) == StoredEvents("a", [], first, False, [1, "two"])
+    last = str(await store.finish("s", "a", b"end"))
     assert await store.finish("s", "a", b"another end") is None
+    assert await store.finish("s", "a") is None
     assert await store.add("s", "a", b"late") is None
-    stored = await store.after("s", str(first))
+    stored = await store.after("s", first)
     assert stored is not None
-    assert [each.message for each in stored.events] == [b"end"]
-    assert (stored.over, list(stored.requests)) == (True, [])
-    stored = await store.wait("s", stored.cursor)
+    assert [(each.id, each.message) for each in stored.events] == [(last, b"end")]
+    assert (stored.cursor, stored.over, [*stored.requests]) == (last, True, [])
+    stored = await store.after("s", last)
+    assert stored is not None
+    assert ([*stored.events], stored.cursor, stored.over) == ([], last, True)
+    stored = await store.wait("s", last)
     assert stored is None or not stored.events
 
 

@@ -13,8 +13,6 @@ from kit.engine import Engine
 from kit.limits import SetLimit
 from mcpgen_runtime import SessionRecord, SharedState, SharedStateFullError, TaskRecord
 from mcpgen_runtime.errors import InternalError
-from mcpgen_runtime.server.shared import redis_engine, redis_tasks
-from mcpgen_runtime.server.shared.redis_engine import RedisEngine
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
@@ -43,12 +41,10 @@ async def sessions_there(state: SharedState, *names: str) -> list[str]:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(set_limit: SetLimit) -> None:
     """Room for 100 KiB of each kind."""
-    # `set_limit` does not reach them: the stores import them by value.
-    for name in ("SESSION_BYTES", "STORED_EVENT_BYTES", "INBOX_BYTES", "CHANGES_BYTES"):
-        monkeypatch.setattr(redis_engine, name, 100 * KIB)
-    monkeypatch.setattr(redis_tasks, "TASK_BYTES", 100 * KIB)
+    for kind in ("SESSION", "STORED_EVENT", "TASK", "INBOX", "CHANGES"):
+        set_limit(f"pkg.server.shared.redis_ledger.{kind}_BYTES", 100 * KIB)
 
 
 @pytest.mark.usefixtures("small")
@@ -260,9 +256,9 @@ async def test_used_ids_of_one_kind_make_no_room_for_others(
     assert there == [*range(20, 30)]
 
 
-async def test_scripts_reach_an_engine_that_has_forgotten_them(engine: Engine) -> None:
-    redis = RedisEngine(engine.url, "tester")
-    async with redis.opened():
-        for _ in range(2):
-            engine.ask("SCRIPT", "FLUSH")
-            assert await redis.run("return ARGV[1]", (), "here") == b"here"
+async def test_scripts_reach_an_engine_that_has_forgotten_them(
+    state: SharedState, engine: Engine
+) -> None:
+    for proof in (b"one", b"two"):
+        assert engine.ask("SCRIPT", "FLUSH") == "+OK\r\n"
+        assert await state.used.use(proof, 60.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import itertools
 import json
 import os
 import signal
@@ -16,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from kit.asgi_client import BOTH
 from kit.engine import Engine
 from kit.raw_http import SECONDS
-from kit.web_process import SERVE, Started, start_server
-from kit.wire import INITIALIZED, initialize, newest_session, request
+from kit.web_process import SERVE, Started, WebClient, start_server
+from kit.wire import newest_session
 
 pytestmark = [pytest.mark.processes, pytest.mark.costly, pytest.mark.workers]
 
@@ -60,51 +58,9 @@ def server(engine: Engine, tmp_path: Path) -> Iterator[Started]:
         yield server
 
 
-class Client:
-    """A client with a session, whose requests have a connection each."""
-
-    timeout: float = SECONDS
-
-    def __init__(self, port: int, revision: str) -> None:
-        self.port = port
-        self._revision = revision
-        self._ids = itertools.count(1)
-        self.fields = {"Accept": BOTH, "Content-Type": "application/json"}
-        status, fields, _ = self.post(initialize(revision))
-        assert status == 200
-        self.fields["Mcp-Session-Id"] = fields["Mcp-Session-Id"]
-        self.fields["MCP-Protocol-Version"] = revision
-        assert self.post(INITIALIZED)[0] == 202
-
-    @contextlib.contextmanager
-    def open(self, message: Any, **fields: str) -> Iterator[http.client.HTTPResponse]:
-        """The response to a POST, or to a GET if there is no message, unread."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
-        method, body = ("GET", None) if message is None else ("POST", json.dumps(message))
-        with contextlib.closing(connection):
-            connection.request(method, "/mcp", body, {**self.fields, **fields})
-            with connection.getresponse() as response:
-                yield response
-
-    def post(self, message: Any) -> tuple[int, Any, bytes]:
-        """Status, header fields and body of the response to a POST."""
-        with self.open(message) as response:
-            return response.status, response.headers, response.read()
-
-    def call(self, tool: str) -> tuple[int, str]:
-        """The status of the response to a call, and the text that the tool returned."""
-        status, _, body = self.post(self.message(tool))
-        return status, json.loads(body)["result"]["content"][0]["text"]
-
-    def message(self, tool: str) -> dict[str, Any]:
-        """A call of a tool, with an id of its own."""
-        params = {"name": tool, "arguments": {}}
-        return request(self._revision, "tools/call", params, id=next(self._ids))
-
-
 @newest_session
 def test_all_processes_serve_one_session(server: Started, revision: str) -> None:
-    client = Client(server.port, revision)
+    client = WebClient(server.port, revision)
     served: set[str] = set()
     late = time.monotonic() + SECONDS
     while len(served) < 3:
@@ -118,7 +74,7 @@ def test_all_processes_serve_one_session(server: Started, revision: str) -> None
 
 @newest_session
 def test_a_task_of_a_killed_process_runs_again_at_another(server: Started, revision: str) -> None:
-    client = Client(server.port, revision)
+    client = WebClient(server.port, revision)
     message = client.message("job")
     message["params"]["task"] = {}
     task = json.loads(client.post(message)[2])["result"]["task"]
@@ -136,7 +92,7 @@ def test_a_task_of_a_killed_process_runs_again_at_another(server: Started, revis
 def test_a_stream_of_a_dead_process_gets_its_error_elsewhere(
     server: Started, revision: str, number: signal.Signals
 ) -> None:
-    client = Client(server.port, revision)
+    client = WebClient(server.port, revision)
     with client.open(client.message("steps")) as response:
         last = ""
         message: dict[str, Any] = {}
@@ -158,7 +114,7 @@ def test_a_stream_of_a_dead_process_gets_its_error_elsewhere(
         assert client.post({**client.message("pid"), "id": id})[0] == 200
 
 
-def read_elsewhere(client: Client, last: str) -> bytes:
+def read_elsewhere(client: WebClient, last: str) -> bytes:
     """The rest of a stream by a process that serves."""
     while True:
         with (

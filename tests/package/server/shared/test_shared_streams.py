@@ -85,32 +85,6 @@ async def test_the_last_connection_of_a_stream_has_it(revision: str, workers: Wo
         assert await read_texts(before) == ["over"]
 
 
-@pytest.mark.requirement("http.replay-no-other-stream")
-@newest_session
-async def test_no_worker_gives_a_stream_to_another_session(revision: str, workers: Workers) -> None:
-    last = (await workers.each[0].post(call(revision, "plain"))).events[0].id
-    strangers = [http.another() for http in workers.each]
-    await strangers[0].initialize(revision)
-    for http in strangers:
-        http.fields |= strangers[0].fields
-        assert (await http.get(**{LAST: last})).status == 400
-    for http in workers.each:
-        assert (await http.get(**{LAST: last})).status == 200
-
-
-@sessions
-async def test_a_stream_of_a_get_moves_to_another_worker(workers: Workers) -> None:
-    async with workers.each[0].stream("GET") as stream:
-        workers.servers[2].server.remove_tool("plain")
-        last = await leave(stream)
-        await stream.finished.wait()
-    workers.servers[2].server.remove_tool("polled")
-    for number in (1, 2, 0):
-        async with workers.each[number].stream("GET", fields={LAST: last}) as again:
-            workers.servers[number].server.tool(f"new{number}")(lambda: "new")
-            assert (await again.message())["method"] == TOOLS
-
-
 @sessions
 async def test_cancelling_a_call_ends_its_stream_elsewhere(revision: str, workers: Workers) -> None:
     last = await call_and_leave(workers.each[0], workers.servers[0], revision)

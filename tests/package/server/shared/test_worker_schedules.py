@@ -29,24 +29,25 @@ from mcpgen_runtime import (
     TaskRecord,
     Tasks,
 )
-from mcpgen_runtime.server.toolkit.task_calls import LOST as LOST_TASK
-from mcpgen_runtime.server.toolkit.task_calls import RUNS
 
 pytestmark = [pytest.mark.processes, pytest.mark.workers]
 
 REVISION = "2025-11-25"
 LAST = "last-event-id"
 LOST = "may have been acted on"
+LOST_TASK = f"the process that ran the task is gone; it {LOST}"
+RUNS = 4
 DELAYS = (0.0, 0.0, 0.001, 0.05, 0.25)
 FOUND_SECONDS = 1.0 + 3 * max(DELAYS)
 """From the end of a lease to its claim: a second between two looks, then a look and the claim."""
 
 
 class Worker:
-    """One of the workers: how slow it is, and whether it is paused."""
+    """One of the workers: how slow it is, whether it is paused, and its id in records of tasks."""
 
     def __init__(self, random: Random) -> None:
         self.longest = 0.0
+        self.id = ""
         self._random = random
         self._runs = anyio.Event()
         self._runs.set()
@@ -78,6 +79,9 @@ class Slow:
         method = getattr(self._part, name)
 
         async def slowed(*arguments: Any, **more: Any) -> Any:
+            match name, arguments:
+                case ("create", (TaskRecord(worker=id),)) | ("claim", (_, id)):
+                    self._worker.id = id
             await self._worker.step()
             self._fail()
             result = await method(*arguments, **more)
@@ -153,7 +157,7 @@ class World:
         longest = max(worker.longest for worker in self.workers)
         return longest > 1.0 or (self.fails_at_times and longest > 0.0)
 
-    def server(self) -> Server:
+    def server(self, worker: Worker) -> Server:
         """The server of one worker."""
         server = Server("tester")
         tasks = Tasks(server)
@@ -172,7 +176,7 @@ class World:
 
         @server.tool(runner=tasks.runner(restart="again" if self.restarts else "fail"))
         async def work(ctx: Context) -> str:
-            run = tasks._worker
+            run = worker.id
             self.begun.append(run)
             for _ in range(2):
                 await anyio.sleep(self.random.choice((0.0, 0.5, 2.0)))
@@ -198,7 +202,7 @@ class World:
                     name: Slow(part, worker, self.fails if name != "events" else bool)
                     for name, part in shared.items()
                 }
-                app = self.server().asgi(shared=SharedState(**slow))
+                app = self.server(worker).asgi(shared=SharedState(**slow))
                 self.each.append(await stack.enter_async_context(asgi(paused_app(app, worker))))
             await self.each[0].initialize(REVISION, {"elicitation": {"form": {}}})
             for http in self.each:

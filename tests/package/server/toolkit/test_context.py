@@ -9,6 +9,7 @@ from typing import Any
 import anyio.from_thread
 import pytest
 
+from kit.live import server_with
 from kit.respondent import connect_respondent
 from kit.wire import ALL, every, facts, legacy, modern, speaking_to, text_in
 from mcpgen_runtime import (
@@ -24,9 +25,6 @@ from mcpgen_runtime import (
 @pytest.mark.requirement("logging.message-shape")
 @every
 async def test_a_context_knows_its_client_and_sends_progress_and_logs(revision: str) -> None:
-    server = Server("told")
-
-    @server.tool()
     async def tell(ctx: Context) -> str:
         await ctx.progress(1, total=2, message="half")
         await ctx.debug("d")
@@ -42,7 +40,7 @@ async def test_a_context_knows_its_client_and_sends_progress_and_logs(revision: 
 
     level = facts(revision).meta.log_level
     meta = {"progressToken": "p"} | ({} if level is None else {level: "warning"})
-    async with speaking_to(server, revision) as end:
+    async with speaking_to(server_with(tell), revision) as end:
         if level is None:
             await end.ask("logging/setLevel", {"level": "warning"})
         params = {"name": "tell", "unknown": 1}
@@ -58,14 +56,11 @@ async def test_a_context_knows_its_client_and_sends_progress_and_logs(revision: 
 
 
 def logger(**settings: Any) -> Server:
-    made = Server("logs", **settings)
-
-    @made.tool()
     async def log(level: Any, ctx: Context) -> str:
         await ctx.log(level, {"at": level})
         return "logged"
 
-    return made
+    return server_with(log, **settings)
 
 
 async def call_logging_tool(

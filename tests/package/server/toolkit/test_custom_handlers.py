@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
+from kit.live import server_with
 from kit.respondent import refusal_code
 from kit.wire import ALL, every, legacy, modern, speaking_to
 from mcpgen_runtime import (
@@ -192,13 +193,10 @@ def low_handlers(revision: str, heard: list[str] | None = None) -> Any:
 
 @every
 async def test_a_handler_replaces_the_toolkit_for_its_method_alone(revision: str) -> None:
-    server = Server("mixed", handlers=[low_handlers(revision)])
-
-    @server.tool()
     async def high() -> str:
         return "high"
 
-    async with speaking_to(server, revision) as end:
+    async with speaking_to(server_with(high, handlers=[low_handlers(revision)]), revision) as end:
         listed = (await end.ask("tools/list"))["result"]["tools"]
         called = (await end.ask("tools/call", {"name": "high"}))["result"]
     assert [tool["name"] for tool in listed] == ["low"]

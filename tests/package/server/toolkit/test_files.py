@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.live import server_with
 from kit.wire import ALL
 from mcpgen_runtime import Audio, File, FileInput, Image, Server, connect, to_builtins
 
@@ -139,9 +140,6 @@ class Report(FileInput, accept=[".pdf", "text/plain"]):
 
 
 def server() -> Server:
-    made = Server("files")
-
-    @made.tool()
     def sizes(
         picture: Picture,
         any_file: FileInput | None = None,
@@ -151,12 +149,11 @@ def server() -> Server:
         files = [picture, any_file, report]
         return [f"{file.media_type} {len(file)}" for file in files if file is not None]
 
-    @made.tool()
     def same(file: FileInput) -> FileInput:
         assert file == b"ab"
         return FileInput(file, file.media_type)
 
-    return made
+    return server_with(sizes, same)
 
 
 async def test_the_schema_says_which_files_are_accepted() -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 import pytest
 
+from kit.live import server_with
 from kit.requestor import requestor
 from kit.wire import ALL, every
 from mcpgen_runtime import (
@@ -118,13 +119,11 @@ async def test_a_default_that_is_no_json_data_is_not_listed() -> None:
     plain_object = object()
     endless: list[Any] = []
     endless.append(endless)
-    server = Server("s")
 
-    @server.tool
     def works(x: Any = plain_object, y: Any = endless) -> str:
         return "fine"
 
-    async with connected(server, revision=ALL[-1]) as pair:
+    async with connected(server_with(works), revision=ALL[-1]) as pair:
         (tool,) = await pair.client.list_tools()
         assert tool.input_schema["properties"] == {"x": {}, "y": {}}
         assert (await pair.client.call_tool("works")).content[0].text == "fine"

@@ -186,25 +186,31 @@ async def test_a_template_passes_typed_variables_to_its_function(revision: str) 
     "resources.no-32002-emitted",
     "resources.not-found-no-empty-contents",
 )
-@every
-@pytest.mark.parametrize("uri", ["x://nowhere", "x://1/gone", "y:z"])
-async def test_a_missing_resource_is_an_error_with_its_uri(revision: str, uri: str) -> None:
-    error = (await read(make_server(), revision, uri))["error"]
-    assert error["code"] == facts(revision).errors.resource_not_found
-    assert error["data"] == {"uri": uri}
-    if revision in PER_REQUEST:
-        assert error["code"] == -32602
-
-
-@pytest.mark.requirement("resources.sanitize-file-paths", "resources.validate-uris")
+@pytest.mark.requirement(
+    "resources.sanitize-file-paths", "resources.validate-uris", "resources.internal-error"
+)
 @every
 @pytest.mark.parametrize(
-    "uri", ["not a uri", "file:///../etc/passwd", "file:///a/%2e%2e/%2e%2e/etc/passwd"]
+    ("uri", "code"),
+    [
+        *((uri, None) for uri in ("x://nowhere", "x://1/gone", "y:z")),  # there is none
+        ("not a uri", -32602),
+        ("file:///../etc/passwd", -32602),
+        ("file:///a/%2e%2e/%2e%2e/etc/passwd", -32602),
+        ("x://broken", -32603),
+        ("x://none", -32603),
+    ],
 )
-async def test_a_uri_that_is_none_or_climbs_never_reaches_a_function(
-    revision: str, uri: str
+async def test_what_is_not_read_is_an_error_of_its_kind_without_details(
+    revision: str, uri: str, code: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert (await read(make_server(), revision, uri))["error"]["code"] == -32602
+    with caplog.at_level(logging.CRITICAL):
+        error = (await read(make_server(), revision, uri))["error"]
+    assert error["code"] == (code or facts(revision).errors.resource_not_found)
+    assert "hunter2" not in str(error)
+    if code is None:
+        assert error["data"] == {"uri": uri}
+        assert error["code"] == -32602 or revision not in PER_REQUEST
 
 
 CLIMBING = [
@@ -255,18 +261,6 @@ async def test_a_parameter_may_say_that_it_takes_any_path(revision: str, value: 
     assert content["text"] == f"read {unquote(value)}"
     (content,) = await contents_of(server, revision, f"anytree://h/{value}")
     assert content["text"] == f"read {[unquote(value)]}"
-
-
-@pytest.mark.requirement("resources.internal-error")
-@every
-@pytest.mark.parametrize("uri", ["x://broken", "x://none"])
-async def test_a_failing_function_is_an_internal_error_without_details(
-    revision: str, uri: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.CRITICAL):
-        error = (await read(make_server(), revision, uri))["error"]
-    assert error["code"] == -32603
-    assert "hunter2" not in str(error)
 
 
 @pytest.mark.requirement(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +11,6 @@ import pytest
 from kit.asgi_client import asgi
 from kit.wire import ALL, HANDSHAKE, SESSIONS, request, speaking_to
 from mcpgen_runtime import CacheHint, Context, LocalProtocolError, RemoteError, Server
-from mcpgen_runtime.server.toolkit import session_values
 from mcpgen_runtime.testing import Pair, connected
 
 outer = pytest.mark.parametrize("revision", [HANDSHAKE[0], HANDSHAKE[-1]])
@@ -86,9 +85,9 @@ async def test_a_value_lasts_as_long_as_its_session(revision: str) -> None:
 
 
 async def test_a_value_lasts_from_its_last_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    server, now = Server("shop"), 0.0
-    # the time of values of sessions is that of the process, which no setting replaces
-    monkeypatch.setattr(session_values, "time", SimpleNamespace(monotonic=lambda: now))
+    server, begin = Server("shop"), time.monotonic()
+    now = begin
+    monkeypatch.setattr(time, "monotonic", lambda: now)
 
     @server.tool()
     async def count(ctx: Context) -> int:
@@ -101,7 +100,7 @@ async def test_a_value_lasts_from_its_last_use(monkeypatch: pytest.MonkeyPatch) 
     counts: list[str] = []
     async with connected(server, revision=HANDSHAKE[-1]) as pair:
         for seconds in (0.0, 9.0, 18.0, 28.0):
-            now = seconds
+            now = begin + seconds
             counts.append(await call(pair, "count"))
     assert counts == ["1", "2", "3", "1"]
 

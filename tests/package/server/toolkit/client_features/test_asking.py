@@ -12,6 +12,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
+from kit.live import server_with
 from kit.respondent import EVERYTHING, ROOTS, SAMPLED, Answer, accept_result, connect_respondent
 from kit.rules import revisions_holding
 from kit.wire import HANDSHAKE, PER_REQUEST, every, legacy, modern, speaking_to, text_in
@@ -102,9 +103,6 @@ async def test_a_tool_gets_its_answers_whichever_way_it_is_written(revision: str
 
 @with_forms
 async def test_several_things_can_be_asked_at_once(revision: str) -> None:
-    server = Server("several")
-
-    @server.tool()
     async def at_once(ctx: Context) -> str:
         name, model, roots = await ctx.ask_all(
             ctx.elicit("Who?", City, key="who"),
@@ -113,7 +111,7 @@ async def test_several_things_can_be_asked_at_once(revision: str) -> None:
         )
         return f"{name.content} {model.text} {roots[0].uri}"
 
-    async with connect_respondent(server, revision, ANSWERS) as client:
+    async with connect_respondent(server_with(at_once), revision, ANSWERS) as client:
         assert text_in(await client.call("at_once")) == "City(name='WHO?') Paris file:///top"
         assert sorted(method for method, _ in client.asked) == sorted(ANSWERS)
         if revision in PER_REQUEST:
@@ -124,12 +122,9 @@ async def test_several_things_can_be_asked_at_once(revision: str) -> None:
 @pytest.mark.requirement("mrtr.input-request-keys-unique")
 @with_forms
 async def test_a_question_asked_twice_has_two_answers_and_no_common_key(revision: str) -> None:
-    server = Server("twice")
-
     async def fails() -> None:
         raise LookupError("mine")
 
-    @server.tool()
     async def same(ctx: Context) -> str:
         both = await ctx.ask_all(*(ctx.elicit("Who?", City) for _ in range(2)))
         with pytest.raises(LookupError, match="mine"):
@@ -140,7 +135,7 @@ async def test_a_question_asked_twice_has_two_answers_and_no_common_key(revision
 
     answers = itertools.count()
     counting = {"elicitation/create": lambda params: accept_result(name=str(next(answers)))}
-    async with connect_respondent(server, revision, counting) as client:
+    async with connect_respondent(server_with(same), revision, counting) as client:
         assert text_in(await client.call("same")) == "City(name='0') City(name='1')"
 
 
@@ -198,9 +193,6 @@ async def test_a_prompt_and_a_resource_ask_like_a_tool(revision: str) -> None:
 
 @legacy
 async def test_a_refusal_by_the_client_reaches_the_tool(revision: str) -> None:
-    server = Server("refused")
-
-    @server.tool()
     async def ask(ctx: Context) -> str:
         try:
             return (await ctx.sample("hi", max_tokens=1)).text
@@ -208,7 +200,7 @@ async def test_a_refusal_by_the_client_reaches_the_tool(revision: str) -> None:
             return f"{error.code} {error.message}"
 
     refused = {"sampling/createMessage": {"code": -1, "message": "rejected"}}
-    async with connect_respondent(server, revision, refused) as client:
+    async with connect_respondent(server_with(ask), revision, refused) as client:
         assert text_in(await client.call("ask")) == "-1 rejected"
 
 
@@ -249,15 +241,12 @@ async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
 
 @with_forms
 async def test_a_handler_may_give_up_its_question(revision: str) -> None:
-    server = Server("impatient")
-
-    @server.tool()
     async def ask(ctx: Context) -> str:
         with anyio.move_on_after(0):
             await ctx.elicit("Who?", City)
         return "gave up"
 
-    async with speaking_to(server, revision, EVERYTHING) as end:
+    async with speaking_to(server_with(ask), revision, EVERYTHING) as end:
         answer = await end.ask("tools/call", {"name": "ask"}, capabilities=EVERYTHING)
     if revision in HANDSHAKE:
         assert text_in(answer) == "gave up"
@@ -297,16 +286,13 @@ CASES = [
 async def test_a_question_that_nobody_answers_is_cancelled_in_time(
     revision: str, method: str, ask: Callable[[Context], Any]
 ) -> None:
-    server = Server("patient")
-
-    @server.tool()
     async def wonder(ctx: Context) -> str:
         try:
             return str(await ask(ctx))
         except RequestTimeoutError:
             return "nobody answers"
 
-    async with speaking_to(server, revision, EVERYTHING) as end:
+    async with speaking_to(server_with(wonder), revision, EVERYTHING) as end:
         call = {"name": "wonder", "arguments": {}}
         await end.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
         question = await end.receive()
@@ -320,7 +306,6 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_time(
 
 @with_forms
 async def test_values_that_differ_between_rounds_can_be_kept(revision: str) -> None:
-    server = Server("keeping")
     made = itertools.count()
 
     async def make() -> list[int]:
@@ -329,7 +314,6 @@ async def test_values_that_differ_between_rounds_can_be_kept(revision: str) -> N
             await anyio.sleep(0)
         return value
 
-    @server.tool()
     async def ask(ctx: Context) -> str:
         one, two = await ctx.ask_all(ctx.once("token", make), ctx.once("token", make))
         assert one == two
@@ -338,11 +322,10 @@ async def test_values_that_differ_between_rounds_can_be_kept(revision: str) -> N
         one.append(-1)  # whatever a handler does with it
         return f"{two} {other} {await ctx.once('token', make)}"
 
-    @server.tool()
     async def odd(ctx: Context) -> str:
         return str(await ctx.once("odd", lambda: {1, 2}))
 
-    async with connect_respondent(server, revision, ANSWERS) as client:
+    async with connect_respondent(server_with(ask, odd), revision, ANSWERS) as client:
         assert text_in(await client.call("ask")) == "[0] plain [0]"
         again = text_in(await client.call("ask"))
         assert again in ("[1] plain [1]", "[2] plain [2]")

@@ -9,7 +9,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from kit.live import live
+from kit.live import live, server_with
 from kit.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, requestor
 from kit.samples import task
 from mcpgen_runtime import (
@@ -328,14 +328,11 @@ async def test_a_task_of_the_client_outlives_the_call_that_asked_for_it() -> Non
 async def test_failures_of_a_task_of_a_client_are_errors(
     answers: list[Any], kind: type[Exception], match: str
 ) -> None:
-    server = Server("asking")
-
-    @server.tool
     async def asks(ctx: Context) -> str:
         with pytest.raises(kind, match=match):
             await (await ctx.elicit("Who?", Name, task=True)).result()
         return "failed"
 
-    async with requestor("memory", server, capabilities=ABLE) as client:
+    async with requestor("memory", server_with(asks), capabilities=ABLE) as client:
         await call(client, "asks", *answers)
         assert text(client) == "failed"

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
+from kit.live import server_with
 from kit.respondent import EVERYTHING, ROOTS, SAMPLED, accept_result, connect_respondent
 from kit.rules import revisions_holding
 from kit.wire import RawEnd, legacy, meta_of, speaking_to, text_in
-from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, InvalidParamsError, Server
-from mcpgen_runtime.errors import InternalError
-from mcpgen_runtime.server.toolkit.client_features.input_required import RequestStateSigner
-from mcpgen_runtime.server.toolkit.key_ring import ServerKeys
+from mcpgen_runtime import REVISIONS, Accepted, Context, InputRequired, Server
 from requirements import EVERY_REVISION
 
 IN = revisions_holding("mrtr.result-type-present")
@@ -30,9 +28,9 @@ FORM = {"message": "who?", "requestedSchema": {"type": "object", "properties": {
 PAGE = {"mode": "url", "message": "go", "url": "https://x.example"}
 
 
-def greeter(key: Any = None, **settings: Any) -> Server:
+def greeter(key: Any = None, name: str = "greeter", **settings: Any) -> Server:
     """A server whose tool needs two rounds for a greeting."""
-    server = Server("greeter", state_key=key, **settings)
+    server = Server(name, state_key=key, **settings)
 
     @server.tool()
     async def greet(greeting: str, ctx: Context) -> str:
@@ -157,14 +155,61 @@ async def test_a_state_is_of_no_use_to_another_request(revision: str) -> None:
         assert list(same["result"]["inputRequests"]) == ["city"]
 
 
+@pytest.mark.requirement(
+    "mrtr.state-reject-invalid",
+    "mrtr.state-untrusted",
+    "mrtr.state-integrity",
+    revisions=EVERY_REVISION,
+)
+async def test_no_character_of_a_state_can_be_changed() -> None:
+    async with speaking_to(greeter(), IN[-1]) as end:
+        state = (await call(end))["result"]["requestState"]
+        changed = {state + more for more in ("x", "-TAMPERED", " ", "=")}
+        for at, character in enumerate(state):
+            changed.add(state[:at] + state[at + 1 :])
+            for other in {"A", "B", "-", ".", chr(ord(character) ^ 1), "\u00e9"} - {character}:
+                changed.add(state[:at] + other + state[at + 1 :])
+        garbage = ["", ".", "x", "%%%", "A" * 2**20, "e30.e30", "=.=", "a.b.c"]
+        for text in (*changed, *garbage):
+            error = (await call(end, requestState=text))["error"]
+            assert error["code"] == -32602
+            assert "expected one that this server gave, unalt" in error["message"]
+
+
 @pytest.mark.requirement("mrtr.state-expiry")
 @modern
-async def test_a_state_is_good_for_a_while(revision: str) -> None:
-    async with speaking_to(greeter(state_seconds=1e-6), revision) as end:
+@pytest.mark.parametrize(
+    ("seconds", "after", "is_good"),
+    [(60, 59, True), (60, 60, False), (0.5, 0, True), (1e-6, 1, False)],
+)
+async def test_a_state_is_good_for_a_while(
+    revision: str, seconds: float, after: float, is_good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    async with speaking_to(greeter(state_seconds=seconds), revision) as end:
         more = {"requestState": (await call(end))["result"]["requestState"]}
+        now += after
         answer = await call(end, inputResponses=answers(user_name="Ada"), **more)
-    assert answer["error"]["code"] == -32602
-    assert "expired" in answer["error"]["message"]
+    if is_good:
+        assert list(answer["result"]["inputRequests"]) == ["city"]
+    else:
+        assert answer["error"]["code"] == -32602
+        assert "expired" in answer["error"]["message"]
+
+
+async def test_a_state_has_a_size_that_it_does_not_pass(caplog: pytest.LogCaptureFixture) -> None:
+    server, states = Server("large"), list[str]()
+    server.add_tool(lambda size: InputRequired(state="x" * size), "ask")
+    async with speaking_to(server, IN[-1]) as end:
+        for size in range(196_450, 196_540):
+            answer = await call(end, {"name": "ask", "arguments": {"size": size}})
+            if "result" in answer:
+                states.append(answer["result"]["requestState"])
+        params = {"name": "ask", "arguments": {"size": 196_449 + len(states)}}
+        assert "result" in await call(end, params, requestState=states[-1])
+    assert len(states[-1]) == 262_144
+    assert "takes 262146 characters, more than the 262144" in caplog.text
 
 
 @modern
@@ -183,21 +228,23 @@ async def test_keys_are_shared_by_workers_and_can_be_rotated(revision: str) -> N
         assert (refused["code"], "state_key" in refused["message"]) == (-32602, True)
         more = {"requestState": (await call(own))["result"]["requestState"]}
         assert list((await call(own, **more))["result"]["inputRequests"]) == ["user_name"]
+    named = greeter(KEY, "s\nABCD")  # a name that runs into the rest
+    async with speaking_to(named, revision) as one, speaking_to(greeter(KEY, "s"), revision) as two:
+        state = (await call(one))["result"]["requestState"]
+        for text in (state, f"ABCD\n{state}"):
+            assert "unaltered" in (await call(two, requestState=text))["error"]["message"]
 
 
 @pytest.mark.requirement("mrtr.missing-response-rerequested")
 @modern
 async def test_missing_responses_are_requested_again(revision: str) -> None:
-    server = Server("several")
-
-    @server.tool()
     async def ask(ctx: Context) -> str:
         told = await ctx.ask_all(
             ctx.elicit("One?", NAME, key="one"), *(ctx.elicit("Who?", NAME) for _ in range(3))
         )
         return " ".join(each.content["name"] for each in told if each.content)
 
-    async with speaking_to(server, revision) as end:
+    async with speaking_to(server_with(ask), revision) as end:
         params = {"name": "ask"}
         wrong = (await call(end, params, inputResponses=answers(other="x")))["result"]
         one, first, *others = wrong["inputRequests"]
@@ -347,10 +394,8 @@ async def test_only_what_the_client_declared_is_asked(
 @pytest.mark.requirement("mrtr.state-integrity", "mrtr.request-state-format")
 @modern
 async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: str) -> None:
-    server = Server("own")
     own = '{"a": 1}\n \u00e9'
 
-    @server.tool()
     async def ask(ctx: Context) -> str | InputRequired:
         first = await ctx.elicit("Who?", NAME, key="who")
         if ctx.request_state is None:
@@ -361,7 +406,7 @@ async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: s
 
     told = {"elicitation/create": accept_result(name="Ada"), "roots/list": ROOTS}
 
-    async with connect_respondent(server, revision, told) as client:
+    async with connect_respondent(server_with(ask), revision, told) as client:
         params = {"name": "ask", "arguments": {}}
         first = await call(client.end, params)
         second = await call(client.end, params, **client.answered(first["result"]))
@@ -374,65 +419,6 @@ async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: s
 
 
 SIGNING_KEY = bytes(16)
-PAYLOAD = '{"state": "\u00e9\\n"}'.encode()
-
-
-def signer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> RequestStateSigner:
-    return RequestStateSigner(name, ServerKeys(keys or (SIGNING_KEY,)), seconds)
-
-
-@pytest.mark.requirement(
-    "mrtr.state-reject-invalid",
-    "mrtr.state-untrusted",
-    "mrtr.state-integrity",
-    revisions=EVERY_REVISION,
-)
-def test_no_character_of_a_state_can_be_changed() -> None:
-    signed = signer().sign(PAYLOAD, b"request")
-    changed = {signed + more for more in ("x", "-TAMPERED", " ", "=")}
-    for at, character in enumerate(signed):
-        changed.add(signed[:at] + signed[at + 1 :])
-        for other in {"A", "B", "-", ".", chr(ord(character) ^ 1), "\u00e9"} - {character}:
-            changed.add(signed[:at] + other + signed[at + 1 :])
-    garbage = ["", ".", "x", "%%%", "\ud800.\ud800", "A" * 2**20, "e30.e30", "=.=", "a.b.c"]
-    for text in (*changed, *garbage):
-        with pytest.raises(InvalidParamsError, match="expected one that this server gave, unalt"):
-            signer().verify(text, b"request")
-
-
-@pytest.mark.requirement("mrtr.state-bound-to-request", revisions=EVERY_REVISION)
-def test_a_state_is_for_one_request_of_one_server() -> None:
-    signed = signer().sign(PAYLOAD, b"request")
-    with pytest.raises(InvalidParamsError, match="not of another"):
-        signer().verify(signed, b"other")
-    with pytest.raises(InvalidParamsError, match="unaltered"):
-        signer(name="other").verify(signed, b"request")
-    signed = signer(name="s\nABCD").sign(PAYLOAD, b"request")  # a name that runs into the rest
-    with pytest.raises(InvalidParamsError, match="unaltered"):
-        signer(name="s").verify(f"ABCD\n{signed}", b"request")
-
-
-@pytest.mark.requirement("mrtr.state-expiry", revisions=EVERY_REVISION)
-def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1_000_000.0
-    # states are dated by the time of day, which no setting replaces
-    monkeypatch.setattr(time, "time", lambda: now)
-    signed = signer(seconds=60).sign(PAYLOAD, b"request")
-    now += 59
-    assert signer(seconds=60).verify(signed, b"request") == PAYLOAD
-    now += 1
-    with pytest.raises(InvalidParamsError, match="expired"):
-        signer(seconds=60).verify(signed, b"request")
-    assert signer(seconds=0.5).verify(signer(seconds=0.5).sign(PAYLOAD, b""), b"") == PAYLOAD
-
-
-def test_a_state_has_a_size_that_it_does_not_pass() -> None:
-    longest = bytes(196_535)
-    signed = signer().sign(longest, b"")
-    assert len(signed) == 262_144
-    assert signer().verify(signed, b"") == longest
-    with pytest.raises(InternalError, match="takes 262146 characters, more than the 262144"):
-        signer().sign(longest + b"x", b"")
 
 
 @pytest.mark.parametrize(

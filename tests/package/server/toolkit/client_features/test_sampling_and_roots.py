@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kit.live import server_with
 from kit.respondent import ASK, EVERYTHING, HI, SAMPLED, TOOL, USE, connect_respondent
 from kit.rules import revisions_holding
 from kit.wire import PER_REQUEST, every, text_in
@@ -37,10 +38,8 @@ async def sample(
     **options: Any,
 ) -> tuple[Any, Sampled]:
     """The params that a client gets, and what the handler is told."""
-    server = Server("sampling")
     results: list[Any] = []
 
-    @server.tool()
     async def ask(ctx: Context) -> str:
         try:
             results.append(await ctx.sample(messages, **{"max_tokens": 5, **options}))
@@ -48,7 +47,9 @@ async def sample(
             results.append(error)
         return "asked"
 
-    async with connect_respondent(server, revision, {ASK: answer}, capabilities) as client:
+    async with connect_respondent(
+        server_with(ask), revision, {ASK: answer}, capabilities
+    ) as client:
         assert text_in(await client.call("ask")) == "asked"
         asked = client.asked
     if isinstance(results[-1], Exception):
@@ -248,9 +249,6 @@ with_tools = pytest.mark.parametrize(
 @pytest.mark.requirement("sampling.tools-scoped-to-request", "sampling.preserve-meta")
 @with_tools
 async def test_a_model_uses_tools_and_gets_their_results(revision: str) -> None:
-    server = Server("loop")
-
-    @server.tool()
     async def ask(ctx: Context) -> str:
         messages: list[Any] = ["What time is it?"]
         for _ in range(3):
@@ -270,7 +268,7 @@ async def test_a_model_uses_tools_and_gets_their_results(revision: str) -> None:
             return {**SAMPLED, "content": uses, "stopReason": "toolUse"}
         return SAMPLED
 
-    async with connect_respondent(server, revision, {ASK: model}) as client:
+    async with connect_respondent(server_with(ask), revision, {ASK: model}) as client:
         assert text_in(await client.call("ask")) == "Paris"
         _, params = client.asked[-1]
         listed = await client.ask("tools/list", {})
