@@ -186,7 +186,7 @@ class _Decision:
         if isinstance(shape, Values):
             for value in shape.values:
                 if not allows(new, value):
-                    return _Failure("", "", "", (value,))
+                    return _Failure("", "", "named values", (value,))
             return None
         failures: list[_Failure] = []
         for other in others:
