@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -180,6 +181,37 @@ INCLUDED: dict[str, tuple[Schema, Schema]] = {
         | {"$defs": {"A": {**closed(), "patternProperties": {"^x": NUMBER}}}},
         {**closed(), "patternProperties": {"^x": NUMBER}},
     ),
+    "values of three members, each with an object": (
+        obj("a b c d", **{name: {"enum": [1, 2]} for name in "abc"}, d=COUNT),
+        one_of(
+            *(
+                obj(a={"const": a}, b={"const": b}, c={"const": c}, d=NUMBER)
+                for a, b, c in itertools.product((1, 2), repeat=3)
+            ),
+            keyword="anyOf",
+        ),
+    ),
+    "a member that is there or not": (
+        obj(a=TEXT),
+        one_of(obj("a", a=TEXT), obj(a=False), keyword="anyOf"),
+    ),
+    "any member that is there or not": (
+        OBJECT,
+        one_of({"required": ["a"]}, obj(a=False), keyword="anyOf"),
+    ),
+    "values of a member that may lack": (
+        obj(a={"enum": ["x", "y"]}),
+        one_of(*(obj(a={"const": tag}) for tag in "xy"), keyword="anyOf"),
+    ),
+    "a range and its ends": (
+        {**NUMBER, "minimum": 1, "maximum": 2},
+        one_of(
+            {"maximum": 1},
+            {"exclusiveMinimum": 1, "exclusiveMaximum": 2},
+            {"minimum": 2},
+            keyword="anyOf",
+        ),
+    ),
     "nothing, as a member has no value": (obj("a", a=NONE), TEXT),
     "nothing, far down": (within(6, NONE), TEXT),
     "nothing, as an item has no value": ({**LIST, "minItems": 1, "items": NONE}, TEXT),
@@ -303,6 +335,12 @@ EXCLUDED: dict[str, tuple[Schema, Schema]] = {
         {**NUMBER, "maximum": 1},
         {"$schema": DRAFT_4, **NUMBER, "maximum": 1, "exclusiveMaximum": True},
     ),
+    "a gap of lengths": (
+        TEXT,
+        one_of({"maxLength": 2}, {"minLength": 4}, keyword="anyOf"),
+    ),
+    "a whole number above an open bound": ({**COUNT, "exclusiveMinimum": 0}, {"minimum": 2}),
+    "a whole number below an open bound": ({**COUNT, "exclusiveMaximum": 9}, {"maximum": 7}),
     "nothing of a length": (TEXT, {"minLength": 1}),
     "no items": (LIST, {"minItems": 1}),
     "no members": (OBJECT, {"minProperties": 1}),
@@ -461,6 +499,12 @@ def test_without_a_value_the_reason_and_the_place_are_told(
         (*EXCLUDED["a member whose name is allowed"], ("/properties/abc", "/additionalProperties")),
         (*EXCLUDED["a closed object"], ("", "")),
         (*UNDECIDED["a schema elsewhere"][:2], ("", "")),
+        (obj(a={"$ref": "#/properties/a"}), obj(a=TEXT), ("/properties/a", "")),
+        (
+            {**OBJECT, "additionalProperties": COUNT, "patternProperties": {"^y": TEXT}},
+            {**OBJECT, "patternProperties": {"x": NUMBER}},
+            ("/patternProperties/^y", "/patternProperties/x"),
+        ),
         (TEXT, {"properties": {"a": {"type": "text"}}}, ("/properties/a/type",) * 2),
         (
             {**OBJECT, "additionalProperties": TEXT},
