@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from conventions.sources import ROOT
 from generator.contract_surfaces import CAPABILITIES, SHOP, TEXT, changed, contract
-from mcpgen.contract import command, rule_page
+from mcpgen.contract import command, report, rule_page
 from mcpgen.contract.command import Comparison
 from mcpgen.contract.compare import Change, compare
 from mcpgen.contract.document import Contract
@@ -18,24 +19,168 @@ from mcpgen.contract.rule_examples import examples
 from mcpgen.contract.rules import CATEGORIES, RULES, Category, Exemption, read_exemptions
 from mcpgen.errors import SettingsError, UsageError
 
-INPUT = "tools/0/inputSchema"
+INPUT, OUTPUT = "tools/0/inputSchema", "tools/0/outputSchema"
+OBJECT: dict[str, Any] = {"type": "object"}
+ELSEWHERE = {"$ref": "https://example.com/schema.json"}
+HARD = {**TEXT, "pattern": "^[ab]{40}$"}
 
-CHANGES: dict[str, tuple[Any, str]] = {
-    "TOOL_REMOVED": (changed("tools/1", ...), "tool plain"),
-    "ARGUMENT_NARROWED": (
-        changed(f"{INPUT}/properties/size", {"enum": ["s", "m"]}),
-        "tool order",
+NARROWER = changed(f"{INPUT}/properties/size", {"enum": ["s", "m"]})
+RETITLED = changed("tools/0/title", "Buy")
+REMOVED = changed("tools/1", ...)
+
+
+def both(path: str, old: object, new: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The lists of the shop with two values at a path."""
+    return changed(path, old), changed(path, new)
+
+
+def argument(old: object, new: object) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The lists of the shop with two schemas of one argument."""
+    return both(f"{INPUT}/properties/item", old, new)
+
+
+def entry(kind: str, **members: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The lists of the shop, and the same with other members of the first entry of a kind."""
+    return both(f"{kind}/0", SHOP[kind][0], {**SHOP[kind][0], **members})
+
+
+LISTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "nothing": (SHOP, SHOP),
+    "tool removed": (SHOP, REMOVED),
+    "tools renamed": both(
+        "tools",
+        [{"name": "a/b~c", "inputSchema": OBJECT}],
+        [{"name": "a/b~d", "inputSchema": OBJECT}],
     ),
-    "TITLE_CHANGED": (changed("tools/0/title", "Buy"), "tool order"),
-    "RESOURCE_REMOVED": (changed("resources/0", ...), "resource shop://terms"),
-    "TEMPLATE_ADDED": (
+    "tool and argument of other names": both(
+        "tools",
+        [{"name": "abc", "inputSchema": {"properties": {"abc": TEXT, "same": TEXT}}}],
+        [{"name": "xyz", "inputSchema": {"properties": {"xyz": TEXT, "same": TEXT}}}],
+    ),
+    "resource of another URI": entry("resources", uri="shop://term"),
+    "resource": entry(
+        "resources", mimeType=None, name="n" * 300, size=4, annotations={"priority": 1}
+    ),
+    "template": entry("resourceTemplates", mimeType="text/html", annotations={"priority": 1}),
+    "template added": (
+        SHOP,
         changed("resourceTemplates/1", {"uriTemplate": "shop://{a}/{b}", "name": "b"}),
-        "resource template shop://{a}/{b}",
     ),
-    "PROMPT_RENAMED": (changed("prompts/0/name", "advice"), "prompt advice"),
-    "INSTRUCTIONS_CHANGED": (changed("instructions", "Order freely."), "server"),
+    "prompt renamed": entry("prompts", name="advice"),
+    "arguments of a prompt": entry(
+        "prompts",
+        arguments=[
+            {"name": "tone", "required": False, "description": "Its tone."},
+            {"name": "length", "required": True},
+            {"name": "language"},
+        ],
+    ),
+    "argument of a prompt made required": entry(
+        "prompts",
+        arguments=[{"name": "about", "required": True}, {"name": "tone", "required": True}],
+    ),
+    "texts": entry(
+        "tools", title="Buy", description="Buys.", icons=[{"src": "a:b"}], _meta={"a": 1}
+    ),
+    "instructions": both("instructions", "Order sparingly.", "Order freely."),
+    "hints": entry("tools", annotations={"title": "Order", "destructiveHint": False}),
+    "hints as without any": entry(
+        "tools",
+        annotations={
+            "readOnlyHint": True,
+            "destructiveHint": True,
+            "idempotentHint": False,
+            "openWorldHint": True,
+        },
+    ),
+    "tasks required": entry("tools", execution={"taskSupport": "required"}),
+    "tasks refused": entry("tools", execution={}),
+    "tasks allowed": both(
+        "tools/2", SHOP["tools"][2], {**SHOP["tools"][2], "execution": {"taskSupport": "optional"}}
+    ),
+    "tasks as without any": both(
+        "tools/2", SHOP["tools"][2], {**SHOP["tools"][2], "execution": {"taskSupport": "forbidden"}}
+    ),
+    "argument renamed, and required": both(
+        INPUT,
+        {**OBJECT, "properties": {"count": TEXT, "other": TEXT}},
+        {**OBJECT, "properties": {"counts": TEXT, "other": TEXT}, "required": ["counts"]},
+    ),
+    "arguments added and removed": both(
+        INPUT,
+        {**OBJECT, "properties": {"a/b": TEXT, "x": TEXT}, "required": ["x"]},
+        {
+            **OBJECT,
+            "properties": {"x": TEXT, "new": {"enum": [1]}, "must": {}},
+            "required": ["must", "x"],
+        },
+    ),
+    "argument that takes more, and says more": argument(
+        {"type": "integer", "default": 1},
+        {"type": "number", "title": "N", "description": "A number."},
+    ),
+    "argument with a long default": argument(
+        {**TEXT, "default": "a"}, {**TEXT, "default": "a" * 200, "title": "N"}
+    ),
+    "argument that takes something else": argument(TEXT, {"enum": ["a" * 200, 1]}),
+    "argument that takes anything": argument(True, {}),
+    "argument of a schema elsewhere": argument(TEXT, ELSEWHERE),
+    "argument of no schema": argument(TEXT, {"type": "text"}),
+    "arguments behind a reference": both(
+        INPUT,
+        {"$ref": "#/$defs/A", "$defs": {"A": {**OBJECT, "properties": {"a": TEXT}}}},
+        {**OBJECT, "properties": {"a": {"enum": ["x"]}}, "required": ["a"]},
+    ),
+    "arguments behind a reference to nothing": both(INPUT, {"$ref": "#/$defs/A"}, OBJECT),
+    "arguments together": both(
+        INPUT,
+        {**OBJECT, "properties": {"a": TEXT, "b": TEXT}},
+        {
+            **OBJECT,
+            "properties": {"a": TEXT, "b": TEXT},
+            "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+        },
+    ),
+    "arguments together, undecided": both(
+        INPUT,
+        {**OBJECT, "properties": {"a": HARD}, "required": ["a"]},
+        {**OBJECT, "properties": {"a": HARD}, "required": ["a"], "not": {"required": ["b"]}},
+    ),
+    "the first optional argument": both(
+        INPUT,
+        {**OBJECT, "properties": {}},
+        {**OBJECT, "properties": {"limit": {"type": "integer"}}},
+    ),
+    "results added": both(OUTPUT, ..., OBJECT),
+    "results removed": both(OUTPUT, OBJECT, ...),
+    "members of results": both(
+        OUTPUT,
+        {
+            **OBJECT,
+            "properties": {"a": TEXT, "b": TEXT, "c": TEXT, "d": TEXT},
+            "required": ["a", "d"],
+        },
+        {
+            **OBJECT,
+            "properties": {"a": TEXT, "b": TEXT, "c": {"enum": ["x"]}, "e": TEXT},
+            "required": ["b"],
+        },
+    ),
+    "a member of results that may be more": both(
+        OUTPUT,
+        {**OBJECT, "properties": {"a": TEXT, "b": TEXT}},
+        {**OBJECT, "properties": {"a": {}, "b": TEXT}},
+    ),
+    "a member of results, undecided": both(
+        OUTPUT, {**OBJECT, "properties": {"a": TEXT}}, {**OBJECT, "properties": {"a": ELSEWHERE}}
+    ),
+    "results together": both(
+        OUTPUT,
+        {**OBJECT, "properties": {"a": TEXT}, "anyOf": [{"required": ["a"]}]},
+        {**OBJECT, "properties": {"a": TEXT}},
+    ),
 }
-"""Changed lists of each kind of item by the rule that names the change, and the item's name."""
+"""The lists of a server before and after a change."""
 
 
 def rows(changes: list[Change]) -> list[tuple[str, str]]:
@@ -43,32 +188,29 @@ def rows(changes: list[Change]) -> list[tuple[str, str]]:
     return [(change.rule.id, change.item) for change in changes]
 
 
-@pytest.mark.parametrize(("rule", "lists", "item"), [(k, *v) for k, v in CHANGES.items()])
-def test_a_change_of_a_list_is_named_by_its_rule(
-    rule: str, lists: dict[str, Any], item: str
+@pytest.mark.parametrize(("old", "new"), LISTS.values(), ids=LISTS)
+def test_changes_of_lists_are_named_with_their_places_and_values(
+    old: dict[str, Any], new: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
-    assert rows(compare(contract(), contract(lists))) == [(rule, item)]
+    assert report.text(compare(contract(old), contract(new))) == snapshot
 
 
-def test_a_required_argument_of_a_tool_and_of_a_prompt_is_named() -> None:
-    gift = changed(f"{INPUT}/properties/gift", TEXT)
-    gift["tools"][0]["inputSchema"]["required"] = ["item", "gift"]
-    gift["prompts"][0]["arguments"].append({"name": "length", "required": True})
-    assert rows(compare(contract(), contract(gift))) == [
-        ("ARGUMENT_ADDED_REQUIRED", "prompt advise"),
-        ("ARGUMENT_ADDED_REQUIRED", "tool order"),
+def test_changes_of_capabilities_are_named_without_those_that_are_off(
+    snapshot: SnapshotAssertion,
+) -> None:
+    old = {**CAPABILITIES, "prompts": {"listChanged": False}, "tasks": {"list": {}}, "x": None}
+    new = {"tools": {}, "prompts": {}, "logging": False, "tasks": {"list": {}, "cancel": {}}}
+    others = [{"io.example/a": {"level": each}, f"io.example/{each}": {}} for each in (1.0, 2)]
+    texts = [
+        report.text(compare(contract(SHOP, one), contract(SHOP, other)))
+        for one, other in (
+            (old, new),
+            ({"extensions": others[0]}, {"extensions": others[1]}),
+            (CAPABILITIES, {**CAPABILITIES, "extensions": {"io.example/a": {"level": 1.0}}}),
+            (CAPABILITIES, {**CAPABILITIES, "extensions": 1}),
+        )
     ]
-
-
-def test_the_first_optional_argument_of_a_tool_breaks_nobody() -> None:
-    without = changed(INPUT, {"type": "object", "properties": {}})
-    optional = changed(INPUT, {"type": "object", "properties": {"limit": {"type": "integer"}}})
-    changes = compare(contract(without), contract(optional))
-    assert rows(changes) == [("ARGUMENT_ADDED", "tool order")]
-
-
-def test_nothing_changed_is_nothing() -> None:
-    assert compare(contract(), contract()) == []
+    assert texts == snapshot
 
 
 def test_the_order_of_lists_and_of_members_does_not_count() -> None:
@@ -79,17 +221,9 @@ def test_the_order_of_lists_and_of_members_does_not_count() -> None:
     assert compare(contract(), contract(other)) == []
 
 
-def test_a_narrower_argument_shows_a_value_that_was_accepted() -> None:
-    lists, _ = CHANGES["ARGUMENT_NARROWED"]
-    (change,) = compare(contract(), contract(lists))
-    assert change.witness == '"l"'
-    assert change.pointer == "/tools/order/inputSchema/properties/size"
-
-
 def test_a_change_of_some_revisions_names_them() -> None:
     old = contract(SHOP, CAPABILITIES, "2025-11-25", "2025-06-18")
-    lists, _ = CHANGES["TITLE_CHANGED"]
-    newest, _ = contract(lists, CAPABILITIES, "2025-11-25", "2025-06-18").surfaces
+    newest, _ = contract(RETITLED, CAPABILITIES, "2025-11-25", "2025-06-18").surfaces
     new = Contract("shop", (newest, old.surfaces[1]))
     (change,) = compare(old, new)
     assert change.revisions == ("2025-11-25",)
@@ -113,8 +247,7 @@ DAY = datetime.timedelta(days=1)
 def test_an_exemption_counts_for_its_rule_and_item_until_its_day(
     exemption: Exemption, counts: bool
 ) -> None:
-    lists, _ = CHANGES["TOOL_REMOVED"]
-    (change,) = command.changes(contract(), contract(lists), [exemption])
+    (change,) = command.changes(contract(), contract(REMOVED), [exemption])
     assert (change.allowed == "") is counts
 
 
@@ -150,7 +283,7 @@ def test_a_file_of_exemptions_that_is_not_there_is_an_error(tmp_path: Path) -> N
 
 
 EVERY: dict[str, Any] = {
-    **changed("tools/1", ...),
+    **REMOVED,
     "instructions": "Order freely.",
 }
 """Lists with a change for callers and one for models; another capability is for clients."""
