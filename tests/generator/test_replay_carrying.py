@@ -127,6 +127,7 @@ STATELESS: list[Row] = [
         ttlMs=0,
         cacheScope="public",
     ),
+    called("bare", "plain", "u"),
     described(1, "plain", "warning", "t"),
     told("notifications/progress", progressToken="t", progress=1),
     told("notifications/message", level="error", data=1),
@@ -156,6 +157,7 @@ SESSIONS: dict[str, tuple[list[Row], str]] = {
     "an earlier handshake": (HANDSHAKE, FIRST),
     "with a handshake": (STATELESS, LEGACY),
     "a handshake before servers asked": (STATELESS, FIRST),
+    "the same revision": (STATELESS[:8], MODERN),
     "no opening": ([described(1, "plain"), got(1, resultType="complete", **DONE)], LEGACY),
     "no answer to the opening": ([opened()[0], *opened(FIRST)], MODERN),
     "no opening that succeeds": (
