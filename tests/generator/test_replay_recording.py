@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from generator.shop_sessions import write_trace
 from mcpgen.errors import UsageError
 from mcpgen.replay import recording
 from mcpgen.replay.recording import Session
 
+PREFIX = "io.modelcontextprotocol/"
 CLIENT: dict[str, Any] = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
@@ -32,6 +35,106 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+INIT = ROWS[:2]
+UNANSWERED = ("received", {"id": 0, "error": {"code": -1, "message": "no"}})
+PROGRESS = {"method": "notifications/progress", "params": {"progressToken": "p", "progress": 1}}
+SAID = {"method": "notifications/message", "params": {"data": 1}}
+LISTEN = {
+    "id": 3,
+    "method": "subscriptions/listen",
+    "params": {"_meta": {f"{PREFIX}protocolVersion": "2026-07-28"}},
+}
+CHANGED = {"method": "notifications/tools/list_changed"}
+
+
+def record(direction: str | None, message: Any, **more: Any) -> dict[str, Any]:
+    """A record of a trace."""
+    own = {"channel": "client", "pid": 1, "message": message, **more}
+    return own if direction is None else {"direction": direction, **own}
+
+
+def rows(*rows: tuple[str, dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+    """Records without times."""
+    return [record(way, {"jsonrpc": "2.0", **message}, **more) for way, message in rows]
+
+
+TRACES: dict[str, list[Any]] = {
+    "two openings": rows(*ROWS[:3], *ROWS[:3]),
+    "an opening that fails first": rows(ROWS[0], UNANSWERED, *ROWS[:3]),
+    "one message of two channels": [
+        *rows(*INIT),
+        *rows(*ROWS[:3], pid=2),
+        *rows(*ROWS[2:4]),
+    ],
+    "lines without messages": [
+        *rows(*INIT),
+        record("sent", {"jsonrpc": "2.0", "id": []}),
+        {"direction": "received", "channel": "client", "pid": 1, "error": "not JSON"},
+        *rows(ROWS[2]),
+        {"direction": "received", "channel": "client", "pid": 1, "error": "the end"},
+    ],
+    "a batch, masked": [
+        *rows(*INIT),
+        record("sent", [{"jsonrpc": "2.0", **ROWS[at][1]} for at in (3, 6)], masked=True),
+    ],
+    "messages without directions": [
+        {"jsonrpc": "2.0", **message}
+        for _, message in (*ROWS[:6], ("", {"id": 9, "error": {"code": 1, "message": ""}}))
+    ],
+    "both sides of one process": rows(*ROWS[:4], ("sent", ROWS[4][1])),
+    "times": [
+        record(way, {"jsonrpc": "2.0", **message}, time=time)
+        for (way, message), time in zip(
+            ROWS,
+            (
+                *("2026-11-29T10:00:02+00:00", "2026-11-29T10:00:04.5+00:00"),
+                *("2026-11-29T10:00:01+00:00", "2026-11-29T10:00:09", "soon"),
+            ),
+            strict=False,
+        )
+    ],
+    "a cancelled request": rows(
+        *INIT,
+        ROWS[3],
+        ("sent", {"id": "l", "method": "tools/list"}),
+        ("received", SAID),
+        ("received", {"id": 1, "method": "roots/list"}),
+        ("sent", {"method": "notifications/cancelled", "params": {"requestId": 1}}),
+        ("received", SAID),
+        ("received", {"method": "notifications/cancelled", "params": {"requestId": 1}}),
+        ("received", {"id": "l", "result": {"tools": []}}),
+        ("received", SAID),
+        ("sent", {"method": "notifications/cancelled", "params": {"requestId": 9}}),
+    ),
+    "progress of a question": rows(
+        *INIT,
+        ROWS[3],
+        (
+            "received",
+            {
+                "id": 5,
+                "method": "sampling/createMessage",
+                "params": {"_meta": {"progressToken": 1}},
+            },
+        ),
+        ("sent", {**PROGRESS, "params": {"progressToken": 1, "progress": 1}}),
+        ("received", {**PROGRESS, "params": {"progressToken": 2, "progress": 1}}),
+    ),
+    "a subscription": rows(
+        ("sent", LISTEN),
+        ("sent", {"id": 4, "method": "tools/list"}),
+        ("received", {**CHANGED, "params": {"_meta": {f"{PREFIX}subscriptionId": 3}}}),
+        ("received", {**CHANGED, "params": {"_meta": {f"{PREFIX}subscriptionId": 8}}}),
+        ("received", {**CHANGED, "params": {"_meta": {"a": 3}}}),
+        ("received", CHANGED),
+    ),
+    "a revision that is not known": rows(
+        ("sent", {**ROWS[0][1], "params": {**CLIENT, "protocolVersion": "2020-01-01"}})
+    ),
+    "a revision that only the client names": rows(ROWS[0]),
+}
+
+
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     """The session of `ROWS`."""
@@ -39,19 +142,33 @@ def session(tmp_path: Path) -> Session:
     return session
 
 
-def test_a_session_has_its_revision_and_the_role_of_its_writer(session: Session) -> None:
-    assert (session.revision, session.recorder) == ("2025-06-18", "client")
-    assert session.has_handshake
-
-
-def test_messages_have_senders_and_times(session: Session) -> None:
-    assert [each.sender for each in session.messages] == [
-        "client" if direction == "sent" else "server" for direction, _ in ROWS
+def lines(session: Session) -> list[str]:
+    """A session, with what belongs to what, a line each."""
+    shown = [
+        f"{each.number} line {each.line} {each.sender} {each.method or each.kind}: of "
+        f"{each.request}, in {each.within}{' by name' if each.linked else ''}, at {each.seconds}"
+        f"{', masked' if each.masked else ''}"
+        for each in session.messages
     ]
-    assert [each.seconds for each in session.messages] == [*map(float, range(len(ROWS)))]
+    unrelated = [each.number for each in session.unrelated]
+    head = f"{session.revision!r} of {session.recorder}, {unrelated}, {dict(session.lost)}"
+    return [head, *shown]
 
 
-def test_an_exchange_has_what_belongs_to_its_request(session: Session) -> None:
+@pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
+def test_messages_have_their_sessions_requests_and_times(
+    trace: list[Any], tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in trace))
+    assert [lines(each) for each in recording.read(str(file))] == snapshot
+
+
+def test_an_exchange_has_what_belongs_to_its_request(
+    session: Session, snapshot: SnapshotAssertion
+) -> None:
+    assert lines(session) == snapshot
+    assert session.has_handshake
     call = session.exchanges[1]
     assert call.answer is None
     assert [each.method or each.kind for each in call.stream] == [
@@ -61,15 +178,6 @@ def test_an_exchange_has_what_belongs_to_its_request(session: Session) -> None:
         "notifications/cancelled",
     ]
     assert [each.request.method for each in session.questions] == ["roots/list"]
-
-
-def test_a_log_message_belongs_to_none_of_two_open_requests(session: Session) -> None:
-    assert [each.method for each in session.unrelated] == ["notifications/message"]
-
-
-def test_another_initialize_begins_another_session(tmp_path: Path) -> None:
-    path = write_trace(tmp_path / "trace.jsonl", *ROWS[:3], *ROWS[:3])
-    assert [len(each.messages) for each in recording.read(str(path))] == [3, 3]
 
 
 def test_a_trace_of_a_server_has_the_same_session(session: Session, tmp_path: Path) -> None:
