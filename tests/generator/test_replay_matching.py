@@ -155,8 +155,8 @@ def test_masked_values_stand_for_any(masked: bool, expected: list[str]) -> None:
     assert pointers(old, new, masked=masked) == expected
     assert pointers(old, result(key=None, url=new["result"]["url"]), masked=True) == ["/result/key"]
     assert pointers(result(n="a *** c"), result(n="a b d"), masked=True) == ["/result/n"]
-    times = [text(f"*** at 2026-11-29T09:44:36Z by {each}") for each in (FIRST, SECOND)]
-    assert pointers(*times, masked=True) == []
+    by_first, by_second = (text(f"*** at 09:44:36 by {each}") for each in (FIRST, SECOND))
+    assert pointers(by_first, by_second, masked=True) == []
 
 
 def at_n(way: Any, **more: Any) -> Rule:
