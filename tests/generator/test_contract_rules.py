@@ -10,7 +10,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from conventions.sources import ROOT
-from generator.contract_surfaces import CAPABILITIES, SHOP, TEXT, changed, contract
+from generator.contract_surfaces import CAPABILITIES, SHOP, changed, contract
+from generator.tables import table
 from mcpgen.contract import command, report, rule_page
 from mcpgen.contract.command import Comparison
 from mcpgen.contract.compare import Change, compare
@@ -19,168 +20,10 @@ from mcpgen.contract.rule_examples import examples
 from mcpgen.contract.rules import CATEGORIES, RULES, Category, Exemption, read_exemptions
 from mcpgen.errors import SettingsError, UsageError
 
-INPUT, OUTPUT = "tools/0/inputSchema", "tools/0/outputSchema"
-OBJECT: dict[str, Any] = {"type": "object"}
-ELSEWHERE = {"$ref": "https://example.com/schema.json"}
-HARD = {**TEXT, "pattern": "^[ab]{40}$"}
-
-NARROWER = changed(f"{INPUT}/properties/size", {"enum": ["s", "m"]})
+CHANGES: dict[str, Any] = table("contract_changes")
+"""The lists of a server before and after a change, by what changes."""
 RETITLED = changed("tools/0/title", "Buy")
 REMOVED = changed("tools/1", ...)
-
-
-def both(path: str, old: object, new: object) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The lists of the shop with two values at a path."""
-    return changed(path, old), changed(path, new)
-
-
-def argument(old: object, new: object) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The lists of the shop with two schemas of one argument."""
-    return both(f"{INPUT}/properties/item", old, new)
-
-
-def entry(kind: str, **members: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The lists of the shop, and the same with other members of the first entry of a kind."""
-    return both(f"{kind}/0", SHOP[kind][0], {**SHOP[kind][0], **members})
-
-
-LISTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "nothing": (SHOP, SHOP),
-    "tool removed": (SHOP, REMOVED),
-    "tools renamed": both(
-        "tools",
-        [{"name": "a/b~c", "inputSchema": OBJECT}],
-        [{"name": "a/b~d", "inputSchema": OBJECT}],
-    ),
-    "tool and argument of other names": both(
-        "tools",
-        [{"name": "abc", "inputSchema": {"properties": {"abc": TEXT, "same": TEXT}}}],
-        [{"name": "xyz", "inputSchema": {"properties": {"xyz": TEXT, "same": TEXT}}}],
-    ),
-    "resource of another URI": entry("resources", uri="shop://term"),
-    "resource": entry(
-        "resources", mimeType=None, name="n" * 300, size=4, annotations={"priority": 1}
-    ),
-    "template": entry("resourceTemplates", mimeType="text/html", annotations={"priority": 1}),
-    "template added": (
-        SHOP,
-        changed("resourceTemplates/1", {"uriTemplate": "shop://{a}/{b}", "name": "b"}),
-    ),
-    "prompt renamed": entry("prompts", name="advice"),
-    "arguments of a prompt": entry(
-        "prompts",
-        arguments=[
-            {"name": "tone", "required": False, "description": "Its tone."},
-            {"name": "length", "required": True},
-            {"name": "language"},
-        ],
-    ),
-    "argument of a prompt made required": entry(
-        "prompts",
-        arguments=[{"name": "about", "required": True}, {"name": "tone", "required": True}],
-    ),
-    "texts": entry(
-        "tools", title="Buy", description="Buys.", icons=[{"src": "a:b"}], _meta={"a": 1}
-    ),
-    "instructions": both("instructions", "Order sparingly.", "Order freely."),
-    "hints": entry("tools", annotations={"title": "Order", "destructiveHint": False}),
-    "hints as without any": entry(
-        "tools",
-        annotations={
-            "readOnlyHint": True,
-            "destructiveHint": True,
-            "idempotentHint": False,
-            "openWorldHint": True,
-        },
-    ),
-    "tasks required": entry("tools", execution={"taskSupport": "required"}),
-    "tasks refused": entry("tools", execution={}),
-    "tasks allowed": both(
-        "tools/2", SHOP["tools"][2], {**SHOP["tools"][2], "execution": {"taskSupport": "optional"}}
-    ),
-    "tasks as without any": both(
-        "tools/2", SHOP["tools"][2], {**SHOP["tools"][2], "execution": {"taskSupport": "forbidden"}}
-    ),
-    "argument renamed, and required": both(
-        INPUT,
-        {**OBJECT, "properties": {"count": TEXT, "other": TEXT}},
-        {**OBJECT, "properties": {"counts": TEXT, "other": TEXT}, "required": ["counts"]},
-    ),
-    "arguments added and removed": both(
-        INPUT,
-        {**OBJECT, "properties": {"a/b": TEXT, "x": TEXT}, "required": ["x"]},
-        {
-            **OBJECT,
-            "properties": {"x": TEXT, "new": {"enum": [1]}, "must": {}},
-            "required": ["must", "x"],
-        },
-    ),
-    "argument that takes more, and says more": argument(
-        {"type": "integer", "default": 1},
-        {"type": "number", "title": "N", "description": "A number."},
-    ),
-    "argument with a long default": argument(
-        {**TEXT, "default": "a"}, {**TEXT, "default": "a" * 200, "title": "N"}
-    ),
-    "argument that takes something else": argument(TEXT, {"enum": ["a" * 200, 1]}),
-    "argument that takes anything": argument(True, {}),
-    "argument of a schema elsewhere": argument(TEXT, ELSEWHERE),
-    "argument of no schema": argument(TEXT, {"type": "text"}),
-    "arguments behind a reference": both(
-        INPUT,
-        {"$ref": "#/$defs/A", "$defs": {"A": {**OBJECT, "properties": {"a": TEXT}}}},
-        {**OBJECT, "properties": {"a": {"enum": ["x"]}}, "required": ["a"]},
-    ),
-    "arguments behind a reference to nothing": both(INPUT, {"$ref": "#/$defs/A"}, OBJECT),
-    "arguments together": both(
-        INPUT,
-        {**OBJECT, "properties": {"a": TEXT, "b": TEXT}},
-        {
-            **OBJECT,
-            "properties": {"a": TEXT, "b": TEXT},
-            "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
-        },
-    ),
-    "arguments together, undecided": both(
-        INPUT,
-        {**OBJECT, "properties": {"a": HARD}, "required": ["a"]},
-        {**OBJECT, "properties": {"a": HARD}, "required": ["a"], "not": {"required": ["b"]}},
-    ),
-    "the first optional argument": both(
-        INPUT,
-        {**OBJECT, "properties": {}},
-        {**OBJECT, "properties": {"limit": {"type": "integer"}}},
-    ),
-    "results added": both(OUTPUT, ..., OBJECT),
-    "results removed": both(OUTPUT, OBJECT, ...),
-    "members of results": both(
-        OUTPUT,
-        {
-            **OBJECT,
-            "properties": {"a": TEXT, "b": TEXT, "c": TEXT, "d": TEXT},
-            "required": ["a", "d"],
-        },
-        {
-            **OBJECT,
-            "properties": {"a": TEXT, "b": TEXT, "c": {"enum": ["x"]}, "e": TEXT},
-            "required": ["b"],
-        },
-    ),
-    "a member of results that may be more": both(
-        OUTPUT,
-        {**OBJECT, "properties": {"a": TEXT, "b": TEXT}},
-        {**OBJECT, "properties": {"a": {}, "b": TEXT}},
-    ),
-    "a member of results, undecided": both(
-        OUTPUT, {**OBJECT, "properties": {"a": TEXT}}, {**OBJECT, "properties": {"a": ELSEWHERE}}
-    ),
-    "results together": both(
-        OUTPUT,
-        {**OBJECT, "properties": {"a": TEXT}, "anyOf": [{"required": ["a"]}]},
-        {**OBJECT, "properties": {"a": TEXT}},
-    ),
-}
-"""The lists of a server before and after a change."""
 
 
 def rows(changes: list[Change]) -> list[tuple[str, str]]:
@@ -188,11 +31,12 @@ def rows(changes: list[Change]) -> list[tuple[str, str]]:
     return [(change.rule.id, change.item) for change in changes]
 
 
-@pytest.mark.parametrize(("old", "new"), LISTS.values(), ids=LISTS)
+@pytest.mark.parametrize("lists", CHANGES.values(), ids=CHANGES)
 def test_changes_of_lists_are_named_with_their_places_and_values(
-    old: dict[str, Any], new: dict[str, Any], snapshot: SnapshotAssertion
+    lists: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
-    assert report.text(compare(contract(old), contract(new))) == snapshot
+    assert compare(contract(lists["old"]), contract(lists["old"])) == []
+    assert report.text(compare(contract(lists["old"]), contract(lists["new"]))) == snapshot
 
 
 def test_changes_of_capabilities_are_named_without_those_that_are_off(

@@ -19,6 +19,7 @@ from generator.shop_sessions import (
     two_at_once,
     write_trace,
 )
+from generator.tables import table
 
 REVISION = "2025-11-25"
 STATELESS = "2026-07-28"
@@ -149,96 +150,18 @@ def trace_of(folder: Path, *rows: tuple[str, dict[str, Any]]) -> str:
 
 PING = {"id": 1, "method": "ping"}
 PONG = {"id": 1, "result": {}}
-LATER = {"id": 2, "method": "ping"}
-LOG = {"method": "notifications/message", "params": {"level": "info", "data": 1}}
-CANCEL = {"method": "notifications/cancelled", "params": {"requestId": 1}}
-ASK = {"id": 7, "method": "roots/list"}
-ROOTS = {"id": 7, "result": {"roots": []}}
 WIRE = {"jsonrpc": "2.0"}
 CALLED: list[Any] = [("sent", PING), ("received", PONG)]
-PROGRESS = {"method": "notifications/progress", "params": {"progressToken": "t", "progress": 1}}
-ASKING = {"id": 7, "method": "sampling/createMessage", "params": {"_meta": {"progressToken": "t"}}}
-CALL = {"id": 1, "method": "tools/call", "params": {"name": "a", "_meta": {"progressToken": "t"}}}
-MANY = {"content": [*range(30)]}
-LATE = [("sent", CALL), ("received", PROGRESS), ("received", LOG), ("received", PONG)]
-
-
-def logged(level: str) -> dict[str, Any]:
-    """A log message of a level."""
-    return {**LOG, "params": {"level": level, "data": 1}}
-
-
-BEHAVIOUR: dict[str, tuple[list[Any], list[Any]]] = {
-    "the same": (CALLED, [WIRE | PONG]),
-    "no JSON": (CALLED, ["pong"]),
-    "no message": (CALLED, ["5"]),
-    "no object in a batch": (CALLED, [[5, WIRE | PONG]]),
-    "an empty batch": (CALLED, [[]]),
-    "another id": (CALLED, [WIRE | {"id": 2, "result": {}}]),
-    "an answer twice": (CALLED, [[WIRE | PONG, WIRE | PONG]]),
-    "an error": (CALLED, [WIRE | {"id": 1, "error": {"code": 1, "message": ""}}]),
-    "many differences": (
-        [CALLED[0], ("received", PONG | {"result": MANY})],
-        [WIRE | PONG | {"result": {"content": []}}],
-    ),
-    "the end": ([*CALLED, ("sent", LATER), ("received", PONG | {"id": 2})], [WIRE | PONG, "end"]),
-    "silence": (CALLED, []),
-    "silence, twice": ([*CALLED, ("sent", LATER), ("received", PONG | {"id": 2})], []),
-    "an answer after cancellation": ([("sent", PING), ("sent", CANCEL)], ["", WIRE | PONG]),
-    "no answer after cancellation": ([("sent", PING), ("sent", CANCEL)], []),
-    "an answer that was not recorded": ([("sent", PING)], [WIRE | PONG]),
-    "a notification": ([("sent", PING), ("received", LOG)], [WIRE | LOG]),
-    "another notification": ([("sent", PING), ("received", LOG)], [WIRE | logged("error")]),
-    "no notification": ([("sent", PING), ("received", LOG)], []),
-    "a notification that was not recorded": ([("sent", PING)], [WIRE | LOG]),
-    "notifications in another order": (
-        [*CALLED[:1], ("received", logged("info")), ("received", logged("error")), CALLED[1]],
-        [[WIRE | logged("error"), WIRE | logged("info"), WIRE | PONG]],
-    ),
-    "progress after the response": (LATE, [[WIRE | LOG, WIRE | PONG, WIRE | PROGRESS]]),
-    "a log message after the response": (LATE, [[WIRE | PROGRESS, WIRE | PONG, WIRE | LOG]]),
-    "progress of another call": (
-        LATE,
-        [
-            [
-                WIRE | PROGRESS | {"params": {"progressToken": "u", "progress": 1}},
-                WIRE | LOG,
-                WIRE | PONG,
-            ]
-        ],
-    ),
-    "a request that was not recorded": ([("sent", PING)], [WIRE | ASK]),
-    "a ping": ([("sent", PING)], [WIRE | PING]),
-    "no request": ([CALLED[0], ("received", ASK), ("sent", ROOTS)], []),
-    "another request": (
-        [CALLED[0], ("received", ASKING), ("sent", {"id": 7, "result": {}}), CALLED[1]],
-        [WIRE | ASKING | {"id": 9, "params": {"more": 1}}, WIRE | PONG],
-    ),
-    "progress of a request that was not sent": (
-        [CALLED[0], ("received", ASKING), ("sent", PROGRESS), ("sent", {"id": 7, "result": {}})],
-        [],
-    ),
-    "progress of a request": (
-        [
-            CALLED[0],
-            ("received", ASKING),
-            ("sent", PROGRESS),
-            ("sent", {"id": 7, "result": {}}),
-            CALLED[1],
-        ],
-        [WIRE | ASKING | {"id": 9}, "", WIRE | PONG],
-    ),
-}
+BEHAVIOUR: dict[str, Any] = table("server_behaviour")
 """Recorded sessions, and the lines of a server after each message of the client."""
 
 
-@pytest.mark.parametrize(("recorded", "lines"), BEHAVIOUR.values(), ids=BEHAVIOUR)
+@pytest.mark.parametrize("case", BEHAVIOUR.values(), ids=BEHAVIOUR)
 def test_each_other_behaviour_of_a_server_has_a_rule(
-    tmp_path: Path, recorded: list[Any], lines: list[Any], snapshot: SnapshotAssertion
+    tmp_path: Path, case: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
-    shown = [each if isinstance(each, str) else json.dumps(each) for each in lines]
-    name = trace_of(tmp_path, *recorded)
-    command = raw(tmp_path, shown)
+    name = trace_of(tmp_path, *case["recorded"])
+    command = raw(tmp_path, case["lines"])
     done = replay(tmp_path, name, command, "--timeout", "1")
     assert (done.code, *done.out.replace(command, "raw").splitlines()) == snapshot
 

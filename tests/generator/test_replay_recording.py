@@ -10,11 +10,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from generator.shop_sessions import write_trace
+from generator.tables import table
 from mcpgen.errors import UsageError
 from mcpgen.replay import recording
 from mcpgen.replay.recording import Session
 
-PREFIX = "io.modelcontextprotocol/"
 CLIENT: dict[str, Any] = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
@@ -35,106 +35,6 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-INIT = ROWS[:2]
-UNANSWERED = ("received", {"id": 0, "error": {"code": -1, "message": "no"}})
-PROGRESS = {"method": "notifications/progress", "params": {"progressToken": "p", "progress": 1}}
-SAID = {"method": "notifications/message", "params": {"data": 1}}
-LISTEN = {
-    "id": 3,
-    "method": "subscriptions/listen",
-    "params": {"_meta": {f"{PREFIX}protocolVersion": "2026-07-28"}},
-}
-CHANGED = {"method": "notifications/tools/list_changed"}
-
-
-def record(direction: str | None, message: Any, **more: Any) -> dict[str, Any]:
-    """A record of a trace."""
-    own = {"channel": "client", "pid": 1, "message": message, **more}
-    return own if direction is None else {"direction": direction, **own}
-
-
-def rows(*rows: tuple[str, dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
-    """Records without times."""
-    return [record(way, {"jsonrpc": "2.0", **message}, **more) for way, message in rows]
-
-
-TRACES: dict[str, list[Any]] = {
-    "two openings": rows(*ROWS[:3], *ROWS[:3]),
-    "an opening that fails first": rows(ROWS[0], UNANSWERED, *ROWS[:3]),
-    "one message of two channels": [
-        *rows(*INIT),
-        *rows(*ROWS[:3], pid=2),
-        *rows(*ROWS[2:4]),
-    ],
-    "lines without messages": [
-        *rows(*INIT),
-        record("sent", {"jsonrpc": "2.0", "id": []}),
-        {"direction": "received", "channel": "client", "pid": 1, "error": "not JSON"},
-        *rows(ROWS[2]),
-        {"direction": "received", "channel": "client", "pid": 1, "error": "the end"},
-    ],
-    "a batch, masked": [
-        *rows(*INIT),
-        record("sent", [{"jsonrpc": "2.0", **ROWS[at][1]} for at in (3, 6)], masked=True),
-    ],
-    "messages without directions": [
-        {"jsonrpc": "2.0", **message}
-        for _, message in (*ROWS[:6], ("", {"id": 9, "error": {"code": 1, "message": ""}}))
-    ],
-    "both sides of one process": rows(*ROWS[:4], ("sent", ROWS[4][1])),
-    "times": [
-        record(way, {"jsonrpc": "2.0", **message}, time=time)
-        for (way, message), time in zip(
-            ROWS,
-            (
-                *("2026-11-29T10:00:02+00:00", "2026-11-29T10:00:04.5+00:00"),
-                *("2026-11-29T10:00:01+00:00", "2026-11-29T10:00:09", "soon"),
-            ),
-            strict=False,
-        )
-    ],
-    "a cancelled request": rows(
-        *INIT,
-        ROWS[3],
-        ("sent", {"id": "l", "method": "tools/list"}),
-        ("received", SAID),
-        ("received", {"id": 1, "method": "roots/list"}),
-        ("sent", {"method": "notifications/cancelled", "params": {"requestId": 1}}),
-        ("received", SAID),
-        ("received", {"method": "notifications/cancelled", "params": {"requestId": 1}}),
-        ("received", {"id": "l", "result": {"tools": []}}),
-        ("received", SAID),
-        ("sent", {"method": "notifications/cancelled", "params": {"requestId": 9}}),
-    ),
-    "progress of a question": rows(
-        *INIT,
-        ROWS[3],
-        (
-            "received",
-            {
-                "id": 5,
-                "method": "sampling/createMessage",
-                "params": {"_meta": {"progressToken": 1}},
-            },
-        ),
-        ("sent", {**PROGRESS, "params": {"progressToken": 1, "progress": 1}}),
-        ("received", {**PROGRESS, "params": {"progressToken": 2, "progress": 1}}),
-    ),
-    "a subscription": rows(
-        ("sent", LISTEN),
-        ("sent", {"id": 4, "method": "tools/list"}),
-        ("received", {**CHANGED, "params": {"_meta": {f"{PREFIX}subscriptionId": 3}}}),
-        ("received", {**CHANGED, "params": {"_meta": {f"{PREFIX}subscriptionId": 8}}}),
-        ("received", {**CHANGED, "params": {"_meta": {"a": 3}}}),
-        ("received", CHANGED),
-    ),
-    "a revision that is not known": rows(
-        ("sent", {**ROWS[0][1], "params": {**CLIENT, "protocolVersion": "2020-01-01"}})
-    ),
-    "a revision that only the client names": rows(ROWS[0]),
-}
-
-
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     """The session of `ROWS`."""
@@ -153,6 +53,10 @@ def lines(session: Session) -> list[str]:
     unrelated = [each.number for each in session.unrelated]
     head = f"{session.revision!r} of {session.recorder}, {unrelated}, {dict(session.lost)}"
     return [head, *shown]
+
+
+TRACES: dict[str, list[Any]] = table("traces")
+"""The records of traces by their form."""
 
 
 @pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
