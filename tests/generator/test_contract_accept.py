@@ -14,6 +14,8 @@ import mcpgen_runtime
 from generator.command_line import Done, run, script_command
 from generator.contract_surfaces import SHOP, SHOP_SERVER
 from mcpgen.contract import document
+from mcpgen.contract.acceptance import Item, Review
+from mcpgen.errors import UsageError
 from mcpgen.project.server_lists import parse
 from mcpgen_runtime.client.lock import lock_file
 
@@ -157,6 +159,43 @@ def test_an_acceptance_as_json_has_old_and_new_values(shop: Path) -> None:
     assert result["accepted"] == ["tool order"]
     place = result["items"][0]["places"][0]
     assert (place["pointer"], place["old"]) == ("/description", "Orders an item.")
+
+
+ORDER = Item("tools", "order", (("/description", "Orders.", "Buys."), ("/title", None, {"b": 1})))
+LONG = Item("instructions", "", (("", "a" * 1998, "b" * 1999),))
+REVIEW = Review("shop", (ORDER, Item("prompts", "order", ()), LONG), ())
+
+
+def test_an_item_is_shown_with_its_places_and_long_values_cut() -> None:
+    assert [*ORDER.lines()] == [
+        *("tool order:", "  /description", '  - "Orders."', '  + "Buys."'),
+        *("  /title", '  + {"b": 1}'),
+    ]
+    old, new = "a" * 1998, "b" * 1999
+    assert [*LONG.lines()] == [
+        *("instructions:", f'  - "{old}"', f'  + "{new}... (2001 characters)'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("review", "name", "expected"),
+    [
+        (REVIEW, "tool order", ORDER),
+        (REVIEW, "instructions", LONG),
+        (REVIEW, "order", "('tool order', 'prompt order'), got 'order'"),
+        (REVIEW, "", "('tool order', 'prompt order', 'instructions'), got ''"),
+        (Review("shop", (), ()), "order", "(none: all are alike), got 'order'"),
+    ],
+)
+def test_an_item_is_chosen_by_a_name_of_its_own(
+    review: Review, name: str, expected: Item | str
+) -> None:
+    if isinstance(expected, Item):
+        assert review.select([name]) == (expected,)
+        return
+    with pytest.raises(UsageError) as caught:
+        review.select([name])
+    assert str(caught.value) == f"expected an item that differs {expected}"
 
 
 ENTRIES: list[tuple[str, Any]] = [

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from conventions.sources import ROOT
-from generator.contract_surfaces import CAPABILITIES, SHOP, TEXT, changed, contract
-from mcpgen.contract import command, rule_page
+from generator.contract_surfaces import CAPABILITIES, SHOP, changed, contract
+from generator.tables import table
+from mcpgen.contract import command, report, rule_page
 from mcpgen.contract.command import Comparison
 from mcpgen.contract.compare import Change, compare
 from mcpgen.contract.document import Contract
@@ -18,24 +20,10 @@ from mcpgen.contract.rule_examples import examples
 from mcpgen.contract.rules import CATEGORIES, RULES, Category, Exemption, read_exemptions
 from mcpgen.errors import SettingsError, UsageError
 
-INPUT = "tools/0/inputSchema"
-
-CHANGES: dict[str, tuple[Any, str]] = {
-    "TOOL_REMOVED": (changed("tools/1", ...), "tool plain"),
-    "ARGUMENT_NARROWED": (
-        changed(f"{INPUT}/properties/size", {"enum": ["s", "m"]}),
-        "tool order",
-    ),
-    "TITLE_CHANGED": (changed("tools/0/title", "Buy"), "tool order"),
-    "RESOURCE_REMOVED": (changed("resources/0", ...), "resource shop://terms"),
-    "TEMPLATE_ADDED": (
-        changed("resourceTemplates/1", {"uriTemplate": "shop://{a}/{b}", "name": "b"}),
-        "resource template shop://{a}/{b}",
-    ),
-    "PROMPT_RENAMED": (changed("prompts/0/name", "advice"), "prompt advice"),
-    "INSTRUCTIONS_CHANGED": (changed("instructions", "Order freely."), "server"),
-}
-"""Changed lists of each kind of item by the rule that names the change, and the item's name."""
+CHANGES: dict[str, Any] = table("contract_changes")
+"""The lists of a server before and after a change, by what changes."""
+RETITLED = changed("tools/0/title", "Buy")
+REMOVED = changed("tools/1", ...)
 
 
 def rows(changes: list[Change]) -> list[tuple[str, str]]:
@@ -43,32 +31,30 @@ def rows(changes: list[Change]) -> list[tuple[str, str]]:
     return [(change.rule.id, change.item) for change in changes]
 
 
-@pytest.mark.parametrize(("rule", "lists", "item"), [(k, *v) for k, v in CHANGES.items()])
-def test_a_change_of_a_list_is_named_by_its_rule(
-    rule: str, lists: dict[str, Any], item: str
+@pytest.mark.parametrize("lists", CHANGES.values(), ids=CHANGES)
+def test_changes_of_lists_are_named_with_their_places_and_values(
+    lists: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
-    assert rows(compare(contract(), contract(lists))) == [(rule, item)]
+    assert compare(contract(lists["old"]), contract(lists["old"])) == []
+    assert report.text(compare(contract(lists["old"]), contract(lists["new"]))) == snapshot
 
 
-def test_a_required_argument_of_a_tool_and_of_a_prompt_is_named() -> None:
-    gift = changed(f"{INPUT}/properties/gift", TEXT)
-    gift["tools"][0]["inputSchema"]["required"] = ["item", "gift"]
-    gift["prompts"][0]["arguments"].append({"name": "length", "required": True})
-    assert rows(compare(contract(), contract(gift))) == [
-        ("ARGUMENT_ADDED_REQUIRED", "prompt advise"),
-        ("ARGUMENT_ADDED_REQUIRED", "tool order"),
+def test_changes_of_capabilities_are_named_without_those_that_are_off(
+    snapshot: SnapshotAssertion,
+) -> None:
+    old = {**CAPABILITIES, "prompts": {"listChanged": False}, "tasks": {"list": {}}, "x": None}
+    new = {"tools": {}, "prompts": {}, "logging": False, "tasks": {"list": {}, "cancel": {}}}
+    others = [{"io.example/a": {"level": each}, f"io.example/{each}": {}} for each in (1.0, 2)]
+    texts = [
+        report.text(compare(contract(SHOP, one), contract(SHOP, other)))
+        for one, other in (
+            (old, new),
+            ({"extensions": others[0]}, {"extensions": others[1]}),
+            (CAPABILITIES, {**CAPABILITIES, "extensions": {"io.example/a": {"level": 1.0}}}),
+            (CAPABILITIES, {**CAPABILITIES, "extensions": 1}),
+        )
     ]
-
-
-def test_the_first_optional_argument_of_a_tool_breaks_nobody() -> None:
-    without = changed(INPUT, {"type": "object", "properties": {}})
-    optional = changed(INPUT, {"type": "object", "properties": {"limit": {"type": "integer"}}})
-    changes = compare(contract(without), contract(optional))
-    assert rows(changes) == [("ARGUMENT_ADDED", "tool order")]
-
-
-def test_nothing_changed_is_nothing() -> None:
-    assert compare(contract(), contract()) == []
+    assert texts == snapshot
 
 
 def test_the_order_of_lists_and_of_members_does_not_count() -> None:
@@ -79,17 +65,9 @@ def test_the_order_of_lists_and_of_members_does_not_count() -> None:
     assert compare(contract(), contract(other)) == []
 
 
-def test_a_narrower_argument_shows_a_value_that_was_accepted() -> None:
-    lists, _ = CHANGES["ARGUMENT_NARROWED"]
-    (change,) = compare(contract(), contract(lists))
-    assert change.witness == '"l"'
-    assert change.pointer == "/tools/order/inputSchema/properties/size"
-
-
 def test_a_change_of_some_revisions_names_them() -> None:
     old = contract(SHOP, CAPABILITIES, "2025-11-25", "2025-06-18")
-    lists, _ = CHANGES["TITLE_CHANGED"]
-    newest, _ = contract(lists, CAPABILITIES, "2025-11-25", "2025-06-18").surfaces
+    newest, _ = contract(RETITLED, CAPABILITIES, "2025-11-25", "2025-06-18").surfaces
     new = Contract("shop", (newest, old.surfaces[1]))
     (change,) = compare(old, new)
     assert change.revisions == ("2025-11-25",)
@@ -113,8 +91,7 @@ DAY = datetime.timedelta(days=1)
 def test_an_exemption_counts_for_its_rule_and_item_until_its_day(
     exemption: Exemption, counts: bool
 ) -> None:
-    lists, _ = CHANGES["TOOL_REMOVED"]
-    (change,) = command.changes(contract(), contract(lists), [exemption])
+    (change,) = command.changes(contract(), contract(REMOVED), [exemption])
     assert (change.allowed == "") is counts
 
 
@@ -150,7 +127,7 @@ def test_a_file_of_exemptions_that_is_not_there_is_an_error(tmp_path: Path) -> N
 
 
 EVERY: dict[str, Any] = {
-    **changed("tools/1", ...),
+    **REMOVED,
     "instructions": "Order freely.",
 }
 """Lists with a change for callers and one for models; another capability is for clients."""

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from generator.schemas import facts_of, normal_of, obj
 from mcpgen import schema
 from mcpgen.errors import FactsError
-from mcpgen.model import schema_facts
+from mcpgen.model import fact_checks, schema_facts
 from mcpgen.schema import facts
 
 NAMES = [row.name for row in schema.revisions()]
@@ -152,3 +153,31 @@ def test_methods_of_a_file_are_those_of_schema_and_extensions(tmp_path: Path, te
     assert caught.value.pointer == "/methods/ping2"
     path.write_text("methods.'tasks/get'.idempotent = true\ncapabilities.'tasks/get' = 'x'")
     schema_facts.expect_methods(loaded, NEWEST, path)
+
+
+CLOSED = {"type": "number", "minimum": 0, "maximum": 1}
+OPEN = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+
+
+@pytest.mark.parametrize(
+    ("node", "value", "fits"),
+    [
+        *((CLOSED, value, fits) for value, fits in ((0, True), (1, True), (-1, False), (2, False))),
+        *((OPEN, value, fits) for value, fits in ((0, False), (1, False), (0.5, True))),
+    ],
+)
+@pytest.mark.parametrize("owner", ["Bag", "*"])
+def test_a_default_lies_within_the_bounds_of_its_member(
+    owner: str, node: Any, value: float, fits: bool
+) -> None:
+    stated = facts_of(defaults={owner: {"size": value}})
+    normal = normal_of(facts=stated, Bag=obj("size", size=node, other=CLOSED))
+    if fits:
+        fact_checks.expect_fitting(normal, stated, None)
+        return
+    with pytest.raises(FactsError) as caught:
+        fact_checks.expect_fitting(normal, stated, None)
+    assert str(caught.value) == (
+        f"{stated.source}#/defaults/{owner}/size: expected a value of Bag.size in the schema,"
+        f' which [defaults.Bag] "size" = ... in --facts gives, got {value}'
+    )

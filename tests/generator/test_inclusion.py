@@ -9,112 +9,40 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema.validators import validator_for
 
 from generator.schema_pairs import Schema, pairs, values
 from generator.schemas import COUNT, TEXT, obj
-from mcpgen.contract.inclusion import inclusion_of
+from generator.tables import table
+from mcpgen.contract.inclusion import Inclusion, inclusion_of
 
+HARD = {**TEXT, "pattern": "^[ab]{40}$"}
+"""Texts of which no example is found."""
 FORMATS = jsonschema.FormatChecker()
 
 
 def judge(schema: Schema) -> Any:
     """The judge of the values of a schema."""
-    return jsonschema.Draft202012Validator(schema, format_checker=FORMATS)
+    draft = jsonschema.Draft202012Validator
+    return validator_for(schema, draft)(schema, format_checker=FORMATS)
 
 
-def closed(required: str = "", **members: Schema) -> dict[str, Any]:
-    """The schema of an object without other members."""
-    return {**obj(required, **members), "additionalProperties": False}
+def within(levels: int, inner: Schema) -> Schema:
+    """The schema of an object that needs an object, and so on, down to some schema."""
+    return obj("a", a=within(levels - 1, inner)) if levels else inner
 
 
-def tagged(**members: dict[str, Any]) -> dict[str, Any]:
-    """A union of objects told apart by `kind`."""
-    return {"oneOf": [obj("kind v", kind={"const": tag}, v=term) for tag, term in members.items()]}
-
-
-def tree(**members: Schema) -> dict[str, Any]:
-    """A schema that contains itself."""
-    node = obj("value", children={"type": "array", "items": {"$ref": "#/$defs/Node"}})
-    node["properties"] |= {"value": TEXT, **members}
-    return {"$ref": "#/$defs/Node", "$defs": {"Node": node}}
-
-
-INCLUDED: dict[str, tuple[Schema, Schema]] = {
-    "whole numbers are numbers": (COUNT, {"type": "number"}),
-    "whole numbers beside a bound": (
-        {"type": "integer", "exclusiveMaximum": 6},
-        {"type": "integer", "maximum": 5},
-    ),
-    "multiples of multiples": ({"multipleOf": 6}, {"multipleOf": 3}),
-    "halves of a range": (
-        {"type": "number", "minimum": 0, "maximum": 10},
-        {"anyOf": [{"maximum": 5}, {"type": "number", "exclusiveMinimum": 5}]},
-    ),
-    "a list of types": ({"type": ["string", "null"]}, {"anyOf": [TEXT, {"type": "null"}]}),
-    "members that nobody checks": (obj(a=TEXT), {"type": "object"}),
-    "the same tags in another order": (tagged(x=TEXT, y=COUNT), tagged(y=COUNT, x=TEXT)),
-    "a member of values, each with an object": (
-        obj("kind", kind={"enum": ["x", "y"]}),
-        {"anyOf": [obj("kind", kind={"const": tag}) for tag in "xy"]},
-    ),
-    "recursion with a wider member": (tree(size=COUNT), tree(size={"type": "number"})),
-    "pairs": (
-        {"type": "array", "prefixItems": [TEXT, COUNT], "maxItems": 2},
-        {"type": "array", "items": {"type": ["string", "integer"]}},
-    ),
-    "unlike items of one": (
-        {"type": "array", "maxItems": 1},
-        {"type": "array", "uniqueItems": True},
-    ),
-    "names of a pattern": (
-        {"type": "object", "patternProperties": {"^x": COUNT}},
-        {"type": "object", "patternProperties": {"^x": {"type": "number"}}},
-    ),
-    "a condition on both sides": (
-        {"if": {"required": ["a"]}, "then": {"required": ["b"]}, **obj(a=TEXT)},
-        {"if": {"required": ["a"]}, "then": {"required": ["b"]}},
-    ),
-    "an old dialect": (
-        {"$schema": "http://json-schema.org/draft-07/schema#", "items": [TEXT], "type": "array"},
-        {"type": "array", "prefixItems": [TEXT]},
-    ),
-}
-EXCLUDED: dict[str, tuple[Schema, Schema]] = {
-    "a pattern": (TEXT, {**TEXT, "pattern": "^[0-9]{5}$"}),
-    "a format": (TEXT, {**TEXT, "format": "ipv4"}),
-    "a closed object": (obj(a=TEXT), closed(a=TEXT)),
-    "far down": (
-        obj("a", a={"type": "array", "items": obj("b", b={"type": "number"})}),
-        obj("a", a={"type": "array", "items": obj("b", b=COUNT)}),
-    ),
-    "recursion with a narrower member": (tree(size={"type": "number"}), tree(size=COUNT)),
-    "a gap": (
-        {"type": "number"},
-        {"anyOf": [{"maximum": 5}, {"type": "number", "exclusiveMinimum": 6}]},
-    ),
-    "unlike items": ({"type": "array"}, {"type": "array", "uniqueItems": True}),
-    "true is not one": ({"enum": [1, True]}, {"const": 1}),
-    "a condition": ({"type": "object"}, {"if": {"required": ["a"]}, "then": {"required": ["b"]}}),
-}
+TABLE = table("inclusion")
+INCLUDED: dict[str, tuple[Schema, Schema]] = TABLE["included"]
+EXCLUDED: dict[str, tuple[Schema, Schema]] = TABLE["excluded"]
+DEEP = [within(300, each) for each in (TEXT, COUNT)]
 UNDECIDED: dict[str, tuple[Schema, Schema, str]] = {
-    "patterns": (
-        {**TEXT, "pattern": "^[ab]{40}$"},
-        {**TEXT, "pattern": "^(a|b){40}$"},
-        "the keyword pattern",
-    ),
-    "a schema elsewhere": (
-        TEXT,
-        {"$ref": "https://example.com/schema.json"},
-        "a reference out of the schema",
-    ),
-    "no schema": (TEXT, {"type": "text"}, "a schema that is not valid"),
-    "itself alone": (TEXT, {"$ref": "#"}, "a schema that refers to itself and nothing else"),
-    "a format that nobody checks": (
-        {**TEXT, "minLength": 1},
-        {**TEXT, "format": "phone"},
-        "the format phone",
-    ),
+    **TABLE["undecided"],
+    "too deep": (*DEEP, "a schema that can't be checked"),
 }
+"""Pairs of schemas by the case that they are of; the last with the reason."""
+REASONS: dict[str, list[tuple[Schema, Schema]]] = TABLE["without a value"]
+"""Pairs by why the second can't be shown to allow what the first does."""
 
 
 @pytest.mark.parametrize(("old", "new"), INCLUDED.values(), ids=INCLUDED)
@@ -137,11 +65,23 @@ def test_neither_proof_nor_value_is_undecided(old: Schema, new: Schema, reason: 
     assert (inclusion.verdict, inclusion.reason) == ("undecided", reason)
 
 
-def test_the_place_of_a_narrower_member_is_named() -> None:
-    old, new = EXCLUDED["far down"]
+@pytest.mark.parametrize(
+    ("reason", "old", "new"), [(reason, *pair) for reason in REASONS for pair in REASONS[reason]]
+)
+def test_without_a_value_the_reason_and_the_place_are_told(
+    reason: str, old: Schema, new: Schema
+) -> None:
+    place = "/properties/v"
+    inclusion = inclusion_of(obj("hard v", hard=HARD, v=old), obj("v", v=new))
+    assert inclusion == Inclusion("undecided", (), place, place, reason)
+
+
+@pytest.mark.parametrize(("old", "new", "old_place", "new_place"), TABLE["places"])
+def test_the_places_that_decide_are_named(
+    old: Schema, new: Schema, old_place: str, new_place: str
+) -> None:
     inclusion = inclusion_of(old, new)
-    place = "/properties/a/items/properties/b"
-    assert (inclusion.old, inclusion.new) == (place, place)
+    assert (inclusion.old, inclusion.new) == (old_place, new_place)
 
 
 def test_no_verdict_is_wrong() -> None:

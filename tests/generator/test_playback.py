@@ -148,10 +148,11 @@ def test_masked_values_stand_for_any_text(tmp_path: Path) -> None:
 
 
 def test_a_request_after_the_last_one_is_refused_in_sequence(tmp_path: Path) -> None:
-    playback = SequentialPlayback(play(tmp_path, order(1, "fig"), answer(1, "ok")).scenes)
-    assert take(playback, "fig") == "ok"
-    assert "the trace is at its end, after 1 requests" in take(playback, "fig")
-    assert len(playback.missed) == 1
+    rows = (order(1, "fig"), answer(1, "ok"), order(2, "nut"), answer(2, "fine"))
+    playback = SequentialPlayback(play(tmp_path, *rows).scenes)
+    assert (take(playback, "fig"), take(playback, "nut")) == ("ok", "fine")
+    assert take(playback, "nut") == ": the trace is at its end, after 2 requests"
+    assert (len(playback.missed), len(playback.unplayed)) == (1, 0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run, script_command
 from generator.shop_server import MUTANTS
@@ -18,6 +19,7 @@ from generator.shop_sessions import (
     two_at_once,
     write_trace,
 )
+from generator.tables import table
 
 REVISION = "2025-11-25"
 STATELESS = "2026-07-28"
@@ -148,43 +150,20 @@ def trace_of(folder: Path, *rows: tuple[str, dict[str, Any]]) -> str:
 
 PING = {"id": 1, "method": "ping"}
 PONG = {"id": 1, "result": {}}
-LATER = {"id": 2, "method": "ping"}
-LOG = {"method": "notifications/message", "params": {"level": "info", "data": 1}}
-CANCEL = {"method": "notifications/cancelled", "params": {"requestId": 1}}
-ASK = {"id": 7, "method": "roots/list"}
-ROOTS = {"id": 7, "result": {"roots": []}}
 WIRE = {"jsonrpc": "2.0"}
 CALLED: list[Any] = [("sent", PING), ("received", PONG)]
-BAD = ["MESSAGE_INVALID", "ANSWER_MISSING"]
+BEHAVIOUR: dict[str, Any] = table("server_behaviour")
+"""Recorded sessions, and the lines of a server after each message of the client."""
 
 
-@pytest.mark.parametrize(
-    ("recorded", "lines", "rules"),
-    [
-        (CALLED, [WIRE | PONG], []),
-        (CALLED, ["pong"], BAD),
-        (CALLED, [WIRE | {"id": 2, "result": {}}], BAD),
-        (
-            [*CALLED, ("sent", LATER), ("received", PONG | {"id": 2})],
-            [WIRE | PONG, "end"],
-            ["SERVER_ENDED", "ANSWER_MISSING"],
-        ),
-        (CALLED, [], ["ANSWER_MISSING"]),
-        ([("sent", PING), ("sent", CANCEL)], ["", WIRE | PONG], ["ANSWER_UNEXPECTED"]),
-        ([("sent", PING), ("received", LOG)], [WIRE | LOG], []),
-        ([("sent", PING)], [WIRE | LOG], ["NOTIFICATION_UNEXPECTED"]),
-        ([("sent", PING)], [WIRE | ASK], ["REQUEST_UNEXPECTED"]),
-        ([("sent", PING)], [WIRE | PING], []),
-        ([CALLED[0], ("received", ASK), ("sent", ROOTS)], [], ["NOT_SENT", "REQUEST_MISSING"]),
-    ],
-)
+@pytest.mark.parametrize("case", BEHAVIOUR.values(), ids=BEHAVIOUR)
 def test_each_other_behaviour_of_a_server_has_a_rule(
-    traces: Path, tmp_path: Path, recorded: list[Any], lines: list[Any], rules: list[str]
+    tmp_path: Path, case: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
-    shown = [json.dumps(each) if each and not isinstance(each, str) else each for each in lines]
-    name = trace_of(tmp_path, *recorded)
-    done = replay(tmp_path, name, raw(tmp_path, shown), "--json", "--timeout", "1")
-    assert sorted(each["rule"] for each in outcomes(done)) == sorted(rules)
+    name = trace_of(tmp_path, *case["recorded"])
+    command = raw(tmp_path, case["lines"])
+    done = replay(tmp_path, name, command, "--timeout", "1")
+    assert (done.code, *done.out.replace(command, "raw").splitlines()) == snapshot
 
 
 def test_a_difference_shows_both_messages_and_the_place(traces: Path, tmp_path: Path) -> None:

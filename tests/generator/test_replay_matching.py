@@ -52,28 +52,62 @@ def test_values_of_one_session_match_by_shape(expected: Any, actual: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    ("expected", "actual", "pointer"),
+    ("expected", "actual", "differences"),
     [
-        (text("two"), text("three"), "/result/content/0/text"),
-        (text("on 2026-11-29"), text("on 2026-11-30"), "/result/content/0/text"),
-        (result(n=1), result(n=True), "/result/n"),
-        (result(n=None), result(), "/result/n"),
-        (result(), result(n=None), "/result/n"),
-        (result(n=[1, 2]), result(n=[1]), "/result/n/1"),
-        (result(n=[1]), result(n=[1, 2]), "/result/n/1"),
+        (text("two"), text("three"), ["/result/content/0/text"]),
+        (text("on 2026-11-29"), text("on 2026-11-30"), ["/result/content/0/text"]),
+        (result(n=1), result(n=True), ["/result/n"]),
+        (result(n=None), result(), ["/result/n"]),
+        (result(), result(n=None), ["/result/n"]),
+        (result(n=[1, 2]), result(n=[1]), ["/result/n/1"]),
+        (result(n=[1]), result(n=[1, 2]), ["/result/n/1"]),
         (
             result(tasks=[{"taskId": "a"}] * 2),
             result(tasks=[{"taskId": "b"}, {"taskId": "c"}]),
-            "/result/tasks/1/taskId",
+            ["/result/tasks/1/taskId"],
         ),
-        (result(nextCursor="a"), result(nextCursor=1), "/result/nextCursor"),
-        (result(nextCursor="a"), result(), "/result/nextCursor"),
-        (result(tools=[{"name": "a"}]), result(tools=[{"name": "b"}]), "/result/tools/0"),
-        (text(f"{FIRST} {FIRST}"), text(f"{FIRST} {SECOND}"), "/result/content/0/text"),
+        (result(nextCursor="a"), result(nextCursor=1), ["/result/nextCursor"]),
+        (result(nextCursor="a"), result(), ["/result/nextCursor"]),
+        (result(tools=[{"name": "a"}]), result(tools=[{"name": "b"}]), ["/result/tools/0"] * 2),
+        (text(f"{FIRST} {FIRST}"), text(f"{FIRST} {SECOND}"), ["/result/content/0/text"]),
+        (result(n="***"), result(n="a"), ["/result/n"]),
+        (result(n=[1, 2, 3]), result(n=[3, 2]), ["/result/n/0", "/result/n/2"]),
+        (result(n={"a": 1}), result(n=[1]), ["/result/n"]),
+        (result(n=[1]), result(n={"a": 1}), ["/result/n"]),
+        (result(n="1"), result(n=1), ["/result/n"]),
+        (result(n=None), result(n=0), ["/result/n"]),
+        (result(n=1), result(n="1"), ["/result/n"]),
+        (result(task={"taskId": "a"}), result(task={"taskId": 1}), ["/result/task/taskId"]),
+        (
+            result(n=[{"name": "a"}, {"name": "a"}]),
+            result(n=[{"name": "a"}, {"name": "b"}]),
+            ["/result/n/1/name"],
+        ),
+        (
+            result(n=[{"name": "a"}, {"name": 1}]),
+            result(n=[{"name": "b"}, {"name": "a"}]),
+            ["/result/n/0/name", "/result/n/1/name"],
+        ),
+        (
+            result(n=[{"uri": "a"}, {"uri": "b"}, {"uri": "c"}]),
+            result(n=[{"uri": "c"}, {"uri": "d"}, {"uri": "b"}]),
+            ["/result/n/0", "/result/n/1", "/result/n"],
+        ),
+        (
+            result(inputRequests={"a": 1, "b": 2}),
+            result(inputRequests={"c": 1}),
+            ["/result/inputRequests/a", "/result/inputRequests/b", "/result/inputRequests/c"],
+        ),
+        (
+            result(inputRequests={"a": 1, "b": 2}),
+            result(inputRequests={"c": 1, "d": 3}),
+            ["/result/inputRequests/d"],
+        ),
+        (result(inputRequests={"a": 1}), result(inputRequests=[1]), ["/result/inputRequests"]),
     ],
 )
-def test_other_values_are_differences(expected: Any, actual: Any, pointer: str) -> None:
-    assert pointers(expected, actual)[0] == pointer
+def test_other_values_are_differences(expected: Any, actual: Any, differences: list[str]) -> None:
+    assert pointers(expected, actual) == differences
 
 
 def test_a_tool_that_is_new_moves_no_other() -> None:
@@ -99,7 +133,17 @@ def test_an_id_stands_for_the_same_id_in_later_requests() -> None:
     assert matcher.fits(questions[0], questions[1], CALL)
     assert bindings.names == {}
     assert matcher.differences(questions[0], questions[1], CALL) == []
-    assert bindings.apply({"inputResponses": {"a": 1}}) == {"inputResponses": {"b": 1}}
+    assert bindings.apply([{"inputResponses": {"a": 1, "c": FIRST}}, 1, "at 10:00:00"]) == [
+        {"inputResponses": {"b": 1, "c": SECOND}},
+        1,
+        "at 10:00:00",
+    ]
+    cursors = [result(nextCursor=each) for each in ("a", "b", "c")]
+    assert matcher.differences(cursors[0], cursors[1], CALL) == []
+    assert matcher.differences(cursors[0], cursors[2], CALL) == []
+    assert bindings.apply({"cursor": "a"}) == {"cursor": "c"}
+    (other,) = matcher.differences(result(taskId=FIRST), result(taskId="new"), CALL)
+    assert other.text == f'expected "{SECOND}", as before'
 
 
 @pytest.mark.parametrize(
@@ -110,6 +154,9 @@ def test_masked_values_stand_for_any(masked: bool, expected: list[str]) -> None:
     new = result(key=["a"], url="https://ada:pass@example.com/")
     assert pointers(old, new, masked=masked) == expected
     assert pointers(old, result(key=None, url=new["result"]["url"]), masked=True) == ["/result/key"]
+    assert pointers(result(n="a *** c"), result(n="a b d"), masked=True) == ["/result/n"]
+    by_first, by_second = (text(f"*** at 09:44:36 by {each}") for each in (FIRST, SECOND))
+    assert pointers(by_first, by_second, masked=True) == []
 
 
 def at_n(way: Any, **more: Any) -> Rule:
@@ -117,35 +164,58 @@ def at_n(way: Any, **more: Any) -> Rule:
 
 
 @pytest.mark.parametrize(
-    ("rule", "expected", "actual", "differs"),
+    ("rule", "expected", "actual", "differences"),
     [
-        (at_n("ignore"), result(n=1), result(), False),
-        (at_n("ignore"), result(), result(n=1), False),
-        (at_n("shape"), result(n=1), result(n=2), False),
-        (at_n("shape"), result(n=1), result(n="2"), True),
-        (at_n("shape"), result(n={"a": 1}), result(n={"b": 1}), True),
-        (at_n("shape"), result(n=["a"]), result(n=["b", "c"]), False),
-        (at_n("shape"), result(n=["a"]), result(n=["b", 1]), True),
-        (at_n("shape"), result(n=[]), result(n=[1]), False),
-        (at_n("unordered"), result(n=[1, 2]), result(n=[2, 1]), False),
-        (at_n("unordered"), result(n=[1, 2]), result(n=[2, 2]), True),
-        (at_n("unordered"), result(n=[1]), result(n=[1, 1]), True),
-        (at_n("number"), result(n=1), result(n=1.5), True),
-        (at_n("number", tolerance=0.5), result(n=1), result(n=1.5), False),
-        (at_n("number", tolerance=0.5), result(n=1), result(n=1.6), True),
-        (at_n("number", tolerance=0.5), result(n=1), result(n="1"), True),
-        (at_n("pattern", pattern=r"\d+ ms"), result(n="1 ms"), result(n="22 ms"), False),
-        (at_n("pattern", pattern=r"\d+ ms"), result(n="1 ms"), result(n="soon"), True),
-        (Rule("/result/**", "ignore"), result(n={"a": 1}), result(n={"a": 2}), False),
-        (Rule("/result/*/a", "ignore"), result(n={"a": 1}), result(n={"a": 2}), False),
-        (at_n("ignore", name="multiply"), result(n=1), result(n=2), True),
-        (at_n("ignore", method="tools/*"), result(n=1), result(n=2), False),
+        (at_n("ignore"), 1, ..., []),
+        (at_n("ignore"), ..., 1, []),
+        (at_n("value"), 1, ..., [""]),
+        (at_n("shape"), 1, 2, []),
+        (at_n("shape"), 1, "2", [""]),
+        (at_n("shape"), None, False, [""]),
+        (at_n("shape"), {"a": 1}, {"b": 1}, ["/a", "/b"]),
+        (at_n("shape"), {"a": 1, "b": {"c": 1}}, {"a": "", "b": {"c": 2}}, ["/a"]),
+        (at_n("shape"), {"a": 1}, ["a"], [""]),
+        (at_n("shape"), ["a"], {"a": 1}, [""]),
+        (at_n("shape"), ["a"], ["b", "c"], []),
+        (at_n("shape"), ["a"], ["b", 1], ["/1"]),
+        (at_n("shape"), [], [1], []),
+        (
+            at_n("shape"),
+            [{"a": 1}, 1],
+            [{"a": 2}, {"b": 1}, {"a": ""}, 2],
+            [*("/1/a", "/1/b"), "/2/a"],
+        ),
+        (at_n("unordered"), [1, 2], [2, 1], []),
+        (at_n("unordered"), [1, 2], [2, 2], ["/0", "/1"]),
+        (at_n("unordered"), [1], [1, 1], ["/1"]),
+        (at_n("unordered"), [1, 2], [2], ["/0"]),
+        (at_n("unordered"), [1], 1, [""]),
+        (at_n("unordered"), 1, [1], [""]),
+        (at_n("number"), 1, 1.5, [""]),
+        (at_n("number", tolerance=0.5), 1, 1.5, []),
+        (at_n("number", tolerance=0.5), 1, 1.6, [""]),
+        (at_n("number", tolerance=0.5), 1, "1", [""]),
+        (at_n("number", tolerance=0.5), "1", 9, []),
+        (at_n("pattern", pattern=r"\d+ ms"), "1 ms", "22 ms", []),
+        (at_n("pattern", pattern=r"\d+ ms"), "1 ms", "soon", [""]),
+        (at_n("pattern", pattern=r"\d+"), "1", "1 ms", [""]),
+        (at_n("pattern", pattern=r"\d+"), 1, 1, [""]),
+        (Rule("/result/**", "ignore"), {"a": 1}, {"a": 2}, []),
+        (Rule("/**/a", "ignore"), {"a": 1, "b": 1}, {"a": 2, "b": 2}, ["/b"]),
+        (Rule("/result/*/a", "ignore"), {"a": 1}, {"a": 2}, []),
+        (Rule("/result/*/a", "ignore"), {"b": {"a": 1}}, {"b": {"a": 2}}, ["/b/a"]),
+        (Rule("/result/n/a~1b~0", "ignore"), {"a/b~": 1}, {"a/b~": 2}, []),
+        (at_n("ignore", name="multiply"), 1, 2, [""]),
+        (at_n("ignore", name="a*"), 1, 2, []),
+        (at_n("ignore", method="tools/*"), 1, 2, []),
+        (at_n("ignore", method="prompts/*", name="add"), 1, 2, [""]),
     ],
 )
 def test_rules_say_how_values_are_compared(
-    rule: Rule, expected: Any, actual: Any, differs: bool
+    rule: Rule, expected: Any, actual: Any, differences: list[str]
 ) -> None:
-    assert bool(pointers(expected, actual, rule)) is differs
+    old, new = (result() if each is ... else result(n=each) for each in (expected, actual))
+    assert pointers(old, new, rule) == [f"/result/n{each}" for each in differences]
 
 
 def test_a_request_is_about_what_it_names() -> None:
@@ -153,6 +223,8 @@ def test_a_request_is_about_what_it_names() -> None:
     assert Subject.of(read) == Subject("resources/read", "a:b")
     assert Subject.of({"method": "ping"}) == Subject("ping")
     assert Subject.of([read]) == Subject()
+    assert Subject.of({"params": {"name": 1, "uri": "a:b"}}) == Subject("", "a:b")
+    assert Subject.of({"method": "ping", "params": {"name": 1}}) == Subject("ping")
 
 
 def test_the_last_rule_for_a_place_counts() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from generator.shop_sessions import write_trace
+from generator.tables import table
 from mcpgen.errors import UsageError
 from mcpgen.replay import recording
 from mcpgen.replay.recording import Session
@@ -39,19 +42,37 @@ def session(tmp_path: Path) -> Session:
     return session
 
 
-def test_a_session_has_its_revision_and_the_role_of_its_writer(session: Session) -> None:
-    assert (session.revision, session.recorder) == ("2025-06-18", "client")
-    assert session.has_handshake
-
-
-def test_messages_have_senders_and_times(session: Session) -> None:
-    assert [each.sender for each in session.messages] == [
-        "client" if direction == "sent" else "server" for direction, _ in ROWS
+def lines(session: Session) -> list[str]:
+    """A session, with what belongs to what, a line each."""
+    shown = [
+        f"{each.number} line {each.line} {each.sender} {each.method or each.kind}: of "
+        f"{each.request}, in {each.within}{' by name' if each.linked else ''}, at {each.seconds}"
+        f"{', masked' if each.masked else ''}"
+        for each in session.messages
     ]
-    assert [each.seconds for each in session.messages] == [*map(float, range(len(ROWS)))]
+    unrelated = [each.number for each in session.unrelated]
+    head = f"{session.revision!r} of {session.recorder}, {unrelated}, {dict(session.lost)}"
+    return [head, *shown]
 
 
-def test_an_exchange_has_what_belongs_to_its_request(session: Session) -> None:
+TRACES: dict[str, list[Any]] = table("traces")
+"""The records of traces by their form."""
+
+
+@pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
+def test_messages_have_their_sessions_requests_and_times(
+    trace: list[Any], tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in trace))
+    assert [lines(each) for each in recording.read(str(file))] == snapshot
+
+
+def test_an_exchange_has_what_belongs_to_its_request(
+    session: Session, snapshot: SnapshotAssertion
+) -> None:
+    assert lines(session) == snapshot
+    assert session.has_handshake
     call = session.exchanges[1]
     assert call.answer is None
     assert [each.method or each.kind for each in call.stream] == [
@@ -61,15 +82,6 @@ def test_an_exchange_has_what_belongs_to_its_request(session: Session) -> None:
         "notifications/cancelled",
     ]
     assert [each.request.method for each in session.questions] == ["roots/list"]
-
-
-def test_a_log_message_belongs_to_none_of_two_open_requests(session: Session) -> None:
-    assert [each.method for each in session.unrelated] == ["notifications/message"]
-
-
-def test_another_initialize_begins_another_session(tmp_path: Path) -> None:
-    path = write_trace(tmp_path / "trace.jsonl", *ROWS[:3], *ROWS[:3])
-    assert [len(each.messages) for each in recording.read(str(path))] == [3, 3]
 
 
 def test_a_trace_of_a_server_has_the_same_session(session: Session, tmp_path: Path) -> None:

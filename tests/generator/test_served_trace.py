@@ -28,6 +28,7 @@ from generator.shop_sessions import (
     record,
     text_of,
     visit,
+    write_trace,
 )
 from mcpgen.replay import recording, serve_command, served_trace
 from mcpgen.replay.faults import Fault, parse
@@ -210,7 +211,11 @@ async def test_the_recorded_sequence_passes_when_strict(
     revision: str, traces: Mapping[str, Path]
 ) -> None:
     recorded = recorded_server(traces[revision], order="strict")
+    assert all(line.endswith("never came") for line in recorded.problems())
+    assert len(recorded.problems()) > 10
     asks = revision in QUESTIONS
+    async with served(recorded, revision):
+        pass  # a session without requests does not count beside others
     async with served(recorded, revision) as client:
         assert await visit(client, asks=asks) == expected(asks=asks)
     assert recorded.problems() == []
@@ -298,6 +303,33 @@ def test_requests_that_a_revision_lacks_are_listed(traces: Mapping[str, Path]) -
     ]
 
 
+@pytest.mark.parametrize(
+    ("described", "capabilities", "info"),
+    [
+        ({}, {"tools": {}, "resources": {}}, {"name": "recorded server", "version": "0"}),
+        (
+            {"capabilities": {"prompts": {}, "tasks": {}}, "serverInfo": {"name": "shop"}},
+            {"prompts": {}},
+            {"name": "shop", "version": "0"},
+        ),
+    ],
+)
+def test_a_server_without_a_description_has_what_it_used(
+    described: Any, capabilities: Any, info: Any, tmp_path: Path
+) -> None:
+    opening = {"protocolVersion": SESSION, "capabilities": {}, "clientInfo": {"name": "c"}}
+    rows = [
+        ("sent", {"id": 0, "method": "initialize", "params": opening}),
+        ("received", {"id": 0, "result": {"protocolVersion": SESSION, **described}}),
+        *(("sent", {"id": at, "method": name}) for at, name in enumerate(USED, 1)),
+    ]
+    recorded = recorded_server(write_trace(tmp_path / "trace.jsonl", *rows))
+    assert (recorded.capabilities, recorded.info) == (capabilities, info)
+
+
+USED = ("tools/list", "resources/list", "ping")
+
+
 def test_times_and_failures_are_read_as_documented() -> None:
     assert [serve_command.parse_latency(text) for text in ("50ms", "1.5s", "recorded")] == [
         0.05,
@@ -306,6 +338,10 @@ def test_times_and_failures_are_read_as_documented() -> None:
     ]
     assert parse("tools/call:2:503") == Fault("tools/call", 2, 503)
     assert parse("ping:1:error") == parse("ping:1") == Fault("ping", 1, "error")
+    assert (parse("ping:9:close"), parse("a:1:599")) == (
+        Fault("ping", 9, "close"),
+        Fault("a", 1, 599),
+    )
 
 
 @pytest.mark.parametrize("text", ["tools/call", "tools/call:0", "tools/call:1:200", ":1"])

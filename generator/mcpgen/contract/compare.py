@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mcpgen.contract.document import Contract
@@ -384,13 +384,15 @@ class _Schemas:
             if name not in before:
                 yield self._by_name("OUTPUT_MEMBER_ADDED", new=name)
 
-    def _inclusion(self, one: Term, other: Term, old: Document, new: Document) -> Inclusion:
+    def _inclusion(self, one: Term, other: Term, inner: Document, outer: Document) -> Inclusion:
+        """The answer for two terms, with the place in the old schema as `old` either way."""
         try:
-            old.check()
-            new.check()
+            inner.check()
+            outer.check()
         except UndecidedError as error:
             return Inclusion("undecided", (), error.pointer, error.pointer, error.reason)
-        return terms_included(one, other, named_only=True)
+        answer = terms_included(one, other, named_only=True)
+        return answer if inner is self.old else replace(answer, old=answer.new, new=answer.old)
 
     def _by_name(self, rule: str, old: str = "", new: str = "") -> Change:
         name = new if rule.endswith(("_ADDED", "_ADDED_REQUIRED", "_RENAMED")) else old

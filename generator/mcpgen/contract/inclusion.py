@@ -186,7 +186,7 @@ class _Decision:
         if isinstance(shape, Values):
             for value in shape.values:
                 if not allows(new, value):
-                    return _Failure("", "", "", (value,))
+                    return _Failure("", "", "named values", (value,))
             return None
         failures: list[_Failure] = []
         for other in others:
@@ -372,7 +372,8 @@ class _Decision:
                     if _is_inside(bound, shape):
                         yield [below, above]
             case Strings() | Arrays():
-                for length in sorted({*_lengths(others)}):
+                lengths = {each.least for each in others if isinstance(each, Strings | Arrays)}
+                for length in sorted(lengths):
                     if shape.least < length and (shape.most is None or length <= shape.most):
                         yield [replace(shape, most=length - 1), replace(shape, least=length)]
             case Objects():
@@ -469,12 +470,3 @@ def _bounds(others: Sequence[Numbers]) -> list[tuple[Fraction, bool]]:
     lows = {(each.low, not each.is_low_open) for each in others if each.low is not None}
     highs = {(each.high, each.is_high_open) for each in others if each.high is not None}
     return sorted(lows | highs)
-
-
-def _lengths(others: Sequence[Shape]) -> Iterator[int]:
-    """Lengths at which a piece begins."""
-    for other in others:
-        if isinstance(other, Strings | Arrays):
-            yield other.least
-            if other.most is not None:
-                yield other.most + 1

@@ -466,8 +466,9 @@ def _both_objects(one: Objects, other: Objects, opaque: frozenset[str]) -> Objec
     """Both of two objects: patterns and additional members of each count for names of the other."""
     names = sorted({*one.by_name, *other.by_name})
     patterns = sorted({pattern for pattern, _ in (*one.patterns, *other.patterns)})
-    if one.patterns != other.patterns and {one.additional, other.additional} != {ANY}:
-        raise UndecidedError("patterns of names beside additional members, in two schemas")
+    for ours, theirs in ((one, other), (other, one)):
+        if ours.additional != ANY and dict(theirs.patterns).keys() - dict(ours.patterns).keys():
+            raise UndecidedError("patterns of names beside additional members, in two schemas")
     return Objects(
         max(one.least, other.least),
         _least(one.most, other.most),

@@ -27,7 +27,6 @@ from mcpgen.replay.outcomes import RULES, Outcome
 from mcpgen.replay.recording import (
     INITIALIZE,
     PROGRESS,
-    PROGRESS_TOKEN,
     Exchange,
     Message,
     Session,
@@ -107,7 +106,7 @@ def carry(session: Session, name: str) -> Carried:
 def without_unknown(other: Revision, message: Node, sender: Role, request: Json = None) -> Node:
     """A message without the members that a revision does not know, and without its metadata."""
     copy: Node = json.loads(json.dumps(message))
-    for pointer in sorted(other.unknown_members(copy, sender, request), reverse=True):
+    for pointer in other.unknown_members(copy, sender, request):
         _remove(copy, [_unescape(step) for step in pointer.split("/")[1:]])
     for part in ("params", "result"):
         if is_object(copy.get(part)):
@@ -296,7 +295,7 @@ class _Writer:
         value = self._client_value(message, None)
         verdict = self.target.judge({"jsonrpc": "2.0", "id": 1, **value}, "client")
         wrong = verdict.violation
-        if wrong is None or message.kind == "notification":
+        if wrong is None:
             return ""
         return f"{wrong.pointer}: expected {wrong.expected}, got {wrong.actual}"
 
@@ -304,20 +303,12 @@ class _Writer:
         value = without_unknown(self.target, message.value, "client")
         if message.method == INITIALIZE:
             value["params"]["protocolVersion"] = self.target.version
-        token = self._token(message)
         if not self._has_handshake(self.target):
             has_logs = exchange is not None and any(e.method == LOG for e in exchange.stream)
-            value = self._with_meta(value, token, self.level or ("debug" if has_logs else None))
-        elif token is not None:
-            params = value.setdefault("params", {})
-            params[META] = {**params.get(META, {}), PROGRESS_TOKEN: token}
+            value = self._with_meta(value, self.level or ("debug" if has_logs else None))
         return value
 
-    def _token(self, message: Message) -> Json:
-        meta: Json = message.params.get(META)
-        return meta.get(PROGRESS_TOKEN) if is_object(meta) else None
-
-    def _with_meta(self, value: Node, token: Json = None, level: Json = None) -> Node:
+    def _with_meta(self, value: Node, level: Json = None) -> Node:
         """A request with the metadata that the other revision requires."""
         keys = self.target.protocol.facts.meta
         client = self._client()
@@ -326,7 +317,6 @@ class _Writer:
             keys.client_info: client.get("clientInfo"),
             keys.client_capabilities: client.get("capabilities") or {},
             keys.log_level: level,
-            PROGRESS_TOKEN: token,
         }
         params: Node = value.get("params") or {}
         meta: Node = {
@@ -404,8 +394,6 @@ class _Writer:
         if not self.target.methods(message.method, message.sender):
             self._lose(message, f"{self.target.name} has no {message.method}")
             return
-        if message.linked and self._within(message) is None:
-            return  # its request has no counterpart
         if message.sender == "server" and self._is_subscribed(message):
             self.uncompared.add(message.method)
             self._lose(message, "it comes by a subscription in one of both revisions")

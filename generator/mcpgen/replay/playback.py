@@ -204,8 +204,6 @@ def _differences(
 
 
 def _text_of(differences: Sequence[Difference]) -> str:
-    if not differences:
-        return "the same params"
     first, *others = differences
     more = f", and {len(others)} more" if others else ""
     recorded, came = (_value_text(each) for each in (first.expected, first.actual))
