@@ -168,15 +168,29 @@ def test_encoding_and_line_ends_are_kept(newline: str, encoding: str, tmp_path: 
     assert ported(tmp_path, text)[0] == after.replace("\n", newline).encode(encoding)
 
 
+MODULES = {
+    "app.py": f"{OFFICIAL}def make() -> FastMCP: ...\nclass Plain(FastMCP): ...\n"
+    "class Own(FastMCP):\n    def __init__(self): super().__init__('b')\n",
+    "inner/__init__.py": "from ..app import mcp as server, make, Own, Plain\n",
+    "tools.py": "import mcp.types\nfrom os.path import *\n"
+    "from .inner import server, make, Own as O, Plain\n"
+    "@server.tool(structured_output=False)\ndef f() -> str: ...\n"
+    "make().run(mount_path='/a')\na = O()\na.run(mount_path='/b')\nb = Plain(debug=True)\n",
+}
+
+
 def test_a_server_of_another_module_is_known(tmp_path: Path) -> None:
-    program = tmp_path / "program"
-    program.mkdir()
-    (program / "app.py").write_text(OFFICIAL)
-    (program / "tools.py").write_text(
-        "from .app import mcp\n@mcp.tool(structured_output=False)\ndef f() -> str: ...\n"
+    for name, text in MODULES.items():
+        (tmp_path / "program" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "program" / name).write_text(text)
+    result = command.port([tmp_path / "program"], tmp_path / "pkg", 4)
+    assert [path.name for path in result.files] == ["app.py", "tools.py"]
+    assert result.findings == ()
+    assert result.files[tmp_path / "program" / "tools.py"].decode() == (
+        "from os.path import *\nfrom .inner import server, make, Own as O, Plain\n"
+        "@server.tool(structured=False)\ndef f() -> str: ...\n"
+        'make().run()\na = O()\na.run()\nb = Plain("FastMCP", compatibility="mcp-1")\n'
     )
-    result = command.port([program], tmp_path / "pkg", 4)
-    assert b"structured=False" in result.files[program / "tools.py"]
 
 
 def test_without_write_no_file_changes(tmp_path: Path) -> None:
