@@ -327,6 +327,14 @@ def test_a_server_may_refuse_the_list_of_templates_alone() -> None:
             {"resources": [{"uri": "a"}]},
             ["resource a: listed with /name, which the server leaves out"],
         ),
+        *(
+            (
+                {"tools": [{"name": f"t{number}", "title": "n"} for number in range(count)]},
+                {"tools": [{"name": f"t{number}", "title": "m"} for number in range(count)]},
+                [f"tool t0, tool t1, tool t2, tool t3, tool t4{more}: listed with another /title"],
+            )
+            for count, more in ((5, ""), (6, " and 1 more"))
+        ),
         (
             {"tools": [{"name": "a"}]},
             {"tools": [{"name": "a", "_meta": {"x" * 300: 1}}]},
