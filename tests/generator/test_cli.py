@@ -91,7 +91,9 @@ REFUSED = {
     "--revision latest": "expected the directory to write to",
     "-o pkg": "expected --revision R (a date, latest or all) or --schema FILE, got none",
     "--revision latest list": "options for generating go without list",
-    f"--revision latest --facts a/{OLDEST}.json -o pkg": "one --schema FILE with --facts, got --facts alone",
+    f"--revision latest --facts a/{OLDEST}.json -o pkg": (
+        "expected one --schema FILE with --facts, got --facts alone"
+    ),
     f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json --facts a/{OLDEST}.json -o pkg": (
         "expected one --schema FILE with --facts, got 2 of them"
     ),
@@ -263,11 +265,9 @@ def test_generating_and_updating_report_as_json(tmp_path: Path) -> None:
     words = ["--revision", OLDEST, "--parts", "types"]
     written = json.loads(run(*words, "-o", "pkg", "--json", cwd=tmp_path).out)
     assert "__init__.py" in written["created"]
-    assert written == {
-        **dict.fromkeys(("updated", "removed", "notes", "changes"), []),
-        **{"directory": "pkg", "package": "pkg", "revisions": [OLDEST]},
-        **{"created": written["created"], "unchanged": 0},
-    }
+    nothing = {key: list[str]() for key in ("updated", "removed", "notes", "changes")}
+    named = {"directory": "pkg", "package": "pkg", "revisions": [OLDEST]}
+    assert written == named | nothing | {"created": written["created"], "unchanged": 0}
     again = json.loads(run("update", "pkg", "--json", cwd=tmp_path).out)
     assert (again["created"], again["unchanged"]) == ([], len(written["created"]))
     newer = json.loads(run("update", "pkg", "--revision", "latest", "--json", cwd=tmp_path).out)
