@@ -117,7 +117,10 @@ def test_findings_have_the_shape_of_all_products() -> None:
     page, sentence = f"{SITE}/{NEW}/basic/a#one", MUST.sentence
     broken = Finding(
         *("a.must", "error", "a", f"MUST in {OLD}, {NEW}: expected e, got new"),
-        *((sentence, page), "", "f.py", None, sentence, page),
+        details=(sentence, page),
+        file="f.py",
+        reason=sentence,
+        page=page,
     )
     lost = Finding("run.complete", "error", "checks", "given up in r: it ended", file="f.py")
     assert report.report_of(findings(*OUTCOMES[1:3], *unbroken, r="it ended"), "f.py") == Report(

@@ -335,7 +335,7 @@ def _report(console: Console, mirror: Mirror, differences: Sequence[str]) -> Non
         console.summary(f"note: {safe_text(note, 400)}")
 
 
-def generate(console: Console, settings: Settings, *, force: bool, trusted: bool = False) -> None:
+def generate(console: Console, settings: Settings, *, force: bool, trusted: bool) -> None:
     """Write the packages of a project by its settings, and its mirror from the recorded lists.
 
     Args:
@@ -411,7 +411,7 @@ def _write_packages(console: Console, settings: Settings, *, force: bool, truste
         hooks.run(console, package.hooks, directory, settings.root)
 
 
-def update(console: Console, settings: Settings, *, force: bool, trusted: bool = False) -> None:
+def update(console: Console, settings: Settings, *, force: bool, trusted: bool) -> None:
     """Update the packages of a project; query the mirrored server again, and report changes.
 
     Args:
@@ -515,7 +515,7 @@ def _package_options(settings: Settings, package: PackageSettings) -> PackageOpt
     )
 
 
-def check(console: Console, settings: Settings, *, trusted: bool = False) -> list[Report]:
+def check(console: Console, settings: Settings, *, trusted: bool) -> list[Report]:
     """Report whether all generated files of a project are what mcpgen would write.
 
     Args:
