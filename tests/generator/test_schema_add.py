@@ -273,9 +273,11 @@ def test_an_interrupt_at_any_rename_leaves_the_folder_as_it_was(
 
     for name in ("rename", "replace"):
         monkeypatch.setattr(Path, name, partialmethod(stopped, original=getattr(Path, name)))
-    with pytest.raises((KeyboardInterrupt, OutputError)):
+    with pytest.raises((KeyboardInterrupt, OutputError)) as raised:
         folders.write(tmp_path, ROW, {"schema.json": "[]"}, force=present)
     monkeypatch.undo()
+    fault = f"{tmp_path}: nothing was written: Input/output error"
+    assert f"{raised.value}" == (fault if stop is OSError else "")
     assert tree(tmp_path) == before
     folders.write(tmp_path, ROW, {"schema.json": "[]"}, force=present)
     assert (tmp_path / NAME / "schema.json").read_text() == "[]"
