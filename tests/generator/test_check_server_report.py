@@ -11,6 +11,7 @@ from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.outcomes import BrokenRuleError, Outcome, require_error, result_of
 from mcpgen.check_server.rules import Rule, rules
 from mcpgen.check_server.runner import Findings
+from mcpgen.findings import Finding, KeptRule, Report
 
 OLD, NEW = "2025-06-18", "2025-11-25"
 SITE = "https://modelcontextprotocol.io/specification"
@@ -102,6 +103,32 @@ def test_findings_are_json_with_each_outcome() -> None:
     assert shown["given_up"] == {"r": "w"}
     assert (shown["target"], shown["name"], shown["transport"]) == ("target", "n*", "stdio")
     assert report.document(findings(name=""))["name"] is None
+
+
+def test_findings_have_the_shape_of_all_products() -> None:
+    kept, skipped, silent = (
+        Rule(f"b.{name}", "SHOULD", (OLD, NEW), "Two.", "basic/b") for name in "xyz"
+    )
+    unbroken = (
+        *(Outcome(kept, OLD, "passed"), Outcome(kept, NEW, "not applicable", why="w")),
+        *(Outcome(skipped, OLD, "not applicable", why="v"), Outcome(silent, OLD, "not applicable")),
+        Outcome(skipped, NEW, "not applicable", why="w"),
+    )
+    page, sentence = f"{SITE}/{NEW}/basic/a#one", MUST.sentence
+    broken = Finding(
+        *("a.must", "error", "a", f"MUST in {OLD}, {NEW}: expected e, got new"),
+        details=(sentence, page),
+        file="f.py",
+        reason=sentence,
+        page=page,
+    )
+    lost = Finding("run.complete", "error", "checks", "given up in r: it ended", file="f.py")
+    assert report.report_of(findings(*OUTCOMES[1:3], *unbroken, r="it ended"), "f.py") == Report(
+        "n*",
+        [broken, lost],
+        [KeptRule("b", "b.x"), KeptRule("b", "b.y", "w"), KeptRule("b", "b.z", "not applicable")],
+    )
+    assert report.report_of(findings(name=""), "") == Report("target", [], [])
 
 
 @pytest.mark.parametrize(

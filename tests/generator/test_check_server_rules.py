@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from generator.check_server.areas import RULES
 from generator.check_server.judging import find_in_tiny, judge
@@ -76,12 +78,42 @@ def test_a_defect_breaks_its_rule_alone(
     assert broken.expected != broken.actual != ""
 
 
+OF_EACH_REQUEST = re.compile(
+    r"^(?:host|accept-encoding|connection|user-agent|content-length): .*\n"
+    r"|^content-type: application/json\n|^accept: application/json, text/event-stream\n",
+    re.MULTILINE,
+)
+OF_EACH_RUN = {
+    r"[0-9a-f]{32}": "ID",
+    r'(?<="id":)[1-9]\d{0,2}\b': "N",
+    r'(?<="version":")[^"]+': "VERSION",
+    r'(/protocolVersion":"[^"]+"),"[^{}]+\{[^{}]+\},"[^{}]+\{\}': r"\1,...",
+}
+
+
+def told(sent: Any) -> str:
+    """What a server is sent, without what differs in each run or is the same in each request."""
+    if isinstance(sent, bytes):
+        text = repr(sent)[2:-1]
+    else:
+        fields = "".join(f"{name}: {value}\n" for name, value in sent.headers.items())
+        fields = OF_EACH_REQUEST.sub("", fields)
+        text = f"{sent.method} {told(sent.content)}\n{fields}".rstrip().replace("\n", "\n  ")
+    for form, short in OF_EACH_RUN.items():
+        text = re.sub(form, short, text)
+    return text
+
+
 @pytest.mark.parametrize("revision", [*REVISIONS, NEW])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_a_server_without_a_defect_keeps_each_rule(transport: str, revision: str) -> None:
-    findings = find_in_tiny(transport, revision, None, IN_MEMORY, [])
+def test_a_server_without_a_defect_keeps_each_rule(
+    transport: str, revision: str, snapshot: SnapshotAssertion
+) -> None:
+    sent: list[Any] = []
+    findings = find_in_tiny(transport, revision, None, IN_MEMORY, sent)
     assert broken_rules(findings) == []
     assert [each.state for each in findings.outcomes].count("passed") > 60
+    assert "\n".join(map(told, sent)) == snapshot
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])

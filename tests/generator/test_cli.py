@@ -91,10 +91,17 @@ REFUSED = {
     "--revision latest": "expected the directory to write to",
     "-o pkg": "expected --revision R (a date, latest or all) or --schema FILE, got none",
     "--revision latest list": "options for generating go without list",
-    f"--revision latest --facts a/{OLDEST}.json -o pkg": "expected one --schema FILE with --facts",
+    f"--revision latest --facts a/{OLDEST}.json -o pkg": (
+        "expected one --schema FILE with --facts, got --facts alone"
+    ),
+    f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json --facts a/{OLDEST}.json -o pkg": (
+        "expected one --schema FILE with --facts, got 2 of them"
+    ),
     "--revision latest -o pkg --watch --json": "--json",
     "--schema nowhere -o pkg": "nowhere",
-    f"--revision all --schema a/{OLDEST}.json -o pkg": f"revision {OLDEST} comes twice",
+    f"--revision all --schema a/{OLDEST}.json -o pkg": (
+        f"revision {OLDEST} comes twice: by --revision and --schema"
+    ),
     f"--schema a/{OLDEST}.json --schema b/{OLDEST}.json -o pkg": "comes twice: by --schema twice",
     f"-r {OLDEST} --transport http -o pkg -q": "--transport: expected one that a chosen revision",
     "update pkg": "pkg: expected a package of mcpgen's, got no mcpgen.json",
@@ -257,9 +264,10 @@ def test_an_update_repeats_what_the_manifest_says(tmp_path: Path) -> None:
 def test_generating_and_updating_report_as_json(tmp_path: Path) -> None:
     words = ["--revision", OLDEST, "--parts", "types"]
     written = json.loads(run(*words, "-o", "pkg", "--json", cwd=tmp_path).out)
-    assert (written["package"], written["revisions"]) == ("pkg", [OLDEST])
     assert "__init__.py" in written["created"]
-    assert (written["updated"], written["removed"], written["unchanged"]) == ([], [], 0)
+    nothing = {key: list[str]() for key in ("updated", "removed", "notes", "changes")}
+    named = {"directory": "pkg", "package": "pkg", "revisions": [OLDEST]}
+    assert written == named | nothing | {"created": written["created"], "unchanged": 0}
     again = json.loads(run("update", "pkg", "--json", cwd=tmp_path).out)
     assert (again["created"], again["unchanged"]) == ([], len(written["created"]))
     newer = json.loads(run("update", "pkg", "--revision", "latest", "--json", cwd=tmp_path).out)
@@ -336,6 +344,11 @@ def test_verify_names_every_difference(tmp_path: Path) -> None:
     )
     assert f"{NEWEST}: 1 difference, another file than the one on record\n" in ended.out
     assert f"{OLDEST}: same structure, another file than the one on record\n" in ended.out
+    record = json.loads(run("schema", "verify", "--against", tmp_path, "--json").out)
+    text = '["inputSchema", "name"] here, ["name"] there'
+    differences = [{"pointer": "/$defs/Tool/required", "text": text}]
+    shown = {"file": f"{path}", "same_file": False, "differences": differences}
+    assert (record["same_structure"], record["revisions"][NEWEST]) == (False, shown)
 
 
 NOWHERE = "http://127.0.0.1:1/mcp"

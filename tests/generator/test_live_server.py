@@ -284,7 +284,7 @@ def test_all_pages_of_a_list_are_read(pages: list[Any], names: str) -> None:
     [
         ([page("", str(number)) for number in range(101)], "100 pages at most, got more"),
         ([{"tools": [1] * 5001}], "5000 entries at most, got more"),
-        ([Refusal("no")], "expected a server that answers, got"),
+        ([Refusal("no" * 300)], r"it#: expected a server that answers, got (no){250}\.\.\.$"),
         ([page("a", "1"), {"tools": [{"name": ""}]}], "expected a name of 1 to 200 characters"),
         ([b"{"], "it#: expected JSON for tools/list, got Expecting"),
         ([b"[" * 100_000], "it#: expected JSON for tools/list, got "),
@@ -326,6 +326,14 @@ def test_a_server_may_refuse_the_list_of_templates_alone() -> None:
             {"resources": [{"uri": "a", "name": "n"}]},
             {"resources": [{"uri": "a"}]},
             ["resource a: listed with /name, which the server leaves out"],
+        ),
+        *(
+            (
+                {"tools": [{"name": f"t{number}", "title": "n"} for number in range(count)]},
+                {"tools": [{"name": f"t{number}", "title": "m"} for number in range(count)]},
+                [f"tool t0, tool t1, tool t2, tool t3, tool t4{more}: listed with another /title"],
+            )
+            for count, more in ((5, ""), (6, " and 1 more"))
         ),
         (
             {"tools": [{"name": "a"}]},

@@ -153,8 +153,14 @@ def differences(document: object, **changed: str) -> list[str]:
 
 
 def test_a_project_that_cannot_be_imported_is_no_success() -> None:
-    with pytest.raises(MirrorError, match="ValueError: broken"):
-        differences([FORECAST], module="raise ValueError('broken')")
+    broken, got = "raise ValueError('x' * 501)", f"got ValueError: {'x' * 488}..."
+    with pytest.raises(MirrorError) as raised:
+        differences([FORECAST], module=broken)
+    assert f"{raised.value}" == f"the project#: expected a mirror that serves its lists, {got}"
+    files = {"__init__.py": "", "protocol.py": "", "own.py": broken}
+    with pytest.raises(MirrorError) as raised:
+        live_server.read_project(files, "own", "protocol", lambda _, __: pytest.fail("it is read"))
+    assert f"{raised.value}" == f"the project#: expected a server that answers, {got}"
 
 
 def test_items_that_a_package_lists_otherwise_are_named() -> None:

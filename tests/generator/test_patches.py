@@ -167,6 +167,7 @@ def test_check_sees_a_patch_that_changed_and_update_applies_it() -> None:
     done = run("check", "pkg")
     assert (done.code, done.out.splitlines()[0]) == (1, "the patch changed")
     assert json.loads(run("check", "pkg", "--json").out)["patch_changed"] is True
+    assert "the patch changed: it is another one" in run("check", "pkg", "--format", "github").out
     assert run("-q", "update", "pkg").code == 0
     assert "Their hints" in Path(MODELS).read_text("utf-8")
     assert run("check", "pkg") == Done(0, "pkg: up to date\n", "")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from generator.command_line import output_of, run
+from generator.command_line import Done, output_of, run
 
 command: Any = pytest.importorskip("mcpgen.port.command")  # which needs libcst
 
@@ -168,29 +168,51 @@ def test_encoding_and_line_ends_are_kept(newline: str, encoding: str, tmp_path: 
     assert ported(tmp_path, text)[0] == after.replace("\n", newline).encode(encoding)
 
 
+MODULES = {
+    "app.py": f"{OFFICIAL}def make() -> FastMCP: ...\nclass Plain(FastMCP): ...\n"
+    "class Own(FastMCP):\n    def __init__(self): super().__init__('b')\n",
+    "inner/__init__.py": "from ..app import mcp as server, make, Own, Plain\n",
+    "tools.py": "import mcp.types\nfrom os.path import *\n"
+    "from .inner import server, make, Own as O, Plain\n"
+    "@server.tool(structured_output=False)\ndef f() -> str: ...\n"
+    "make().run(mount_path='/a')\na = O()\na.run(mount_path='/b')\nb = Plain(debug=True)\n",
+}
+
+
 def test_a_server_of_another_module_is_known(tmp_path: Path) -> None:
-    program = tmp_path / "program"
-    program.mkdir()
-    (program / "app.py").write_text(OFFICIAL)
-    (program / "tools.py").write_text(
-        "from .app import mcp\n@mcp.tool(structured_output=False)\ndef f() -> str: ...\n"
+    for name, text in MODULES.items():
+        (tmp_path / "program" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "program" / name).write_text(text)
+    result = command.port([tmp_path / "program"], tmp_path / "pkg", 4)
+    assert [path.name for path in result.files] == ["app.py", "tools.py"]
+    assert result.findings == ()
+    assert result.files[tmp_path / "program" / "tools.py"].decode() == (
+        "from os.path import *\nfrom .inner import server, make, Own as O, Plain\n"
+        "@server.tool(structured=False)\ndef f() -> str: ...\n"
+        'make().run()\na = O()\na.run()\nb = Plain("FastMCP", compatibility="mcp-1")\n'
     )
-    result = command.port([program], tmp_path / "pkg", 4)
-    assert b"structured=False" in result.files[program / "tools.py"]
 
 
 def test_without_write_no_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "program.py"
-    file.write_text(FASTMCP)
+    file.write_text(FASTMCP, newline="\r\n")
     done = run("port", file, "-o", tmp_path / "pkg")
-    assert "-from fastmcp import FastMCP\n" in done.out
-    assert "+from pkg import Server\n" in done.out
-    assert file.read_text() == FASTMCP
+    assert done.out == (
+        f"--- {file}\n+++ {file}\n@@ -1,2 +1,2 @@\n"
+        "-from fastmcp import FastMCP\r\n-mcp = FastMCP('a')\r\n+from pkg import Server\r\n"
+        "+mcp = Server('a', compatibility=\"fastmcp-4\")\r\n"
+        "1 file would change, 0 places left to a person; features: compatibility\n"
+    )
+    assert (done.code, done.err) == (0, "reading the program ...\n")
+    assert file.read_bytes() == FASTMCP.replace("\n", "\r\n").encode()
     assert not (tmp_path / "pkg").exists()
     file.write_text("from mcp.types import *\n")
-    done = run("port", file, "-o", tmp_path / "pkg", "--json")
-    [left] = json.loads(done.out)["left"]
-    assert (done.code, left["line"], left["code"]) == (1, 1, "from mcp.types import *")
+    left = {"path": f"{file}", "line": 1, "code": "from mcp.types import *"}
+    done = run("-q", "port", file)
+    assert done == Done(1, f"left: {file}:1: {left['code']}: import each name\n", "")
+    record = {"files": [], "features": [], "left": [left | {"remedy": "import each name"}]}
+    done = run("port", file, "--json")
+    assert (done.code, json.loads(done.out)) == (1, record | {"diff": ""})
     done = run("port", tmp_path / "nothing", "-o", tmp_path / "pkg")
     assert (done.code, "which is not there" in done.err) == (2, True)
 
@@ -229,7 +251,11 @@ def test_the_package_has_the_features_that_the_program_uses(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("requirement", "version"), [("fastmcp>=2,<3", "2"), ("fastmcp==3.1.0", "3"), ("mcp", "4")]
+    ("requirement", "version"),
+    [
+        *(("fastmcp>=2,<3", "2"), ("fastmcp==3.1.0", "3"), ("mcp", "4"), ("mcp==2.1.0", "4")),
+        *(("FastMCP_slim<4", "3"), ("fastmcp==2.*", "2"), ("fastmcp>=5", "4"), ("fastmcp", "4")),
+    ],
 )
 def test_the_project_says_which_fastmcp_it_was_for(
     requirement: str, version: str, tmp_path: Path
@@ -241,3 +267,16 @@ def test_the_project_says_which_fastmcp_it_was_for(
     file.write_text(FASTMCP)
     done = run("port", file, "-o", tmp_path / "pkg")
     assert f'compatibility="fastmcp-{version}"' in done.out
+
+
+@pytest.mark.parametrize(
+    ("source", "package"),
+    [("app/inner/server.py", ""), ("app/inner", ""), ("alone/a.py", "alone"), ("alone", "alone")],
+)
+def test_the_package_is_beside_the_outermost_package(
+    source: str, package: str, tmp_path: Path
+) -> None:
+    for name in ("app/__init__.py", "app/inner/__init__.py", "app/inner/server.py", "alone/a.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(FASTMCP)
+    assert command.default_package(tmp_path / source) == tmp_path / package / "my_protocol"

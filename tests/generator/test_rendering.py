@@ -273,6 +273,17 @@ OWN_CODE: dict[str, tuple[dict[str, str], str]] = {
         "f.py:3: ZeroDivisionError: division by zero\n",
     ),
     "a filter that fails": ({**FILTERS_OF, **CALLED}, "a.py.jinja:1: can only concatenate str"),
+    **{
+        code: (
+            {**FILTERS_OF, "f.py": code, "a.py.jinja": f"{{{{ 'a' | {name} }}}}"},
+            f"a.py.jinja:1: No filter named '{name}'. (a.py)\n",
+        )
+        for code, name in (
+            ("def _f(x): ...", "_f"),
+            ("from json import dumps as f", "f"),
+            ("class F: ...\nf = F()", "f"),
+        )
+    },
 }
 """Files of the folder, or the code of a formatter, with the error."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -275,3 +276,24 @@ def test_params_may_be_one_of_several_objects(name: str, tmp_path: Path) -> None
         definitions[union] = {"anyOf": [*others, {"$ref": f"#/$defs/{message}"}]}
     write_package(tmp_path, definitions, more=("sync",))
     check_program(tmp_path, UNIONS)
+
+
+BOUNDS: dict[str, dict[str, float]] = {
+    "at least 1": {"minimum": 1},
+    "more than 1": {"exclusiveMinimum": 1},
+    "at most 3": {"maximum": 3},
+    "less than 3": {"exclusiveMaximum": 3},
+    "1 to 3": {"minimum": 1, "maximum": 3},
+    "more than 1, less than 3": {"exclusiveMinimum": 1, "exclusiveMaximum": 3},
+    "more than 1, at most 3": {"exclusiveMinimum": 1, "maximum": 3},
+    "at least 1, less than 3": {"minimum": 1, "exclusiveMaximum": 3},
+}
+
+
+def test_an_error_tells_the_bounds_of_a_number_as_its_schema_states_them(tmp_path: Path) -> None:
+    definitions = definitions_of(NAMES[-1])
+    for number, bounds in enumerate(BOUNDS.values()):
+        definitions[f"Bound{number}"] = obj("x", x={"type": "number", **bounds})
+    write_package(tmp_path, definitions, ("types",))
+    text = (tmp_path / "pkg" / "rdraft" / "models.py").read_text()
+    assert re.findall(r"x: expected (.*), got ", text) == [*BOUNDS]

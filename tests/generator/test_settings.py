@@ -201,7 +201,9 @@ def test_mcpgen_without_a_word_generates_what_the_settings_say(tmp_path: Path) -
     assert run("check", tmp_path).code == 0
 
 
-@pytest.mark.parametrize("words", [["generate"], ["update"], ["check"], ["--force"]])
+@pytest.mark.parametrize(
+    "words", [["generate"], ["update"], ["check"], ["--force"], ["--trusted"], ["--watch"]]
+)
 def test_without_settings_a_command_says_what_it_needs(words: list[str], tmp_path: Path) -> None:
     ended = run(*words, cwd=tmp_path)
     assert ended.code == 2
@@ -227,6 +229,7 @@ def test_options_do_not_mix_with_settings(directory: tuple[str, ...], tmp_path: 
     for words, advice in (
         (("--revision", "latest"), "configures this project; change it, and run mcpgen"),
         (("--features", "+trace"), 'write features = ["mount", "trace"] there'),
+        (("--watch", "--json"), "--watch has no end, so it does not go with --json"),
     ):
         ended = run("update", *directory, *words, cwd=tmp_path)
         assert (ended.code, advice in ended.err) == (2, True)

@@ -211,6 +211,12 @@ def test_a_method_has_its_params_its_result_and_its_senders() -> None:
     assert called["x-mcp-capability"] == ["tools"]
     assert methods["ping"]["x-mcp-senders"] == ["client", "server"]
     assert "result" not in methods["notifications/progress"]
+    methods = {each["name"]: each for each in export("2025-11-25", "--openrpc")["methods"]}
+    references = [each["$ref"] for each in methods["tools/call"]["result"]["schema"]["anyOf"]]
+    assert [each.rpartition("/")[2] for each in references] == [
+        "CallToolResult",
+        "CreateTaskResult",
+    ]
 
 
 def test_a_package_is_exported_by_its_own_schemas(tmp_path: Path) -> None:

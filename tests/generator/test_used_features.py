@@ -63,6 +63,7 @@ USES = {
     "import mcpgen.sdk_names": "",
     # The class of a value, by assignment, annotation, inheritance and attributes.
     "from pkg import Server\nclass Mine(Server): ...\nMine('a').mount": "mount",
+    "from pkg import Server\nclass A(int, Server): ...\nclass B(A): ...\nB('a').mount": "mount",
     "from pkg import Server\ndef f(a: 'Server | None'): a.mount": "mount",
     "from pkg import Server\ndef f() -> 'Server': ...\nf().mount": "mount",
     "from pkg import Server\n(x := Server('a')).mount": "mount",

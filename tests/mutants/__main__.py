@@ -34,7 +34,11 @@ UNRECORDED_SECONDS = 12.0
 MIRRORS = {COPIED: "tests/package/", "generator/mcpgen/": "tests/generator/"}
 """Folders of tests that mirror folders of code."""
 
-DOCUMENTED = ("tests/conventions/test_limits.py", "tests/package/test_public_signatures.py")
+DOCUMENTED = (
+    "tests/conventions/test_limits.py",
+    "tests/generator/test_commands.py",
+    "tests/package/test_public_signatures.py",
+)
 """They compare values of the code with documents, without running a line."""
 
 NEVER_REACHED = "never reached"

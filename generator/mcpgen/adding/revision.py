@@ -72,7 +72,7 @@ class Addition:
     diff: Diff | None
 
 
-def addition(path: Path, name: str, status: Status, stated: Path | None = None) -> Addition:
+def addition(path: Path, name: str, status: Status, stated: Path | None) -> Addition:
     """Make a revision from a schema file.
 
     Args:

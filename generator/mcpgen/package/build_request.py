@@ -229,9 +229,7 @@ def _recorded_source(directory: Path, name: str, origin: Origin) -> Source:
     return replace(source, revision=name).with_recorded_paths(directory)
 
 
-def recorded_overrides(
-    directory: Path, record: Manifest, *, trusted: bool = False
-) -> Overrides | None:
+def recorded_overrides(directory: Path, record: Manifest, *, trusted: bool) -> Overrides | None:
     """The current state of the templates that a package on disk was made with.
 
     Args:

@@ -56,7 +56,7 @@ def names() -> tuple[str, ...]:
     )
 
 
-def read(directory: Path, package: Path, *, trusted: bool = False) -> Overrides:
+def read(directory: Path, package: Path, *, trusted: bool) -> Overrides:
     """The overrides in a directory, for a package in another one.
 
     Args:

@@ -20,7 +20,7 @@ from mcpgen.package.commands import PackageOptions
 from mcpgen.package.patches import Patch
 
 
-def patch(console: Console, directory: Path, file: Path | None, *, trusted: bool = False) -> None:
+def patch(console: Console, directory: Path, file: Path | None, *, trusted: bool) -> None:
     """Write the edits of a package to a patch, which every later generation applies.
 
     Args:

@@ -139,11 +139,6 @@ def advice_on_keyword(call: str, name: str) -> str:
     return _advice(tables().KEYWORDS.get(call, {}), name)
 
 
-def attribute(kind: str, name: str) -> str | None:
-    """The new name of an attribute of `Server`, `Context` or `Client`; `None` if it has none."""
-    return _rename(tables().ATTRIBUTES.get(kind, {}), name, r"(?:server|ctx|client)\.(\w+)")
-
-
 def advice_on_attribute(kind: str, name: str) -> str | None:
     """The advice on an attribute that the package lacks; `None` if it has the attribute."""
     known: Mapping[str, str] = tables().ATTRIBUTES.get(kind, {})

@@ -174,15 +174,14 @@ class _Fixer(cst.CSTTransformer):
             local = name if each.asname is None else dotted_name(each.asname.name)
             target = alternatives.target(f"{module}.{name}")
             if target is not None:
-                new = target.name or target.module
-                own = local if each.asname is not None or not target.name else new
-                if own in self._mentions.names:
-                    targets.add((target, own))
+                keeps_name = each.asname is not None or not target.name
+                if keeps_name and local in self._mentions.names:
+                    targets.add((target, local))
             elif local in self._mentions.names:
                 kept.append(each)
                 advice = alternatives.advice_on_name(f"{module}.{name}")
                 self._leave(line, f"from {module} import {name}", advice)
-        if len(kept) == len(statement.names) and not targets:
+        if len(kept) == len(statement.names):
             return None
         made: list[cst.BaseSmallStatement] = []
         if kept:

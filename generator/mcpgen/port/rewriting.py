@@ -426,7 +426,7 @@ class _Rewriter(cst.CSTTransformer):
             keyword_of(each) or (parameters[index] if index < len(parameters) else ""): each.value
             for index, each in enumerate(updated.args)
         }
-        if not given.keys() <= {*parameters, "progress_token"}:
+        if not given.keys() <= {*parameters}:
             return None
         context = cst.parse_expression(owner)
         if self._level(owner) is Level.LOW:

@@ -198,8 +198,7 @@ def _count(servers: Servers) -> int:
 
 def _stem(path: str) -> str:
     """The last part of the name of a module."""
-    parts = path.removesuffix(".py").split("/")
-    return parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
+    return path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")[2]
 
 
 def _import(servers: Servers, local: str, module: Servers, name: str) -> None:

@@ -25,6 +25,7 @@ from mcpgen.package import commands, package_cache, rendering
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
 from mcpgen.package.commands import PackageOptions
+from mcpgen.package.manifest import Manifest
 from mcpgen.package.rendering import RenderRequest
 from mcpgen.package.settings import (
     FILE,
@@ -334,7 +335,7 @@ def _report(console: Console, mirror: Mirror, differences: Sequence[str]) -> Non
         console.summary(f"note: {safe_text(note, 400)}")
 
 
-def generate(console: Console, settings: Settings, *, force: bool, trusted: bool = False) -> None:
+def generate(console: Console, settings: Settings, *, force: bool, trusted: bool) -> None:
     """Write the packages of a project by its settings, and its mirror from the recorded lists.
 
     Args:
@@ -410,7 +411,7 @@ def _write_packages(console: Console, settings: Settings, *, force: bool, truste
         hooks.run(console, package.hooks, directory, settings.root)
 
 
-def update(console: Console, settings: Settings, *, force: bool, trusted: bool = False) -> None:
+def update(console: Console, settings: Settings, *, force: bool, trusted: bool) -> None:
     """Update the packages of a project; query the mirrored server again, and report changes.
 
     Args:
@@ -514,7 +515,7 @@ def _package_options(settings: Settings, package: PackageSettings) -> PackageOpt
     )
 
 
-def check(console: Console, settings: Settings, *, trusted: bool = False) -> list[Report]:
+def check(console: Console, settings: Settings, *, trusted: bool) -> list[Report]:
     """Report whether all generated files of a project are what mcpgen would write.
 
     Args:
@@ -533,7 +534,9 @@ def check(console: Console, settings: Settings, *, trusted: bool = False) -> lis
         for package in settings.packages:
             directory = settings.directory(package)
             reports.append(commands.check(console, directory, PackageOptions(trusted=trusted)))
-            changed = _other_settings(_request(settings, package, trusted=trusted), directory)
+            record = directories.read_manifest(directory)
+            assert record is not None  # or the check has failed
+            changed = _other_settings(_request(settings, package, trusted=trusted), record)
             if changed:
                 text = f"the settings changed: {', '.join(changed)}; run mcpgen"
                 console.summary(text)
@@ -584,20 +587,18 @@ def differences(settings: Settings) -> Iterator[tuple[str, str]]:
     with settings.own_revisions():
         for package in settings.packages:
             directory = settings.directory(package)
-            if directories.read_manifest(directory) is None:
+            record = directories.read_manifest(directory)
+            if record is None:
                 yield f"{directory} is not generated", "mcpgen generate"
-            elif changed := _other_settings(_request(settings, package), directory):
+            elif changed := _other_settings(_request(settings, package), record):
                 yield f"{directory} has other {', '.join(changed)}", "mcpgen generate"
         if settings.mirror is not None:
             for path in _mirror_differences(settings):
                 yield f"{settings.mirror_directory / path} differs", "mcpgen generate"
 
 
-def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
+def _other_settings(request: BuildRequest, record: Manifest) -> list[str]:
     """The names of the settings that have changed since a package was made."""
-    record = directories.read_manifest(directory)
-    if record is None:
-        return []
     pairs = {
         "revisions": ([source.revision for source in request.sources], [*record.revisions]),
         "parts": (request.options.parts, record.options.parts),

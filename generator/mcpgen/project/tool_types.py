@@ -235,7 +235,7 @@ class _Reader:
         properties = schema.get("properties")
         more = schema.get("additionalProperties")
         if not is_object(properties) or not properties:
-            if is_object(more) and more:
+            if is_object(more):
                 inner = self._hint(more, f"{name}Value", f"{pointer}/additionalProperties")
                 return Hint(Code(f"dict[str, {inner.code}]"), DICT.family, (), DICT.sample, {})
             return DICT

@@ -352,13 +352,13 @@ def _expectation(check: Check) -> str:
 
 def _span(check: Range) -> str:
     """The bounds of a number in words."""
-    if check.most is None:
-        return f"{'more than' if check.before == '<' else 'at least'} {check.least}"
-    if check.least is None:
-        return f"{'less than' if check.after == '<' else 'at most'} {check.most}"
-    if "<" in (check.before, check.after):
-        return f"more than {check.least}, less than {check.most}"
-    return f"{check.least} to {check.most}"
+    if check.least is not None and check.most is not None and check.before == check.after == "<=":
+        return f"{check.least} to {check.most}"
+    bounds = {
+        "more than" if check.before == "<" else "at least": check.least,
+        "less than" if check.after == "<" else "at most": check.most,
+    }
+    return ", ".join(f"{words} {bound}" for words, bound in bounds.items() if bound is not None)
 
 
 def _discriminator(

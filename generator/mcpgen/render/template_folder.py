@@ -69,9 +69,7 @@ def files_of(folder: Path) -> list[str]:
     )
 
 
-def render_folder(
-    folder: Path, specification: Specification, *, trusted: bool = False
-) -> dict[str, str]:
+def render_folder(folder: Path, specification: Specification, *, trusted: bool) -> dict[str, str]:
     """The text of every file that a folder makes, by path, sorted.
 
     Args:

@@ -1,0 +1,45 @@
+"""What VERSIONING.md promises of the tool: its commands and options, help texts left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+from syrupy.assertion import SnapshotAssertion
+
+from mcpgen.cli import cli
+
+NAMED = ("required", "multiple", "is_flag", "count", "exists", "file_okay", "dir_okay")
+"""Facts that a line names where they hold."""
+
+STATED = ("choices", "min", "max", "nargs", "default", "flag_value")
+"""Facts whose value a line states, if it is not the usual one."""
+
+USUAL = (None, 1, True, False)
+
+
+def parameter(info: Mapping[str, Any]) -> str:
+    """One line of a parameter: its words, and what it takes."""
+    facts = info["type"] | info
+    named = [name for name in NAMED if facts.get(name)]
+    stated = [
+        f"{name}={'|'.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+        for name in STATED
+        if (value := facts.get(name)) not in USUAL
+    ]
+    words = [*info["opts"], *info.get("secondary_opts", ()), info["type"]["param_type"].lower()]
+    return f"  {' '.join([*words, *named, *stated])}"
+
+
+def lines_of(info: Mapping[str, Any], path: str) -> Iterator[str]:
+    """The lines of a command, and of those below it."""
+    yield path
+    yield from map(parameter, info["params"])
+    for name, below in info.get("commands", {}).items():
+        yield from lines_of(below, f"{path} {name}")
+
+
+def test_commands_keep_their_options(snapshot: SnapshotAssertion) -> None:
+    info = cli.to_info_dict(click.Context(cli))
+    assert "\n".join(lines_of(info, "mcpgen")) == snapshot
