@@ -17,10 +17,12 @@ from typing import Any
 
 import anyio
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from kit.limits import SetLimit
 from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import REVISIONS, Server, connect
+from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.server.commands.serve_command import load
 from mcpgen_runtime.server.commands.serve_reload import watched_directories
@@ -30,7 +32,7 @@ REVISION = max(REVISIONS.of(Lifecycle.HANDSHAKE))
 WEATHER = """
     import os, subprocess, sys, time
     from mcpgen_runtime.server.chosen import Server
-    print("imported", flush=True)
+    print("imported")
     subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     server = Server("weather", "1", drain=0.2)
 
@@ -171,13 +173,6 @@ def test_the_end_of_input_ends_it_whatever_still_runs(
     ("target", "complaint"),
     [
         ("nowhere:server", "there is no module 'nowhere' in"),
-        (
-            "weather:nobody",
-            "expected a Server named 'nobody' in weather, got nothing; it has server",
-        ),
-        ("weather.py", "did you mean weather:server?"),
-        ("./deep/weather.py:mine", "did you mean deep.weather:mine?"),
-        ("running", "put server.run() under `if __name__ == '__main__':`"),
         ("failing", "RuntimeError: while importing"),
         ("needy", "No module named 'not_installed"),
     ],
@@ -207,11 +202,50 @@ TARGETS = {
     ),
 }
 
+COMMANDS = ("serve", "announce", "list", "call", "read", "prompt", "inspect", "config", "trace")
+EXPECTED = "expected a Server named"
+WHERE_IT_RUNS = "put server.run() under `if __name__ == '__main__':`"
+NOT_A_MODULE = "expected MODULE:NAME, such as weather:server"
 UNCLEAR = {
-    "several": ("one = Server('a'); two = Server('b')", "MODULE", "it has one, two"),
-    "a function with arguments": ("def create(n): ...", "MODULE:create", "without arguments"),
-    "a function that returns something else": ("def create(): ...", "MODULE:create", "got nothing"),
-    "none": ("other = 3", "MODULE", "'server' or 'app' or 'mcp'"),
+    "several": (
+        "one = Server('a'); two = Server('b')",
+        "MODULE",
+        f"{EXPECTED} 'server' or 'app' or 'mcp' in MODULE, got nothing; it has one, two",
+    ),
+    "a function with arguments": (
+        "def create(n): ...",
+        "MODULE:create",
+        "expected a function without arguments: missing a required argument: 'n'",
+    ),
+    "a function that returns something else": (
+        "def create(): return 3",
+        "MODULE:create",
+        f"{EXPECTED} 'create' in MODULE, got a int",
+    ),
+    "none": (
+        "other = 3",
+        "MODULE",
+        f"{EXPECTED} 'server' or 'app' or 'mcp' in MODULE, got nothing",
+    ),
+    "another name": (
+        "server = Server('a')",
+        "MODULE:nobody",
+        f"{EXPECTED} 'nobody' in MODULE, got nothing; it has server",
+    ),
+    "a path": ("", "./a/MODULE.py", f"{NOT_A_MODULE}; did you mean a.MODULE:server?"),
+    "a file": ("", "MODULE.py:mine", f"{NOT_A_MODULE}; did you mean MODULE:mine?"),
+    "no name of a module": ("", "MODULE-1", NOT_A_MODULE),
+    "no module": ("", "MODULE_2:mine", "there is no module 'MODULE_2' in FOLDER or on sys.path"),
+    "a module inside a module": (
+        "",
+        "MODULE.inner",
+        "there is no module 'MODULE.inner' in FOLDER or on sys.path",
+    ),
+    "a module that runs its server": (
+        "server = Server('a'); server.run()",
+        "MODULE",
+        f"MODULE runs its server while it is imported; {WHERE_IT_RUNS}",
+    ),
 }
 
 
@@ -242,7 +276,22 @@ def test_ambiguous_targets_are_explained_in_one_line(
     with pytest.raises(SystemExit) as ended:
         load(write_module(tmp_path, text, target, monkeypatch))
     assert ended.value.code == 2
-    assert expected in capsys.readouterr().err
+    [path] = tmp_path.glob("*.py")
+    said = capsys.readouterr().err.replace(path.stem, "MODULE").replace(str(tmp_path), "FOLDER")
+    said = said.replace(f"error: {target!r}", f"error: {target}")
+    assert said == f"error: {target}: {expected}\n"
+
+
+def test_each_command_says_what_it_takes(
+    capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
+    texts = []
+    for command in ("", *COMMANDS):
+        with pytest.raises(SystemExit) as ended:
+            main([*command.split(), "--help"])
+        assert ended.value.code == 0
+        texts.append(" ".join(capsys.readouterr().out.split()))
+    assert texts == snapshot
 
 
 CHANGING = """
