@@ -302,7 +302,7 @@ async def test_parts_that_tools_can_not_have_are_named() -> None:
         ("{}", "spec: openapi: expected a version 3, got None$"),
         (
             "https://pets.test/openapi.json",
-            r"spec: expected a document or a path, got a URL; .* first: httpx2.get\(url\).json\(\)$",
+            r"spec: expected a document or a path, got a URL; .*: httpx2.get\(url\).json\(\)$",
         ),
         ('{"openapi"', "spec: not JSON: "),
         ("a: [\n", "spec: not YAML: "),
