@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -14,11 +15,19 @@ import pytest
 from kit.raw_http import head, whole
 from kit.web_process import REVISION, SERVE, rest, run, start_server, until
 from kit.wire import HANDSHAKE, SESSIONS, encode_message, initialize
+from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.server.asgi.uvicorn_adapter import parse_address
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.costly
 
+PLACE = "expected HOST:PORT, such as 127.0.0.1:8000, got "
+NO_SESSIONS = "HTTP+SSE has sessions only, each in one process; expected no sse_path\n"
+NEEDS_HTTP = (
+    "options of HTTP need --http: over standard streams a client starts the server for itself; "
+    "serve with --http 127.0.0.1:8000, and connect to http://127.0.0.1:8000/mcp\n"
+)
+ANY = ("--http", ":0")
 LISTEN = {"notifications": {"toolsListChanged": True}}
 
 
@@ -96,31 +105,55 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
-        (["--http", "8000"], "error: expected HOST:PORT, such as 127.0.0.1:8000, got '8000'"),
-        (["--http", "127.0.0.1:70000"], "error: expected HOST:PORT"),
-        (["--http", "nobody.invalid:0"], "error: can't listen at nobody.invalid:0: "),
-        (["--http", ":0", "--path", "mcp"], "error: path: expected a path that begins with '/'"),
+        (["--http", "8000"], f"{PLACE}'8000'"),
+        (["--http", "127.0.0.1:70000"], f"{PLACE}'127.0.0.1:70000'"),
+        (["--http", "nobody.invalid:0"], "can't listen at nobody.invalid:0: "),
+        ([*ANY, "--path", "mcp"], "path: expected a path that begins with '/', got 'mcp'\n"),
+        ([*ANY, "--backend", "trio"], "--backend: uvicorn runs on asyncio, not on trio\n"),
         (
-            ["--http", ":0", "--backend", "trio"],
-            "error: --backend: uvicorn runs on asyncio",
+            [*ANY, "--hosts", "a b"],
+            "hosts: expected a host, with or without a port, or '*', got 'a b'\n",
         ),
-        (["--http", ":0", "--hosts", "a b"], "error: hosts: expected a host, with or without"),
-        (["--http", ":0", "--workers", "0"], "--workers: expected a number of at least 1, got '0'"),
-        (["--http", ":8000", "--workers", "2", "--reload"], "--reload: excludes"),
-        (["--http", ":0", "--workers", "2", "--sse"], "HTTP+SSE has sessions only"),
-        (["--http", "127.0.0.1:0", "--reload"], "--reload"),
-        (["--reload"], "options of HTTP need --http"),
-        (["--stateless"], "need --http"),
-        (["--sse"], "need --http"),
+        (
+            [*ANY, "--workers", "0"],
+            "argument --workers: expected a number of at least 1, got '0'\n",
+        ),
+        (
+            ["--http", ":8000", "--workers", "2", "--reload"],
+            "argument --reload: excludes the other option that starts processes\n",
+        ),
+        (
+            [*ANY, "--workers", "2", "--sse"],
+            f"sessions='sealed': {NO_SESSIONS}",
+        ),
+        ([*ANY, "--stateless", "--workers", "1", "--sse"], f"stateless: {NO_SESSIONS}"),
+        (["--http", ":1", "--sse", "--workers", "1", "--path", "mcp"], "path: expected a path"),
+        (
+            [*ANY, "--reload"],
+            "--reload: expected a port other than 0, so that clients find the new process\n",
+        ),
+        (["--http", "8000", "--reload"], f"{PLACE}'8000'"),
+        *(([option], NEEDS_HTTP) for option in ("--reload", "--stateless", "--sse")),
     ],
 )
 def test_a_mistake_on_the_command_line_gets_one_readable_line(
-    folder: Path, more: list[str], complaint: str
+    folder: Path,
+    more: list[str],
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    done = run(folder, "-m", "mcpgen_runtime", "serve", "web", *more)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert complaint in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "web", None)  # which is forgotten later
+    del sys.modules["web"]
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "web", *more])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert f"error: {complaint}" in err
+    assert err.startswith(("error: ", "usage: "))
+    assert "Traceback" not in err
 
 
 def test_names_on_the_command_line_are_served_and_others_are_not(folder: Path) -> None:
