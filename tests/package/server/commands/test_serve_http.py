@@ -133,6 +133,15 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
             "--reload: expected a port other than 0, so that clients find the new process\n",
         ),
         (["--http", "8000", "--reload"], f"{PLACE}'8000'"),
+        (
+            ["announce", "web", "tools", "x", "--shared", "redis://127.0.0.1:1"],
+            "expected tools, prompts, resources or the URI of a resource, got 'x'\n",
+        ),
+        (
+            ["announce", "web", "tools", "--shared", "redis://127.0.0.1:1"],
+            "the engine of the shared state can't be used: ConnectionError\n",
+        ),
+        (["announce", "web", "x:", "--shared", "x"], "shared: expected the URL of an engine, "),
         *(([option], NEEDS_HTTP) for option in ("--reload", "--stateless", "--sse")),
     ],
 )
@@ -148,7 +157,7 @@ def test_a_mistake_on_the_command_line_gets_one_readable_line(
     monkeypatch.setitem(sys.modules, "web", None)  # which is forgotten later
     del sys.modules["web"]
     with pytest.raises(SystemExit) as ended:
-        main(["serve", "web", *more])
+        main(more if "announce" in more else ["serve", "web", *more])
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (2, "")
     assert f"error: {complaint}" in err

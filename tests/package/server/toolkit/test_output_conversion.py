@@ -167,6 +167,13 @@ def test_an_output_schema_needs_structured_results() -> None:
         returning(str, "x", structured=False, output_schema={"type": "object"})
 
 
+@pytest.mark.parametrize("annotation", [list[Image | int], list[str] | Image])
+async def test_content_beside_other_values_is_structured(annotation: Any) -> None:
+    tool, result = await give(returning(annotation, []), NEWEST)
+    assert tool["outputSchema"]["properties"].keys() == {"result"}
+    assert (texts(result), result["structuredContent"]) == (["[]"], {"result": []})
+
+
 NEEDS_A = {"output_schema": {"type": "object", "required": ["a"]}}
 
 
