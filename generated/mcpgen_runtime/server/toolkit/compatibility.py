@@ -571,7 +571,7 @@ def _written_titles(schema: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-class _AttributesType(ValueType):
+class _AttributesType(ValueType, frozen=True):
     """The type of a class with hints, written by a model of its attributes."""
 
     def write(self, value: Any) -> Any:

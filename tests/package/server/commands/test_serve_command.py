@@ -221,9 +221,11 @@ UNCLEAR = {
 def write_module(folder: Path, text: str, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The target for a module with a text, in the current directory."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "path", [f"{folder}/later", *sys.path])
     module = f"made_{re.sub(r'[^a-z0-9]', '_', folder.name)}"
     (folder / f"{module}.py").write_text(f"from mcpgen_runtime import Server\n{text}\n")
+    (folder / "later").mkdir()
+    (folder / "later" / f"{module}.py").write_text("raise ValueError('of the same name')\n")
     return target.replace("MODULE", module)
 
 

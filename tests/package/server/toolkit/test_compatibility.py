@@ -78,7 +78,7 @@ def vary(
     max_days: Annotated[int, Field(title="Own")],
     copy: str,
     where: Place,
-    free,  # type: ignore[no-untyped-def] # pyright: ignore[reportUnknownParameterType, reportMissingParameterType] - what is listed of it
+    free: Any,
     ctx: Context,
     note: Annotated[str, "A note."] = "n",
     more: Annotated[int, "a", "b"] = 0,
@@ -90,6 +90,9 @@ def vary(
     """
     assert ctx.request_context is not None
     return [repr(each) for each in (max_days, copy, where, free, note, more)]
+
+
+del vary.__annotations__["free"]
 
 
 def fail(kind: str) -> None:
@@ -127,7 +130,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ),
     *(
         ("vary", {"max_days": "5", "copy": "[1]", "where": where, "free": "[1]"})
-        for where in ({}, "{}")
+        for where in (dict[str, Any](), "{}")
     ),
     ("vary", {"max_days": "5.0", "copy": "a", "where": {"title": "t"}, "free": "5", "note": "{}"}),
     ("vary", {"max_days": 1, "copy": "a", "where": "[", "free": '"t"', "more": "true"}),
