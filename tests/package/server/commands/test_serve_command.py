@@ -231,10 +231,13 @@ def write_module(folder: Path, text: str, target: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("case", TARGETS)
 def test_a_server_is_found_by_name_or_guess(
-    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text, target, expected = TARGETS[case]
+    text = f"import os; os.write(1, b'imported')\n{text}"
     server = load(write_module(tmp_path, text, target, monkeypatch))
+    os.write(1, b"loaded")
+    assert capfd.readouterr() == ("loaded", "imported")
     assert isinstance(server, Server)
     assert server.name == expected
 
