@@ -155,40 +155,29 @@ async def test_names_are_valid_bounded_and_unique() -> None:
             make_server(spec, mcp_names=mcp_names)
 
 
-LACKS = "the server lacks parts of the OpenAPI document:\n  "
-NO_JSON = "expected a value that JSON can express, got"
-BAD_OPERATIONS: list[tuple[str, Any, str]] = [
-    (
-        "/",
-        body_of(TEXT, "application/xml"),
-        "the body's content type is not supported: application/xml",
-    ),
-    (
-        "/",
-        {"parameters": [parameter("a\r\nb", "header")]},
-        r"the header field 'a\r\nb' is the HTTP library's",
-    ),
-    ("//evil.test/a", {}, "expected a path that begins with '/', got '//evil.test/a'"),
-    ("/", {"summary": "cut \ud83d"}, rf"tool 'call': description: {NO_JSON} 'cut \ud83d'"),
-    (
-        "/",
-        {"parameters": [parameter("a", "query", {"default": inf})]},
-        f"tool 'call': inputSchema.properties.a.default: {NO_JSON} inf",
-    ),
+BAD_OPERATIONS: list[tuple[str, Any]] = [
+    ("/", body_of(TEXT, "application/xml")),
+    ("/", {"parameters": [parameter("a\r\nb", "header")]}),
+    ("//evil.test/a", {}),
+    ("/", {"summary": "cut \ud83d"}),
+    ("/", {"parameters": [parameter("a", "query", {"default": inf})]}),
+    ("/", {"parameters": [parameter("a", "query", {"$ref": "other.yaml"})]}),
 ]
 
 
-@pytest.mark.parametrize(("path", "operation", "reason"), BAD_OPERATIONS)
 async def test_an_uncallable_operation_is_named_and_others_serve(
-    path: str, operation: Any, reason: str
+    snapshot: SnapshotAssertion,
 ) -> None:
-    spec = one(path, operation, "post", loop={"$ref": "#/loop"})
-    spec["paths"]["/good"] = {"get": {"operationId": "good"}}
-    with pytest.warns(OpenApiWarning) as warned:
-        server = Server.from_openapi(spec, base_url="https://pets.test")
-    assert str(warned[0].message) == f"{LACKS}POST {path}: {reason}"
-    assert warned[0].filename == __file__
-    assert [tool.name for tool in await server.list_tools()] == ["good"]
+    texts: list[str] = []
+    for path, operation in BAD_OPERATIONS:
+        spec = one(path, operation, "post", loop={"$ref": "#/loop"})
+        spec["paths"]["/good"] = {"get": {"operationId": "good"}}
+        with pytest.warns(OpenApiWarning) as warned:
+            server = Server.from_openapi(spec, base_url="https://pets.test")
+        texts.append(str(warned[0].message))
+        assert warned[0].filename == __file__
+        assert [tool.name for tool in await server.list_tools()] == ["good"]
+    assert texts == snapshot
 
 
 async def test_methods_of_3_2_are_called_and_a_broken_path_is_named() -> None:
@@ -216,38 +205,33 @@ ID, LIMIT, FIELD = parameter("id", "path"), parameter("limit", "query"), paramet
 DASHED = parameter("a-b", "query")
 
 
-@pytest.mark.parametrize(
-    ("route_maps", "path", "operation", "uri"),
-    [
-        (RESOURCE, "/", {"parameters": []}, "resource://call"),
-        (TEMPLATE, "/{id}", {"parameters": [ID]}, "resource://call/{id}"),
-        (TEMPLATE, "/", {"parameters": [LIMIT]}, "resource://call{?limit}"),
-        (TEMPLATE, "/{id}", {"parameters": [ID, LIMIT, FIELD]}, "resource://call/{id}{?limit}"),
-        (RESOURCE, "/", body_of(TEXT), "expected GET without a body for a resource"),
-        (TEMPLATE, "/", {}, "expected parameters for a resource template; map it to RESOURCE"),
-        (
-            TEMPLATE,
-            "/",
-            {"parameters": [LIMIT, FIELD | {"required": True}]},
-            "nothing in the URI gives h",
-        ),
-        (TEMPLATE, "/", {"parameters": [DASHED]}, "a URI template has no variable a-b"),
-    ],
-)
-async def test_a_resource_has_a_uri_of_its_parameters(
-    route_maps: list[RouteMap], path: str, operation: Any, uri: str
-) -> None:
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        server = make_server(one(path, operation), route_maps=route_maps)
-    if warned:
-        assert str(warned[0].message) == f"{LACKS}GET /: {uri}"
-        return
-    async with connected(server) as pair:
-        client: Any = pair.client
-        uris = [each.uri for each in await client.list_resources()]
-        uris += [each.uri_template for each in await client.list_resource_templates()]
-    assert uris == [uri]
+RESOURCES: list[tuple[list[RouteMap], str, dict[str, Any]]] = [
+    (RESOURCE, "/", {"parameters": []}),
+    (TEMPLATE, "/{id}", {"parameters": [ID]}),
+    (TEMPLATE, "/", {"parameters": [LIMIT]}),
+    (TEMPLATE, "/{id}", {"parameters": [ID, LIMIT, FIELD]}),
+    (RESOURCE, "/", {"parameters": [LIMIT]}),
+    (RESOURCE, "/{id}", {"parameters": [ID]}),
+    (RESOURCE, "/", body_of(TEXT)),
+    (TEMPLATE, "/", {}),
+    (TEMPLATE, "/", {"parameters": [LIMIT, FIELD | {"required": True}]}),
+    (TEMPLATE, "/", {"parameters": [DASHED]}),
+]
+
+
+async def test_a_resource_has_a_uri_of_its_parameters(snapshot: SnapshotAssertion) -> None:
+    texts: list[str] = []
+    for route_maps, path, operation in RESOURCES:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            server = make_server(one(path, operation), route_maps=route_maps)
+        texts += [str(each.message) for each in warned]
+        if not warned:
+            async with connected(server) as pair:
+                texts += [each.uri for each in await pair.client.list_resources()]
+                templates = await pair.client.list_resource_templates()
+                texts += [each.uri_template for each in templates]
+    assert texts == snapshot
 
 
 @pytest.mark.parametrize(
@@ -288,31 +272,21 @@ async def test_parts_that_tools_can_not_have_are_named() -> None:
     assert lines[2] == "  the webhook new"
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        (
-            {"swagger": "2.0"},
-            "spec: expected OpenAPI 3, got Swagger '2.0'; convert it first, .* by swagger2openapi$",
-        ),
-        ({"openapi": "3.1.0"}, "spec: expected operations in paths, got none$"),
-        ({"openapi": "3.1.0", "paths": []}, r"paths: expected an object, got \[\]$"),
-        ({"openapi": 3}, "spec: openapi: expected a version 3, got 3$"),
-        ({"openapi": "2.0"}, "spec: openapi: expected a version 3, got '2.0'$"),
-        ("{}", "spec: openapi: expected a version 3, got None$"),
-        (
-            "https://pets.test/openapi.json",
-            r"spec: expected a document or a path, got a URL; .*: httpx2.get\(url\).json\(\)$",
-        ),
-        ('{"openapi"', "spec: not JSON: "),
-        ("a: [\n", "spec: not YAML: "),
-        ("[" * 100_000 + "\n", "spec: (it is nested too deep|not YAML: )"),
-        ("- a\n- b\n", r"spec: expected an object, got \['a', 'b'\]$"),
-    ],
-)
-def test_invalid_documents_are_refused(spec: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}"):
-        Server.from_openapi(spec, base_url="https://pets.test")
+INVALID = [
+    *({"swagger": "2.0"}, {"openapi": "3.1.0"}, {"openapi": "3.1.0", "paths": []}, {"openapi": 3}),
+    *({"openapi": "2.0"}, "{}", "https://pets.test/openapi.json", '{"openapi"', "a: [\n"),
+    *("[" * 100_000 + "\n", "- a\n- b\n"),
+]
+
+
+def test_invalid_documents_are_refused(snapshot: SnapshotAssertion) -> None:
+    texts: list[str] = []
+    for spec in INVALID:
+        with pytest.raises(ValueError, match=r"^(spec|paths): ") as raised:
+            Server.from_openapi(spec, base_url="https://pets.test")
+        text = re.sub("it is nested too deep|(?<=YAML: ).*", "...", str(raised.value))
+        texts.append(text.replace("spec: ...", "spec: not YAML: ..."))
+    assert texts == snapshot
 
 
 @pytest.mark.parametrize(
