@@ -59,7 +59,7 @@ class Town:
 
 
 class Plain:
-    x: int = 1
+    x: Annotated[int, Field(description="An x.")] = 1
     y: str
 
     def __init__(self) -> None:
