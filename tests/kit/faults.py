@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import anyio
@@ -64,3 +64,13 @@ def check_quiet(caplog: pytest.LogCaptureFixture) -> None:
         if record.levelno >= logging.ERROR or record.exc_info
     ]
     assert loud == []
+
+
+def refusals(call: Callable[[Any], object], cases: Iterable[Any]) -> list[str]:
+    """The errors of a function that refuses each case, for a snapshot."""
+    errors: list[str] = []
+    for case in cases:
+        with pytest.raises((TypeError, ValueError, LookupError)) as refused:
+            call(case)
+        errors.append(f"{type(refused.value).__name__}: {refused.value}")
+    return errors

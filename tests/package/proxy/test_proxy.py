@@ -415,6 +415,17 @@ async def test_names_of_several_servers_have_configured_prefixes(
         await use_shop(client, "shop_", "shop://shop/")
 
 
+async def test_a_name_of_two_servers_is_that_of_the_longest_prefix() -> None:
+    main = Server("main")
+    for prefix, name in (("a", "b_x"), ("a_b", "x")):
+        inner = Server(prefix)
+        inner.add_tool(lambda: "", name=name, description=prefix)
+        main.mount(Server.proxy(inner), prefix=prefix)
+    async with connect(main) as client:
+        tools = [(tool.name, tool.description) for tool in await client.list_tools()]
+    assert tools == [("a_b_x", "a_b")]
+
+
 @every
 async def test_one_server_alone_keeps_its_names_and_instructions(revision: str) -> None:
     proxy = Server.proxy({"mcpServers": {"shop": shop(), "off": {"disabled": True}}})

@@ -26,7 +26,7 @@ from ..._wire import is_many, is_object, replace
 from ...errors import ProtocolError, ToolError
 from ...json_schema import WRAPPED_MARKER, WRAPPER
 from ...runtime.request_context import RequestContext
-from ...values.value_types import value_type
+from ...values.value_types import ValueType, value_type
 from . import signatures
 from .compatible_arguments import (
     Arguments,
@@ -365,7 +365,7 @@ class CompatibleTool(Tool):
         **options: Any,
     ) -> None:
         self._lacks_schema = lacks_schema
-        self._dialect, self._written, self._names = dialect, function, names
+        self._dialect, self._own_function, self._names = dialect, function, names
         described = {"description": description(function, dialect), **members}
         hints: Mapping[str, Any] = members.get("annotations") or {}
         if dialect.marker and "title" in hints:
@@ -383,13 +383,13 @@ class CompatibleTool(Tool):
     @functools.cached_property
     def _arguments(self) -> Arguments:
         """The arguments, which the annotations of the function as it is written describe."""
-        hints = signatures.resolved_hints(self._written, self.label, self._names)
-        declared = signatures.signature_of(self._written, self.label).parameters
+        hints = signatures.resolved_hints(self._own_function, self.label, self._names)
+        declared = signatures.signature_of(self._own_function, self.label).parameters
         parameters = [
             declared[name].replace(annotation=hints.get(name, inspect.Parameter.empty))
             for name in self.signature.parameters
         ]
-        return self._dialect.arguments(self._written, parameters)
+        return self._dialect.arguments(self._own_function, parameters)
 
     def call(
         self, arguments: Mapping[str, Any] | None, context: Context, results: ToolResultBuilder
@@ -418,7 +418,7 @@ class CompatibleTool(Tool):
             schema.pop("additionalProperties", None)
         written = _written_titles(schema)
         if self._dialect.splits_docstring:
-            described = parameters_in(inspect.getdoc(self._written))
+            described = parameters_in(inspect.getdoc(self._own_function))
             for name in described.keys() & schema["properties"].keys():
                 schema["properties"][name].setdefault("description", described[name])
         styled = self._styled(schema)
@@ -438,16 +438,16 @@ class CompatibleTool(Tool):
         if own is not None and own.form in ("by value", "content"):
             return Output("by value")
         make = _official_output if self._dialect.splits_lists else _fastmcp_output
-        made: tuple[bool, dict[str, Any]] | None = None
+        made: _Made | None = None
         with suppress(pydantic_module().PydanticUserError):  # such a type has no schema
-            made = make(returns, signatures.source_name(self._written))
+            made = make(returns, signatures.source_name(self._own_function))
         if made is None:
             return Output("by value")
-        is_wrapped, schema = made
+        is_wrapped, schema, kind = made
         styled = {**self._styled(schema), **(self._dialect.marker if is_wrapped else {})}
         if is_wrapped and self._dialect.wrapper_text:
             styled["description"] = self._dialect.wrapper_text
-        return Output("wrapped" if is_wrapped else "object", value_type(returns), styled)
+        return Output("wrapped" if is_wrapped else "object", kind or value_type(returns), styled)
 
     def _styled(self, schema: dict[str, Any]) -> dict[str, Any]:
         if not self._dialect.titles:
@@ -474,7 +474,8 @@ class CompatibleTool(Tool):
             if isinstance(value, UnfinishedResult) or as_tool_result(value) is not None:
                 return value
             content = _content(value, dialect)
-            if output.form == "by value" and (dialect.splits_lists or not isinstance(value, dict)):
+            is_free = output.form == "by value" and output.schema is None
+            if is_free and (dialect.splits_lists or not isinstance(value, dict)):
                 return ToolResult(content=content)
             is_told = output.form == "wrapped" and dialect.tells_wrapped
             meta = {dialect.tags_key: {"wrap_result": True}} if is_told else None
@@ -568,8 +569,20 @@ def _written_titles(schema: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _official_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] | None:
-    """Whether the output is wrapped, and its schema, as the official SDK has them."""
+class _AttributesType(ValueType, frozen=True):
+    """The type of a class with hints, written by a model of its attributes."""
+
+    def write(self, value: Any) -> Any:
+        """See `ValueType`."""
+        return self.kind.model_validate(value, from_attributes=True).model_dump(mode="json")
+
+
+_Made: TypeAlias = tuple[bool, dict[str, Any], ValueType | None]
+"""Whether an output is wrapped, its schema, and its type if that is not one of the annotation."""
+
+
+def _official_output(annotation: Any, name: str) -> _Made | None:
+    """The output as the official SDK has it; `None` if it has no schema."""
     pydantic = pydantic_module()
     kind = annotation
     if typing.get_origin(annotation) is typing.Annotated:
@@ -578,30 +591,31 @@ def _official_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] 
     wrapped = is_alias or not isinstance(kind, type) or kind in _PLAIN
     if is_alias and typing.get_origin(kind) is dict and typing.get_args(kind)[0] is str:
         titled: Any = typing.Annotated[annotation, pydantic.Field(title=f"{name}DictOutput")]
-        return False, pydantic.TypeAdapter(titled).json_schema()
+        return False, pydantic.TypeAdapter(titled).json_schema(), None
     if wrapped:
         model = pydantic.create_model(f"{name}Output", result=annotation)
-        return True, model.model_json_schema()
+        return True, model.model_json_schema(), None
     if not typing.get_type_hints(kind):
         return None
     is_model = isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
     if is_model or typing.is_typeddict(kind):
-        return False, pydantic.TypeAdapter(kind).json_schema()
+        return False, pydantic.TypeAdapter(kind).json_schema(), None
     hints = typing.get_type_hints(kind, include_extras=True)
     members = {each: (hint, getattr(kind, each, ...)) for each, hint in hints.items()}
-    return False, pydantic.create_model(kind.__name__, **members).model_json_schema()
+    model = pydantic.create_model(kind.__name__, **members)
+    return False, model.model_json_schema(), _AttributesType(annotation, model)
 
 
-def _fastmcp_output(annotation: Any, name: str) -> tuple[bool, dict[str, Any]] | None:
-    """Whether the output is wrapped, and its schema, as FastMCP has them."""
+def _fastmcp_output(annotation: Any, name: str) -> _Made | None:
+    """The output as FastMCP has it; `None` if it has no schema."""
     if annotation in (None, bytes):
         return None
     pydantic = pydantic_module()
     schema: dict[str, Any] = pydantic.TypeAdapter(annotation).json_schema(mode="serialization")
     if schema.get("type") == "object" or "properties" in schema or "$ref" in schema:
-        return False, schema
+        return False, schema, None
     model = pydantic.create_model("_WrappedResult", **{WRAPPER: annotation})
-    return True, model.model_json_schema(mode="serialization")
+    return True, model.model_json_schema(mode="serialization"), None
 
 
 def _content(value: Any, dialect: Dialect) -> list[Any]:

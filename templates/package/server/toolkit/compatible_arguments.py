@@ -53,9 +53,7 @@ class CallArguments:
         signature = inspect.Signature(noted)
 
         def collect(*values: Any, **named: Any) -> dict[str, Any]:
-            bound = signature.bind(*values, **named)
-            bound.apply_defaults()
-            return bound.arguments
+            return signature.bind(*values, **named).arguments  # with defaults
 
         made: Any = collect
         made.__name__ = made.__qualname__ = _name_of(function)

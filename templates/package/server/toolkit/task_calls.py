@@ -207,7 +207,6 @@ class TaskCall:
                     self.record = record
                     settled = {key: self._open.pop(key) for key in responses if key in self._open}
             for key, question in settled.items():
-                question.withdraw()
                 question.settle_wire(responses[key])
             self._wake()
             self._tasks.announce_change(self, self.record)

@@ -17,10 +17,12 @@ from typing import Any
 
 import anyio
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from kit.limits import SetLimit
 from kit.processes import PACKAGE_ROOT
 from mcpgen_runtime import REVISIONS, Server, connect
+from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.server.commands.serve_command import load
 from mcpgen_runtime.server.commands.serve_reload import watched_directories
@@ -30,7 +32,7 @@ REVISION = max(REVISIONS.of(Lifecycle.HANDSHAKE))
 WEATHER = """
     import os, subprocess, sys, time
     from mcpgen_runtime.server.chosen import Server
-    print("imported", flush=True)
+    print("imported")
     subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     server = Server("weather", "1", drain=0.2)
 
@@ -171,13 +173,6 @@ def test_the_end_of_input_ends_it_whatever_still_runs(
     ("target", "complaint"),
     [
         ("nowhere:server", "there is no module 'nowhere' in"),
-        (
-            "weather:nobody",
-            "expected a Server named 'nobody' in weather, got nothing; it has server",
-        ),
-        ("weather.py", "did you mean weather:server?"),
-        ("./deep/weather.py:mine", "did you mean deep.weather:mine?"),
-        ("running", "put server.run() under `if __name__ == '__main__':`"),
         ("failing", "RuntimeError: while importing"),
         ("needy", "No module named 'not_installed"),
     ],
@@ -207,42 +202,72 @@ TARGETS = {
     ),
 }
 
+COMMANDS = ("serve", "announce", "list", "call", "read", "prompt", "inspect", "config", "trace")
 UNCLEAR = {
-    "several": ("one = Server('a'); two = Server('b')", "MODULE", "it has one, two"),
-    "a function with arguments": ("def create(n): ...", "MODULE:create", "without arguments"),
-    "a function that returns something else": ("def create(): ...", "MODULE:create", "got nothing"),
-    "none": ("other = 3", "MODULE", "'server' or 'app' or 'mcp'"),
+    "several": ("one = Server('a'); two = Server('b')", "MODULE"),
+    "a function with arguments": ("def create(n): ...", "MODULE:create"),
+    "a function that returns something else": ("def create(): return 3", "MODULE:create"),
+    "none": ("other = 3", "MODULE"),
+    "another name": ("server = Server('a')", "MODULE:nobody"),
+    "a path": ("", "./a/MODULE.py"),
+    "a file": ("", "MODULE.py:mine"),
+    "no name of a module": ("", "MODULE-1"),
+    "no module": ("", "MODULE_2:mine"),
+    "a module inside a module": ("", "MODULE.inner"),
+    "a module that runs its server": ("server = Server('a'); server.run()", "MODULE"),
 }
 
 
 def write_module(folder: Path, text: str, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The target for a module with a text, in the current directory."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "path", [f"{folder}/later", *sys.path])
     module = f"made_{re.sub(r'[^a-z0-9]', '_', folder.name)}"
     (folder / f"{module}.py").write_text(f"from mcpgen_runtime import Server\n{text}\n")
+    (folder / "later").mkdir()
+    (folder / "later" / f"{module}.py").write_text("raise ValueError('of the same name')\n")
     return target.replace("MODULE", module)
 
 
 @pytest.mark.parametrize("case", TARGETS)
 def test_a_server_is_found_by_name_or_guess(
-    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text, target, expected = TARGETS[case]
+    text = f"import os; os.write(1, b'imported')\n{text}"
     server = load(write_module(tmp_path, text, target, monkeypatch))
+    os.write(1, b"loaded")
+    assert capfd.readouterr() == ("loaded", "imported")
     assert isinstance(server, Server)
     assert server.name == expected
 
 
 @pytest.mark.parametrize("case", UNCLEAR)
 def test_ambiguous_targets_are_explained_in_one_line(
-    tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    case: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    snapshot: SnapshotAssertion,
 ) -> None:
-    text, target, expected = UNCLEAR[case]
     with pytest.raises(SystemExit) as ended:
-        load(write_module(tmp_path, text, target, monkeypatch))
+        load(write_module(tmp_path, *UNCLEAR[case], monkeypatch))
     assert ended.value.code == 2
-    assert expected in capsys.readouterr().err
+    [path] = tmp_path.glob("*.py")
+    said = capsys.readouterr().err.replace(path.stem, "MODULE").replace(str(tmp_path), "FOLDER")
+    assert said == snapshot
+
+
+def test_each_command_says_what_it_takes(
+    capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
+) -> None:
+    texts = []
+    for command in ("", *COMMANDS):
+        with pytest.raises(SystemExit) as ended:
+            main([*command.split(), "--help"])
+        assert ended.value.code == 0
+        texts.append(" ".join(capsys.readouterr().out.split()))
+    assert texts == snapshot
 
 
 CHANGING = """

@@ -6,14 +6,17 @@ import json
 import re
 import signal
 import socket
+import sys
 import threading
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from kit.raw_http import head, whole
 from kit.web_process import REVISION, SERVE, rest, run, start_server, until
 from kit.wire import HANDSHAKE, SESSIONS, encode_message, initialize
+from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.server.asgi.uvicorn_adapter import parse_address
 from requirements import EVERY_REVISION
 
@@ -93,34 +96,48 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
     assert "serving at" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("more", "complaint"),
-    [
-        (["--http", "8000"], "error: expected HOST:PORT, such as 127.0.0.1:8000, got '8000'"),
-        (["--http", "127.0.0.1:70000"], "error: expected HOST:PORT"),
-        (["--http", "nobody.invalid:0"], "error: can't listen at nobody.invalid:0: "),
-        (["--http", ":0", "--path", "mcp"], "error: path: expected a path that begins with '/'"),
-        (
-            ["--http", ":0", "--backend", "trio"],
-            "error: --backend: uvicorn runs on asyncio",
-        ),
-        (["--http", ":0", "--hosts", "a b"], "error: hosts: expected a host, with or without"),
-        (["--http", ":0", "--workers", "0"], "--workers: expected a number of at least 1, got '0'"),
-        (["--http", ":8000", "--workers", "2", "--reload"], "--reload: excludes"),
-        (["--http", ":0", "--workers", "2", "--sse"], "HTTP+SSE has sessions only"),
-        (["--http", "127.0.0.1:0", "--reload"], "--reload"),
-        (["--reload"], "options of HTTP need --http"),
-        (["--stateless"], "need --http"),
-        (["--sse"], "need --http"),
-    ],
-)
+MISTAKES = """
+--http 8000
+--http 127.0.0.1:70000
+--http nobody.invalid:0
+--http :0 --path mcp
+--http :0 --backend trio
+--http :0 --hosts a/b
+--http :0 --workers 0
+--http :0 --workers 2 --sse
+--http :0 --workers 1 --stateless --sse
+--http :8000 --workers 2 --reload
+--http :0 --reload
+--http 8000 --reload
+--reload
+--stateless
+--sse
+announce web tools x --shared redis://127.0.0.1:1
+announce web tools --shared redis://127.0.0.1:1
+announce web x: --shared x
+"""
+
+
 def test_a_mistake_on_the_command_line_gets_one_readable_line(
-    folder: Path, more: list[str], complaint: str
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    snapshot: SnapshotAssertion,
 ) -> None:
-    done = run(folder, "-m", "mcpgen_runtime", "serve", "web", *more)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert complaint in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "web", None)  # which is forgotten later
+    del sys.modules["web"]
+    lines = []
+    for words in filter(None, MISTAKES.splitlines()):
+        with pytest.raises(SystemExit) as ended:
+            main((words if "announce" in words else f"serve web {words}").split())
+        out, err = capsys.readouterr()
+        assert (ended.value.code, out) == (2, "")
+        assert err.startswith("usage: ") or err.count("\n") == 1
+        said = re.sub("(?<=invalid:0: ).*", "...", err.splitlines()[-1])
+        lines.append(f"{words} -> {said}")
+    assert lines == snapshot
 
 
 def test_names_on_the_command_line_are_served_and_others_are_not(folder: Path) -> None:

@@ -354,6 +354,10 @@ async def test_middleware_of_a_mounted_server_sees_its_own_names(revision: str) 
     server.mount(middle, prefix="a")
     middle.mount(child, prefix="b")
     child.add_tool(lambda: "secret", name="secret")
+    bare = Server("bare")
+    bare.tool("empty")(lambda: "")
+    bare.middleware(limit_results(100))
+    server.mount(bare, prefix="c")
     seen: list[str] = []
 
     @child.middleware
@@ -366,7 +370,8 @@ async def test_middleware_of_a_mounted_server_sees_its_own_names(revision: str) 
         return result
 
     async with connect(server, revision=revision) as client:
-        assert await tool_names(client) == ["ping", "a_b_status"]
+        assert await tool_names(client) == ["ping", "a_b_status", "c_empty"]
+        assert [each.name for each in await client.list_prompts()] == ["a_b_review"]
         seen.clear()
         await client.call_tool("a_b_status")
         await client.read_resource("repo://a/b/head")

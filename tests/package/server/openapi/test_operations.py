@@ -155,6 +155,7 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "/{x}/{y}/{x}",
         {"parameters": [parameter("x", "path", style="label"), parameter("y", "path")]},
     ),
+    "a matrix": ("/{x}", {"parameters": [parameter("x", "path", style="matrix")]}),
     "a parameter that the path lacks": ("/{x}", {"parameters": [parameter("y", "path")]}),
     **{
         f"the path {path}": (path, {}) for path in ("a", "/a/../b", "/./a", "/a%2Fb", "//a", "/a?b")
@@ -376,6 +377,7 @@ VALUES: list[tuple[str, dict[str, Any]]] = [
         ("the path is encoded", each)
         for each in keyword_schemas("x", None, "", "..", "%2e%2E", 0, [])
     ),
+    *(("a matrix", {"x": value}) for value in ([1, 2], {"a": 1}, "b c")),
     ("two variables", {"x": ["1", 2], "y": {"a": 1}}),
     (
         "each place",

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, Field
+from syrupy.assertion import SnapshotAssertion
 
 from kit.wire import every
-from mcpgen_runtime import CallToolResult, Context, Server, TextContent, Tool, ToolError, connect
+from mcpgen_runtime import (
+    CallToolResult,
+    Context,
+    Image,
+    ProtocolError,
+    RemoteError,
+    Server,
+    TextContent,
+    Tool,
+    ToolError,
+    ToolResult,
+    connect,
+    to_builtins,
+)
 
 DIALECTS = ("mcp-1", "mcp-2", "fastmcp-2", "fastmcp-3", "fastmcp-4")
 LATEST = "2025-11-25"
+URL = r"\\n    For further information visit [^ \"\\]*"
+each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+
+
+def line(value: Any) -> str:
+    return json.dumps(to_builtins(value), sort_keys=True)
 
 
 def add(numbers: list[int], by: Annotated[int | None, Field(description="More.")] = None) -> int:
@@ -24,90 +48,9 @@ def add(numbers: list[int], by: Annotated[int | None, Field(description="More.")
     return sum(numbers) + (by or 0)
 
 
-ADDITION: dict[str, Any] = {
-    "by": {
-        "anyOf": [{"type": "integer"}, {"type": "null"}],
-        "default": None,
-        "description": "More.",
-    },
-    "numbers": {"items": {"type": "integer"}, "type": "array"},
-}
-"""The schemas of arguments without titles, as pydantic writes these."""
-
-TITLED = {name: {**schema, "title": name.title()} for name, schema in ADDITION.items()}
-DESCRIBED = {
-    **ADDITION,
-    "numbers": {**ADDITION["numbers"], "description": "What to add."},
-}
-RESULT = {"properties": {"result": {"type": "integer"}}, "required": ["result"], "type": "object"}
-WRAPPED = {"x-fastmcp-wrap-result": True}
-
-
-TEXT = "Add numbers.\n\nArgs:\n    numbers: What to add."
-INPUT = {"required": ["numbers"], "type": "object"}
-TITLED_RESULT = {"result": {"title": "Result", "type": "integer"}}
-GENERIC = {"description": "Generic wrapper for non-object return types."}
-LISTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-    "mcp-1": (
-        str(add.__doc__),
-        {"properties": TITLED, "title": "addArguments", **INPUT},
-        {**RESULT, "properties": TITLED_RESULT, "title": "addOutput"},
-    ),
-    "fastmcp-2": (TEXT, {"properties": ADDITION, **INPUT}, {**RESULT, **WRAPPED, **GENERIC}),
-    "fastmcp-3": (
-        "Add numbers.",
-        {"additionalProperties": False, "properties": DESCRIBED, **INPUT},
-        {**RESULT, **WRAPPED},
-    ),
-}
-"""Description, input schema and output schema of `add`, by dialect."""
-
-
-@pytest.mark.parametrize("dialect", LISTED)
-async def test_a_tool_is_listed_as_in_the_other_sdk(dialect: Any) -> None:
-    server = Server("a", compatibility=dialect)
-    server.add_tool(add)
-    async with connect(server, revision=LATEST) as client:
-        (tool,) = await client.list_tools()
-        result = await client.call_tool("add", {"numbers": [1, 2]})
-    assert (tool.description, tool.input_schema, tool.output_schema) == LISTED[dialect]
-    assert result.structured_content == {"result": 3}
-
-
-@pytest.mark.parametrize(
-    ("dialect", "text"),
-    [
-        ("mcp-1", "Error executing tool add: 1 validation error for addArguments\nnumbers"),
-        ("fastmcp-4", "1 validation error for call[add]\nnumbers\n  Missing required argument"),
-    ],
-)
-async def test_wrong_arguments_have_the_error_of_the_other_sdk(dialect: Any, text: str) -> None:
-    server = Server("a", compatibility=dialect)
-    server.add_tool(add)
-    async with connect(server, revision=LATEST) as client:
-        result: Any = await client.call_tool("add", {})
-        absent: Any = await client.call_tool("nothing", {})
-    assert result.is_error
-    assert result.content[0].text.startswith(text)
-    assert absent.is_error
-    assert absent.content[0].text.startswith("Unknown tool: ")
-
-
-async def test_titles_tags_and_empty_lists_are_those_of_fastmcp() -> None:
-    server: Any = Server("a", compatibility="fastmcp-4")
-    server.add_tool(add, "add_all", tags=["b", "a"])
-    server.tool(enabled=False)(add)
-    server.add_tool(lambda: {"a": 1}, "f", output_schema=None)
-    async with connect(server, revision=LATEST) as client:
-        tool, other = await client.list_tools()
-        prompts = await client.list_prompts()
-        result = await client.call_tool("add_all", {"numbers": [1]})
-        assert (await client.call_tool("f")).structured_content == {"a": 1}
-    assert other.output_schema is None
-    assert (tool.title, tool.meta) == ("Add All", {"fastmcp": {"tags": ["a", "b"]}})
-    assert prompts == []
-    assert result.meta == {"fastmcp": {"wrap_result": True}}
-    assert result.is_error is False
+class Place(BaseModel):
+    title: str = "none"
+    kind: Literal["a", "b"] = "a"
 
 
 @dataclass
@@ -115,48 +58,122 @@ class Town:
     name: str
 
 
-IN_ONE = ['[{"name":"Oslo"},{"name":"Bergen"}]']
-EACH = ['{\n  "name": "Oslo"\n}', '{\n  "name": "Bergen"\n}']
+class Plain:
+    x: Annotated[int, Field(description="An x.")] = 1
+    y: str
+
+    def __init__(self) -> None:
+        self.y = "b"
+
+    def __str__(self) -> str:
+        return "plain"
 
 
-@pytest.mark.parametrize(
-    ("dialect", "texts", "towns"),
-    [
-        ("mcp-1", ["Error executing tool fail: a", "Error executing tool crash: b"], EACH),
-        ("mcp-2", ["Error executing tool fail: a", "Error executing tool crash"], EACH),
-        ("fastmcp-2", ["a", "Error calling tool 'crash': b"], IN_ONE),
-    ],
-)
-async def test_content_and_errors_are_those_of_the_other_sdk(
-    dialect: Any, texts: list[str], towns: list[str]
+class Bare:
+    def __str__(self) -> str:
+        return "bare"
+
+
+def vary(
+    max_days: Annotated[int, Field(title="Own")],
+    copy: str,
+    where: Place,
+    free: Any,
+    ctx: Context,
+    note: Annotated[str, "A note."] = "n",
+    more: Annotated[int, "a", "b"] = 0,
+) -> list[str]:
+    """Vary.
+
+    Returns:
+        Everything.
+    """
+    assert ctx.request_context is not None
+    return [repr(each) for each in (max_days, copy, where, free, note, more)]
+
+
+del vary.__annotations__["free"]
+
+
+def fail(kind: str) -> None:
+    errors = (ToolError("a"), ProtocolError("c", code=-5))
+    raise {repr(each)[:4]: each for each in errors}.get(kind, ValueError("b"))
+
+
+def returning(annotation: Any, value: Any) -> Callable[[], Any]:
+    def give() -> Any:
+        return value
+
+    give.__annotations__ = {} if annotation is ... else {"return": annotation}
+    return give
+
+
+IMAGE = Image(b"png", "image/png")
+OUTPUTS: list[tuple[Any, Any]] = [
+    *((str, "x"), (None, None), (int | None, None), (float, 1.5), (bytes | int, 1)),
+    *((list[Town], [Town("Oslo"), Town("Bergen")]), (list[list[str]], [["a"], []])),
+    *((dict[str, int], {"a": 1}), (dict[int, str], {1: "a"}), (dict, {"a": 1})),
+    *((Town, Town("Oslo")), (Annotated[Town, "noted"], Town("Oslo")), (Place, Place())),
+    *((Plain, Plain()), (Bare, Bare()), (object, Bare())),
+    *((Image, IMAGE), (list[Image], [IMAGE]), (list, [IMAGE, "t", Town("Oslo")])),
+    (ToolResult, ToolResult(content=["said"], structured={"a": 1})),
+    *((Any, {"a": 1}), (..., {"a": 1}), (..., [1, "b", None])),
+    (Annotated[int, Field(title="N", description="d")], 1),
+    *((bytes, b"x"), (Callable[[], int], "f"), (tuple[int, str], (1, "a"))),
+]
+
+
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    *(
+        ("add", each)
+        for each in ({}, {"numbers": "[1, 2]", "by": "null"}, {"numbers": [1], "x": 1})
+    ),
+    *(
+        ("vary", {"max_days": "5", "copy": "[1]", "where": where, "free": "[1]"})
+        for where in (dict[str, Any](), "{}")
+    ),
+    ("vary", {"max_days": "5.0", "copy": "a", "where": {"title": "t"}, "free": "5", "note": "{}"}),
+    ("vary", {"max_days": 1, "copy": "a", "where": "[", "free": '"t"', "more": "true"}),
+    *(("fail", {"kind": kind}) for kind in ("Tool", "other")),
+    *(("own", {"a": each}) for each in (1, "1")),
+    ("nothing", {}),
+]
+
+
+@each_dialect
+@pytest.mark.on_asyncio
+async def test_tools_and_results_are_those_of_the_other_sdk(
+    dialect: Any, snapshot: SnapshotAssertion
 ) -> None:
-    server = Server("a", compatibility=dialect)
-
-    @server.tool
-    def list_towns() -> list[Town]:
-        return [Town("Oslo"), Town("Bergen")]
-
-    @server.tool
-    def fail() -> None:
-        raise ToolError("a")
-
-    @server.tool
-    def crash() -> None:
-        raise ValueError("b")
-
+    server: Any = Server("a", compatibility=dialect)
+    server.add_tool(add)
+    server.add_tool(add, "add_all-now", tags=["b", "a"], annotations={"title": "T"}, meta={"m": 1})
+    server.add_tool(partial(vary, more=1), "vary", meta={"fastmcp": {"own": 1}})
+    server.add_tool(fail)
+    server.tool(enabled=False)(add)
+    server.add_tool(lambda: {"a": 1}, "f", output_schema=None)
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    server.add_tool(lambda a: {"a": a}, "own", input_schema=schema, output_schema=schema)
+    for number, (annotation, value) in enumerate(OUTPUTS):
+        server.add_tool(returning(annotation, value), f"give{number}")
+    rows: list[str] = []
     async with connect(server, revision=LATEST) as client:
-        results: list[Any] = [await client.call_tool(name) for name in ("fail", "crash")]
-        listed: Any = await client.call_tool("list_towns")
-    assert [each.content[0].text for each in results] == texts
-    assert [block.text for block in listed.content] == towns
-    assert listed.structured_content == {"result": [{"name": "Oslo"}, {"name": "Bergen"}]}
+        rows += [line(tool) for tool in await client.list_tools()]
+        assert await client.list_prompts() == []
+        for name, arguments in (*CALLS, *((f"give{each}", {}) for each in range(len(OUTPUTS)))):
+            result = line(await client.call_tool(name, arguments))
+            rows.append(f"{name} {line(arguments)} -> {re.sub(URL, '', result)}")
+        with pytest.raises(RemoteError, match="c") as raised:
+            await client.call_tool("fail", {"kind": "Prot"})
+    assert raised.value.code == -5
+    assert rows == snapshot
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_dialect
 async def test_prompts_and_resources_have_whole_docstrings(dialect: Any) -> None:
     server = Server("a", compatibility=dialect)
 
-    @server.prompt
+    @server.prompt(tags=["b", "a"])
     def ask() -> str:
         """Ask.
 
@@ -175,43 +192,69 @@ async def test_prompts_and_resources_have_whole_docstrings(dialect: Any) -> None
     assert prompt.description is not None
     assert prompt.description.split() == ["Ask.", "Politely."]
     assert (resource.description, resource.mime_type) == ("Data.", "text/plain")
+    key = "_fastmcp" if dialect == "fastmcp-2" else "fastmcp"
+    tagged = None if dialect.startswith("mcp") else {key: {"tags": ["a", "b"]}}
+    assert prompt.meta == tagged
     with pytest.raises(ValueError, match=r"compatibility: expected one of mcp-1, .*, got 'mcp-9'"):
         Server("a", compatibility="mcp-9")  # type: ignore[arg-type]  # the mistake
 
 
-async def test_parts_of_a_docstring_go_where_they_belong() -> None:
-    server = Server("a", compatibility="fastmcp-4")
+DOCSTRINGS = (
+    "Text.\n\nMore.\n\nArgs:\n    a: One,\n       and more.\n    b (int): 2.\n\nReturns:\n    3.\n",
+    "Args:\n  *a: One: two.\n\n    Deep.\n      Deeper.\n  b\n\n\nAfter.\nStill.\n",
+    "Text.\n\nReturns:\n    Nothing.\n\nMore.",
+    "Text.\n\nOwn: x\n    Kept.\n\nNote:\nno section.\n\n```\nArgs:\n    a: Code.\n```\nEnd.",
+    "Text.\n\nParameters\n----------\na : int\n    First.\n",
+    "Text.\n\n:param a: First.\n:returns: Nothing.\n",
+    "Parameters: all\n    a: First.\n",
+    "",
+)
 
-    def f(a: int, b: int = 0) -> None: ...
 
-    f.__doc__ = (
-        "Text.\n\nMore text.\n\nArgs:\n    a: First,\n       and more.\n    b (int): Second.\n"
-        "\nReturns:\n    Nothing.\n"
-    )
-    server.add_tool(f)
+@each_dialect
+@pytest.mark.on_asyncio
+async def test_parts_of_a_docstring_go_where_they_belong(
+    dialect: Any, snapshot: SnapshotAssertion
+) -> None:
+    server = Server("a", compatibility=dialect)
+    for number, text in enumerate(DOCSTRINGS):
+
+        def f(a: int, b: int = 0) -> None: ...
+
+        f.__doc__ = text or None
+        server.add_tool(f, f"f{number}")
     async with connect(server, revision=LATEST) as client:
-        (tool,) = await client.list_tools()
-    assert tool.description == "Text.\n\nMore text."
-    described = [each["description"] for each in tool.input_schema["properties"].values()]
-    assert described == ["First,\nand more.", "Second."]
+        tools = await client.list_tools()
+    described = [tool.input_schema["properties"] for tool in tools]
+    parts = [[each.get("description") for each in those.values()] for those in described]
+    assert [[tool.description, *part] for tool, part in zip(tools, parts, strict=True)] == snapshot
 
 
 OBJECT = {"type": "object"}
-HTTP = {"transport": "http", "path": "/mcp", "host": "a"}
+HTTP = {"transport": "http", "path": "/mcp", "host": "a", "port": 8000}
 
 
 @pytest.mark.parametrize(
-    ("transport", "given", "expected"),
+    ("options", "transport", "given", "expected"),
     [
-        ("stdio", {}, {"transport": "stdio"}),
-        ("sse", {}, {**HTTP, "sse_path": "/sse", "port": 8000}),
-        ("http", {"port": 2}, {**HTTP, "port": 2}),
+        ({}, "stdio", {"banner": False}, {"transport": "stdio", "banner": False}),
+        ({}, None, {}, {"transport": None}),
+        ({"sse_path": "/s"}, "sse", {}, {**HTTP, "sse_path": "/s"}),
+        ({}, "sse", {}, {**HTTP, "sse_path": "/sse"}),
+        ({"port": 1}, "http", {"port": 2}, {**HTTP, "port": 2}),
+        ({}, "http", {"http": "b:3"}, {"transport": "http", "path": "/mcp", "http": "b:3"}),
+        (
+            {"stateless_http": True, "json_response": True, "streamable_http_path": "/x"},
+            "streamable-http",
+            {},
+            {**HTTP, "path": "/x", "stateless": True, "answers": "json"},
+        ),
     ],
 )
 def test_the_address_of_the_constructor_is_that_of_run(
-    transport: str, given: dict[str, Any], expected: dict[str, Any]
+    options: Any, transport: Any, given: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    server = Server("a", host="a")
+    server = Server("a", host="a", **options)
     assert server.settings.arguments(transport, given) == expected
 
 

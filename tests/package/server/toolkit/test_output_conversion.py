@@ -32,6 +32,7 @@ from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.server.toolkit.output_conversion import (
     ContentResultBuilder,
     ValueResultBuilder,
+    known_blocks,
     tool_result_builder,
 )
 
@@ -166,6 +167,13 @@ def test_an_output_schema_needs_structured_results() -> None:
         returning(str, "x", structured=False, output_schema={"type": "object"})
 
 
+@pytest.mark.parametrize("annotation", [list[Image | int], list[str] | Image])
+async def test_content_beside_other_values_is_structured(annotation: Any) -> None:
+    tool, result = await give(returning(annotation, []), NEWEST)
+    assert tool["outputSchema"]["properties"].keys() == {"result"}
+    assert (texts(result), result["structuredContent"]) == (["[]"], {"result": []})
+
+
 NEEDS_A = {"output_schema": {"type": "object", "required": ["a"]}}
 
 
@@ -288,6 +296,26 @@ async def test_a_block_unknown_to_the_revision_becomes_a_line_of_text(
         assert link == {"type": "resource_link", **described}
     else:
         assert link == {"type": "text", "text": "a: x://a (the a)"}
+
+
+def test_blocks_of_other_kinds_become_text_with_their_annotations() -> None:
+    link = {"type": "resource_link", "uri": "x://a", "name": "a"}
+    others: list[tuple[dict[str, Any], str]] = [
+        ({"type": "audio", "data": "YWJj"}, "[audio: unknown type, 3 bytes]"),
+        ({"type": "video", "mimeType": "video/x"}, "[video: video/x, 0 bytes]"),
+        ({"type": "audio", "data": "%%%a"}, "[audio: unknown type]"),
+        ({"type": "audio", "data": 5}, "[audio: unknown type]"),
+        (link, "a: x://a"),
+        ({**link, "title": "A", "description": "the a"}, "A: x://a (the a)"),
+        ({**link, "title": "", "description": ""}, "a: x://a"),
+    ]
+    text, noted = {"type": "text", "text": "t"}, {"annotations": {"priority": 1}}
+    blocks = [text, *(block | noted for block, _ in others)]
+    made = [text, *({"type": "text", "text": said, **noted} for _, said in others)]
+    assert known_blocks(blocks, {"text": Text}) == made
+    assert known_blocks(blocks, {}) == blocks
+    with pytest.raises(InternalError, match=r"^a\n\[audio: unknown type, 3 bytes\]$"):
+        ValueResultBuilder(ValueResult).full([A, others[0][0]], UNSET, None, is_error=True)
 
 
 async def test_a_result_told_in_full_has_what_was_told() -> None:

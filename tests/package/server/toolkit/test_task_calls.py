@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 import anyio
 import pytest
 
+from kit.asgi_client import asgi
 from kit.cached import Clock
 from kit.requestor import ACCEPTED, RELATED, REVISION, Work, requestor
 from kit.simulation import simulate
@@ -17,6 +19,8 @@ from mcpgen_runtime import (
     Context,
     MemoryTaskStore,
     MiddlewareRequest,
+    Principal,
+    RemoteError,
     RequestTimeoutError,
     Server,
     TaskRecord,
@@ -25,6 +29,7 @@ from mcpgen_runtime import (
     decoder,
     limit_rate,
 )
+from mcpgen_runtime.testing import connected
 
 everywhere = pytest.mark.parametrize("transport", ["memory", "http"])
 ABOUT = ("tasks/get", "tasks/result", "tasks/cancel")
@@ -492,6 +497,40 @@ async def test_a_task_runs_four_times_at_most(earlier: int, status: str) -> None
     clock.now += 4
     async with requestor("memory", other.server) as client:
         await client.reaches(task_id, status)
+
+
+async def test_a_task_that_may_run_again_keeps_its_call_and_its_principal() -> None:
+    store = MemoryTaskStore()
+    params: dict[str, Any] = {"name": "repeats", "arguments": {}, "_meta": {"a/b": 1}, "task": {}}
+    who = Principal("ada", scopes=["b", "a"], claims=MappingProxyType({"c": [1]}), token="t")
+    who_is = {"subject": "ada", "scopes": ["a", "b"], "claims": {"c": [1]}, "unrestricted": False}
+    odd = Principal("ada", claims={"a": object()})
+    async with connected(repeating(store).server, revision=REVISION, principal=who) as pair:
+        created: Any = await pair.client.request("tools/call", params)
+        record = await store.load(created.task.task_id)
+    assert record is not None
+    assert record.call is not None
+    assert record.call.params == {name: params[name] for name in ("name", "arguments", "_meta")}
+    unset = dict.fromkeys(("issuer", "client_id", "expires"))
+    assert record.call.principal == {**who_is, **unset}
+    async with connected(repeating(store).server, revision=REVISION, principal=odd) as pair:
+        with pytest.raises(RemoteError, match="restart='again': expected claims that have a JSON"):
+            await pair.client.request("tools/call", params)
+
+
+async def test_messages_of_a_task_come_on_the_stream_of_the_request_for_its_result() -> None:
+    work = Work()
+    async with asgi(work.server) as http:
+        await http.initialize(REVISION)
+        call = {"name": "tells", "arguments": {}, "task": {}, "_meta": {"progressToken": 1}}
+        task = (await http.ask(REVISION, "tools/call", call)).result["task"]
+        about = {"taskId": task["taskId"]}
+        async with http.asking(REVISION, "tasks/result", about, begun=False) as stream:
+            await anyio.wait_all_tasks_blocked()
+            work.go.set()
+            told = [message.get("method") for message in await stream.messages()]
+    assert told[:2] == ["notifications/progress", "notifications/message"]
+    assert told[-1] is None
 
 
 async def test_a_lost_task_that_another_process_claims_first_is_left_to_it() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import anyio
 import pytest
 
 from kit.asgi_client import asgi
@@ -117,6 +119,15 @@ async def test_the_best_tool_comes_first_and_few_are_returned(revision: str) -> 
             assert await search(client, "file", limit=1) == ["file_reader"]
             assert len(await search(client, "file", limit=30)) == results
             assert (await client.call_tool("search_tools", {"query": "file", "limit": 0})).is_error
+
+
+def test_servers_in_two_threads_search_in_one_index() -> None:
+    async def find() -> list[str]:
+        async with connect(city()) as client:
+            return await search(client, "gate")
+
+    with ThreadPoolExecutor(1) as other:
+        assert anyio.run(find) == other.submit(anyio.run, find).result() == ["openGate"]
 
 
 @newest

@@ -9,7 +9,9 @@ from timeit import timeit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
 
+from kit.faults import refusals
 from mcpgen_runtime import MissingExtraError
 from mcpgen_runtime.server.toolkit.resources import URI_LIMIT
 from mcpgen_runtime.server.toolkit.uri_templates import UriTemplate
@@ -65,24 +67,9 @@ def test_a_template_knows_which_variables_are_lists() -> None:
 
 
 @pytest.mark.requirement("resources.custom-schemes-rfc3986", revisions=EVERY_REVISION)
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("x:{", "braces"),
-        ("x:{}", "braces"),
-        ("x:{{a}}", "braces"),
-        ("x:{a b}", "variable's name"),
-        ("x:{!a}", "operator '!'"),
-        ("x:{a:3}", "can't be read backwards"),
-        ("x:{a}/{a}", "each variable once"),
-        ("{a}", "absolute URI"),
-        ("no scheme/{a}", "absolute URI"),
-        ("x:{a:b}", "not an RFC 6570 template"),
-    ],
-)
-def test_a_malformed_template_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        UriTemplate(text)
+def test_a_malformed_template_is_refused(snapshot: SnapshotAssertion) -> None:
+    texts = ["x:{", "x:{}", "x:{{a}}", "x:{a b}", "x:{!a}", "x:{a:3}", "x:{a}/{a}", "x:{a:b}"]
+    assert refusals(UriTemplate, [*texts, "{a}", "no scheme/{a}"]) == snapshot
 
 
 def test_a_template_without_the_library_says_what_to_install(
