@@ -14,6 +14,7 @@ from kit.live import live
 from kit.requestor import ACCEPTED, RELATED, REVISION, Work
 from kit.samples import task
 from kit.scripted import ScriptedServer
+from kit.simulation import simulate
 from mcpgen_runtime import (
     ClientHandlers,
     LocalProtocolError,
@@ -22,6 +23,7 @@ from mcpgen_runtime import (
     RemoteError,
     RemoteProtocolError,
     RequestCancelledError,
+    RequestTimeoutError,
     SyncClientHandlers,
     TaskUpdate,
     connect,
@@ -368,3 +370,38 @@ async def test_a_task_is_polled_in_its_interval_though_notifications_may_come() 
         assert (await handle.result()).content[0].text == "done"
         assert methods(server) == ["tools/call", "tasks/result"]
         assert reports == [(1, None, None)]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_task_is_waited_for_as_the_server_says(backend: str) -> None:
+    intervals = [None, 1, 10**6, 2000]  # 1 s by default, 50 ms at least, 5 min at most
+    states = [task("working", pollInterval=each) for each in intervals]
+
+    async def times(*answers: Any, told: Any = None) -> list[float]:
+        async with connect_scripted(*answers) as (client, server):
+            handle = await client.call_tool("t", task=True)
+            begin, ends = anyio.current_time(), list[float]()
+            async with anyio.create_task_group() as tasks:
+                if told is not None:
+                    tasks.start_soon(tell, server, told)
+                try:
+                    async for _ in handle:
+                        ends.append(anyio.current_time() - begin)
+                except RequestTimeoutError as late:
+                    assert str(late) == "tools/call: no answer within 2 s"
+                    ends.append(anyio.current_time() - begin)
+        return [round(each, 6) for each in ends]
+
+    async def tell(server: ScriptedServer, state: Any) -> None:
+        await anyio.sleep(0.3)
+        await server.notify("notifications/tasks/status", state)
+
+    async def main() -> None:
+        polled = await times({"task": states[0]}, *states[1:], task("completed"))
+        assert polled == [0, 303.05]
+        slow: Any = {"task": task("working", pollInterval=50_000)}
+        assert await times(slow, told=task("completed")) == [0, 0.3]
+        slow["task"]["ttl"] = 2000
+        assert await times(slow) == [0, 2]
+
+    simulate(backend, 0, main)
