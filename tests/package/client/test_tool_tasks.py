@@ -194,6 +194,10 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
         await handle.cancel()  # it has ended: nothing is sent
         assert len(record.sent_as("tasks/cancel")) == 1
         assert record.sent_as("notifications/cancelled") == []
+    async with connect_scripted({"task": task("working")}, task("cancelled")) as (client, _):
+        handle = await client.call_tool("t", task=True)
+        await handle.cancel()  # the answer has the state, if no notification has
+        assert handle.status == "cancelled"
     capabilities: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
     async with connect_scripted({"task": task("working")}, capabilities=capabilities) as (
         client,
@@ -263,6 +267,27 @@ async def test_the_end_is_news_though_it_comes_while_news_are_read() -> None:
             while handle.status == "working":
                 await anyio.lowlevel.checkpoint()
         assert [update.status async for update in updates] == ["completed"]
+
+
+async def test_news_of_a_task_may_come_before_the_answer_that_begins_it() -> None:
+    async def call() -> None:
+        handle = await client.call_tool(
+            "t", task=True, on_progress=lambda *report: reports.append(report)
+        )
+        assert (handle.status, handle.message) == ("completed", "so")
+        assert (await handle.result()).content[0].text == "done"
+
+    reports = list[Any]()
+    async with connect_scripted() as (client, server), anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        await server.next()
+        begun = await server.next()
+        token = begun["params"]["_meta"]["progressToken"]
+        await server.notify("notifications/progress", {"progressToken": token, "progress": 1})
+        await server.notify("notifications/tasks/status", task("completed", statusMessage="so"))
+        await server.answer(begun, {"task": task("working")})
+        await server.answer_next(RESULT)
+    assert reports == [(1, None, None)]
 
 
 async def test_a_server_that_asks_without_end_is_an_error() -> None:
@@ -360,10 +385,11 @@ async def test_a_task_is_polled_in_its_interval_though_notifications_may_come() 
             "t", task=True, on_progress=lambda *report: reports.append(report)
         )
         token = server.heard[-1]["params"]["_meta"]["progressToken"]
-        await server.notify(
-            "notifications/progress",
-            {"progressToken": token, "progress": 1, "_meta": {RELATED: {"taskId": "t"}}},
-        )
+        for progress, task_id in enumerate(("other", "t")):
+            about: dict[str, Any] = {"_meta": {RELATED: {"taskId": task_id}}}
+            report = {"progressToken": token, "progress": progress, **about}
+            await server.notify("notifications/progress", report)
+        await server.notify("notifications/tasks/status", task("failed", taskId="other"))
         await server.notify("notifications/tasks/status", task("completed"))
         while handle.status == "working":
             await anyio.lowlevel.checkpoint()
