@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
+from mcpgen_runtime.client.sync import SessionThread
 from package.client.blocking_stubs import members_of
 
 pytestmark = pytest.mark.processes
@@ -192,6 +193,30 @@ def test_a_session_that_cannot_be_opened_or_whose_block_fails_leaves_no_thread()
         with pytest.raises(type(failure)) as caught, sync():
             raise failure
         assert caught.value is failure
+    assert session_threads() == []
+
+
+@both
+def test_a_thread_raises_what_the_exit_raises_and_not_what_ended_the_session(backend: Any) -> None:
+    @asynccontextmanager
+    async def opening(at_exit: Exception | None) -> AsyncGenerator[int]:
+        try:
+            yield 1
+        finally:
+            if at_exit is not None:
+                raise at_exit
+
+    failure = ValueError("mine")
+    thread = SessionThread(opening(None), backend)
+    thread.close(failure)
+    thread.close()
+    with pytest.raises(ConnectionClosedError, match="^the connection is closed$"):
+        thread.run(anyio.lowlevel.checkpoint)
+    for cause in (None, failure):
+        thread = SessionThread(opening(OSError("at the exit")), backend)
+        assert thread.opened == 1
+        with pytest.raises(OSError, match="^at the exit$"):
+            thread.close(cause)
     assert session_threads() == []
 
 

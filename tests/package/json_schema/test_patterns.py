@@ -140,8 +140,10 @@ def test_a_separator_that_words_may_contain_is_none(pattern: str, without_re2: N
     ],
 )
 def test_patterns_without_linear_time_are_refused(pattern: str, text: str, engine: str) -> None:
-    with pytest.raises(PatternError, match="linear time"):
+    advice = " (`pip install google-re2` may allow it)" if engine == "without re2" else ""
+    with pytest.raises(PatternError) as refused:
         search(pattern, text)
+    assert str(refused.value) == f"can't be searched for in linear time{advice}"
 
 
 def test_word_boundaries_in_long_texts_are_matched_by_re2() -> None:
@@ -149,13 +151,38 @@ def test_word_boundaries_in_long_texts_are_matched_by_re2() -> None:
     assert search(r"(\bfoo\b ?)+$", "foo " * MANY)
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    ["(", ")", "a)", "[a", "\\", "*a", "a**", "a{2,1}", "[z-a]", "(?", "(?<=a+)b", "^*", "(?P=x)"],
-)
-def test_invalid_regular_expressions_are_refused(pattern: str, without_re2: None) -> None:
-    with pytest.raises(PatternError, match="not a regular expression"):
+INVALID = {
+    **{each: 1 for each in ("(", ")", "[a", "\\", "*a", "(?", "(?P=x)")},
+    **{each: 2 for each in ("a)", "a{2,1}", "^*", "x(a")},
+    **{each: 3 for each in ("a**", "a|(b|(c)")},
+    "[z-a]": "bad character range z-a at position 1",
+    "(?<=a+)b": "look-behind requires fixed-width pattern",
+}
+"""Patterns with the character from which on they are none, or with the reason."""
+
+
+@pytest.mark.parametrize(("pattern", "reason"), INVALID.items())
+def test_invalid_regular_expressions_are_refused(
+    pattern: str, reason: int | str, without_re2: None
+) -> None:
+    if isinstance(reason, int):
+        reason = f"no regular expression from character {reason} on"
+    with pytest.raises(PatternError) as refused:
         Pattern(pattern)
+    advice = "(`pip install google-re2` may allow it)"
+    assert str(refused.value) == f"not a regular expression: {reason} {advice}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "steps"),
+    [("a", 48), ("^b", 22), ("^a*$", 74), ("(ab|c)d", 205), ("^(-[a-z]+)*$", 101)],
+)
+def test_a_search_is_charged_by_length_and_pattern(
+    pattern: str, steps: int, without_re2: None
+) -> None:
+    taken = list[int]()
+    Pattern(pattern).search("a" * 100_000, taken.append)
+    assert sum(taken) == steps
 
 
 def test_a_lone_surrogate_is_a_character() -> None:

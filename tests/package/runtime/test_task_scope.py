@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import warnings
 from collections.abc import AsyncIterator
@@ -167,8 +168,8 @@ async def test_the_failure_of_work_that_may_outlive_its_caller_is_raised(scope: 
             await scope.outlive(caller, fail)
 
 
-@pytest.mark.parametrize("has_come", [False, True])
-async def test_a_turn_that_is_given_up_is_that_of_the_next(has_come: bool) -> None:
+@pytest.mark.parametrize("seen", [True, False])
+async def test_a_turn_that_is_given_up_is_that_of_the_next(seen: bool) -> None:
     turns, taken, given_up = Turns(), list[str](), anyio.CancelScope()
 
     async def take(name: str) -> None:
@@ -184,17 +185,32 @@ async def test_a_turn_that_is_given_up_is_that_of_the_next(has_come: bool) -> No
         async with anyio.create_task_group() as tasks:
             async with turns:
                 tasks.start_soon(give_up)
-                await anyio.wait_all_tasks_blocked()
                 for name in ("first", "second"):
-                    tasks.start_soon(take, name)
                     await anyio.wait_all_tasks_blocked()
-                if not has_come:
-                    given_up.cancel()
+                    tasks.start_soon(take, name)
+                await anyio.wait_all_tasks_blocked()
+                given_up.cancel()
+                if seen:
                     await anyio.wait_all_tasks_blocked()
                 assert taken == []
-            given_up.cancel()
             await take("last")
     assert taken == ["first", "second", "last"]
+
+
+@pytest.mark.on_asyncio
+async def test_a_turn_that_comes_as_a_host_cancels_the_task_is_passed_on() -> None:
+    async def take() -> None:
+        async with turns:
+            await anyio.lowlevel.checkpoint()
+
+    turns = Turns()
+    async with turns:
+        tasks = [asyncio.create_task(take()) for _ in range(2)]
+        await anyio.wait_all_tasks_blocked()
+    tasks[0].cancel()
+    with anyio.fail_after(5):
+        await tasks[1]
+    assert tasks[0].cancelled()
 
 
 @both
