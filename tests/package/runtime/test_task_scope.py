@@ -174,8 +174,10 @@ async def test_a_turn_that_is_given_up_is_that_of_the_next(seen: bool) -> None:
 
     async def take(name: str) -> None:
         async with turns:
-            await anyio.lowlevel.checkpoint()
-            taken.append(name)
+            taken.append(f"{name} begins")
+            for _ in range(3):
+                await anyio.lowlevel.checkpoint()
+            taken.append(f"{name} ends")
 
     async def give_up() -> None:
         with given_up:
@@ -194,7 +196,14 @@ async def test_a_turn_that_is_given_up_is_that_of_the_next(seen: bool) -> None:
                     await anyio.wait_all_tasks_blocked()
                 assert taken == []
             await take("last")
-    assert taken == ["first", "second", "last"]
+            async with turns:
+                given_up = anyio.CancelScope()
+                tasks.start_soon(give_up)
+                await anyio.wait_all_tasks_blocked()
+                given_up.cancel()  # so that nobody waits any more
+            await take("later")
+    names = ("first", "second", "last", "later")
+    assert taken == [f"{name} {step}" for name in names for step in ("begins", "ends")]
 
 
 @pytest.mark.on_asyncio
