@@ -91,6 +91,7 @@ SLOW = [
     ("a*a*a*a*b", "a" * 1000, False),
     ("^(([a-z])+.)+[A-Z]([a-z])+$", "a" * 50, False),
     (".*.*=.*", "x" * 2000, False),
+    (r"^([\u0041\-]+\u0042?)+$", "A-" * MANY, True),
 ]
 
 
@@ -144,6 +145,22 @@ def test_patterns_without_linear_time_are_refused(pattern: str, text: str, engin
     with pytest.raises(PatternError) as refused:
         search(pattern, text)
     assert str(refused.value) == f"can't be searched for in linear time{advice}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "most"),
+    [
+        *(("b*c", 511), ("(?=ab*)c", 511), (r"(a*)\1b", 63), ("a{3}a*b", 511)),
+        *(("(?:a|b)?c*d", 255), ("(a|b|ab)*c", 3), ("^(?:a|b){1,20}$", 7), ("^(a+)+$", 3)),
+        *(("^[a-z]+(-[a-z]+)*$", 511), ("^(a|b)(a|b)(a|b){2}a*b*c*d", 15)),
+    ],
+)
+def test_a_text_is_searched_without_re2_up_to_some_length(
+    pattern: str, most: int, without_re2: None
+) -> None:
+    search(pattern, "a" * most)
+    with pytest.raises(PatternError, match="linear time"):
+        search(pattern, "a" * (most + 1))
 
 
 def test_word_boundaries_in_long_texts_are_matched_by_re2() -> None:
