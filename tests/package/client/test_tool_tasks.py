@@ -17,6 +17,7 @@ from kit.scripted import ScriptedServer
 from kit.simulation import simulate
 from mcpgen_runtime import (
     ClientHandlers,
+    ConnectionClosedError,
     LocalProtocolError,
     MethodNotFoundError,
     MissingCapabilityError,
@@ -297,6 +298,14 @@ async def test_a_server_that_asks_without_end_is_an_error() -> None:
         handle = await client.call_tool("t", task=True)
         with anyio.fail_after(5), pytest.raises(RemoteProtocolError, match="asked for input"):
             await handle.result()
+
+
+async def test_a_task_of_a_closed_client_is_waited_for_no_more() -> None:
+    async with connect_scripted({"task": task("input_required")}) as (client, _):
+        handle = await client.call_tool("t", task=True)
+        await client.close()
+        with pytest.raises(ConnectionClosedError, match="^the connection is closed$"):
+            await handle.wait()
 
 
 @pytest.mark.parametrize(
