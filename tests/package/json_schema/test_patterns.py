@@ -169,9 +169,9 @@ def test_word_boundaries_in_long_texts_are_matched_by_re2() -> None:
 
 
 INVALID = {
-    **{each: 1 for each in ("(", ")", "[a", "\\", "*a", "(?", "(?P=x)")},
-    **{each: 2 for each in ("a)", "a{2,1}", "^*", "x(a")},
-    **{each: 3 for each in ("a**", "a|(b|(c)")},
+    **dict.fromkeys(("(", ")", "[a", "\\", "*a", "(?", "(?P=x)"), 1),
+    **dict.fromkeys(("a)", "a{2,1}", "^*", "x(a"), 2),
+    **dict.fromkeys(("a**", "a|(b|(c)"), 3),
     "[z-a]": "bad character range z-a at position 1",
     "(?<=a+)b": "look-behind requires fixed-width pattern",
 }

@@ -386,7 +386,7 @@ def test_a_server_that_cannot_be_reached_is_tried_less_and_less_often(backend: s
         begin = anyio.current_time()
         tries.clear()
         while anyio.current_time() < begin + seconds:
-            with pytest.raises(RemoteError, match="the server behind proxy '.*' does not answer"):
+            with pytest.raises(RemoteError, match="does not answer"):
                 await client.call_tool("number")
             await anyio.sleep(0.5)
         return [each - begin for each in tries]

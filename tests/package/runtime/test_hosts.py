@@ -296,6 +296,10 @@ def test_a_file_keeps_its_mode_its_link_and_its_newlines(tmp_path: Path, config:
     assert json.loads(content)["a"] == 1
 
 
+NO_YAML = (
+    "while parsing a flow node expected the node content, but found '<stream end>' in "
+    '"<unicode string>", line 1, column 5: a: [ ^ (line: 1)'
+)
 NO_JSON = "expected JSON, perhaps with comments, got something else"
 WRONG = {
     "not JSON": ("vscode", '{"servers": }', NO_JSON),
@@ -314,12 +318,7 @@ WRONG = {
         "mcp_servers: expected an object, got another value",
     ),
     "a list in YAML": ("goose", "- 1", "its root: expected an object, got another value"),
-    "not YAML": (
-        "goose",
-        "a: [",
-        "expected YAML: while parsing a flow node expected the node content, but found "
-        "'<stream end>' in \"<unicode string>\", line 1, column 5: a: [ ^ (line: 1)",
-    ),
+    "not YAML": ("goose", "a: [", f"expected YAML: {NO_YAML}"),
 }
 
 
