@@ -468,13 +468,9 @@ class TaskFollower:
     Args:
         revision: The revision of the session.
         peer: The requests of this side.
-
-    Attributes:
-        settled: Whether the connection has ended.
     """
 
     def __init__(self, revision: Revision, peer: PendingRequests) -> None:
-        self.settled = False
         self._related = revision.facts.meta.related_task
         self._listeners = peer.listeners
         self._early: NotificationQueue | None = NotificationQueue()
@@ -508,8 +504,7 @@ class TaskFollower:
         self._listeners.discard(self)
 
     def settle(self, response: object = None, failure: object = None) -> None:
-        """Mark the connection as ended."""
-        self.settled = True
+        """Ignore the end of the connection: requests about the task fail by themselves."""
 
     def deliver(self, *arguments: Any) -> None:
         """Pass a notification to the handle, if it concerns the task."""

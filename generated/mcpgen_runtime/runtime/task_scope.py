@@ -99,24 +99,25 @@ class Turns:
 
     async def _wait(self) -> None:
         """Wait for the turn."""
-        if self._waiting is None:
-            self._waiting = deque()
+        waiting = self._waiting
+        if waiting is None:
+            waiting = self._waiting = deque()
         event = event_type()()
-        self._waiting.append(event)
+        waiting.append(event)
         try:
             await event
         except BaseException:
-            if event in self._waiting:
-                self._waiting.remove(event)
+            if event in waiting:
+                waiting.remove(event)
             else:  # the turn came and is not used
-                self._pass_on()
+                self._pass_on(waiting)
             raise
 
-    def _pass_on(self) -> None:
-        """Give the turn to the task that has waited longest."""
-        while self._waiting:
-            event = self._waiting.popleft()
-            if not event.done():
+    def _pass_on(self, waiting: deque[OneShotEvent]) -> None:
+        """Give the turn to the task that has waited longest, of those that were not cancelled."""
+        for event in waiting:
+            if not event.done():  # else its task takes it out itself
+                waiting.remove(event)
                 event.set_result(None)
                 return
         self._is_taken = False
@@ -128,7 +129,7 @@ class Turns:
 
     async def __aexit__(self, *_: object) -> None:
         if self._waiting:
-            self._pass_on()
+            self._pass_on(self._waiting)
         else:
             self._is_taken = False
 

@@ -48,17 +48,14 @@ class _Session(ClientBase):
 
 
 class _End:
-    """Calls a function at the end of a client's connection; implements `Awaited`."""
+    """Calls a function at the end of a client's connection; implements `Listener`."""
 
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._on_end = on_end
-        self.settled = False
 
     def settle(self, response: Any = None, failure: Exception | None = None) -> None:
         """Handle the end of the connection."""
-        if not self.settled:
-            self.settled = True
-            self._on_end()
+        self._on_end()
 
     def deliver(self, *arguments: Any) -> None:
         """Ignore a notification."""

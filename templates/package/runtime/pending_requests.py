@@ -44,14 +44,8 @@ NOTIFICATION_BYTES = 4 * 1024 * 1024
 _NO_DEADLINE = nullcontext()
 
 
-class Awaited(Protocol):
-    """An open request of this side: receives notifications, and is settled once.
-
-    Attributes:
-        settled: Whether the outcome is known.
-    """
-
-    settled: bool
+class Listener(Protocol):
+    """Receives notifications, and is told of the end of the connection."""
 
     def settle(
         self, response: ResponseReceived | None = None, failure: Exception | None = None
@@ -59,7 +53,17 @@ class Awaited(Protocol):
         """Set the response or the failure; only the first call has an effect."""
 
     def deliver(self, *arguments: Any) -> None:
-        """Pass on a notification that belongs to the request."""
+        """Pass on a notification."""
+
+
+class Awaited(Listener, Protocol):
+    """An open request of this side: receives its notifications, and is settled once.
+
+    Attributes:
+        settled: Whether the outcome is known.
+    """
+
+    settled: bool
 
 
 class NotificationQueue:
@@ -187,7 +191,7 @@ class PendingRequests:
         self._new_event: Callable[[], OneShotEvent] | None = None
         self.timed = 0
         self.gone: Callable[[], McpError] | None = None
-        self.listeners: set[Awaited] = set()
+        self.listeners: set[Listener] = set()
         self.on_start: Callable[[], None] | None = None
         self.on_sent: Callable[[], None] | None = None
         self.unsent = 0

@@ -323,7 +323,7 @@ async def test_a_server_that_forgot_its_list_is_asked_for_it_again(
 @pytest.mark.parametrize(
     ("bound", "sizes", "wanted", "asked"),
     [
-        (Caching(entries=2), [4] * 5, "ababcab", "abcab"),
+        (Caching(entries=2), [4] * 5, "abacabc", "abcbc"),  # the least recently used goes
         (Caching(size=1200), [400, 400, 2000, 400, 400], "abcabdba", "abcda"),
     ],
     ids=["entries", "bytes"],

@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from mcpgen_runtime import (
     connect,
     connect_sync,
 )
+from mcpgen_runtime.client.sync import SessionThread
 from package.client.blocking_stubs import members_of
 
 pytestmark = pytest.mark.processes
@@ -193,6 +194,24 @@ def test_a_session_that_cannot_be_opened_or_whose_block_fails_leaves_no_thread()
             raise failure
         assert caught.value is failure
     assert session_threads() == []
+
+
+@both
+@pytest.mark.parametrize("at_exit", [None, OSError("at the exit")])
+def test_a_thread_raises_what_the_exit_raises(backend: Any, at_exit: Exception | None) -> None:
+    @asynccontextmanager
+    async def opening() -> AsyncGenerator[int]:
+        try:
+            yield 1
+        finally:
+            if at_exit is not None:
+                raise at_exit
+
+    for cause in (None, ValueError("mine")):
+        thread = SessionThread(opening(), backend)
+        assert thread.opened == 1
+        with pytest.raises(OSError, match="at the exit") if at_exit else nullcontext():
+            thread.close(cause)  # the cause is not raised: the caller has it
 
 
 @every

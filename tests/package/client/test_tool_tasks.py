@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -14,14 +14,17 @@ from kit.live import live
 from kit.requestor import ACCEPTED, RELATED, REVISION, Work
 from kit.samples import task
 from kit.scripted import ScriptedServer
+from kit.simulation import simulate
 from mcpgen_runtime import (
     ClientHandlers,
+    ConnectionClosedError,
     LocalProtocolError,
     MethodNotFoundError,
     MissingCapabilityError,
     RemoteError,
     RemoteProtocolError,
     RequestCancelledError,
+    RequestTimeoutError,
     SyncClientHandlers,
     TaskUpdate,
     connect,
@@ -192,6 +195,10 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
         await handle.cancel()  # it has ended: nothing is sent
         assert len(record.sent_as("tasks/cancel")) == 1
         assert record.sent_as("notifications/cancelled") == []
+    async with connect_scripted({"task": task("working")}, task("cancelled")) as (client, _):
+        handle = await client.call_tool("t", task=True)
+        await handle.cancel()  # the answer has the state, if no notification has
+        assert handle.status == "cancelled"
     capabilities: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
     async with connect_scripted({"task": task("working")}, capabilities=capabilities) as (
         client,
@@ -263,6 +270,27 @@ async def test_the_end_is_news_though_it_comes_while_news_are_read() -> None:
         assert [update.status async for update in updates] == ["completed"]
 
 
+async def test_news_of_a_task_may_come_before_the_answer_that_begins_it() -> None:
+    async def call() -> None:
+        handle = await client.call_tool(
+            "t", task=True, on_progress=lambda *report: reports.append(report)
+        )
+        assert (handle.status, handle.message) == ("completed", "so")
+        assert (await handle.result()).content[0].text == "done"
+
+    reports = list[Any]()
+    async with connect_scripted() as (client, server), anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        await server.next()
+        begun = await server.next()
+        token = begun["params"]["_meta"]["progressToken"]
+        await server.notify("notifications/progress", {"progressToken": token, "progress": 1})
+        await server.notify("notifications/tasks/status", task("completed", statusMessage="so"))
+        await server.answer(begun, {"task": task("working")})
+        await server.answer_next(RESULT)
+    assert reports == [(1, None, None)]
+
+
 async def test_a_server_that_asks_without_end_is_an_error() -> None:
     refused = {"error": {"code": -1, "message": "no"}}
     asking: list[dict[str, Any]] = [task("input_required"), refused] * 30
@@ -270,6 +298,14 @@ async def test_a_server_that_asks_without_end_is_an_error() -> None:
         handle = await client.call_tool("t", task=True)
         with anyio.fail_after(5), pytest.raises(RemoteProtocolError, match="asked for input"):
             await handle.result()
+
+
+async def test_a_task_of_a_closed_client_is_waited_for_no_more() -> None:
+    async with connect_scripted({"task": task("input_required")}) as (client, _):
+        handle = await client.call_tool("t", task=True)
+        await client.close()
+        with pytest.raises(ConnectionClosedError, match="the connection is closed"):
+            await handle.wait()
 
 
 @pytest.mark.parametrize(
@@ -352,19 +388,41 @@ async def test_a_task_is_polled_in_its_interval_though_notifications_may_come() 
         assert anyio.current_time() - begin >= 0.1
         assert (await handle.result()).content[0].text == "done"
         assert methods(server) == ["tools/call", "tasks/get", "tasks/get", "tasks/result"]
-    async with connect_scripted(*answers[:1], RESULT) as (client, server):
-        reports = list[Any]()
-        handle = await client.call_tool(
-            "t", task=True, on_progress=lambda *report: reports.append(report)
-        )
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_task_is_waited_for_as_the_server_says(backend: str) -> None:
+    intervals = [None, 1, 10**6, 2000]  # 1 s by default, 50 ms at least, 5 min at most
+    states = [task("working", pollInterval=each) for each in intervals]
+
+    async def times(*answers: Any, told: Any = None) -> list[float]:
+        async with connect_scripted(*answers) as (client, server):
+            handle = await client.call_tool("t", task=True)
+            begin, ends = anyio.current_time(), list[float]()
+            async with anyio.create_task_group() as tasks:
+                if told is not None:
+                    tasks.start_soon(tell, server, told)
+                with suppress(RequestTimeoutError):
+                    async for _ in handle:
+                        ends.append(anyio.current_time() - begin)
+                ends.append(anyio.current_time() - begin)
+        return [round(each, 6) for each in ends]
+
+    async def tell(server: ScriptedServer, state: Any) -> None:
+        await anyio.sleep(0.3)
         token = server.heard[-1]["params"]["_meta"]["progressToken"]
-        await server.notify(
-            "notifications/progress",
-            {"progressToken": token, "progress": 1, "_meta": {RELATED: {"taskId": "t"}}},
-        )
-        await server.notify("notifications/tasks/status", task("completed"))
-        while handle.status == "working":
-            await anyio.lowlevel.checkpoint()
-        assert (await handle.result()).content[0].text == "done"
-        assert methods(server) == ["tools/call", "tasks/result"]
-        assert reports == [(1, None, None)]
+        of_other: dict[str, Any] = {"_meta": {RELATED: {"taskId": "other"}}}
+        report = {"progressToken": token, "progress": 1, **of_other}
+        await server.notify("notifications/progress", report)
+        await server.notify("notifications/tasks/status", task("failed", taskId="other"))
+        await server.notify("notifications/tasks/status", state)
+
+    async def main() -> None:
+        polled = await times({"task": states[0]}, *states[1:], task("completed"))
+        assert polled == [0, 303.05, 303.05]
+        slow: Any = {"task": task("working", pollInterval=50_000)}
+        assert await times(slow, told=task("completed")) == [0, 0.3, 0.3]
+        slow["task"]["ttl"] = 2000
+        assert await times(slow) == [0, 2]
+
+    simulate(backend, 0, main)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import anyio
@@ -19,6 +19,7 @@ from mcpgen_runtime import (
     Csp,
     Limits,
     ProtocolError,
+    RemoteError,
     Server,
     UiResource,
     connect,
@@ -31,6 +32,7 @@ from mcpgen_runtime.inspector.inspector_session import (
     EventLog,
     InspectorSession,
 )
+from package.client.test_client_listen import Losing
 from package.inspector.inspected import HOSTILE, SERVER
 
 pytestmark = pytest.mark.processes
@@ -298,8 +300,9 @@ async def test_a_failed_opening_is_told_and_another_can_be_asked_for() -> None:
         tasks.cancel_scope.cancel()
 
 
-async def test_a_request_of_a_lost_connection_ends_the_session() -> None:
-    fake = FakeServer(max(REVISIONS), {"tools": {}})
+@asynccontextmanager
+async def inspect_fake(fake: FakeServer) -> AsyncIterator[Inspected]:
+    """Run a session with a server that says what it is told to."""
     session = InspectorSession(
         lambda revision, handlers: connect(fake, handlers=handlers, cache=False), "f", [], None
     )
@@ -307,11 +310,45 @@ async def test_a_request_of_a_lost_connection_ends_the_session() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.run)
         await inspected.event("state", state="open")
+        yield inspected
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_request_of_a_lost_connection_ends_the_session() -> None:
+    fake = FakeServer(max(REVISIONS), {"tools": {}})
+    async with inspect_fake(fake) as inspected:
         await fake.hang_up()
         with pytest.raises(ConnectionClosedError):
-            await session.act("request", {"method": "list_tools", "call": 1})
+            await inspected.session.act("request", {"method": "list_tools", "call": 1})
         await inspected.event("state", state="closed")
-        tasks.cancel_scope.cancel()
+    changing = Losing(max(REVISIONS))
+    async with inspect_fake(changing) as inspected:
+        await changing.agree()
+        await changing.hang_up()  # which the subscription sees
+        await inspected.event("state", state="closed")
+
+
+async def test_the_user_is_told_of_changes_that_are_not_shown() -> None:
+    fake, refusal = Losing(max(REVISIONS)), RemoteError(-32000, "not today")
+
+    async def refuse() -> None:
+        error = {"code": -32000, "message": "not today"}
+        await fake.say({"jsonrpc": "2.0", "id": (await fake.take())["id"], "error": error})
+
+    async with inspect_fake(fake) as inspected:
+        await refuse()
+        notice = (await inspected.event("notice"))["text"]
+        assert notice == "changes are not shown: subscriptions/listen: not today (code -32000)"
+        for begin in (refuse, fake.agree):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(begin)
+                with pytest.raises(RemoteError) if begin == refuse else nullcontext():
+                    await inspected.session.act("follow", {"uri": "a:b"})
+        await fake.lose(refusal)
+        assert (await inspected.event("notice"))["text"] == f"a:b: {refusal}"
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fake.agree)
+            await inspected.session.act("follow", {"uri": "a:b"})
 
 
 @asynccontextmanager

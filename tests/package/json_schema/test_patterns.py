@@ -91,6 +91,7 @@ SLOW = [
     ("a*a*a*a*b", "a" * 1000, False),
     ("^(([a-z])+.)+[A-Z]([a-z])+$", "a" * 50, False),
     (".*.*=.*", "x" * 2000, False),
+    (r"^([\u0041\-]+\u0042?)+$", "A-" * MANY, True),
 ]
 
 
@@ -140,8 +141,26 @@ def test_a_separator_that_words_may_contain_is_none(pattern: str, without_re2: N
     ],
 )
 def test_patterns_without_linear_time_are_refused(pattern: str, text: str, engine: str) -> None:
-    with pytest.raises(PatternError, match="linear time"):
+    advice = " (`pip install google-re2` may allow it)" if engine == "without re2" else ""
+    with pytest.raises(PatternError) as refused:
         search(pattern, text)
+    assert str(refused.value) == f"can't be searched for in linear time{advice}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "most"),
+    [
+        *(("b*c", 511), ("(?=ab*)c", 511), (r"(a*)\1b", 63), ("a{3}a*b", 511)),
+        *(("(?:a|b)?c*d", 255), ("(a|b|ab)*c", 3), ("^(?:a|b){1,20}$", 7), ("^(a+)+$", 3)),
+        *(("^[a-z]+(-[a-z]+)*$", 511), ("^(a|b)(a|b)(a|b){2}a*b*c*d", 15)),
+    ],
+)
+def test_a_text_is_searched_without_re2_up_to_some_length(
+    pattern: str, most: int, without_re2: None
+) -> None:
+    search(pattern, "a" * most)
+    with pytest.raises(PatternError, match="linear time"):
+        search(pattern, "a" * (most + 1))
 
 
 def test_word_boundaries_in_long_texts_are_matched_by_re2() -> None:
@@ -149,13 +168,38 @@ def test_word_boundaries_in_long_texts_are_matched_by_re2() -> None:
     assert search(r"(\bfoo\b ?)+$", "foo " * MANY)
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    ["(", ")", "a)", "[a", "\\", "*a", "a**", "a{2,1}", "[z-a]", "(?", "(?<=a+)b", "^*", "(?P=x)"],
-)
-def test_invalid_regular_expressions_are_refused(pattern: str, without_re2: None) -> None:
-    with pytest.raises(PatternError, match="not a regular expression"):
+INVALID = {
+    **dict.fromkeys(("(", ")", "[a", "\\", "*a", "(?", "(?P=x)"), 1),
+    **dict.fromkeys(("a)", "a{2,1}", "^*", "x(a"), 2),
+    **dict.fromkeys(("a**", "a|(b|(c)"), 3),
+    "[z-a]": "bad character range z-a at position 1",
+    "(?<=a+)b": "look-behind requires fixed-width pattern",
+}
+"""Patterns with the character from which on they are none, or with the reason."""
+
+
+@pytest.mark.parametrize(("pattern", "reason"), INVALID.items())
+def test_invalid_regular_expressions_are_refused(
+    pattern: str, reason: int | str, without_re2: None
+) -> None:
+    if isinstance(reason, int):
+        reason = f"no regular expression from character {reason} on"
+    with pytest.raises(PatternError) as refused:
         Pattern(pattern)
+    advice = "(`pip install google-re2` may allow it)"
+    assert str(refused.value) == f"not a regular expression: {reason} {advice}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "steps"),
+    [("a", 48), ("^b", 22), ("^a*$", 74), ("(ab|c)d", 205), ("^(-[a-z]+)*$", 101)],
+)
+def test_a_search_is_charged_by_length_and_pattern(
+    pattern: str, steps: int, without_re2: None
+) -> None:
+    taken = list[int]()
+    Pattern(pattern).search("a" * 100_000, taken.append)
+    assert sum(taken) == steps
 
 
 def test_a_lone_surrogate_is_a_character() -> None:

@@ -17,7 +17,7 @@ import pytest
 from kit.asgi_client import Http, asgi
 from kit.limits import SetLimit
 from kit.live import text_of
-from kit.simulation import ASYNCIO
+from kit.simulation import ASYNCIO, simulate
 from kit.stdio_process import PATHS
 from kit.wire import HANDSHAKE
 from mcpgen_runtime import Context, Protected, RemoteError, Restart, Server, StaticTokens
@@ -369,3 +369,41 @@ async def test_a_refused_subscription_is_refused_each_time() -> None:
             with pytest.raises(RemoteError, match="memo://none"):
                 await client.request("resources/subscribe", {"uri": "memo://none"})
         assert behind.methods.count("resources/subscribe") == 2
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_server_that_cannot_be_reached_is_tried_less_and_less_often(backend: str) -> None:
+    class Failing(Counted):
+        is_up = True
+
+        async def serve(self, channel: Any) -> None:
+            tries.append(anyio.current_time())
+            if self.is_up:
+                await super().serve(channel)
+
+    async def ask_for(client: Any, seconds: float) -> list[float]:
+        """When the server is tried, while a client calls a tool each half second."""
+        begin = anyio.current_time()
+        tries.clear()
+        while anyio.current_time() < begin + seconds:
+            with pytest.raises(RemoteError, match="does not answer"):
+                await client.call_tool("number")
+            await anyio.sleep(0.5)
+        return [each - begin for each in tries]
+
+    async def main() -> None:
+        behind = Failing()
+        proxy = Server.proxy(behind, revision=NEWEST)
+        async with connected(proxy, revision=NEWEST) as pair:
+            for _ in range(2):
+                assert text_of(await pair.client.call_tool("number"))
+                behind.is_up = False
+                behind.end()
+                await until(lambda: not behind.open)
+                rounds = await ask_for(pair.client, 150)
+                assert rounds == [0, 0.5, 1.5, 6.5, 21.5, 81.5, 141.5]
+                behind.is_up = True
+                await anyio.sleep(51.5)  # to 60 s after the last time
+
+    tries = list[float]()
+    simulate(backend, 0, main)

@@ -162,6 +162,7 @@ MEMBER = """\
     "command": "prog",
     "args": []
   }"""
+MEMBER_IN_FOUR = "  " + MEMBER.replace("\n", "\n  ")
 MEMBER_IN_TABS = "\t" + MEMBER.replace("  ", "\t").replace("\n", "\n\t")
 EDITS = {
     "a member is added": ("new", JSONC, JSONC.replace("    }, // last\n  },\n", ADDED)),
@@ -176,6 +177,21 @@ EDITS = {
         '{\n\t"servers": {\n\t\t"a": {}, // x\n' + MEMBER_IN_TABS + "\n\t}\n}",
     ),
     "an empty object": ("new", '{"servers": {}}', '{"servers": {\n' + MEMBER + "\n}}"),
+    "an empty line first": (
+        "new",
+        '\n  {"servers": {}}',
+        '\n  {"servers": {\n' + MEMBER_IN_FOUR + "\n  }}",
+    ),
+    "a line with more after an empty line": (
+        "new",
+        '\n  {"servers": {"a": 1}}',
+        '\n  {"servers": {"a": 1,\n' + MEMBER + "\n}}",
+    ),
+    "a value after an empty line": (
+        "new",
+        '\n  {"servers": {"new": 1}}',
+        '\n  {"servers": {' + MEMBER.lstrip() + "}}",
+    ),
 }
 
 
@@ -221,33 +237,51 @@ def test_any_document_has_one_entry_more(
     after = json.loads(file.read_text("utf-8"))
     assert after == {**before, "servers": {**servers, name: STARTED}}
     assert [*after] == [*before]
+    compact = json.dumps(after)
+    file.write_text(compact)
+    assert (write_entry(HOSTS["vscode"], file, name, STARTED), file.read_text()) == (None, compact)
 
 
+TABLE = '[mcp_servers.prog]\ncommand = "prog"\nargs = []\n'
+MAPPING = """\
+  prog:
+    enabled: true
+    type: stdio
+    timeout: 300
+    name: prog
+    cmd: prog
+    args: []
+"""
+LONG_LINE = f"L: {'word ' * 40}end\n"
 KEPT = {
-    "codex": (
-        'model = "m" # mine\n\n# servers\n[mcp_servers.other]\nurl = "x" # y\n\n[tui]\na = 1\n',
-        '[mcp_servers.prog]\ncommand = "prog"\nargs = []\n',
+    "TOML": (
+        "codex",
+        'model = "m" # mine\n\n# servers\n[mcp_servers.other]\nurl = "x" # y\n\n',
+        TABLE,
+        "[tui]\na = 1\n",
     ),
-    "goose": (
-        "A: 'b' # mine\n# servers\nextensions:\n  other:\n    enabled: true # y\nZ: 1\n",
-        "  prog:\n    enabled: true\n    type: stdio\n",
+    "TOML without servers": ("codex", "a = 1\n\n", TABLE, ""),
+    "YAML": (
+        "goose",
+        "A: 'b' # mine\n# servers\nextensions:\n  other:\n    enabled: true # y\n",
+        MAPPING,
+        f"Z: 1\n{LONG_LINE}",
     ),
+    "YAML with a member without a value": ("goose", "extensions:\n", MAPPING, ""),
 }
+"""By case the host, what is before the entry, the entry, and what is after it."""
 
 
-@pytest.mark.parametrize("host", KEPT)
+@pytest.mark.parametrize(("host", "before", "added", "after"), KEPT.values(), ids=KEPT)
 def test_comments_and_order_of_toml_and_yaml_are_kept(
-    host: str, tmp_path: Path, config: Config
+    host: str, before: str, added: str, after: str, tmp_path: Path, config: Config
 ) -> None:
-    before, added = KEPT[host]
     file = tmp_path / "settings"
-    file.write_text(before)
+    file.write_text(before + after)
     for _ in range(2):
         config("prog", "--client", host, "--write", "--file", file)
-    text = file.read_text()
-    assert added in text
-    assert [line for line in before.splitlines() if line not in text.splitlines()] == []
-    assert (tmp_path / "settings.bak").read_text() == before
+    assert file.read_text() == before + added + after
+    assert (tmp_path / "settings.bak").read_text() == before + after
 
 
 def test_a_file_keeps_its_mode_its_link_and_its_newlines(tmp_path: Path, config: Config) -> None:
@@ -262,13 +296,29 @@ def test_a_file_keeps_its_mode_its_link_and_its_newlines(tmp_path: Path, config:
     assert json.loads(content)["a"] == 1
 
 
+NO_YAML = (
+    "while parsing a flow node expected the node content, but found '<stream end>' in "
+    '"<unicode string>", line 1, column 5: a: [ ^ (line: 1)'
+)
+NO_JSON = "expected JSON, perhaps with comments, got something else"
 WRONG = {
-    "not JSON": ("vscode", '{"servers": }', "expected JSON, perhaps with comments"),
-    "a comment that does not end": ("vscode", "{ /* }", "expected JSON"),
+    "not JSON": ("vscode", '{"servers": }', NO_JSON),
+    "a comment that does not end": ("vscode", "{ /* }", NO_JSON),
+    "arrays without end": ("vscode", "[" * 100_000, NO_JSON),
     "servers that are a list": ("vscode", '{"servers": []}', "servers: expected an object, got ["),
+    "servers that are a text": (
+        "vscode",
+        f'{{"servers": "{"1234567890" * 3}"}}',
+        'servers: expected an object, got "1234567890123456789',
+    ),
     "a list": ("vscode", "[]", "its root: expected an object, got ["),
-    "TOML without a table": ("codex", "mcp_servers = 1", "mcp_servers: expected an object"),
-    "not YAML": ("goose", "a: [", "expected YAML"),
+    "TOML without a table": (
+        "codex",
+        "mcp_servers = 1",
+        "mcp_servers: expected an object, got another value",
+    ),
+    "a list in YAML": ("goose", "- 1", "its root: expected an object, got another value"),
+    "not YAML": ("goose", "a: [", f"expected YAML: {NO_YAML}"),
 }
 
 
@@ -279,8 +329,17 @@ def test_a_file_that_is_not_understood_is_left_alone(
     host, content, error = WRONG[case]
     file = tmp_path / "settings"
     file.write_text(content)
-    assert error in config("prog", "--client", host, "--write", "--file", file, code=2)
+    said = config("prog", "--client", host, "--write", "--file", file, code=2)
+    assert said == f"error: {file}: {error}\n"
     assert ([*tmp_path.iterdir()], file.read_text()) == ([file], content)
+
+
+def test_nothing_is_left_of_a_file_that_cannot_be_written(tmp_path: Path, config: Config) -> None:
+    file, backup = tmp_path / "mcp.json", tmp_path / "mcp.json.bak"
+    file.write_text("{}")
+    backup.mkdir()
+    assert f"{backup}'" in config("prog", "--client", "cursor", "--write", "--file", file, code=2)
+    assert ({*tmp_path.iterdir()}, file.read_text()) == ({file, backup}, "{}")
 
 
 COMMANDS = {

@@ -244,7 +244,7 @@ class Broken(FakeServer):
 
 @pytest.mark.parametrize("failure", [OSError("gone"), ValueError("gone"), anyio.EndOfStream()])
 async def test_an_unknown_transport_error_ends_the_connection(
-    revision: str, failure: Exception
+    revision: str, failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Broken(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
@@ -252,6 +252,8 @@ async def test_an_unknown_transport_error_ends_the_connection(
         tasks.start_soon(server.answer_next, TEXT)
         with pytest.raises(ConnectionClosedError):
             await client.call_tool("any")
+    logged = [(each.message, each.exc_info and each.exc_info[1]) for each in caplog.records]
+    assert logged == [("the channel failed", failure)]
 
 
 async def test_a_request_that_cannot_be_sent_fails_its_caller_alone(revision: str) -> None:

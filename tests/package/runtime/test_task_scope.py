@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import warnings
 from collections.abc import AsyncIterator
@@ -13,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from kit.simulation import simulate
-from mcpgen_runtime.runtime.task_scope import TaskScope
+from mcpgen_runtime.runtime.task_scope import TaskScope, Turns
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -124,7 +125,9 @@ async def test_other_tasks_run_between_many_functions(scope: TaskScope) -> None:
     assert len(noted) < 1000
 
 
-async def test_work_that_outlives_its_caller_is_finished(scope: TaskScope) -> None:
+async def test_work_that_outlives_its_caller_is_finished(
+    scope: TaskScope, anyio_backend_name: str
+) -> None:
     steps: list[str] = []
     go, ended = anyio.Event(), anyio.Event()
 
@@ -135,17 +138,88 @@ async def test_work_that_outlives_its_caller_is_finished(scope: TaskScope) -> No
         ended.set()
 
     async def call() -> None:
-        with anyio.CancelScope() as caller:
-            await scope.outlive(caller, work)
+        with whole:
+            try:
+                with anyio.CancelScope() as caller:
+                    await scope.outlive(caller, work)
+            finally:
+                steps.append("left")
 
+    whole = anyio.CancelScope()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
         await anyio.wait_all_tasks_blocked()
-        tasks.cancel_scope.cancel()
+        whole.cancel()
+        await anyio.wait_all_tasks_blocked()
         go.set()
     with anyio.fail_after(5):
         await ended.wait()
-    assert steps == ["begun", "done"]
+    # a host of trio waits for cancelled tasks, so that these don't wait for the work
+    last = {"asyncio": ["done", "left"], "trio": ["left", "done"]}[anyio_backend_name]
+    assert steps == ["begun", *last]
+
+
+async def test_the_failure_of_work_that_may_outlive_its_caller_is_raised(scope: TaskScope) -> None:
+    async def fail(own: anyio.CancelScope) -> None:
+        raise ValueError("no")
+
+    with anyio.fail_after(5), pytest.raises(ValueError, match="no"):
+        with anyio.CancelScope() as caller:
+            await scope.outlive(caller, fail)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+async def test_a_turn_that_is_given_up_is_that_of_the_next(seen: bool) -> None:
+    turns, taken, given_up = Turns(), list[str](), anyio.CancelScope()
+
+    async def take(name: str) -> None:
+        async with turns:
+            taken.append(f"{name} begins")
+            for _ in range(3):
+                await anyio.lowlevel.checkpoint()
+            taken.append(f"{name} ends")
+
+    async def give_up() -> None:
+        with given_up:
+            await take("given up")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            async with turns:
+                tasks.start_soon(give_up)
+                for name in ("first", "second"):
+                    await anyio.wait_all_tasks_blocked()
+                    tasks.start_soon(take, name)
+                await anyio.wait_all_tasks_blocked()
+                given_up.cancel()
+                if seen:
+                    await anyio.wait_all_tasks_blocked()
+                assert taken == []
+            await take("last")
+            async with turns:
+                given_up = anyio.CancelScope()
+                tasks.start_soon(give_up)
+                await anyio.wait_all_tasks_blocked()
+                given_up.cancel()  # so that nobody waits any more
+            await take("later")
+    names = ("first", "second", "last", "later")
+    assert taken == [f"{name} {step}" for name in names for step in ("begins", "ends")]
+
+
+@pytest.mark.on_asyncio
+async def test_a_turn_that_comes_as_a_host_cancels_the_task_is_passed_on() -> None:
+    async def take() -> None:
+        async with turns:
+            await anyio.lowlevel.checkpoint()
+
+    turns = Turns()
+    async with turns:
+        tasks = [asyncio.create_task(take()) for _ in range(2)]
+        await anyio.wait_all_tasks_blocked()
+    tasks[0].cancel()
+    with anyio.fail_after(5):
+        await tasks[1]
+    assert tasks[0].cancelled()
 
 
 @both

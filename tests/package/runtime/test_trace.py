@@ -215,17 +215,30 @@ async def test_a_server_masks_arguments_of_secret_types(trace: Path, revision: s
     }
     async with connect(vault(), revision=revision) as client:
         assert await client.call_tool("unlock", arguments, returns=str) == "green: 9"
-    (call,) = (
-        line["message"]["params"]["arguments"]
+        await client.call_tool("unlock")
+    calls = [
+        (line["message"]["params"].get("arguments"), line.get("masked"))
         for line in lines(trace)
         if line["channel"] == "server" and line.get("message", {}).get("method") == "tools/call"
-    )
-    assert call == {
-        "door": "green",
-        "answer": MASK,
-        "others": [{"owner": "Ada", "phrase": MASK}],
-        "code": MASK,
-    }
+    ]
+    masked = {"answer": MASK, "others": [{"owner": "Ada", "phrase": MASK}], "code": MASK}
+    assert calls == [({"door": "green", **masked}, True), (None, None)]
+
+
+async def test_a_call_in_a_batch_is_masked_before_another_one(trace: Path) -> None:
+    near, far = memory_pair()
+    channel = trace_channel(near, "server", lambda tool: ["answer"] * (tool == "unlock"))
+    calls = [
+        {"params": {"name": name, "arguments": {"answer": "fish"}}}
+        for name in ("unlock", "other", "unlock")
+    ]
+    await channel.send(OutgoingMessage(json.dumps([*calls, {"params": {"name": 5}}, 7]).encode()))
+    await far.receive()
+    await channel.close()
+    (recorded,) = lines(trace)
+    assert recorded["masked"] is True
+    values = [each["params"]["arguments"]["answer"] for each in recorded["message"][:3]]
+    assert values == [MASK, "fish", MASK]
 
 
 async def test_an_error_about_a_secret_argument_does_not_show_it() -> None:

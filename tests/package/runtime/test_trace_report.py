@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
+from kit.terminal import Terminal
 from mcpgen_runtime.__main__ import main
 
 pytestmark = pytest.mark.processes
@@ -87,6 +89,23 @@ def test_a_line_has_time_channel_method_id_and_duration(report: Report) -> None:
     *lines, last = report()
     assert lines == SHOWN
     assert last == "15 messages, 4 errors, 1 requests without answer"
+
+
+def test_a_terminal_shows_directions_and_failures_in_colors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "trace.jsonl"
+    file.write_text("\n".join(LINES[4:6]))
+    with redirect_stdout(Terminal()) as terminal, pytest.raises(SystemExit):
+        main(["trace", str(file)])
+    shown = terminal.getvalue().replace("\x1b[0m", "]").replace("\x1b[", "[")
+    assert shown.splitlines()[:2] == [
+        "[2m10:00:00x c ][32m->][1m ping] #1",
+        '[2m10:00:00 c ][36m<-][31m !][31m error of ping] #1[2m  {"code": 1}]',
+    ]
 
 
 def test_a_message_is_shown_as_a_whole_on_request(report: Report) -> None:

@@ -107,6 +107,7 @@ class ListingServer(FakeServer):
         self.lists = copy.deepcopy(dict(lists))
         self.info: dict[str, Any] = {"name": "shop", "version": "1"}
         self.text, self.ttl, self._page = "done", 0, page
+        self.held: list[Mapping[str, Any]] | None = None
 
     @property
     def methods(self) -> list[str]:
@@ -117,9 +118,19 @@ class ListingServer(FakeServer):
         known = len(self.heard)
         await super().send(message)
         for request in self.heard[known:]:
-            if "id" in request:
-                result = self._result(request["method"], request.get("params", {}))
-                await self.answer(request, result)
+            if "id" in request and self.held is not None:
+                self.held.append(request)
+            elif "id" in request:
+                await self._answer(request)
+
+    async def let_go(self) -> None:
+        """Answer the requests that were held, and those to come at once."""
+        held, self.held = self.held, None
+        for request in held or ():
+            await self._answer(request)
+
+    async def _answer(self, request: Mapping[str, Any]) -> None:
+        await self.answer(request, self._result(request["method"], request.get("params", {})))
 
     async def agree_to_open(self, message: Mapping[str, Any]) -> None:
         if "id" not in message:

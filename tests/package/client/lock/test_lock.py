@@ -18,6 +18,7 @@ from msgspec import Raw
 from kit.stdio_process import PATHS, SERVER
 from kit.wire import HANDSHAKE, PER_REQUEST, both_lifecycles
 from mcpgen_runtime import (
+    ClientLimits,
     LockDifference,
     LockFileError,
     LockMismatchError,
@@ -79,13 +80,19 @@ async def test_a_call_without_a_list_lists_the_tools_first(path: Path, revision:
     assert server.methods.count("tools/call") == 2
 
 
+def page_of(result: Raw) -> list[dict[str, Any]]:
+    """The tools of a page as raw JSON."""
+    tools: list[dict[str, Any]] = json.loads(bytes(result))["tools"]
+    return tools
+
+
 @both_lifecycles
 async def test_raw_requests_are_compared_as_well(path: Path, revision: str) -> None:
     await record(path, revision=revision)
     server = ListingServer(RUG_PULL)
     async with locked(path, server, revision) as client:
-        page = json.loads(bytes(await client.request_raw("tools/list")))
-        assert [each["name"] for each in page["tools"]] == ["count"]
+        page = page_of(await client.request_raw("tools/list"))
+        assert [each["name"] for each in page] == ["count"]
         assert [each.name for each in (await client.request("tools/list")).tools] == ["count"]
         for params in ({"name": "order"}, Raw(b'{"name": "order"}')):
             with pytest.raises(LockMismatchError):
@@ -100,8 +107,7 @@ MALFORMED = {**SHOP["tools"][1], "title": 5, "annotations": "a text"}
 async def test_a_malformed_item_of_a_raw_list_is_left_out(recorded: Path) -> None:
     server = ListingServer({**SHOP, "tools": [*SHOP["tools"], MALFORMED, {"name": 1}]})
     async with locked(recorded, server) as client:
-        page = json.loads(bytes(await client.request_raw("tools/list")))
-        assert page["tools"] == SHOP["tools"]
+        assert page_of(await client.request_raw("tools/list")) == SHOP["tools"]
 
 
 async def test_a_warning_admits_changed_and_leaves_out_new(
@@ -184,33 +190,75 @@ async def test_a_change_between_two_lists_is_always_reported(
 
 async def test_a_list_that_is_not_locked_passes(recorded: Path) -> None:
     lock = json.loads(recorded.read_text())
-    del lock["servers"]["shop"]["resources"]
+    for kind in ("resources", "tools"):
+        del lock["servers"]["shop"][kind]
     recorded.write_text(json.dumps(lock))
-    lists = at(SHOP, "resources/+", {"uri": "shop://new", "name": "new"})
-    async with locked(recorded, ListingServer(lists)) as client:
+    lists = at(NEW_TOOL, "resources/+", {"uri": "shop://new", "name": "new"})
+    server = ListingServer(lists)
+    async with locked(recorded, server) as client:
         assert len(await client.list_resources()) == 2
         await client.read_resource("shop://new")
+        await client.call_tool("pay")
+        assert server.methods == ["resources/list", "resources/read", "tools/call"]
+        assert page_of(await client.request_raw("tools/list")) == lists["tools"]
         assert client.lock_differences == ()
 
 
-async def test_a_notification_has_the_list_compared_at_once(recorded: Path) -> None:
+async def test_as_many_items_are_remembered_as_a_list_may_have(
+    recorded: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[str] = []
+
+    def ask(difference: LockDifference) -> bool:
+        asked.append(difference.name)
+        return True
+
     server = ListingServer()
-    event = anyio.Event()
+    limits = ClientLimits(list_items=2)
+    async with locked(recorded, server, on_change=ask, limits=limits) as client:
+        for names, title in [*(("abacba"[n], "x") for n in range(6)), ("ba", "y"), ("cd", "x")]:
+            tools = [{"name": each, "title": title, **PLAIN} for each in names]
+            server.lists = {"tools": tools}
+            await client.list_tools_page()
+        assert "".join(asked) == "abcabacd"
+        since = [each.since_list for each in client.lock_differences]
+        assert since == [False] * 5 + [True] + [False] * 2
+        listed = server.methods.count("tools/list")
+        await client.call_tool("c")
+        assert server.methods.count("tools/list") == listed
+        with pytest.raises(LockMismatchError, match="tool 'a' is not listed by the server"):
+            await client.call_tool("a")
+    assert sum("tool 'c' is not in the lock" in each for each in caplog.messages) == 2
 
-    async def ask(difference: LockDifference) -> bool:
-        event.set()
-        return False
 
-    async with locked(recorded, server, on_change=ask) as client:
-        await client.call_tool("order")
-        server.lists = RUG_PULL
-        await server.notify("notifications/tools/list_changed", {})
-        with anyio.fail_after(10):
-            await event.wait()
-        assert client.lock_differences[0].since_list
+async def test_changes_are_compared_one_after_another_and_before_calls(recorded: Path) -> None:
+
+    async def be_refused() -> None:
         with pytest.raises(LockMismatchError):
             await client.call_tool("order")
-    assert server.methods.count("tools/call") == 1
+
+    async def change(lists: Mapping[str, Any]) -> None:
+        server.lists = {**lists}
+        await server.notify("notifications/tools/list_changed", {})
+        await anyio.wait_all_tasks_blocked()
+
+    server = ListingServer()
+    async with locked(recorded, server) as client, anyio.create_task_group() as tasks:
+        await client.call_tool("order")
+        server.held = []
+        for _ in range(3):
+            await change(RUG_PULL)
+        assert len(server.held) == 1
+        tasks.start_soon(be_refused)
+        await anyio.wait_all_tasks_blocked()
+        assert [each["method"] for each in server.held] == ["tools/list"] * 2
+        await server.let_go()
+        await anyio.wait_all_tasks_blocked()
+        assert server.methods == ["tools/list", "tools/call", *["tools/list"] * 3]
+        await change(SHOP)
+        assert server.methods[5:] == ["tools/list"]
+        await client.call_tool("order")
+        assert server.methods[6:] == ["tools/call"]
 
 
 async def test_a_cached_list_has_admitted_items_alone(path: Path) -> None:
