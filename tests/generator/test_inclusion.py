@@ -35,10 +35,9 @@ def within(levels: int, inner: Schema) -> Schema:
 TABLE = table("inclusion")
 INCLUDED: dict[str, tuple[Schema, Schema]] = TABLE["included"]
 EXCLUDED: dict[str, tuple[Schema, Schema]] = TABLE["excluded"]
-DEEP = [within(300, each) for each in (TEXT, COUNT)]
 UNDECIDED: dict[str, tuple[Schema, Schema, str]] = {
     **TABLE["undecided"],
-    "too deep": (*DEEP, "a schema that can't be checked"),
+    "too deep": (within(300, TEXT), within(300, COUNT), "a schema that can't be checked"),
 }
 """Pairs of schemas by the case that they are of; the last with the reason."""
 REASONS: dict[str, list[tuple[Schema, Schema]]] = TABLE["without a value"]
