@@ -263,7 +263,8 @@ async def test_posts_of_a_client_that_does_not_read_are_bounded(
 async def test_requests_of_all_clients_and_transports_share_a_limit() -> None:
     waiting = WaitingServer(drain=0)
     async with opened(waiting.server, in_flight=1) as client:
-        assert "result" in await client.ask("tools/list")  # which counts no longer
+        assert (await client.post(INITIALIZED)).status == 202  # neither counts for long
+        assert "result" in await client.ask("tools/list")
         params = {"name": "wait", "arguments": {"number": 1}}
         assert (await client.post(request(OLD[0], "tools/call", params))).status == 202
         await waiting.until(begun=1)

@@ -103,6 +103,7 @@ BROKEN: dict[str, tuple[str | None, str]] = {
     "no iat": (proof_of(KEY, TOKEN, iat=None), TIME),
     "no jti": (proof_of(KEY, TOKEN, jti=None), ID),
     "long jti": (proof_of(KEY, TOKEN, jti="x" * 1025), ID),
+    "empty jti": (proof_of(KEY, TOKEN, jti=""), ID),
 }
 
 
@@ -133,7 +134,7 @@ async def test_a_broken_proof_is_refused(name: str, caplog: pytest.LogCaptureFix
     [
         proof_of(KEY, TOKEN, iat=NOW - 300),
         proof_of(KEY, TOKEN, iat=NOW + 300),
-        proof_of(KEY, TOKEN, jti="x" * 1024),
+        *(proof_of(KEY, TOKEN, jti="x" * count) for count in (1, 1024)),
         proof_of(KEY, TOKEN, url="HTTPS://H:443/mcp?x=1#part"),
         proof_of(KEY, TOKEN, htu="https://h/mcp/"),
     ],
