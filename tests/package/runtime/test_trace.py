@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from kit.live import Recorded
 from mcpgen_runtime import (
     REVISIONS,
     OutgoingMessage,
+    RemoteError,
     Server,
     ToolFailedError,
     TransportError,
@@ -215,7 +217,8 @@ async def test_a_server_masks_arguments_of_secret_types(trace: Path, revision: s
     }
     async with connect(vault(), revision=revision) as client:
         assert await client.call_tool("unlock", arguments, returns=str) == "green: 9"
-        await client.call_tool("unlock")
+        with suppress(RemoteError):  # that of older revisions
+            await client.call_tool("unlock")
     calls = [
         (line["message"]["params"].get("arguments"), line.get("masked"))
         for line in lines(trace)
