@@ -208,6 +208,7 @@ def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
     path = own / NAME / "facts.toml"
     edited = path.read_text().replace("# accepted = 202", "accepted = 204")
     assert edited != path.read_text()
+    edited = f'{edited}\n[draft]\nmethod = "Own-Method"\n'
     path.write_text(edited)
     refused = add_draft(own.parent)
     assert (refused.code, refused.err) == (
@@ -218,13 +219,14 @@ def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
     forced = add_draft(own.parent, "--force")
     assert forced.code == 0
     assert f"\nnext: mcpgen diff {BASE} {NAME}" in forced.out
-    assert facts.load(NAME).http.accepted == 204
+    assert (facts.load(NAME).http.accepted, facts.load(NAME).draft.method) == (204, "Own-Method")
     assert facts.load(NAME).capabilities["tools/paint"] == "tools"
 
 
 WRONG: Mapping[str, tuple[str, list[str], str]] = {
     "no JSON": ("{", [], "{file}#: expected JSON text, got Expecting property name"),
     "no date": ("{}", ["-r", "2027-02-30"], "--revision: expected a date as YYYY-MM-DD, got"),
+    "a date in another form": ("{}", ["-r", "20270115"], "--revision: expected a date as YYYY-MM"),
     "a word": ("{}", ["-r", "draft"], '--revision: expected a date as YYYY-MM-DD, got "draf'),
     "a revision of mcpgen": ("{}", ["-r", BASE], f"mcpgen has revision {BASE}; --force goes"),
     "a folder that cannot be": ("", ["--schemas", "/proc/own"], "/proc/own: nothing was written: "),
