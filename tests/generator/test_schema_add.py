@@ -126,6 +126,8 @@ def test_a_program_gets_every_fact_to_check(tmp_path: Path, snapshot: SnapshotAs
     }
     of_files = ("folder", "official", "digest")
     assert {key: record[key] for key in record if key not in (*of_files, "review")} == snapshot
+    first = json.loads(add_draft(tmp_path, "--json", "-r", "2020-01-01").out)
+    assert (first["revision"], first["changes"]) == ("2020-01-01", None)
 
 
 def test_a_written_revision_has_the_facts_of_the_nearest_one(with_draft: Path) -> None:
@@ -139,10 +141,13 @@ def test_a_written_revision_has_the_facts_of_the_nearest_one(with_draft: Path) -
 
 
 @pytest.mark.parametrize("name", [row.name for row in schema.revisions()])
-def test_the_statements_of_pages_are_written_as_they_are(name: str) -> None:
-    written = tomllib.loads(facts_text.text(facts.load(name), name, ()))
+def test_facts_are_written_as_they_are_stated(name: str) -> None:
+    base = facts.load(name)
     stated = tomllib.loads((schema.entry(name).folder / "facts.toml").read_text("utf-8"))
-    assert written.get("pages") == stated.get("pages")
+    assert tomllib.loads(facts_text.text(base, name, ())) == stated
+    call = {"tools/call": replace(base.method("tools/call"), named_by=None)}
+    written = tomllib.loads(facts_text.text(replace(base, methods=base.methods | call), name, ()))
+    assert written["methods"]["tools/call"]["named_by"] is False
 
 
 def test_a_revision_of_the_user_is_listed_and_comparable(own: Path) -> None:
