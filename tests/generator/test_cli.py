@@ -294,6 +294,7 @@ def test_a_shell_completes_what_was_begun(root: Path) -> None:
         (["--features"], "auth,ap", ["auth,apps"]),
         (["new", "server", "--transport"], "stdio,", ["stdio,stdio", "stdio,http"]),
         (["new"], "", ["client", "server"]),
+        (["templates", "copy"], "package/revision/met", ["package/revision/methods.py.jinja"]),
     ],
 )
 def test_words_are_completed_in_order(words: list[str], begun: str, completed: list[str]) -> None:

@@ -126,6 +126,8 @@ def test_a_program_gets_every_fact_to_check(tmp_path: Path, snapshot: SnapshotAs
     }
     of_files = ("folder", "official", "digest")
     assert {key: record[key] for key in record if key not in (*of_files, "review")} == snapshot
+    first = json.loads(add_draft(tmp_path, "--json", "-r", "2020-01-01").out)
+    assert (first["revision"], first["changes"]) == ("2020-01-01", None)
 
 
 def test_a_written_revision_has_the_facts_of_the_nearest_one(with_draft: Path) -> None:
@@ -139,10 +141,14 @@ def test_a_written_revision_has_the_facts_of_the_nearest_one(with_draft: Path) -
 
 
 @pytest.mark.parametrize("name", [row.name for row in schema.revisions()])
-def test_the_statements_of_pages_are_written_as_they_are(name: str) -> None:
-    written = tomllib.loads(facts_text.text(facts.load(name), name, ()))
+def test_facts_are_written_as_they_are_stated(name: str) -> None:
+    base = facts.load(name)
     stated = tomllib.loads((schema.entry(name).folder / "facts.toml").read_text("utf-8"))
-    assert written.get("pages") == stated.get("pages")
+    assert tomllib.loads(facts_text.text(base, name, ())) == stated
+    call = {"tools/call": replace(base.method("tools/call"), named_by=None)}
+    changed = replace(base, methods={**base.methods, **call})
+    written = tomllib.loads(facts_text.text(changed, name, ()))
+    assert written["methods"]["tools/call"]["named_by"] is False
 
 
 def test_a_revision_of_the_user_is_listed_and_comparable(own: Path) -> None:
@@ -208,6 +214,7 @@ def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
     path = own / NAME / "facts.toml"
     edited = path.read_text().replace("# accepted = 202", "accepted = 204")
     assert edited != path.read_text()
+    edited = f'{edited}\n[draft]\nmethod = "Own-Method"\n'
     path.write_text(edited)
     refused = add_draft(own.parent)
     assert (refused.code, refused.err) == (
@@ -218,13 +225,14 @@ def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
     forced = add_draft(own.parent, "--force")
     assert forced.code == 0
     assert f"\nnext: mcpgen diff {BASE} {NAME}" in forced.out
-    assert facts.load(NAME).http.accepted == 204
+    assert (facts.load(NAME).http.accepted, facts.load(NAME).draft.method) == (204, "Own-Method")
     assert facts.load(NAME).capabilities["tools/paint"] == "tools"
 
 
 WRONG: Mapping[str, tuple[str, list[str], str]] = {
     "no JSON": ("{", [], "{file}#: expected JSON text, got Expecting property name"),
     "no date": ("{}", ["-r", "2027-02-30"], "--revision: expected a date as YYYY-MM-DD, got"),
+    "a date in another form": ("{}", ["-r", "20270115"], "--revision: expected a date as YYYY-MM"),
     "a word": ("{}", ["-r", "draft"], '--revision: expected a date as YYYY-MM-DD, got "draf'),
     "a revision of mcpgen": ("{}", ["-r", BASE], f"mcpgen has revision {BASE}; --force goes"),
     "a folder that cannot be": ("", ["--schemas", "/proc/own"], "/proc/own: nothing was written: "),

@@ -166,6 +166,11 @@ DECLARATIONS = {
         "additionalProperties": CAT,
         "type": "object",
     },
+    "interface A { p: { b: string }; q: { a: string } | { b: string } }": obj(
+        "p q",
+        p=obj("b", b=STRING),
+        q={"anyOf": [obj("b", b=STRING), obj("a", a=STRING)]},
+    ),
     "interface A { next?: A }": obj(next={"$ref": "#/$defs/A"}),
     "type A = (A | string)[]": array({"anyOf": [{"$ref": "#/$defs/A"}, STRING]}),
     "export type A = Cat": {"$ref": "#/$defs/Cat"},

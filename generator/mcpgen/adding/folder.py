@@ -72,7 +72,7 @@ def write(
                 target.rmdir()
             raise
     except OSError as error:
-        reason = error.strerror or os.strerror(error.errno or errno.EIO)
+        reason = os.strerror(error.errno or errno.EIO)
         raise OutputError(f"{folder}: nothing was written: {reason}") from error
 
 

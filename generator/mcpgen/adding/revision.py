@@ -17,7 +17,7 @@ from mcpgen.adding import facts_text
 from mcpgen.adding.reviews import Review, reviews
 from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import of_schema
-from mcpgen.errors import SchemaError, format_value
+from mcpgen.errors import format_value
 from mcpgen.json_types import Node
 from mcpgen.model import fact_checks, fitting, schema_facts
 from mcpgen.model.fitting import FittedFacts
@@ -103,7 +103,9 @@ def addition(path: Path, name: str, status: Status, stated: Path | None) -> Addi
         "errata.toml": _errata_text(name, base.name, errata, unmatched),
     }
     return Addition(
-        RevisionEntry(name, status, _sha256(path), schema.digest(document)),
+        RevisionEntry(
+            name, status, hashlib.sha256(path.read_bytes()).hexdigest(), schema.digest(document)
+        ),
         files,
         base.name,
         file.nearest,
@@ -146,13 +148,6 @@ def _facts(loaded: Schema, base: RevisionEntry, stated: Path | None) -> FittedFa
         ),
         carried=tuple(fact for fact in carried if not fact.pointer.startswith("/draft/")),
     )
-
-
-def _sha256(path: Path) -> str:
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise SchemaError(str(path), "", "a readable file", error.strerror or "none") from error
 
 
 def _errata_text(

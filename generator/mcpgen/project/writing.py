@@ -63,7 +63,7 @@ def write_project(directory: Path, files: Mapping[str, str]) -> None:
             finally:
                 directories.clean_up(target)
     except OSError as error:
-        reason = error.strerror or os.strerror(error.errno or errno.EIO)
+        reason = os.strerror(error.errno or errno.EIO)
         raise OutputError(f"{directory}: nothing was written: {reason}") from error
 
 
@@ -107,6 +107,6 @@ def write_files(directory: Path, files: Mapping[str, str]) -> bool:
             finally:
                 directories.clean_up(target)
     except OSError as error:
-        reason = error.strerror or os.strerror(error.errno or errno.EIO)
+        reason = os.strerror(error.errno or errno.EIO)
         raise OutputError(f"{directory}: not all was written: {reason}") from error
     return True
