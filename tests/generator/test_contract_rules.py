@@ -13,7 +13,7 @@ from conventions.sources import ROOT
 from generator.command_line import run
 from generator.contract_surfaces import CAPABILITIES, SHOP, changed, contract
 from generator.tables import table
-from mcpgen.contract import command
+from mcpgen.contract import command, report
 from mcpgen.contract.command import Comparison
 from mcpgen.contract.compare import Change, compare
 from mcpgen.contract.document import Contract

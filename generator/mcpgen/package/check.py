@@ -128,7 +128,7 @@ def _why(report: Report, path: str) -> str:
     return "not what mcpgen would write; run mcpgen update"
 
 
-def check(directory: Path, named: Sequence[Source], *, trusted: bool) -> Report:
+def check(directory: Path, named: Sequence[Source] = (), *, trusted: bool = False) -> Report:
     """Compare a package with what mcpgen would write.
 
     Args:
