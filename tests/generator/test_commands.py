@@ -41,5 +41,5 @@ def lines_of(info: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def test_commands_keep_their_options(snapshot: SnapshotAssertion) -> None:
-    info = cli.to_info_dict(click.Context(cli))
+    info = cli.to_info_dict(click.Context(cli, **cli.context_settings))
     assert "\n".join(lines_of(info, "mcpgen")) == snapshot
