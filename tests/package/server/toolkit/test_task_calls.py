@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -405,6 +406,21 @@ async def test_time_to_live_ends_the_work_and_what_waits_for_it() -> None:
         assert len(store) == 0
         for method in ABOUT:
             assert await client.code(method, {"taskId": task_id}) == -32602
+
+
+async def test_a_result_is_kept_for_its_time_to_live_and_is_gone_then() -> None:
+    clock = Clock()
+    clock.now = time.time()  # which dates the creation of tasks
+    work = Work(store=MemoryTaskStore(clock=clock), ttl=60)
+    work.go.set()
+    async with requestor("memory", work.server) as client:
+        about = {"taskId": (await client.start("waits"))["taskId"]}
+        for later in (0, 59):
+            clock.now += later
+            kept = await client.result("tasks/result", about)
+            assert kept["content"][0]["text"] == "done"
+        clock.now += 2
+        assert await client.code("tasks/result", about) == -32602
 
 
 @everywhere
