@@ -22,7 +22,7 @@ BESIDE = (
 )
 """Files and folders that tests expect beside their own folder."""
 
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", "__snapshots__", "interop", "node_modules")
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", "interop", "node_modules")
 _OF_REVISIONS = re.compile(rf"\b{runtime.PACKAGE}\.(?=\{{(?:FOLDERS|folder)|r\{{)")
 _COMMAND = re.compile(rf'"-m", "{runtime.PACKAGE}"')
 CHANGED = ("kit", "package", "typing")

@@ -131,13 +131,13 @@ async def test_unknown_arguments_and_errors_of_models_stand_beside_the_others() 
 
 async def test_a_deep_value_costs_little() -> None:
     tree: Any = {"size": "x"}
-    for _ in range(200):
+    for _ in range(100):
         tree = {"size": 1, "inner": tree}
     text = await errors_of({**RIGHT, "tree": tree})
     assert text.startswith("argument 'tree.inner.inner.")
     assert text.endswith("': expected int, got str")
     endless: Any = []
-    for _ in range(200):
+    for _ in range(100):
         endless = [endless]
     assert "argument 'stops" in await errors_of({**RIGHT, "stops": endless})
 
