@@ -22,7 +22,7 @@ What is the weather in Sacramento? Tonight: Clear
 
 
 def _answer(request: BaseHTTPRequestHandler) -> tuple[str, str]:
-    """What the weather service answers, always the same."""
+    """The responses of the weather service, which are always the same."""
     host = f"http://{request.headers['Host']}"
     answers = {
         "alerts": {"features": [{"properties": {"headline": "Wind until six"}}]},

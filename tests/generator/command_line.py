@@ -80,7 +80,7 @@ def run_python(
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def run_pytest(folder: Path, plugin: str, *words: str) -> Done:
+def run_with_plugin(folder: Path, plugin: str, *words: str) -> Done:
     """Run the tests of a folder with one plugin alone, as an installed mcpgen brings it."""
     options = ("-c", "/dev/null", "--rootdir", folder, "-p", "no:cacheprovider", "-p", plugin)
     environment = {name: "" for name in os.environ if name.startswith("PYTEST")}

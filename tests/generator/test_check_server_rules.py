@@ -92,7 +92,7 @@ OF_EACH_RUN = {
 
 
 def told(sent: Any) -> str:
-    """What a server is sent, without what differs in each run or is the same in each request."""
+    """The messages that a server receives, without values of one run and common members."""
     if isinstance(sent, bytes):
         text = repr(sent)[2:-1]
     else:

@@ -1,4 +1,4 @@
-"""What VERSIONING.md promises of the tool: its commands and options, help texts left out."""
+"""The commands and options of the tool, which VERSIONING.md promises, without help texts."""
 
 from __future__ import annotations
 

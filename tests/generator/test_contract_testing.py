@@ -11,7 +11,7 @@ import pytest
 
 from conventions.sources import ROOT
 from documents import examples
-from generator.command_line import Done, output_of, run, run_pytest
+from generator.command_line import Done, output_of, run, run_with_plugin
 from generator.contract_surfaces import SHOP_SERVER, SMALLER_SIZES, WHOLE_SIZES
 
 FILE = "server.contract.json"
@@ -69,7 +69,7 @@ RUNS = {
 
 def pytest_in(folder: Path, *words: str) -> Done:
     """Run the tests of a folder with the plugin."""
-    return run_pytest(folder, "mcpgen.contract.pytest_plugin", *words)
+    return run_with_plugin(folder, "mcpgen.contract.pytest_plugin", *words)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.command_line import run_pytest
+from generator.command_line import run_with_plugin
 from generator.shop_sessions import configuration, record
 
 pytestmark = pytest.mark.timeout(300)
@@ -55,7 +55,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def replay(project: Path, *words: str) -> tuple[object, str]:
     """The exit code and the output of pytest with the plugin."""
-    done = run_pytest(project, "mcpgen.replay.pytest_plugin", *words)
+    done = run_with_plugin(project, "mcpgen.replay.pytest_plugin", *words)
     return done.code, done.out + done.err
 
 

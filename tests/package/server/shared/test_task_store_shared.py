@@ -40,7 +40,7 @@ class Leases:
         return time.time() + self._later
 
     def run_out(self) -> None:
-        """What three seconds without a renewal do, in memory and in the engine."""
+        """Let the leases run out, as they do after three seconds without a renewal."""
         self._later += 3.0
         for task_id in self._engine.ask("ZRANGE", LEASES, "0", "-1").split()[2::2]:
             self._engine.ask("DEL", f"mcp:{{tester}}:lease:{task_id}")
