@@ -22,6 +22,8 @@ class Outcomes:
     skipped: int = 0
     repeated: list[str] = field(default_factory=list)
     """Names of the tests that failed at first, in the order of their failures."""
+    failures: list[str] = field(default_factory=list)
+    """Each test that failed, and the first line of its error."""
     cpu: float = 0
     """CPU seconds of a session and its child processes, which noxfile.py adds."""
 
@@ -31,6 +33,7 @@ class Outcomes:
         self.failed += other.failed
         self.skipped += other.skipped
         self.repeated += other.repeated
+        self.failures += other.failures
         self.cpu += other.cpu
 
 
@@ -61,9 +64,12 @@ class _Counter:
         self._file = file
         self._by_test: dict[str, str] = {}
         self._repeated: dict[str, None] = {}
+        self._errors: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         outcome: str = report.outcome
+        if outcome == "failed":
+            self._errors.setdefault(report.nodeid, first_line(report))
         if outcome == "rerun":  # of pytest-rerunfailures
             self._repeated[report.nodeid] = None
             self._by_test.pop(report.nodeid, None)
@@ -75,16 +81,26 @@ class _Counter:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._by_test[report.nodeid] = "failed"
+            self._errors[report.nodeid] = first_line(report)
 
     def pytest_sessionfinish(self) -> None:
         outcomes = list(self._by_test.values())
+        failed = [test for test, outcome in self._by_test.items() if outcome == "failed"]
         counts = Outcomes(
             passed=outcomes.count("passed"),
-            failed=outcomes.count("failed"),
+            failed=len(failed),
             skipped=outcomes.count("skipped"),
             repeated=[test for test in self._repeated if self._by_test.get(test) == "passed"],
+            failures=[f"{test}: {self._errors[test]}" for test in failed],
         )
         write_outcomes(self._file, counts)
+
+
+def first_line(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """What a failure says of itself, short: the error's first line, or that of its text."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else report.longreprtext.strip()
+    return text.partition("\n")[0][:200]
 
 
 def write_outcomes(file: Path, outcomes: Outcomes) -> None:
@@ -130,6 +146,7 @@ def summarize(folder: Path, reports: Sequence[str]) -> tuple[str, bool]:
         lines.append(f"{session.name:<18}" + "".join(f" {number:>7.0f}" for number in numbers))
     seconds = sum(session.seconds for session in sessions)
     lines.append(f"{'together':<18} {seconds:>7.0f} {total.cpu:>7.0f}")
+    lines += [f"failed: {failure}" for failure in total.failures]
     lines += [f"repeated, then passed: {test}" for test in total.repeated]
     lines.append(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped")
     return "\n".join(lines), total.passed > 0 and not total.failed

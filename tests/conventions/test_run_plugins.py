@@ -69,7 +69,11 @@ def test_failures_of_tests_and_fixtures_are_counted(
     done = run_pytest(tmp_path, *WORDS, "--reruns=1", "-rR", *workers, plugins=PLUGINS)
     assert done.returncode == 1
     assert "RERUN test_it.py::test_repeated" in done.stdout
-    assert counts(tmp_path) == outcomes.Outcomes(2, 2, 1, ["test_it.py::test_repeated"])
+    failures = ["test_it.py::test_fails: assert False", "test_it.py::test_whose_fixture_fails: "]
+    total = counts(tmp_path)
+    assert (total.passed, total.failed, total.skipped) == (2, 2, 1)
+    assert total.repeated == ["test_it.py::test_repeated"]
+    assert sorted(total.failures) == [failures[0], failures[1] + "RuntimeError"]
 
 
 @pytest.mark.parametrize("failing", ["raise ValueError", "import absent_module"])
@@ -78,7 +82,7 @@ def test_an_error_in_collection_is_never_repeated_away(tmp_path: Path, failing: 
     (tmp_path / "test_broken.py").write_text(failing, "utf-8")
     done = run_pytest(tmp_path, *WORDS, "--reruns=1", plugins=PLUGINS)
     assert done.returncode != 0
-    assert counts(tmp_path).failed == 1
+    assert counts(tmp_path).failed == len(counts(tmp_path).failures) == 1
 
 
 def test_an_unused_snapshot_is_never_repeated_away(tmp_path: Path) -> None:
@@ -93,7 +97,7 @@ def test_a_test_that_leaves_resources_open_fails(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(LEAVING, "utf-8")
     done = run_pytest(tmp_path, *WORDS, plugins=PLUGINS)
     assert done.returncode == 1
-    assert counts(tmp_path) == outcomes.Outcomes(1, 4, 0)
+    assert (counts(tmp_path).passed, counts(tmp_path).failed) == (1, 4)
     for name in ("child", "socket", "file", "value"):
         assert f"ERROR at teardown of test_{name} " in done.stdout
 
@@ -109,7 +113,10 @@ def write_run(folder: Path, passed: int = 7, **results: str) -> None:
     """Write the report of nox of some sessions, and two runs of the session `tests`."""
     rows = [{"name": key, "result": value, "duration": 2.0} for key, value in results.items()]
     (folder / "first.json").write_text(json.dumps({"sessions": rows}), "utf-8")
-    runs = ({"passed": passed, "cpu": 7.4}, {"repeated": ["a"] * bool(passed)})
+    runs = (
+        {"passed": passed, "cpu": 7.4},
+        {"repeated": ["a"] * bool(passed), "failures": ["b: assert 1"]},
+    )
     (folder / "tests.jsonl").write_text("".join(f"{json.dumps(run)}\n" for run in runs), "utf-8")
 
 
@@ -120,7 +127,9 @@ def test_the_closing_lines_sum_all_sessions(tmp_path: Path) -> None:
     assert rows[0] == ["session", "seconds", "CPU", "passed", "failed", "skipped"]
     assert ["tests", "2", "7", "7", "0", "0"] in rows
     assert rows[3] == ["together", "4", "7"]
-    assert text.endswith("\nrepeated, then passed: a\n7 passed, 0 failed, 0 skipped")
+    assert text.endswith(
+        "\nfailed: b: assert 1\nrepeated, then passed: a\n7 passed, 0 failed, 0 skipped"
+    )
     assert succeeded
 
 
