@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -55,6 +56,8 @@ files that build packages, since what is left out of it does not count as old.
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Give all processes of a run one cache: tests that build the same package share it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell that runs tests in background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     is_first = not hasattr(config, "workerinput")
     if is_first:
         config.stash[FOLDER] = tempfile.mkdtemp(prefix="mcpgen-tests-")

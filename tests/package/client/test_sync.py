@@ -306,15 +306,6 @@ def test_a_handler_that_hangs_does_not_keep_the_client_open() -> None:
     free.set()
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Python's own handler of SIGINT, which is ignored where a shell runs tests in background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.skipif(sys.platform == "win32", reason="threads cannot be signalled there")
 @both
 def test_ctrl_c_takes_the_call_back_and_ends_nothing_else(backend: Any) -> None:
