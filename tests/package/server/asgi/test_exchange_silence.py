@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from kit.asgi_client import BOTH, JSON, SSE, asgi, speaking
+from kit.asgi_stream import Reply
 from kit.simulation import on_virtual_clock
 from kit.waiting import WaitingServer
 from kit.wire import SESSIONS, facts, request, streamable, text_in
@@ -72,6 +73,24 @@ async def test_an_answer_that_has_to_be_json_is_waited_for_in_silence(
             waiting.go.set()
             await stream.end()
             assert stream.fields["content-type"] == JSON
+
+
+@on_virtual_clock
+@streamable
+async def test_a_document_that_is_read_slowly_stays_one_document(
+    revision: str, waiting: WaitingServer
+) -> None:
+    async with speaking(waiting.server, revision, keep_alive=5.0) as http:
+        async with waiting.calling(http, revision, 1, "wait") as stream:
+            await waiting.until(begun=1)
+            stream.stop_reading()
+            waiting.go.set()
+            await anyio.sleep(20)
+            stream.read_on()
+            await stream.end()
+            await stream.finished.wait()
+        reply = Reply(stream)
+        assert (reply.text, reply.fields["content-type"]) == ("done", JSON)
 
 
 @streamable
