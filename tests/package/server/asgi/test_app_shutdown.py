@@ -12,7 +12,7 @@ import pytest
 from kit.asgi_client import SSE, Http, asgi, fields_of, speaking
 from kit.asgi_stream import Reply, Stream
 from kit.raw_http import message_bytes, session_fields, whole
-from kit.simulation import on_virtual_clock
+from kit.simulation import on_virtual_clock, on_virtual_clocks
 from kit.waiting import WaitingServer
 from kit.web_process import rest, start_server
 from kit.wire import (
@@ -157,14 +157,18 @@ async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: 
     assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
 
 
-@streamable
+@on_virtual_clocks
+@pytest.mark.parametrize(
+    "revision", [*SESSIONS, *PER_REQUEST], ids=lambda each: f"{each in SESSIONS} {each}"
+)
 @tools
 async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions(
     revision: str, tool: str, waiting: WaitingServer
 ) -> None:
     params, meta = {"name": tool, "arguments": {"number": 1}}, {"progressToken": 1}
     message = request(revision, "tools/call", params, meta=meta)
-    async with speaking(waiting.server, revision) as http:
+    limits = Limits(abandoned_seconds=5)
+    async with speaking(waiting.server, revision, limits=limits) as http:
         stream = Stream([encode_message(message)], unfinished=False)
         async with anyio.create_task_group() as tasks:
             scope = http.scope_of("POST", None, fields_of(revision, message))
@@ -172,12 +176,12 @@ async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions
             await waiting.until(begun=1)
             tasks.cancel_scope.cancel()
         if revision in SESSIONS:
+            await anyio.sleep(4.9)
             assert waiting.cancelled == []
-            await http.shut_down()
+            await anyio.sleep(0.2)
         else:
-            await stream.end()
             assert ENDING in str(Reply(stream).messages[-1])
-        assert waiting.cancelled == [1]
+        assert (waiting.cancelled, application(http).counts["requests"]) == ([1], 0)
 
 
 @pytest.mark.one_process

@@ -10,6 +10,7 @@ import pytest
 
 from kit.asgi_client import BOTH, JSON, SSE, speaking
 from kit.asgi_stream import SECONDS, Stream
+from kit.asgi_wire import Wire
 from kit.simulation import on_virtual_clocks
 from kit.waiting import WaitingServer
 from kit.wire import UPDATED, cancelled_notification, legacy, request, sessions
@@ -302,3 +303,17 @@ async def test_a_session_is_unused_from_the_end_of_its_last_call_on(waiting: Wai
             await stream.end()
         await anyio.sleep(4)
         assert (await http.ask(OLDER, "ping", id=2)).status == 200
+
+
+@pytest.mark.one_process  # likewise
+@on_virtual_clocks
+async def test_a_write_ends_with_the_connection_that_it_waits_for() -> None:
+    kept, wire = Kept(), Wire((5.0, "http.disconnect"))
+    async with speaking(kept.server, OLDER) as http:
+        async with anyio.create_task_group() as tasks:
+            scope = http.scope_of("GET", None, {})
+            tasks.start_soon(http.app, scope, wire.receive, wire.send)
+            await anyio.sleep(1)
+            wire.stop_reading()
+            kept.change("added")
+        assert anyio.current_time() == 5.0

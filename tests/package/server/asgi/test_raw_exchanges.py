@@ -13,22 +13,24 @@ import anyio
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from kit import wire
 from kit.asgi_client import Http, asgi, fields_of
+from kit.rules import revisions_holding
 from kit.simulation import simulate
 from kit.web import Web
-from kit.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, request
-from mcpgen_runtime import Context, Limits
-from mcpgen_runtime.server.asgi.app import AsgiApplication
+from mcpgen_runtime import ConnectionClosedError, Context, Limits, MemoryEventStore
 from mcpgen_runtime.server.asgi.settings import HttpSettings
 
 pytestmark = pytest.mark.processes
 
 CASES = json.loads(Path(__file__).with_name("raw_exchanges.json").read_text())
 REVISIONS = {
-    "modern": PER_REQUEST,
-    "sessions": SESSIONS,
-    "streamable": STREAMABLE,
-    "oldest": SSE_ONLY[:1],
+    "modern": wire.PER_REQUEST,
+    "sessions": wire.SESSIONS,
+    "streamable": wire.STREAMABLE,
+    "oldest": wire.SSE_ONLY[:1],
+    "newest": wire.ONE_OF_EACH,
+    "with batches": revisions_holding("http.post-body-forms-batch"),
 }
 RANDOM = (
     (r"(mcp-session-id: |session_id=)[-\w]{43}", r"\1SESSION"),
@@ -45,10 +47,25 @@ SENT: ContextVar[list[str]] = ContextVar("SENT")
 class Conversation:
     """Requests to an application, one within another, and a text of what is sent for each."""
 
-    def __init__(self, app: AsgiApplication, web: Web, revision: str) -> None:
+    def __init__(self, plan: dict[str, Any], revision: str) -> None:
         self.lines: list[str] = []
-        self._app, self._web, self._revision = app, web, revision
-        self._last = ""
+        self._web, self._revision = Web(subscribe=True), revision
+        self._store = MemoryEventStore()
+        self._ctx: Context
+        self._web.server.tool()(self.asks)
+        self._last = self._endpoint = ""
+        limits, options = Limits(**plan.get("limits", {})), plan.get("options", {})
+        if plan.get("is_bare"):
+            settings = HttpSettings(keep_alive=5.0, limits=limits)
+            self._app = self._web.with_settings(settings, *wire.ALL)
+        else:
+            how = {"keep_alive": 5.0, "limits": limits, "events": self._store, **options}
+            self._app = self._web.server.asgi(**how)
+
+    async def asks(self, ctx: Context) -> str:
+        """Ask the client something."""
+        self._ctx = ctx
+        return str(await ctx.request("ping"))
 
     async def serve(self, scope: Any, receive: Any, send: Any) -> None:
         """Call the application, and record what it sends."""
@@ -56,9 +73,7 @@ class Conversation:
 
         async def record(message: Any) -> None:
             if message["type"] == "http.response.start":
-                fields = [
-                    f"{name.decode()}: {value.decode()}" for name, value in message["headers"]
-                ]
+                fields = [b": ".join(pair).decode() for pair in message["headers"]]
                 lines.append("; ".join((f"  {message['status']}", *fields)))
             elif message["type"] == "http.response.body":
                 more = " ..." if message.get("more_body", False) else ""
@@ -73,28 +88,36 @@ class Conversation:
             self.lines.append(json.dumps({key: row[key] for key in row if key != "meanwhile"}))
             if "server" in row:
                 await self._act(row["server"])
+                self.lines.append(self.state())
                 continue
             fields, body = self._encode(row)
             SENT.set(sent := [])
-            verb, path = row.get("verb", "POST"), row.get("path")
+            verb, path = row.get("verb", "POST"), row.get("path", self._endpoint or None)
             async with http.stream(verb, body, path, fields=fields, begun=False) as stream:
                 if "until" in row:
                     await stream.until(row["until"].encode())
+                    if endpoint := re.search(rb"data: (/messages.+)", stream.raw):
+                        self._endpoint = endpoint[1].decode()
                 if "meanwhile" in row:
-                    await anyio.wait_all_tasks_blocked()
+                    await anyio.sleep(0.001)
                     await self.go_on(http, row["meanwhile"])
                 if row.get("ends", "until" not in row):
                     await stream.end()
                     await stream.finished.wait()
                 self._last = stream.decoder.last_id or self._last
-            await anyio.wait_all_tasks_blocked()
-            self.lines += [*sent, f"  {json.dumps(self._app.counts)}"]
+            await anyio.sleep(0.001)
+            self.lines += [*sent, self.state()]
+
+    def state(self) -> str:
+        """The numbers of what is open."""
+        count = len(self._store)
+        return f"  {json.dumps(self._app.counts)} {self._web.server!r}, {count} streams to resume"
 
     def _encode(self, row: dict[str, Any]) -> tuple[dict[str, str | None], bytes]:
         message, fields = row.get("body"), row.get("fields", {})
         if "ask" in row:
             how = {"id": row.get("id", 1), "meta": row.get("meta")}
-            message = request(self._revision, row["ask"], row.get("params"), **how)
+            message = wire.request(self._revision, row["ask"], row.get("params"), **how)
             standard = fields_of(self._revision, message)
             fields = {name.lower(): text for name, text in standard.items()} | fields
         text = row.get("text", "" if message is None else json.dumps(message))
@@ -112,28 +135,22 @@ class Conversation:
             case "changes":
                 server.add_tool(lambda: "", name=f"added{len(self.lines)}")
                 server.resource_updated("memo://one")
+            case "tells":
+                try:
+                    await self._ctx.info("late")
+                except ConnectionClosedError as error:
+                    self.lines.append(f"  {error!r}")
             case "drains":
                 self._app.start_drain()
             case seconds:
                 await anyio.sleep(float(seconds))
-        await anyio.wait_all_tasks_blocked()
-
-
-async def asks(ctx: Context) -> str:
-    """Ask the client something."""
-    return str(await ctx.request("ping"))
+        await anyio.sleep(0.001)
 
 
 async def record_case(case: str, revision: str) -> str:
     """The requests of a case, and what is sent for each."""
-    plan, web = CASES[case], Web(subscribe=True)
-    web.server.tool()(asks)
-    limits, options = Limits(**plan.get("limits", {})), plan.get("options", {})
-    if plan.get("is_bare"):
-        app = web.with_settings(HttpSettings(keep_alive=5.0, limits=limits), *ALL)
-    else:
-        app = web.server.asgi(keep_alive=5.0, limits=limits, **options)
-    conversation = Conversation(app, web, revision)
+    plan = CASES[case]
+    conversation = Conversation(plan, revision)
     async with asgi(conversation.serve) as http:
         if plan.get("opens"):
             await http.begin(revision)
@@ -141,7 +158,7 @@ async def record_case(case: str, revision: str) -> str:
         rows = json.loads(json.dumps(plan["exchanges"]).replace("REVISION", revision))
         await conversation.go_on(http, rows)
         await anyio.sleep(3600)  # `Limits.idle` is less
-        conversation.lines.append(f"in the end: {json.dumps(app.counts)}")
+        conversation.lines.append(conversation.state())
     text = "\n".join(conversation.lines)
     for pattern, replacement in RANDOM:
         text = re.sub(pattern, replacement, text)
@@ -150,7 +167,13 @@ async def record_case(case: str, revision: str) -> str:
 
 @pytest.mark.parametrize(
     ("case", "revision"),
-    [(name, revision) for name in CASES for revision in REVISIONS[CASES[name]["revisions"]]],
+    [
+        pytest.param(
+            case, each, id=f"{case}, {'' if each in wire.HANDSHAKE else 'no '}session, {each}"
+        )
+        for case in CASES
+        for each in REVISIONS[CASES[case]["revisions"]]
+    ],
 )
 def test_each_response_is_as_recorded(
     case: str, revision: str, snapshot: SnapshotAssertion
