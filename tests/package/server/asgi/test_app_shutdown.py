@@ -125,6 +125,25 @@ async def test_the_end_of_a_server_waits_a_second_for_a_client_that_does_not_rea
 
 @on_virtual_clock
 @streamable
+async def test_a_result_that_is_read_slowly_is_sent_though_the_server_drains(
+    revision: str, waiting: WaitingServer
+) -> None:
+    async with (
+        speaking(waiting.server, revision) as http,
+        waiting.calling(http, revision, 1, "wait") as stream,
+    ):
+        await waiting.until(begun=1)
+        stream.stop_reading()
+        waiting.go.set()
+        application(http).start_drain()
+        await anyio.sleep(6)
+        stream.read_on()
+        await stream.end()
+        assert Reply(stream).text == "done"
+
+
+@on_virtual_clock
+@streamable
 async def test_calls_have_the_seconds_to_drain_and_then_fail(
     revision: str, waiting: WaitingServer
 ) -> None:
@@ -168,7 +187,7 @@ async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions
     params, meta = {"name": tool, "arguments": {"number": 1}}, {"progressToken": 1}
     message = request(revision, "tools/call", params, meta=meta)
     limits = Limits(abandoned_seconds=5)
-    async with speaking(waiting.server, revision, limits=limits) as http:
+    async with speaking(waiting.server, revision, limits=limits, keep_alive=1) as http:
         stream = Stream([encode_message(message)], unfinished=False)
         async with anyio.create_task_group() as tasks:
             scope = http.scope_of("POST", None, fields_of(revision, message))
@@ -176,8 +195,9 @@ async def test_a_host_that_cancels_a_request_ends_its_call_only_without_sessions
             await waiting.until(begun=1)
             tasks.cancel_scope.cancel()
         if revision in SESSIONS:
+            stream.disconnect()
             await anyio.sleep(4.9)
-            assert waiting.cancelled == []
+            assert (waiting.cancelled, application(http).counts["requests"]) == ([], 0)
             await anyio.sleep(0.2)
         else:
             assert ENDING in str(Reply(stream).messages[-1])

@@ -172,15 +172,6 @@ async def test_when_the_stream_closes_its_endpoint_is_gone(revision: str) -> Non
         assert (await client.post(request(revision, "ping"))).status == 404
 
 
-async def test_a_handler_that_closes_its_connection_ends_the_stream() -> None:
-    async def leave(ctx: Context) -> None:
-        await ctx.request_context.peer.close()
-
-    async with opened(server_with(leave, drain=0)) as client:
-        await client.post(request(OLD[0], "tools/call", {"name": "leave"}))
-        assert await client.stream.messages() == []
-
-
 async def test_a_stream_that_its_host_cancels_leaves_nothing() -> None:
     async with asgi(tools(), **PATHS) as http:
         stream = Stream([b""], unfinished=False)
