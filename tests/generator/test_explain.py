@@ -13,94 +13,26 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import run
 from generator.schemas import obj, ref
+from generator.tables import table
 from mcpgen import schema
 from mcpgen.explain import recordings, repair, violations
 from mcpgen.explain.revision import Revision
 from mcpgen.explain.revision import revision as explain_revision
 
 REVISIONS = [row.name for row in schema.revisions()]
-CALL: dict[str, Any] = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "tools/call",
-    "params": {"name": "forecast", "arguments": {"city": "Oslo"}},
-}
-META = {
-    "io.modelcontextprotocol/protocolVersion": REVISIONS[-1],
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 TEXT = {"type": "text", "text": "sun"}
 STRING = {"type": "string"}
-
-
-def make_message(method: str, params: Any, **more: Any) -> dict[str, Any]:
-    """A request, or a notification without id."""
-    return {"jsonrpc": "2.0", **more, "method": method, "params": params}
 
 
 def answer(result: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "result": result}
 
 
-def refusal(**error: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "error": error}
-
-
 MESSAGES: dict[str, Any] = {
-    "call": CALL,
-    "call-with-a-task": {**CALL, "params": {**CALL["params"], "task": {"ttl": 5}}},
-    "wrong-name": {**CALL, "params": {"name": 5, "arguments": {}}},
-    "unknown-method": {**CALL, "method": "tool/call"},
-    "notification": {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    "result": answer({"content": [TEXT], "isError": False}),
-    "wrong-content": answer({"content": [{"type": "image", "data": "AA=="}]}),
-    "retired-code": refusal(code=-32002, message="Resource not found"),
-    "batch": [CALL, {**CALL, "id": 2}],
-    "elicitation": make_message(
-        "elicitation/create",
-        {
-            "message": "Which city?",
-            "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
-        },
-        id=1,
-    ),
-    "no-version": {key: value for key, value in CALL.items() if key != "jsonrpc"},
-    "progress-as-text": make_message(
-        "notifications/progress", {"progressToken": "t", "progress": "5"}
-    ),
-    "token-of-no-type": make_message(
-        "notifications/progress", {"progressToken": 1.5, "progress": 1}
-    ),
-    "level": make_message("logging/setLevel", {"level": "warn"}, id=1),
-    "params-array": make_message("tools/list", [], id=1),
-    "request-as-notification": make_message("tools/list", {}),
-    "notification-as-request": make_message("notifications/initialized", {}, id=1),
-    "id-null": {**CALL, "id": None},
-    "initialize": make_message("initialize", {"protocolVersion": "2025-06-18"}, id=1),
-    "discover": make_message("server/discover", {"_meta": META}, id=1),
-    "sampling": make_message(
-        "sampling/createMessage",
-        {
-            "messages": [{"role": "users", "content": {"type": "text", "text": 5}}],
-            "modelPreferences": {"costPriority": 2},
-            "maxTokens": "10",
-        },
-        id=1,
-    ),
+    **table("messages"),
     "many-values": answer({"completion": {"values": ["x"] * 101, "total": 5.0}}),
-    "tools": answer({"tools": [{"name": "t", "inputSchema": {"type": "objekt"}}]}),
-    "input-required": answer({"resultType": "input_required", "inputRequests": {"a": 5}}),
-    "task-created": answer({"task": {"taskId": "t", "status": "working"}}),
-    "result-of-five": answer(5),
-    **{
-        f"code{code}": refusal(code=code, message="")
-        for code in (-32700, -32020, -32042, -32050, -32099, -32100, -32019, 5)
-    },
-    "no-code": refusal(message=""),
-    "batch-of-wrong": [CALL, {**CALL, "method": 5}],
-    "no-message": {"hello": "world"},
-    "no-object": 42,
 }
+CALL: dict[str, Any] = MESSAGES["call"]
 
 
 def save_message(folder: Path, message: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from generator.schemas import obj
+from generator.tables import table
 from generator.typescript_text import read
 from mcpgen.errors import TypeScriptError
 from mcpgen.schema.typescript.parse import parse
@@ -22,35 +22,7 @@ def described_type(type_: str) -> dict[str, Any]:
     return definition
 
 
-TYPES = {
-    "z.ZodString": STRING,
-    "z.ZodNumber": INTEGER,
-    "z.ZodBoolean": {"type": "boolean"},
-    "z.ZodNull": {"type": "null"},
-    "z.ZodUnknown": {},
-    "z.ZodURL": {"format": "uri", "type": "string"},
-    'z.ZodLiteral<"a">': {"const": "a", "type": "string"},
-    'z.ZodLiteral<"a" | "b">': {"enum": ["a", "b"], "type": "string"},
-    'z.ZodEnum<{ b: "b"; a: "a" }>': {"enum": ["a", "b"], "type": "string"},
-    "z.ZodArray<z.ZodString>": {"items": STRING, "type": "array"},
-    "z.ZodNullable<z.ZodString>": {"type": ["string", "null"]},
-    "z.ZodUnion<readonly [z.ZodString, z.ZodNumber]>": {"type": ["string", "integer"]},
-    "z.ZodIntersection<z.ZodString, z.ZodNumber>": {"allOf": [STRING, INTEGER]},
-    "z.ZodRecord<z.ZodString, z.ZodNumber>": {"additionalProperties": INTEGER, "type": "object"},
-    "z.ZodReadonly<z.ZodCatch<z.ZodString>>": STRING,
-    "z.ZodPipe<z.ZodTransform<string, unknown>, z.ZodString>": STRING,
-    "z.ZodObject<{ a: z.ZodString }, z.core.$strip>": {**MEMBER, "required": ["a"]},
-    "z.ZodObject<{ a: z.ZodReadonly<z.ZodPrefault<z.ZodString>> }>": MEMBER,
-    "z.ZodObject<{ a: z.ZodOptional<z.ZodString> }, z.core.$strict>": MEMBER,
-    "z.ZodObject<{ a: z.ZodCatch<z.ZodDefault<z.ZodString>> }, z.core.$loose>": {
-        **MEMBER,
-        "additionalProperties": {},
-    },
-    "z.ZodObject<{ a: z.ZodArray<z.ZodOptional<z.ZodString>> }, z.core.$catchall<z.ZodNumber>>": {
-        **obj("a", a={"items": STRING, "type": "array"}),
-        "additionalProperties": INTEGER,
-    },
-}
+TYPES: dict[str, Any] = table("typescript")["types of Zod"]
 
 
 @pytest.mark.parametrize("type_", TYPES)
