@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
-from generator.command_line import run
+from generator.command_line import Done, run
 from generator.schemas import obj, ref
 from generator.tables import table
 from mcpgen import schema
@@ -35,30 +35,23 @@ MESSAGES: dict[str, Any] = {
 CALL: dict[str, Any] = MESSAGES["call"]
 
 
-def save_message(folder: Path, message: Any) -> str:
+def explain(folder: Path, message: Any, *options: str) -> Done:
+    """Explain what a file holds."""
     path = folder / "message.json"
     path.write_text(json.dumps(message), "utf-8")
-    return str(path)
-
-
-def explain_message(folder: Path, message: Any, *options: str) -> list[dict[str, Any]]:
-    """The explanations of what a file holds, as JSON."""
-    done = run("explain", save_message(folder, message), "--json", *options)
-    explanations: list[dict[str, Any]] = json.loads(done.out)
-    return explanations
+    return run("explain", path, *options)
 
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_message_is_explained(name: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    done = run("explain", save_message(tmp_path, MESSAGES[name]))
+    done = explain(tmp_path, MESSAGES[name])
     assert (done.code, done.err) == (0, "")
     assert done.out == snapshot
 
 
 def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) -> None:
-    explanations = explain_message(
-        tmp_path, [CALL, {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}, 7]
-    )
+    done = explain(tmp_path, [CALL, answer({"tools": []}), 7], "--json")
+    explanations = json.loads(done.out)
     assert explanations[1]["what"] == "success response to tools/call, server to client"
     by_name = {row["revision"]: row for row in explanations[1]["revisions"]}
     assert by_name["2025-06-18"]["pointer"] == "/result/content"
@@ -92,7 +85,7 @@ def test_a_trace_is_explained_line_by_line(tmp_path: Path) -> None:
     assert lines[0] == "1: request tools/call, client to server"
     assert "2: success response to tools/call, server to client" in lines
     assert lines[-1] == "3: no message: the process ended"
-    (alone,) = explain_message(tmp_path, answer({}))
+    (alone,) = json.loads(explain(tmp_path, answer({}), "--json").out)
     assert (alone["problem"], alone["error"]) == ("no open request has its id", None)
 
 
@@ -111,7 +104,7 @@ def test_text_of_others_never_reaches_the_terminal_raw(
         "error": {"direction": "sent", "error": EVIL},
         "code": {"jsonrpc": "2.0", "id": 1, "error": {"code": EVIL, "message": EVIL}},
     }[place]
-    out = run("explain", save_message(tmp_path, message), *options).out
+    out = explain(tmp_path, message, *options).out
     assert out
     assert [
         char for char in out if not (char.isascii() and char.isprintable()) and char != "\n"
@@ -205,7 +198,7 @@ def draft_of(folder: Path, required: dict[str, Any]) -> Revision:
 def test_a_draft_in_a_file_is_asked_like_a_revision(tmp_path: Path) -> None:
     draft_of(tmp_path, {"seal": {"type": "string"}})
     draft = str(tmp_path / "draft.json")
-    (explanation,) = explain_message(tmp_path, CALL, "-r", draft)
+    (explanation,) = json.loads(explain(tmp_path, CALL, "-r", draft, "--json").out)
     [row] = explanation["revisions"]
     assert (row["revision"], row["pointer"]) == (draft, "/params/seal")
 

@@ -218,18 +218,13 @@ def test_each_model_is_copied_pickled_and_dumped(package: Package, revision: str
     assert count > 200
 
 
-def described(package: Package, revision: str) -> Iterator[tuple[str, Any]]:
-    """The definitions of a revision that have a type, with it."""
-    for name in values_of(revision):
-        yield name, getattr(package.models(revision), name)
-
-
 @REVISION
 @pytest.mark.parametrize("mode", ["validation", "serialization"])
 def test_each_type_has_a_json_schema_that_its_values_fit(
     package: Package, revision: str, mode: Any
 ) -> None:
-    for name, kind in described(package, revision):
+    for name in values_of(revision):
+        kind = getattr(package.models(revision), name)
         text = pydantic.TypeAdapter(kind).json_schema(mode=mode)
         if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
             assert kind.model_json_schema(mode=mode) == text
@@ -246,7 +241,8 @@ def test_isinstance_tells_the_members_of_each_union(package: Package, revision: 
     models = package.models(revision)
     unions = (package.structs.Tagged, package.structs.Untagged)
     count = 0
-    for name, kind in described(package, revision):
+    for name in values_of(revision):
+        kind = getattr(package.models(revision), name)
         if not isinstance(kind, type) or not issubclass(kind, unions):
             continue
         decode = package.module.decoder(kind)

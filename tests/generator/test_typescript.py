@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
+from generator.schemas import array, obj
 from generator.tables import table
 from generator.typescript_text import DECLARED, SMALL, member, read, save_text, typescript_of
 from mcpgen import schema
@@ -24,16 +25,6 @@ pytestmark = pytest.mark.costly
 CAT, DOG, PET, LEVEL = ({"$ref": f"#/$defs/{name}"} for name in ("Cat", "Dog", "Pet", "Level"))
 STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
 ANY_OBJECT = {"additionalProperties": True, "properties": {}, "type": "object"}
-
-
-def obj(required: str = "", **properties: Any) -> dict[str, Any]:
-    """The schema of an object; the members named in `required`, by spaces, must be there."""
-    schema: dict[str, Any] = {"properties": properties, "type": "object"}
-    return {**schema, "required": required.split()} if required else schema
-
-
-def array(items: Any) -> dict[str, Any]:
-    return {"items": items, "type": "array"}
 
 
 TABLES: dict[str, Any] = table("typescript")
@@ -115,15 +106,10 @@ DEFAULTS = {
 }
 
 
-def read_default(type_: str, value: str) -> Any:
-    text = f"{DECLARED}interface It {{\n /** @default {value} */\n it?: {type_} }}"
-    return read(text)["It"]["properties"]["it"]
-
-
 @pytest.mark.parametrize("type_", DEFAULTS)
 def test_a_default_is_a_value_of_the_type(type_: str) -> None:
     value, expected = DEFAULTS[type_]
-    assert read_default(type_, value) == expected
+    assert member(type_, f"/** @default {value} */") == expected
 
 
 @pytest.mark.parametrize(
@@ -132,7 +118,7 @@ def test_a_default_is_a_value_of_the_type(type_: str) -> None:
 )
 def test_a_default_that_is_no_value_of_the_type_is_refused(type_: str, value: str) -> None:
     with pytest.raises(TypeScriptError, match="a default of it that is a value of its type"):
-        read_default(type_, value)
+        member(type_, f"/** @default {value} */")
 
 
 WHOLE = {
@@ -157,8 +143,7 @@ def test_a_number_of_another_schema_need_not_be_whole(declared: str, tmp_path: P
 @pytest.mark.parametrize("type_", TABLES["tags"])
 def test_tags_about_the_type_replace_or_widen_it(type_: str) -> None:
     comment, expected = TABLES["tags"][type_]
-    text = f"{DECLARED}interface It {{\n /** {comment}\n */ it: {type_} }}"
-    assert read(text)["It"]["properties"]["it"] == expected
+    assert member(type_, f"/** {comment}\n */") == expected
 
 
 def test_a_tag_leaves_a_member_out() -> None:

@@ -12,14 +12,9 @@ from mcpgen.errors import TypeScriptError
 from mcpgen.schema.typescript.parse import parse
 
 IMPORT = 'import * as z from "zod/v4";\n'
+DECLARE_IT = f"{IMPORT}export declare const ItSchema: "
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 MEMBER = {"properties": {"a": STRING}, "type": "object"}
-
-
-def described_type(type_: str) -> dict[str, Any]:
-    """The definition that a constant with a type of Zod declares."""
-    definition: dict[str, Any] = read(f"{IMPORT}export declare const ItSchema: {type_};")["It"]
-    return definition
 
 
 TYPES: dict[str, Any] = table("typescript")["types of Zod"]
@@ -27,7 +22,7 @@ TYPES: dict[str, Any] = table("typescript")["types of Zod"]
 
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_type_of_zod_describes_messages(type_: str) -> None:
-    assert described_type(type_) == TYPES[type_]
+    assert read(f"{DECLARE_IT}{type_};")["It"] == TYPES[type_]
 
 
 SAME = """
@@ -102,7 +97,7 @@ WRONG = {
 @pytest.mark.parametrize("type_", WRONG)
 def test_a_type_of_zod_without_a_schema_is_refused_by_place(type_: str) -> None:
     with pytest.raises(TypeScriptError, match=r"^s\.ts:2:\d+: expected ") as raised:
-        described_type(type_)
+        read(f"{DECLARE_IT}{type_};")
     assert raised.value.expected.startswith(WRONG[type_])
 
 
