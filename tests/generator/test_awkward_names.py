@@ -144,8 +144,11 @@ def test_awkward_names_are_read_and_written(
             assert json.loads(wire.encode(message)) == value, name
 
 
-def messages_of(pool: Iterable[str]) -> tuple[Definitions, list[str]]:
-    """A request of a client and a notification of a server for each name, as a parameter too."""
+def check_messages(pool: Iterable[str], folder: Path) -> None:
+    """Generate a whole package with a request and a notification for each name, as a parameter too.
+
+    No stub hides what its class inherits, and all can be imported.
+    """
     unions: dict[str, list[dict[str, Any]]] = {union: [] for union in sorted(_UNIONS)}
     definitions: Definitions = {}
     methods: list[str] = []
@@ -165,12 +168,6 @@ def messages_of(pool: Iterable[str]) -> tuple[Definitions, list[str]]:
     for union, refs in unions.items():
         if refs:
             definitions[union] = {"anyOf": refs}
-    return definitions, methods
-
-
-def check_messages(pool: Iterable[str], folder: Path) -> None:
-    """Generate a whole package: no stub hides what its class inherits, and all can be imported."""
-    definitions, methods = messages_of(pool)
     whole = tiny(definitions)
     listed = tiny({})["ClientRequest"]["anyOf"]
     whole["ClientRequest"] = {"anyOf": [*listed, *definitions["ClientRequest"]["anyOf"]]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -40,13 +39,6 @@ REPORT = Report(
 )
 
 
-def results_of(text: str) -> list[dict[str, Any]]:
-    """The results of the only run of a SARIF document."""
-    (one,) = json.loads(text)["runs"]
-    results: list[dict[str, Any]] = one["results"]
-    return results
-
-
 def test_junit_counts_what_fails_and_what_was_skipped() -> None:
     suite = ElementTree.fromstring(findings.junit(REPORT))
     counts = {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")}
@@ -63,8 +55,8 @@ def test_junit_without_findings_has_one_case_that_passes() -> None:
 
 
 def test_sarif_has_levels_places_and_rules() -> None:
-    text = findings.sarif(REPORT)
-    placed, *others = results_of(text)
+    (one,) = json.loads(findings.sarif(REPORT))["runs"]
+    placed, *others = one["results"]
     assert placed["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "a%20b%3Ac.json"},
         "region": {"startLine": 7},
@@ -76,7 +68,7 @@ def test_sarif_has_levels_places_and_rules() -> None:
         None,
         "file:///c.json",
     ]
-    rules = json.loads(text)["runs"][0]["tool"]["driver"]["rules"]
+    rules = one["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["A_RULE", "B_RULE", "C_RULE"]
     assert rules[0]["helpUri"] == PLACED.page
     marks = [each["partialFingerprints"]["primaryLocationLineHash"] for each in (placed, *others)]
@@ -144,7 +136,8 @@ def test_each_command_has_each_form(
                 (case,) = suite.findall("testcase[failure]")
                 assert (str(case.get("name")).split()[0], case.get("file")) == (rule, file)
             case "sarif":
-                (result,) = [each for each in results_of(done.out) if each["level"] == "error"]
+                (one,) = json.loads(done.out)["runs"]
+                (result,) = [each for each in one["results"] if each["level"] == "error"]
                 place = result["locations"][0]["physicalLocation"]["artifactLocation"]
                 assert (result["ruleId"], place["uri"]) == (rule, file)
             case "github":

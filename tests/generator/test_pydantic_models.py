@@ -92,19 +92,6 @@ def outcome(decode: Any, encode: Any, data: bytes) -> tuple[Any, str]:
         return None, str(error)
 
 
-def echoing(kinds: Mapping[str, Any]) -> fastapi.FastAPI:
-    """An application that returns the bodies that it is sent, each path for one type."""
-    application = fastapi.FastAPI()
-    for name, kind in kinds.items():
-
-        def echo(value: Any) -> Any:
-            return value
-
-        echo.__annotations__ = {"value": Annotated[kind, fastapi.Body()], "return": kind}
-        application.post(f"/{name}")(echo)
-    return application
-
-
 def with_floats(value: Any) -> Any:
     """A JSON value with `1.0` in place of each `1`."""
     if isinstance(value, dict):
@@ -296,14 +283,20 @@ async def test_fastapi_serves_classes_of_all_revisions_unions_and_absent_members
     message = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
     content = {"role": "user", "content": [{"type": "text", "text": "a"}]}
     bodies = {"tool": tool, "tools": [tool, tool], "message": message, "content": content}
-    application = echoing(
-        {
-            "tool": tool_type,
-            "tools": GenericAlias(list, tool_type),
-            "message": models.JSONRPCMessage,
-            "content": models.SamplingMessage,
-        }
-    )
+    kinds = {
+        "tool": tool_type,
+        "tools": GenericAlias(list, tool_type),
+        "message": models.JSONRPCMessage,
+        "content": models.SamplingMessage,
+    }
+    application = fastapi.FastAPI()
+    for name, kind in kinds.items():
+
+        def echo(value: Any) -> Any:
+            return value
+
+        echo.__annotations__ = {"value": Annotated[kind, fastapi.Body()], "return": kind}
+        application.post(f"/{name}")(echo)
     assert application.openapi()["paths"].keys() == {f"/{name}" for name in bodies}
     transport = httpx2.ASGITransport(application)
     async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:

@@ -66,7 +66,7 @@ def test_modules_independent_of_the_schema_are_copied() -> None:
     assert {"errors.py", "py.typed", "server/stdio_server.py"} <= copied.keys()
     for path, text in copied.items():
         source = (paths.PACKAGE / "schema" if path in SHARED else PACKAGE) / path
-        own = text.split("\n", 2)[2] if path.endswith(".py") else text  # without two of comment
+        own = text.split("\n", 2)[2] if path.endswith(".py") else text  # below two lines of comment
         assert own == source.read_text(encoding="utf-8")
 
 
