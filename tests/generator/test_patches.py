@@ -201,6 +201,18 @@ def change_record(**changes: Any) -> None:
     path.write_text(json.dumps(record | changes | {"files": record["files"] | changes["files"]}))
 
 
+def another_version() -> None:
+    """Edit a file of a package, another of which an earlier mcpgen wrote."""
+    edit(DOCSTRING)
+    change_record(files={f"{FOLDER}/methods.py": "0" * 64})
+
+
+def another_patch() -> None:
+    """Edit a file where another patch lies already."""
+    edit(DOCSTRING)
+    Path(PATCH).touch()
+
+
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a file that was removed": (
         lambda: Path(MODELS).unlink(),
@@ -215,7 +227,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         f"expected edits of {patches.MAX_BYTES} bytes at most, got more",
     ),
     "another version": (
-        lambda: (edit(DOCSTRING), change_record(files={f"{FOLDER}/methods.py": "0" * 64})),
+        another_version,
         f"edits alone, but {FOLDER}/methods.py would be written",
     ),
     "rules of before": (
@@ -223,7 +235,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "mcpgen.json#/adopted: expected a patch in its place: ",
     ),
     "another patch": (
-        lambda: (edit(DOCSTRING), Path(PATCH).touch()),
+        another_patch,
         "pkg.patch: expected no patch that the package is made",
     ),
     "no package": (lambda: shutil.rmtree("pkg"), "pkg: expected a package of mcpgen's, got no "),
