@@ -319,8 +319,7 @@ async def test_an_error_about_an_event_says_what_came_without_sending_again(
         await reply.part(b"id: 1\ndata: " + text + b"\n\n")
         await reply.end()
 
-    script = Script(revision)
-    script.on["tools/list"] = say
+    script = Script(revision, on={"tools/list": say})
     async with connect_scripted(script) as (client, http):
         with pytest.raises(McpError) as caught:
             await client.list_tools()

@@ -16,7 +16,7 @@ import pytest
 import mcpgen_runtime
 from documents import examples
 from kit.auth_answers import REDIRECT_URI
-from kit.http_script import Script
+from kit.http_script import Script, says
 from kit.http_server import Asked, HttpServer, Reply
 from kit.rules import revisions_holding
 from kit.wire import SESSIONS
@@ -257,12 +257,8 @@ async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: st
 @with_step_up
 async def test_endless_refusals_end_after_three_authorizations(revision: str) -> None:
     async with run_protected_server(revision) as (script, _):
-
-        async def refuse(asked: Asked, reply: Reply) -> None:
-            header = 'Bearer error="insufficient_scope", scope="more"'
-            await reply.whole(403, WWW_Authenticate=header)
-
-        script.on["tools/call"] = refuse
+        header = 'Bearer error="insufficient_scope", scope="more"'
+        script.on["tools/call"] = says(b"", 403, WWW_Authenticate=header)
         async with client_of(script, agreeing_user(script.issuer)) as client:
             for _ in range(2):
                 with pytest.raises(HttpStatusError, match="403"):
@@ -301,11 +297,7 @@ async def test_a_403_without_insufficient_scope_starts_no_flow(
     revision: str, status: int, error: str
 ) -> None:
     async with run_protected_server(revision) as (script, _):
-
-        async def refuse(asked: Asked, reply: Reply) -> None:
-            await reply.whole(status, WWW_Authenticate=f'Bearer error="{error}"')
-
-        script.on["tools/call"] = refuse
+        script.on["tools/call"] = says(b"", status, WWW_Authenticate=f'Bearer error="{error}"')
         async with client_of(script, agreeing_user(script.issuer)) as client:
             with pytest.raises(HttpStatusError, match=f"{status}"):
                 await client.call_tool("echo")

@@ -164,9 +164,8 @@ def test_a_stream_that_names_no_address_is_a_readable_error(
     async def main() -> None:
         await fail_to_open(URL, revision=revision)
 
-    script = Script(revision)  # whose answer to a message would be a failure of another kind
-    script.on["GET"] = get
-    reach(script, monkeypatch)
+    # The answer of `Script` to a message would be a failure of another kind.
+    reach(Script(revision, on={"GET": get}), monkeypatch)
     with pytest.raises(kind, match=text) as caught:
         simulate("asyncio", 0, main)
     assert type(caught.value) is kind
@@ -200,8 +199,7 @@ async def test_closing_closes_the_stream_and_says_nothing(revision: str) -> None
 
 
 async def test_a_refused_post_fails_its_call_and_no_other(revision: str) -> None:
-    script = SseScript(revision)
-    script.once["tools/call"] = [says(b"no", 400, "text/plain")]
+    script = SseScript(revision, once={"tools/call": [says(b"no", 400, "text/plain")]})
     async with connect_scripted(script) as (client, _):
         with pytest.raises(HttpStatusError, match="HTTP 400 Test: no"):
             await client.call_tool("echo", {})
@@ -259,8 +257,7 @@ async def test_a_revision_without_handshake_cannot_be_asked_for(revision: str) -
 
 
 async def test_cancelling_says_so(revision: str) -> None:
-    script = SseScript(revision)
-    script.on["tools/call"] = says(b"", 202)
+    script = SseScript(revision, on={"tools/call": says(b"", 202)})
     async with connect_scripted(script) as (client, server):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "echo", {})
